@@ -32,7 +32,7 @@ from mxwire.wire.numbers import (
 )
 
 _EMPTY: Final = (FIRST_NUMBER, ABANDONED_DONE)
-"""Numbers that a receiver acknowledges that has had nothing yet."""
+"""Sequence numbers in the acks of a receiver that has not received anything yet."""
 
 
 class LibackTracker:
@@ -42,7 +42,7 @@ class LibackTracker:
         self.state = state
 
     def truc(self, row: Row) -> None:
-        """A TRUC; only libacks say something."""
+        """Process a TRUC; of these only libacks carry an acknowledgement."""
         _, _, time_ns, _, wire_length, key, session, sub_type, length, inner_session, value = row
         flow = self.state.flow(key, session, time_ns, wire_length)
         if sub_type != TrucType.ACK or length < LIBACK_LENGTH or session != inner_session:
@@ -59,16 +59,16 @@ class LibackTracker:
 def acknowledge(
     state: FollowerState, row: Row, flow: Flow, value: int, how: How, *, effective: bool, confirmed: bool
 ) -> None:
-    """The receiver of a flow acknowledges all numbers below ``value`` (R-ACK-01).
+    """Note that the receiver of a flow acknowledges all sequence numbers below ``value`` (R-ACK-01).
 
-    ``confirmed`` is False for a frame that names no session, which the sender refuses with the ack that it carries.
+    ``confirmed`` is False for a frame without a session: the sender refuses it together with its ack.
     """
     stream = flow.stream
     if stream is None:
         _acknowledge_unseen(flow, value)
         return
     if (value ^ stream.bits) & SESSION_NUMBER_MASK and flow.former is not None:
-        # The sender has restarted, and the receiver does not know it yet.
+        # The sender has restarted, and the receiver has not noticed yet.
         stream = flow.former
     if value == stream.ack_value or (value ^ stream.bits) & SESSION_NUMBER_MASK:
         return
@@ -92,7 +92,7 @@ def acknowledge(
 
 
 def _acknowledge_unseen(flow: Flow, value: int) -> None:
-    """Count what the capture does not show of a direction."""
+    """Count acknowledged sequence numbers of a direction that is missing from the capture."""
     before = flow.acked_unseen
     if before is None:
         before = flow.starts[-1] if flow.starts else value
@@ -125,13 +125,13 @@ _NAMES = {int(each): each.name for each in NackType}
 
 
 class NackTracker:
-    """Handler of the nacks that libraries get."""
+    """Handler of the nacks addressed to libraries."""
 
     def __init__(self, state: FollowerState) -> None:
         self.state = state
 
     def nack_lib(self, row: Row) -> None:
-        """A CONNECT or a numbered packet was refused."""
+        """Process the nack of a CONNECT or of a numbered packet."""
         _, _, time_ns, number, wire_length, key, nack_type, sequence = row
         direction = self.state.directions.get(key) or self.state.meet(key, time_ns)
         flow = direction.flow
@@ -172,7 +172,7 @@ class NackTracker:
 
 
 def _pending(flow: Flow) -> Connect | None:
-    """The oldest connect that waits for an answer (R-CON-15)."""
+    """Return the oldest unanswered connect (R-CON-15)."""
     waiting = (each for each in flow.conversation.connects if each.side == flow.back.side)
     return next((each for each in waiting if each.answered_ns is None and each.nack is None), None)
 
@@ -193,5 +193,5 @@ def _refused(direction: EndpointDirection, sequence: int) -> NumberedEntry | Non
 
 
 def nack_name(nack_type: int) -> str:
-    """The specification's name of a nack type."""
+    """Return the name of a nack type in the specification."""
     return _NAMES.get(nack_type, f"code {nack_type}")

@@ -1,4 +1,4 @@
-"""Follows connects, which open conversations (chapter 5 of the rules), and host names."""
+"""Tracker of connects, which open conversations (chapter 5 of the rules)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ConnectTracker:
         self.state = state
 
     def request(self, row: Row) -> None:
-        """One endpoint asks another; its own session becomes known (R-CON-01)."""
+        """Process a CONNECT request, which announces the session of its sender (R-CON-01)."""
         _, _, time_ns, number, wire_length, key, session, app_key, start, connect_number = row
         direction = self.state.directions.get(key) or self.state.meet(key, time_ns)
         flow = self._opened(direction, session, time_ns)
@@ -28,7 +28,7 @@ class ConnectTracker:
             known.requests += 1
 
     def reply(self, row: Row) -> None:
-        """A reply, with the session of the target and a copy of the requester's (R-CON-08)."""
+        """Process a CONNECT reply, which holds the sessions of the responder and of the initiator (R-CON-08)."""
         _, _, time_ns, number, wire_length, key, asker, target, start, connect_number, status = row
         direction = self.state.directions.get(key) or self.state.meet(key, time_ns)
         flow = self._answered(direction, asker, target, time_ns)
@@ -42,14 +42,14 @@ class ConnectTracker:
             conversation.add(known)
         stream = flow.back.stream
         if stream is not None and status == 0 and not any(each.replies for each in conversation.connects_of(flow.back)):
-            # The first connect of a side resets the receive numbers of the other one (R-CON-12).
+            # The first connect of an endpoint resets the receive sequence numbers of its partner (R-CON-12).
             stream.rewind(start)
         known.replies += 1
         if known.answered_ns is None:
             known.answered_ns, known.status = time_ns, status
 
     def _opened(self, direction: EndpointDirection, session: int, time_ns: int) -> Flow:
-        """The flow from an endpoint in the opening with a session."""
+        """Return the flow from an endpoint as opened with ``session``; begin a conversation if there is none."""
         for each in reversed(direction.partners.conversations):
             back = each.flows[1 - direction.side]
             if back.session is None:
@@ -59,7 +59,7 @@ class ConnectTracker:
         return self._begin(direction, session, None, time_ns)
 
     def _answered(self, direction: EndpointDirection, asker: int, target: int, time_ns: int) -> Flow:
-        """The flow from the opening ``target`` to the opening ``asker``."""
+        """Return the flow from session ``target`` to session ``asker``; begin a conversation if there is none."""
         for each in reversed(direction.partners.conversations):
             flow = each.flows[direction.side]
             if flow.session not in (None, asker) or flow.back.session not in (None, target):
@@ -75,13 +75,13 @@ class ConnectTracker:
 
 
 def _is_over(known: Connect, key: int, time_ns: int) -> bool:
-    """Return whether a request is a new one, although its number was used before."""
+    """Return whether a request belongs to a new connect although its number was used before."""
     answered = known.answered_ns
     return (known.key is not None and known.key != key) or (answered is not None and time_ns - answered > REORDER_NS)
 
 
 def _begins_again(conversation: Conversation, known: Connect) -> bool:
-    """Return whether number 0 comes after others: the partner was forgotten in between (R-CLS-03)."""
+    """Return whether numbering restarted at 0: the partner was forgotten in between (R-CLS-03)."""
     latest = next(each for each in reversed(conversation.connects) if each.side == known.side)
     return known is not latest and known.number == 0 and known.answered_ns is not None
 

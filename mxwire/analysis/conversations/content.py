@@ -11,26 +11,26 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.packets import Medium, PullReply, Small, Tiny
 
 SHIFT_MASK = 31
-"""A pipeline above 31 is nonsense from a hostile sender; the receiver's shift is 32 bits wide."""
+"""Pipelines above 31 come only from hostile senders; receivers shift 32-bit values."""
 
 
 class Content:
-    """Takes the frames of a message and hands their bytes to ``write(offset, data)``, each byte once.
+    """Collector of a message's bytes: passes each byte once to ``write(offset, data)``.
 
-    Of bytes that came several times the first are taken, as a receiver does (R-MED-03, R-PUL-05).
+    Of duplicate bytes the first are used, as by a receiver (R-MED-03, R-PUL-05).
     """
 
     def __init__(self, write: Callable[[int, bytes], object]) -> None:
         self._write = write
         self.ranges = Ranges()
-        """The bytes that were handed on."""
+        """The bytes that were passed to ``write``."""
         self.cut = 0
-        """Bytes that were sent, but that the capture cut off."""
+        """Number of bytes that were transmitted, but truncated by the capture."""
         self.beyond = 0
-        """Bytes that lie behind the end of the message: left out."""
+        """Number of bytes beyond the end of the message; they are ignored."""
 
     def take(self, decoded: DecodedBatch, frames: Iterable[tuple[int, Role]], message: CapturedMessage) -> None:
-        """Take the frames of a batch, given as their places and what they are to the message."""
+        """Add the frames of a batch, given as their places in it and their roles in the message."""
         for place, role in frames:
             if role not in (Role.DATA, Role.REPLY):
                 continue
@@ -57,12 +57,12 @@ class Content:
                 self._write(first, data[first - start : last - start])
 
     def gaps(self, length: int | None) -> list[tuple[int, int]]:
-        """First byte and the byte behind the last one of what is missing of a message; of one of unknown length,
-        what is missing before the last byte that was seen."""
+        """Return start and end (exclusive) of each missing range of bytes; if the length is unknown, up to the last
+        byte that was seen."""
         seen = max((end for _, end in self.ranges), default=0)
         return self.ranges.gaps(seen if length is None else length)
 
 
 def _new(ranges: Ranges, start: int, end: int) -> list[tuple[int, int]]:
-    """Return the missing parts of some bytes."""
+    """Return the parts of ``start`` to ``end`` (exclusive) that are not in ``ranges``."""
     return [(max(first, start), last) for first, last in ranges.gaps(end) if last > start]

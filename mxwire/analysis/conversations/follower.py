@@ -1,4 +1,4 @@
-"""Follows all conversations of a capture, batch by batch."""
+"""Follow all conversations of a capture, batch by batch."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from mxwire.wire.enums import hostname_text
 from mxwire.wire.packets import HostReply
 
 NAMES: Final = 1 << 14
-"""Host names that are remembered."""
+"""Maximum number of host names that are remembered."""
 
 
 class Follower:
-    """Works out who talks to whom, and follows every message from its first frame to its last.
+    """Tracker of all conversations, and of every message from its first frame to its last.
 
-    A message is returned once it is done and no duplicates of its frames are expected, or when the capture ends. Memory
-    grows with the conversations and the messages in flight, not with the length of the capture, and both are bounded.
-    The result does not depend on how the capture is cut into batches. With ``marks``, or a ``watch`` for one message,
-    the follower marks every frame (:meth:`take_marks`); with ``flights`` it records when the blocks of large messages
-    were in flight.
+    A message is returned once it is complete and no duplicates of its frames are expected, or at the end of the
+    capture. Memory grows with the conversations and the messages in flight, not with the length of the capture, and
+    both are bounded. The result does not depend on how the capture is cut into batches. With ``marks``, or a ``watch``
+    for one message, the follower marks every frame (:meth:`take_marks`); with ``flights`` it records when the blocks
+    of large messages were in flight.
     """
 
     def __init__(self, watch: MessageWatch | None = None, *, flights: bool = False, marks: bool = False) -> None:
@@ -38,11 +38,11 @@ class Follower:
         self._pulls = PullTracker(self._state)
         self._decoded: DecodedBatch | None = None
         self.frames = 0
-        """MXoE frames looked at."""
+        """Number of MXoE frames examined."""
         self.malformed = 0
-        """Of them those that say nothing certain."""
+        """Number of them that are malformed, and therefore not followed."""
         self.cooked = False
-        """True if frames came without the address of their destination, so that nothing fits together."""
+        """True if frames lack the address of their destination, so that conversations cannot be followed."""
         numbered, connecting = NumberedTracker(self._state), ConnectTracker(self._state)
         self._handlers: dict[str, Handler] = {
             "tiny": numbered.tiny,
@@ -61,7 +61,7 @@ class Follower:
         }
 
     def observe(self, decoded: DecodedBatch) -> list[CapturedMessage]:
-        """Take a batch into account; returns the messages that are done, in the order in which they were."""
+        """Process a batch; return the completed messages in order of completion."""
         self.frames += len(decoded)
         if self._state.marks is not None:
             self._state.marks.begin(len(decoded))
@@ -84,7 +84,7 @@ class Follower:
         return self._take_out()
 
     def wait_until(self, now_ns: int) -> list[CapturedMessage]:
-        """It is this late, and no frame from before is to come; returns the messages that have waited long enough."""
+        """Advance the time to ``now_ns``, past all earlier frames; return the messages that waited long enough."""
         state = self._state
         if now_ns > state.due_ns:
             state.now_ns = max(state.now_ns, now_ns)
@@ -93,19 +93,19 @@ class Follower:
         return self._take_out()
 
     def finish(self) -> list[CapturedMessage]:
-        """The capture is over; returns the messages that are left."""
+        """End the capture; return the remaining messages."""
         self._pulls.begin({}, ())
         self._state.hand_out_all()
         return self._take_out()
 
     def take_marks(self, decoded: DecodedBatch) -> FrameMarks:
-        """The marks of the batch observed last, which is ``decoded``; only of a follower with ``marks``."""
+        """Return the marks of ``decoded``, the batch observed last; requires a follower with ``marks``."""
         assert self._state.marks is not None
         return self._state.marks.take(decoded)
 
     def take_flights(self) -> list[tuple[int, int, int, int]]:
         """Return the blocks of large messages that were completed since the previous call: the times of the request and
-        of the last reply in nanoseconds, the bytes and the frames of each."""
+        of the last reply in nanoseconds, bytes and frames per block."""
         taken = self._state.flights or []
         if taken:
             self._state.flights = []
@@ -113,7 +113,7 @@ class Follower:
 
     @property
     def conversations(self) -> Iterable[Conversation]:
-        """The conversations in order of appearance; the first of very many are forgotten."""
+        """The conversations in order of appearance; of very many the oldest are forgotten."""
         return self._state.conversations.values()
 
     @property

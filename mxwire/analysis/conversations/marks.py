@@ -1,6 +1,6 @@
 """Marks: the message, the role and the flags of each frame, as the follower assigns them.
 
-The follower passes each frame once, so a mark states what the capture shows up to that frame: a retransmission is
+The follower passes each frame once, so a mark depends only on the capture up to that frame: a retransmission is
 marked, its original is not, and a frame that will be nacked later is not either. Marks therefore need no memory beyond
 the batch, and do not depend on how the capture is cut into batches.
 
@@ -30,13 +30,13 @@ class Role(StrEnum):
     """The role of a frame in a message."""
 
     DATA = "data"
-    """Carries the message, or a fragment of it."""
+    """A frame with the message, or with a fragment of it."""
     RNDV = "rndv"
     PULL = "pull"
     REPLY = "reply"
     NOTIFY = "notify"
     ACK = "ack"
-    """Acknowledges it, or its NOTIFY."""
+    """An acknowledgement of the message, or of its NOTIFY."""
     NACK = "nack"
 
 
@@ -46,13 +46,13 @@ DATA, RNDV, PULL, REPLY, NOTIFY, ACK, NACK = range(1, len(ROLES))
 
 
 class FlagMeaning(NamedTuple):
-    """The words for a flag."""
+    """The texts of a flag."""
 
     label: str
-    """As in lines."""
+    """Text in lines of output."""
     meaning: str
     severity: Literal["note", "warn"] = "note"
-    """``warn`` if the capture or the receiver lacks something because of it."""
+    """``warn`` if it means that the capture or the receiver lacks data."""
 
 
 FLAGS: Final[dict[str, FlagMeaning]] = {
@@ -104,21 +104,21 @@ FLAGS: Final[dict[str, FlagMeaning]] = {
 _BITS: Final = {name: 1 << bit for bit, name in enumerate(FLAGS)}
 REPEATED: Final = RETRANSMISSION | DUPLICATE
 _FIRST: Final = RETRANSMISSION | RE_REQUEST | EARLY_RE_REQUEST | DUPLICATE
-"""Flags that say which repetition a frame is: they come first in a line."""
+"""Kinds of repetition: they come first in a line."""
 
 
 def flag_bit(name: str) -> int:
-    """The bit of the flag ``name``; raises :class:`KeyError` for an unknown one."""
+    """Return the bit of the flag ``name``; raise :class:`KeyError` for an unknown one."""
     return _BITS[name]
 
 
 def flag_names(flags: int) -> list[str]:
-    """The names of the flags set in ``flags``, in the order of :data:`FLAGS`."""
+    """Return the names of the flags set in ``flags``, in the order of :data:`FLAGS`."""
     return [name for name, bit in _BITS.items() if flags & bit]
 
 
 def flags_text(names: Iterable[str]) -> str:
-    """The labels of flags, separated by commas; an early re-request is not called a re-request as well."""
+    """Return the labels of flags, separated by commas; an early re-request is not also labelled a re-request."""
     shown = [*names]
     if "early_re_request" in shown:
         shown.remove("re_request")
@@ -130,31 +130,31 @@ class FrameMarks:
     """The marks of a batch: arrays of shape (frames,)."""
 
     message: NDArray[np.int64]
-    """Number of the message, as in ``mxwire messages``; 0 for frames of none. An ack that no message carries belongs to
-    the newest message that it acknowledges."""
+    """Number of the message, as in ``mxwire messages``; 0 for frames without a message. An ack that is not piggybacked
+    belongs to the newest message that it acknowledges."""
     role: NDArray[np.uint8]
-    """Places in :data:`ROLES`."""
+    """Indexes into :data:`ROLES`."""
     flags: NDArray[np.uint32]
     repeat: NDArray[np.uint32]
-    """Which retransmission or re-request a frame is, from 1; 0 for others."""
+    """Ordinal number of the retransmission or re-request, from 1; 0 for other frames."""
     acknowledges: NDArray[np.int64]
-    """Number of the newest message that a frame acknowledges, in an ack of its own or with a message; 0 for none."""
+    """Number of the newest message that a frame acknowledges, explicitly or by a piggybacked ack; 0 for none."""
     acks: list[tuple[int, int]]
     """Place of the frame and number of the message for each message acknowledged, in order."""
     late: frozenset[int]
-    """Places of frames whose message had been reported already."""
+    """Places of frames whose message had already been reported."""
 
     def role_at(self, place: int) -> str | None:
-        """The role of a frame."""
+        """Return the role of the frame at ``place``; None if it has none."""
         role = ROLES[self.role[place]]
         return None if role is None else role.value
 
     def noted(self) -> frozenset[int]:
-        """The places of the frames that have a :meth:`text`: found at once, since most frames have none."""
+        """The places of the frames with a :meth:`text`; computed for the whole batch, since most frames have none."""
         return frozenset(np.flatnonzero((self.flags != 0) | (self.role >= ACK)).tolist())
 
     def text(self, place: int) -> str:
-        """The mark of a frame in words; empty for a frame that is nothing but the next one of its message.
+        """Return the mark of a frame in words; empty for a frame that is simply the next one of its message.
 
         Examples: ``retransmission 3 of message 4``, ``duplicate of message 1, early``, ``acknowledges message 7``.
         """
@@ -181,7 +181,7 @@ class FrameMarks:
 
 
 class MarkRecorder:
-    """Collects the marks of a batch while the follower passes its frames."""
+    """Recorder of the marks of a batch while the follower passes its frames."""
 
     def __init__(self) -> None:
         self.begin(0)
@@ -204,16 +204,16 @@ class MarkRecorder:
                 self._repeats.append((place, repeat))
 
     def mark_late(self, place: int, message: int, role: int, flags: int) -> None:
-        """Mark a frame of a message that was reported already."""
+        """Mark a frame of a message that has already been reported."""
         self.mark(place, message, role, flags)
         self.late.append(place)
 
     def mark_replies(self, places: NDArray[np.intp], message: int, flags: NDArray[np.uint32] | int) -> None:
-        """Mark the replies at ``places``; ``flags`` of all, or of each."""
+        """Mark the replies at ``places``; ``flags`` holds one value for all, or one per reply."""
         self._replies.append((places, message, flags))
 
     def take(self, decoded: DecodedBatch) -> FrameMarks:
-        """The marks of the batch, which is ``decoded``."""
+        """Return the marks of the batch ``decoded``."""
         message = np.array(self._message, np.int64)
         role = np.frombuffer(self._role, np.uint8).copy()
         flags = np.array(self._flags, np.uint32)
@@ -223,7 +223,7 @@ class MarkRecorder:
         for place, count in self._repeats:
             repeat[place] = count
         if self.acks:
-            # Of several messages that one frame acknowledges the last one is assigned last.
+            # If a frame acknowledges several messages, the last assignment wins: the newest message.
             pairs = np.array(self.acks, np.int64)
             acknowledges[pairs[:, 0]] = pairs[:, 1]
         if len(message):

@@ -1,4 +1,4 @@
-"""One message: what is known of it, and how it ended."""
+"""A captured message with its frames, acknowledgements and outcome."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from heapq import heappop, heappush
 Kind = Literal["TINY", "SMALL", "MEDIUM", "RNDV"]
 How = Literal["piggyback", "liback"]
 SenderKnows = Literal["acked", "notified", "truncated", "failed", "nacked", "abandoned", "open"]
-"""End of a message, as known to its sender. ``open``: unknown up to the end of the capture; of a large message
-``acked`` means that its announcement arrived, no more (R-MAT-05)."""
+"""Outcome of a message, as known to its sender. ``open``: still unknown at the end of the capture. For a large message
+``acked`` only means that its announcement arrived (R-MAT-05)."""
 ReceiverKnows = Literal["received", "truncated", "failed", "refused", "announced", "unknown"]
-"""State of a message, as known to its receiver. ``announced``: a large message was announced."""
+"""State of a message, as known to its receiver. ``announced``: only the announcement of a large message arrived."""
 
 RUNS_KEPT: Final = 4096
-"""Runs of consecutive frame numbers that are remembered of one message."""
+"""Maximum number of runs of consecutive frame numbers that are remembered per message."""
 REPEATS_KEPT: Final = 256
-"""Retransmissions and repeated requests of one message that are remembered with their times."""
+"""Maximum number of retransmissions and re-requests that are remembered with their times, per message."""
 _NO_RUNS: Final[list[int]] = []
-"""Most messages have one run only; a list for each would keep the garbage collector busy."""
+"""Shared by messages with a single run, which are most: a list per message would burden the garbage collector."""
 FLYING: Final = 0
 SETTLED: Final = 1
 HANDED_OUT: Final = 2
 
 
 class Acknowledgement:
-    """The frame that acknowledged a message, or several at once."""
+    """A frame that acknowledged one or more messages."""
 
     __slots__ = ("effective", "frame", "how", "time_ns")
 
@@ -41,7 +41,7 @@ class Acknowledgement:
         self.time_ns = time_ns
         self.how: How = how
         self.effective = effective
-        """False where the sender must refuse it, as it names no session (R-CON-12)."""
+        """False if the sender must refuse it because it names no session (R-CON-12)."""
 
 
 class Refusal:
@@ -53,7 +53,7 @@ class Refusal:
         self.frame = frame
         self.time_ns = time_ns
         self.reason = reason
-        """The specification's name of the nack type."""
+        """Name of the nack type in the specification."""
 
 
 class NumberedEntry:
@@ -65,9 +65,9 @@ class NumberedEntry:
     first_ns: int
     last_ns: int
     ack: Acknowledgement | None
-    """The first acknowledgement that the other side had to accept."""
+    """The first acknowledgement that the sender had to accept."""
     refused_ack: Acknowledgement | None
-    """The first one that it had to refuse."""
+    """The first acknowledgement that the sender had to refuse."""
     nack: Refusal | None
 
 
@@ -85,7 +85,7 @@ class Notice(NumberedEntry):
         """Number of the first frame that carried it."""
         self.first_ns = self.last_ns = time_ns
         self.total_length = total
-        """Bytes that the puller reports."""
+        """Number of bytes received, as reported by the puller."""
         self.piggyack = piggyack
         self.transmissions = 1
         self.duplicates = 0
@@ -94,12 +94,12 @@ class Notice(NumberedEntry):
 
     @property
     def is_refused(self) -> bool:
-        """True if all frames that carried it were refused (one nack each, R-NAK-02)."""
+        """True if all frames that carried it were refused (one nack per frame, R-NAK-02)."""
         return self.ack is None and self.nacks >= self.transmissions + self.duplicates
 
 
 class Repeat:
-    """A repetition: of a message, or of a request for a block."""
+    """A retransmission of a message, or a re-request of a block."""
 
     __slots__ = ("after_ns", "cause", "end", "explained", "frame", "longest_gap", "missing", "quiet_ns", "time_ns")
 
@@ -117,17 +117,17 @@ class Repeat:
         self.frame = frame
         self.time_ns = time_ns
         self.after_ns = after_ns
-        """Time since it was sent before, in nanoseconds."""
+        """Time since the previous transmission, in nanoseconds."""
         self.cause = cause
-        """``resend`` of a message; of a request ``timer`` (R-PUL-08) or ``early`` (R-PUL-07)."""
+        """``resend`` for a message; for a request ``timer`` (R-PUL-08) or ``early`` (R-PUL-07)."""
         self.end = end
-        """Of a request: the first byte of the message behind the block."""
+        """For a request: the offset of the first byte of the message after the block."""
         self.missing, self.longest_gap = missing
-        """Of a request: how many bytes of the block had not been seen, and how many of them at a stretch."""
+        """For a request: bytes of the block that had not been seen, and the longest contiguous gap among them."""
         self.quiet_ns = after_ns if quiet_ns is None else quiet_ns
-        """Silence before it, in nanoseconds: less than ``after_ns`` where replies arrived."""
+        """Silence before it, in nanoseconds: less than ``after_ns`` if replies arrived."""
         self.explained = explained
-        """Of a request: whether a later block was complete first, and had been requested first (R-MEA-15)."""
+        """For a request: True if a later block was completed first, and had been requested first (R-MEA-15)."""
 
 
 class MessagePull:
@@ -158,27 +158,27 @@ class MessagePull:
     def __init__(self, region: int | None, counter: int | None, offset: int) -> None:
         self.region = region
         self.counter = counter
-        """Use counter of the region; both are None where only replies were seen."""
+        """Use counter of the region; region and counter are None if only replies were seen."""
         self.offset = offset
         self.requested: int | None = None
-        """Bytes that the receiver wants: ``total_length`` of its PULLs."""
+        """Bytes that the receiver requests: ``total_length`` of its PULLs."""
         self.pulls = 0
-        """Requests, repeated ones included."""
+        """Number of requests, including re-requests."""
         self.duplicate_pulls = 0
-        """Copies of requests that the network or the capture made."""
+        """Duplicates of requests, made by the network or by the capture."""
         self.asked_replies = 0
-        """Replies that all of the requests ask for, repeated ones and copies included (R-PUL-12)."""
+        """Number of replies due to all requests, including re-requests and duplicates (R-PUL-12)."""
         self.passed_pulls: list[tuple[int, int]] = []
-        """Number and time of the first PULLs that passed after that of a later block, although no later block was
-        complete."""
+        """Frame number and time of the first PULLs that passed after the PULL of a later block, although no later block
+        was complete."""
         self.re_requests = 0
         self.requests: list[Repeat] = []
-        """The first of the repeated requests."""
+        """The first re-requests."""
         self.replies = 0
         self.repeated_replies = 0
-        """Replies with bytes that were sent before, as they were re-requested."""
+        """Replies with bytes transmitted before, in answer to a re-request."""
         self.duplicate_replies = 0
-        """Replies with bytes that were seen before, without a repeated request."""
+        """Replies with bytes that were seen before, without a re-request."""
         self.ranges = Ranges()
         """The bytes that were seen."""
         self.first_pull_ns: int | None = None
@@ -195,7 +195,7 @@ class MessagePull:
 
     @property
     def is_withdrawn(self) -> bool:
-        """True if its sender reported, before any other end, that it no longer holds the message."""
+        """True if its sender reported, before any other outcome, that it no longer holds the message."""
         refusal, notice = self.refusal, self.notice
         if refusal is None or refusal.reason not in ("ENDPT_CLOSED", "BAD_RDMAWIN"):
             return False
@@ -251,29 +251,29 @@ class CapturedMessage(NumberedEntry):
         """The endpoints, in the direction of the message."""
         self.kind: Kind = kind
         self.position = position
-        """Its sequence number, counted on beyond 14 bits; -1 where its announcement was not seen."""
+        """Its sequence number, extended beyond 14 bits; -1 if its announcement was not seen."""
         self.length = length
         """In bytes; None if unknown."""
         self.match = match
         """Match information, 64 bits; None if unknown."""
         self.first_ns = self.last_ns = self.last_sent_ns = time_ns
         self.complete_ns: int | None = None
-        """When the last of its bytes was seen."""
+        """Time of the frame with the last missing bytes; None if bytes were not seen."""
         self.piggyack = piggyack
         self.runs: list[int] = _NO_RUNS
-        """First and last number of each run of its frames but the latest."""
+        """First and last frame number of each run of its frames except the latest."""
         self.run_first, self.run_last = -1, -2
         """The latest run; negative before the first frame."""
         self.frame_count = 0
-        """Its own frames: data or announcement, PULLs, replies, NOTIFY, nacks; no frames that only acknowledge it."""
+        """Number of its frames: data or announcement, PULLs, replies, NOTIFY, nacks; without mere acknowledgements."""
         self.transmissions = 1
         """Number of transmissions of the message, or of its announcement."""
         self.duplicates = 0
-        """Copies of its frames that the network or the capture made."""
+        """Number of duplicates of its frames, made by the network or by the capture."""
         self.resends: Sequence[Repeat] = ()
         """The first retransmissions."""
         self.fragments = 0
-        """Of a MEDIUM: the fragments seen, as bits."""
+        """For a MEDIUM: the fragments seen, as bits."""
         self.round = 0
         self.bytes_seen = 0
         self.ack = self.refused_ack = self.nack = None
@@ -281,16 +281,16 @@ class CapturedMessage(NumberedEntry):
         self.pull: MessagePull | None = None
         """The pull of a large message; None for others."""
         self.abandoned_ns: int | None = None
-        """Time at which one side was seen to have restarted before the message was done."""
+        """Time at which one side was seen to have restarted before the message was finished."""
         self.half_seen: tuple[str, ...] = ()
         """Parts of the message that the capture lacks."""
         self.state = FLYING
         self.settled_ns = 0
-        """When it was done."""
+        """Time at which it was settled."""
 
     @property
     def end_ns(self) -> int:
-        """When its sender could know how it ended; else when its last frame was seen."""
+        """Time at which its sender could know the outcome; otherwise that of its last frame."""
         ended: int | None = None
         match self.sender:
             case "acked":
@@ -306,7 +306,7 @@ class CapturedMessage(NumberedEntry):
 
     @property
     def sender(self) -> SenderKnows:
-        """The end of the message, as known to its sender."""
+        """The outcome of the message, as known to its sender."""
         starts = self._is_told
         if self.pull is not None:
             notice = self.pull.notice
@@ -323,7 +323,7 @@ class CapturedMessage(NumberedEntry):
 
     @property
     def receiver(self) -> ReceiverKnows:
-        """The end of the message, as known to its receiver."""
+        """The state of the message, as known to its receiver."""
         acked = self.ack is not None or self.refused_ack is not None
         if self.pull is None:
             return "received" if acked else "refused" if self._is_refused else "unknown"
@@ -339,11 +339,13 @@ class CapturedMessage(NumberedEntry):
         return self.nacks > 0 and 2 * self.nacks >= self.frame_count
 
     def _is_told(self, time_ns: int) -> bool:
-        """Return whether the sender still wanted to know at that time."""
+        """Return whether the sender was still waiting for the outcome at ``time_ns``."""
         return self.abandoned_ns is None or time_ns <= self.abandoned_ns
 
     def _transferred(self, pull: MessagePull, notice: Notice) -> Literal["received", "truncated", "failed"]:
-        """Return the meaning of a NOTIFY: nothing wanted if there was no pull (R-RDV-04), else failure (R-NOT-01)."""
+        """Return the outcome that a NOTIFY reports. Of 0 bytes it means without a pull that none were requested
+        (R-RDV-04), and after a pull that the transfer failed (R-NOT-01).
+        """
         if self.length is None or notice.total_length >= self.length:
             return "received"
         return "failed" if pull.pulls and not notice.total_length else "truncated"
@@ -362,17 +364,17 @@ class CapturedMessage(NumberedEntry):
 
     @property
     def is_done(self) -> bool:
-        """True if it was handed out: what comes later does not belong to it any more."""
+        """True if it has been reported: later frames no longer belong to it."""
         return self.state == HANDED_OUT
 
     @property
     def is_incomplete(self) -> bool:
-        """True if the capture does not show all of it, or not how it ended."""
+        """True if the capture lacks some of it, or its outcome."""
         return bool(self.half_seen) or self.sender != ("acked" if self.pull is None else "notified")
 
     @property
     def frames(self) -> Iterator[tuple[int, int]]:
-        """First and last number of each run of its frames, ascending, up to a bounded number."""
+        """First and last frame number of each run of its frames, ascending; at most ``RUNS_KEPT`` runs."""
         if self.run_first < 0:
             return
         runs = sorted([*zip(self.runs[::2], self.runs[1::2], strict=True), (self.run_first, self.run_last)])
@@ -385,7 +387,7 @@ class CapturedMessage(NumberedEntry):
         yield first, last
 
     def add_frame(self, number: int, time_ns: int) -> None:
-        """One more frame of it."""
+        """Add a frame."""
         self.frame_count += 1
         if time_ns > self.last_ns:
             self.last_ns = time_ns
@@ -395,7 +397,7 @@ class CapturedMessage(NumberedEntry):
             self._begin_run(number, number)
 
     def add_run(self, first: int, last: int) -> None:
-        """Frames with consecutive numbers."""
+        """Add frames with consecutive numbers."""
         if first == self.run_last + 1:
             self.run_last = last
         else:
@@ -417,11 +419,11 @@ class CapturedMessage(NumberedEntry):
 
 
 WAITING: Final = 1 << 16
-"""Messages that wait for one before them; beyond that they are handed out although it is not done."""
+"""Maximum number of messages that wait for an earlier one; more are yielded without it."""
 
 
 class MessageSorter:
-    """Takes messages as they are done and gives them back by number, as far as a bounded memory allows."""
+    """Sorter of messages by number: takes them in order of completion, within bounded memory."""
 
     def __init__(self, waiting: int = WAITING) -> None:
         self._limit = waiting
@@ -429,7 +431,7 @@ class MessageSorter:
         self._next = 1
 
     def put(self, messages: Iterable[CapturedMessage]) -> Iterator[CapturedMessage]:
-        """More messages; returns those that are next."""
+        """Add messages; yield those that are next."""
         heap = self._heap
         for message in messages:
             heappush(heap, (message.number, message))
@@ -437,7 +439,7 @@ class MessageSorter:
                 yield self._pop()
 
     def rest(self) -> Iterator[CapturedMessage]:
-        """There are no more: returns those that still waited."""
+        """Yield the messages that are still waiting, after the last one was added."""
         while self._heap:
             yield self._pop()
 

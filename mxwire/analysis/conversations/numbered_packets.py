@@ -18,7 +18,7 @@ or extended by it.
    packets may arrive in any order, and a gap remains visible as a missing key.
 4. Entry. A position without an entry is a new message (or, for NOTIFY, the end of a message of the other direction). A
    position with an entry is a repetition, and its cause is decided by time and content, since nothing in the packet
-   distinguishes them: a library retransmits after 500 ms at the earliest (R-RTX-01) and updates the piggybacked ack.
+   distinguishes the two: a library retransmits after 500 ms at the earliest (R-RTX-01) and updates the piggybacked ack.
    The same ack within that time is a duplicate made by the network or by the capture; anything else is a
    retransmission. The fragments of one MEDIUM share a number, so within that time a fragment that the present round
    lacks continues the round; afterwards it begins another one.
@@ -26,8 +26,8 @@ or extended by it.
 Piggybacked acks are taken first, before the packet is placed: they concern the flow back, and a message may be
 acknowledged and repeated by the same exchange.
 
-Memory is bounded. A message that is done lingers for little more than a second, so that late duplicates find it, and is
-then reported; later packets with its number only count as late. The oldest entries of a stream are dropped when it
+Memory is bounded. A settled message is kept for little more than a second, to recognise late duplicates, and is then
+reported; later packets with its number only count as late. The oldest entries of a stream are dropped when it
 holds more than a sender may have outstanding.
 
 ``mxwire.rules.state.numbered`` decides the same for ``verify``, on frames and with more caution: in doubt it does not
@@ -66,17 +66,17 @@ from mxwire.wire.numbers import NO_SESSION, OUTSTANDING_MAXIMUM, SESSION_NUMBER_
 
 
 class NumberedTracker:
-    """Handlers of the numbered packets."""
+    """Tracker of the numbered packets, with one handler per layout."""
 
     def __init__(self, state: FollowerState) -> None:
         self.state = state
 
     def tiny(self, row: Row) -> None:
-        """A TINY."""
+        """Process a TINY."""
         self._inline(row, "TINY")
 
     def small(self, row: Row) -> None:
-        """A SMALL."""
+        """Process a SMALL."""
         self._inline(row, "SMALL")
 
     def _inline(self, row: Row, kind: Kind) -> None:
@@ -105,7 +105,7 @@ class NumberedTracker:
             self._mark(marks, stream, message, message, DATA, flags)
 
     def medium(self, row: Row) -> None:
-        """A fragment of a MEDIUM."""
+        """Process a fragment of a MEDIUM."""
         _, _, time_ns, number, wire_length, key, sequence, ack, session, length, match, fragment, size = row
         state = self.state
         flow = state.flow(key, session, time_ns, wire_length)
@@ -156,7 +156,7 @@ class NumberedTracker:
         return RETRANSMISSION if message.transmissions > 1 else 0
 
     def rndv(self, row: Row) -> None:
-        """The announcement of a large message."""
+        """Process the announcement of a large message."""
         _, _, time_ns, number, wire_length, key, sequence, ack, session, length, match, region, counter, offset = row
         state = self.state
         flow = state.flow(key, session, time_ns, wire_length)
@@ -182,7 +182,7 @@ class NumberedTracker:
     def _announce(
         self, flow: Flow, stream: Stream, position: int, length: int, match: int, pull: MessagePull
     ) -> CapturedMessage:
-        """A large message is announced; what belongs to it may have been seen before, in a capture out of order."""
+        """Create an announced large message; in a disordered capture its other frames may have been seen before."""
         state = self.state
         place = pull.region, pull.counter
         message = flow.announced.get(place)
@@ -199,7 +199,7 @@ class NumberedTracker:
         return message
 
     def notify(self, row: Row) -> None:
-        """The end of a pull: a numbered packet, and the last word on a message of the other direction."""
+        """Process a NOTIFY: a numbered packet that ends a large message of the opposite direction."""
         _, _, time_ns, number, wire_length, key, sequence, ack, session, total, region, counter = row
         state = self.state
         flow = state.flow(key, session, time_ns, wire_length)
@@ -261,7 +261,7 @@ class NumberedTracker:
     def _find(
         self, flow: Flow, sequence: int, content: tuple[str, int, int]
     ) -> tuple[Stream, int, NumberedEntry | None]:
-        """Return stream, position and known entry of a number; begin a stream if it cannot belong to the last one."""
+        """Return stream, position and known entry of a number; begin a stream if it does not fit the last one."""
         stream = flow.stream
         if stream is None:
             stream = flow.stream = stream_at(sequence, flow.starts[-1] if flow.starts else None)
@@ -330,7 +330,7 @@ class NumberedTracker:
         role: int,
         flags: int,
     ) -> None:
-        """Mark the frame at hand, which carries ``entry``, the message or its NOTIFY."""
+        """Mark the current frame, which carries ``entry``: the message or its NOTIFY."""
         if entry.nack is not None:
             flags |= NACKED
         if stream.next - stream.confirmed >= OUTSTANDING_MAXIMUM:
@@ -365,7 +365,7 @@ def _note_resend(message: CapturedMessage, number: int, time_ns: int, since: int
 
 
 def _is_same(entry: NumberedEntry, content: tuple[str, int, int]) -> bool:
-    """Return whether a frame repeats, or continues, what is known under its number."""
+    """Return whether a frame repeats or continues the known entry with its number."""
     kind, length, match = content
     if isinstance(entry, CapturedMessage):
         return entry.kind == kind and entry.length == length and entry.match == match
@@ -377,7 +377,7 @@ def _is_same(entry: NumberedEntry, content: tuple[str, int, int]) -> bool:
 
 
 def announce(flow: Flow, message: CapturedMessage, pull: MessagePull) -> None:
-    """PULLs and NOTIFYs that name the region and its counter speak of this message from now on."""
+    """Assign subsequent PULLs and NOTIFYs with the region and use counter of ``pull`` to ``message``."""
     assert pull.region is not None and pull.counter is not None
     place = pull.region, pull.counter
     flow.announced.pop(place, None)

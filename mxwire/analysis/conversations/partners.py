@@ -1,4 +1,4 @@
-"""Partners: two endpoints in the openings that their session ids name, and their packets."""
+"""Conversations: two endpoints, each with the session of one opening, and their packets."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from mxwire.analysis.conversations.streams import Stream
 from mxwire.wire.numbers import NO_SESSION
 
 CONNECTS_KEPT: Final = 64
-"""Connects of one conversation that are remembered; the others are counted."""
+"""Maximum number of connects that are remembered per conversation; all are counted."""
 OPENINGS_KEPT: Final = 4
-"""Conversations of the same two endpoints whose late frames are still distinguished."""
+"""Number of latest conversations of the same two endpoints whose late frames are distinguished."""
 STARTS_KEPT: Final = 8
 
 
 @dataclass(slots=True, eq=False)
 class Connect:
-    """One connect: the request with its repetitions, and the answer."""
+    """A connect: the request with its retransmissions, and the reply."""
 
     side: int
-    """Which end asked: 0 or 1, as in :attr:`Conversation.flows`."""
+    """The initiator: 0 or 1, as in :attr:`Conversation.flows`."""
     number: int
     """``connect_seqnum``."""
     key: int | None
-    """The application key that was presented; None where the request was not seen."""
+    """The application key in the request; None if the request was not seen."""
     frame: int
     time_ns: int
     requests: int = 1
@@ -47,23 +47,23 @@ class Flow:
     address: int
     """The sender's Ethernet address."""
     endpoint: int | None
-    """The sender's endpoint; None where no frame names it."""
+    """The sender's endpoint; None if no frame contains it."""
     session: int | None = None
-    """Session of the receiving endpoint; None where it was not seen."""
+    """Session of the receiving endpoint; None if it was not seen."""
     back: Flow = field(default=None, repr=False)  # type: ignore[assignment]
     """The other direction."""
     stream: Stream | None = None
     former: Stream | None = None
     starts: list[int] = field(default_factory=list)
-    """The numbers that the receiver asked the sender to start with, the latest last."""
+    """The starting sequence numbers that the receiver requested, the latest last."""
     restart: bool = False
-    """A CONNECT was seen since the stream began, so that the sender may begin again."""
+    """True if a CONNECT was seen since the stream began, so that the sender may restart its numbers."""
     announced: dict[tuple[int | None, int | None], CapturedMessage] = field(default_factory=dict, repr=False)
     """The large messages of the sender by region and use counter."""
     acked_unseen: int | None = None
-    """The last acknowledgement of numbers of which none was seen."""
+    """The last acknowledgement of a direction without any captured numbers."""
     unseen: int = 0
-    """Numbers that must have been sent before ``stream``, but were not seen."""
+    """Number of packets that must have been sent before ``stream``, but were not seen."""
     frames: int = 0
     bytes: int = 0
     """On the wire."""
@@ -72,16 +72,16 @@ class Flow:
     message_bytes: int = 0
     """Sum of the known lengths."""
     retransmissions: int = 0
-    """Frames that were retransmitted: messages, their fragments, NOTIFYs, and data that was re-requested."""
+    """Number of retransmitted frames: messages, their fragments, NOTIFYs, and re-requested data."""
     re_requests: int = 0
     duplicates: int = 0
-    """Copies that the network or the capture made."""
+    """Duplicates made by the network or by the capture."""
     libacks: int = 0
     nacks: int = 0
     most_outstanding: int = 0
-    """The most numbers that were not acknowledged at a time."""
+    """Maximum number of unacknowledged sequence numbers at a time."""
     late: int = 0
-    """Frames of messages that had been handed out long before."""
+    """Number of frames whose message had already been reported."""
 
     @property
     def missing(self) -> int:
@@ -92,25 +92,25 @@ class Flow:
 
 @dataclass(slots=True, eq=False)
 class Conversation:
-    """Two endpoints, in the openings that their session ids name."""
+    """Two endpoints, each with the session of one opening."""
 
     number: int
     first_ns: int
     last_ns: int
     flows: tuple[Flow, Flow] = field(default=(), repr=False)  # type: ignore[assignment]
-    """From the end that was seen sending first, and from the other."""
+    """The flow from the endpoint that was first seen sending, and the opposite flow."""
     connects: list[Connect] = field(default_factory=list)
     connect_count: int = 0
     restarted: bool = False
-    """Another conversation of the same endpoints follows: one of them was opened again."""
+    """True if another conversation of the same endpoints follows, since one of them was reopened."""
 
     def session(self, side: int) -> int | None:
-        """The session of the end that sends in flow ``side``."""
+        """Return the session of the endpoint that sends in flow ``side``."""
         return self.flows[1 - side].session
 
     @property
     def half_seen(self) -> list[str]:
-        """Parts of the message that the capture lacks."""
+        """Parts of the conversation that the capture lacks."""
         said = []
         one, other = self.flows
         if not (one.frames and other.frames):
@@ -123,11 +123,11 @@ class Conversation:
         return said
 
     def connects_of(self, flow: Flow) -> Iterator[Connect]:
-        """The connects that the sender of ``flow`` requested."""
+        """Yield the connects that the sender of ``flow`` requested."""
         return (each for each in self.connects if each.side == flow.side)
 
     def connect(self, side: int, number: int) -> Connect | None:
-        """The latest connect of an end with a number."""
+        """Return the latest connect of an endpoint with a number."""
         for each in reversed(self.connects):
             if each.side == side and each.number == number:
                 return each
@@ -142,16 +142,16 @@ class Conversation:
 
 @dataclass(slots=True, eq=False)
 class PartnerPair:
-    """Two endpoint numbers of two hosts, with the conversations of their openings."""
+    """Two endpoint numbers of two hosts, with one conversation per pair of sessions."""
 
     ends: tuple[tuple[int, int | None], tuple[int, int | None]]
     conversations: list[Conversation] = field(default_factory=list)
-    """The latest last."""
+    """In order of appearance; the latest is last."""
     last_ns: int = 0
 
 
 class EndpointDirection:
-    """From one endpoint number to another, whatever their openings."""
+    """The direction from one endpoint number to another, in all sessions."""
 
     __slots__ = ("flow", "partners", "side")
 
@@ -159,17 +159,17 @@ class EndpointDirection:
         self.partners = partners
         self.side = side
         self.flow: Flow = None  # type: ignore[assignment]
-        """In the latest conversation."""
+        """The flow of this direction in the latest conversation."""
 
     def find(self, session: int) -> Flow | None:
-        """The flow to the opening with a session, None if there is none yet."""
+        """Return the flow to the endpoint with ``session``; None if there is none yet."""
         if session == NO_SESSION:
             return self.flow
         unknown: Flow | None = None
         for each in reversed(self.partners.conversations):
             flow = each.flows[self.side]
             if flow.session == session:
-                # The latest opening does not know the session yet, so a former one sends, if answers are seen.
+                # The latest opening does not know the session yet, so if answers are seen, an earlier one is sending.
                 if unknown is None or flow.back.frames:
                     return flow
                 break
@@ -181,7 +181,7 @@ class EndpointDirection:
 
 
 def note_start(flow: Flow, start: int) -> None:
-    """The sender of a flow is asked to start with a number."""
+    """Note the starting sequence number that is requested of the sender of a flow."""
     if start in flow.starts:
         flow.starts.remove(start)
     flow.starts.append(start)

@@ -1,4 +1,4 @@
-"""Follows how large messages are pulled: PULLs, their replies, and the nacks they may get (chapter 14 of the rules)."""
+"""Tracker of pulls of large messages: PULLs, their replies and their nacks (chapter 14 of the rules)."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from mxwire.wire.byteorder import PULL_MAGIC_PREFIX
 from mxwire.wire.dialect import Dialect
 
 TRANSFERS: Final = 1 << 13
-"""Pulls of all conversations that are remembered."""
+"""Maximum number of pulls that are remembered, of all conversations."""
 PASSED_KEPT: Final = 4
-"""PULLs out of order that are remembered of one message."""
+"""Maximum number of PULLs out of order that are remembered per message."""
 CURSORS_KEPT: Final = 8
-"""Requests of one block whose replies are checked for order."""
+"""Maximum number of requests per block whose replies are checked for order."""
 BLOCKS: Final = 256
-"""Blocks of one pull that are remembered, complete ones or not."""
+"""Maximum number of blocks that are remembered per pull, complete or not."""
 _MAGIC: Final = PULL_MAGIC_PREFIX << 8 | 0x80
 
 
 class RequestedBlock:
-    """The block that one PULL requests."""
+    """A block as requested by a PULL."""
 
     __slots__ = ("asked_ns", "cursors", "done_ns", "end", "requests", "start", "time_ns")
 
@@ -58,14 +58,14 @@ class RequestedBlock:
         self.asked_ns = self.time_ns = time_ns
         """Times of its first and last request."""
         self.done_ns: int | None = None
-        """When the last of its bytes was seen."""
+        """Time of the reply that completed it; None if bytes were not seen."""
         self.requests = 1
         self.cursors = [start]
-        """For each request the byte after its latest reply, as far as :meth:`PullTracker._mark_order` keeps it."""
+        """Per request, the offset after its latest reply, as tracked by :meth:`PullTracker._mark_order`."""
 
 
 class Transfer:
-    """A pull, known by its handle."""
+    """A pull, identified by its handle."""
 
     __slots__ = ("blocks", "highest", "identity", "key", "lead", "message", "payload", "per_block")
 
@@ -75,9 +75,9 @@ class Transfer:
         self.payload = dialect.reply_payload
         self.per_block = dialect.frames_per_block
         self.lead = 0
-        """Bytes of its first frame that are before the message (chapter 14: r)."""
+        """Number of bytes of its first frame that precede the message (chapter 14: r)."""
         self.identity: tuple[int, ...] | None = None
-        """Session, length, region, its counter and offset; None where no PULL was seen."""
+        """Session, length, region, its use counter and offset; None if no PULL was seen."""
         self.blocks: dict[int, RequestedBlock] = {}
         """By ``frame_index``."""
         self.highest = 0
@@ -85,7 +85,7 @@ class Transfer:
 
 
 class PullTracker:
-    """Handlers of PULLs, of runs of their replies, and of their nacks."""
+    """Tracker of PULLs, runs of their replies, and their nacks."""
 
     def __init__(self, state: FollowerState) -> None:
         self.state = state
@@ -97,16 +97,16 @@ class PullTracker:
         self._dialects: tuple[Dialect, ...] = ()
 
     def begin(self, replies: dict[ReplyKey, Replies], dialects: tuple[Dialect, ...]) -> None:
-        """Another batch follows, with these replies in it."""
+        """Begin a batch with ``replies``."""
         self._pending = replies
         self._dialects = dialects
 
     def unknown(self) -> list[Replies]:
-        """The replies of the batch that answer nothing known."""
+        """Return the replies of the batch that belong to an unknown request."""
         return [each for key, each in self._pending.items() if key not in self.transfers]
 
     def end(self) -> None:
-        """All frames of the batch but replies have been looked at."""
+        """End the batch, after all frames except replies were processed."""
         for key, replies in self._pending.items():
             transfer = self.transfers.get(key)
             if transfer is not None:
@@ -115,7 +115,7 @@ class PullTracker:
     # Requests
 
     def pull(self, row: Row) -> None:
-        """A request for a block."""
+        """Process a PULL: a request for a block."""
         (
             _, _, time_ns, number, wire_length, direction, session, total, region, counter, offset, handle, magic,
             first, length, index, dialect,
@@ -161,7 +161,7 @@ class PullTracker:
     def _begin(
         self, key: ReplyKey, flow: Flow, identity: tuple[int, ...], known: Transfer | None, dialect: Dialect
     ) -> Transfer:
-        """A pull begins, or shows what it pulls, or its handle is used for another one (D-13)."""
+        """Return the transfer of a PULL, which may be new, be identified by this PULL, or reuse a handle (D-13)."""
         self._take_before(key)
         _, total, region, counter, offset = identity
         message = flow.back.announced.get((region, counter))
@@ -191,7 +191,7 @@ class PullTracker:
     def _recognise(
         self, transfer: Transfer, flow: Flow, message: CapturedMessage | None, region: int, counter: int, offset: int
     ) -> CapturedMessage:
-        """Replies were seen before the first PULL: the capture began later, or is not quite in order."""
+        """Return the message of replies seen before their first PULL: the capture began later, or is disordered."""
         stray = transfer.message
         pull = stray.pull
         assert pull is not None
@@ -219,7 +219,7 @@ class PullTracker:
             self._of_message.pop(forgotten.message.number, None)
 
     def _prune(self, transfer: Transfer) -> None:
-        """Forget the blocks that have been complete for longest; if there are none, the oldest."""
+        """Forget the blocks that were completed first; if none is complete, the oldest."""
         self._take_before(transfer.key)
         done = [at for at, each in transfer.blocks.items() if each.done_ns is not None]
         for at in done[: BLOCKS // 2] or list(transfer.blocks)[: BLOCKS // 2]:
@@ -235,7 +235,7 @@ class PullTracker:
             pull.passed_pulls.append((number, block.asked_ns))
 
     def _request_again(self, transfer: Transfer, block: RequestedBlock, time_ns: int, number: int, flow: Flow) -> int:
-        """Note a re-request and its cause: the timer, or a later block that is complete (R-PUL-07, R-PUL-08).
+        """Note a re-request and its cause: a later block that is complete, or the timer (R-PUL-07, R-PUL-08).
 
         Returns the flags of the PULL.
         """
@@ -248,7 +248,7 @@ class PullTracker:
         elif _is_overtaken(transfer, block):
             cause = "early"
         elif since >= PULL_TIMER_NS:
-            # The replies came, but were dropped: they did not wind the timer up (R-PUL-06, R-CLS-08).
+            # The replies arrived but were dropped, so they did not restart the timer (R-PUL-06, R-CLS-08).
             cause = "timer"
         elif since > REORDER_NS:
             cause = "unknown"
@@ -272,7 +272,7 @@ class PullTracker:
     # Replies
 
     def first_reply(self, row: Row) -> None:
-        """The first reply to something that was not asked under observation."""
+        """Process the first reply to a request that was not captured."""
         replies: Replies = row[6]
         if replies.key in self.transfers:
             return
@@ -284,7 +284,7 @@ class PullTracker:
         self._remember(Transfer(replies.key, message, self._dialects[replies.dialect]))
 
     def _stray_conversation(self, replier: int, puller: int, magic: int, endpoint: int | None) -> Conversation:
-        """Return the conversation of messages of which only replies were seen: replies name no endpoints."""
+        """Return the conversation of messages of which only replies were seen: replies do not contain endpoints."""
         state = self.state
         key = replier, puller, magic
         conversation = self._strays.get(key)
@@ -296,13 +296,13 @@ class PullTracker:
         return conversation
 
     def _take_all(self, message: CapturedMessage) -> None:
-        """Take all replies before the frame at hand into account that belong to a message."""
+        """Process all replies of a message that precede the current frame."""
         for each in self._of_message.get(message.number, ()):
             if each.key in self._pending and self.transfers.get(each.key) is each:
                 self._take(each, self._pending[each.key], self.state.place)
 
     def _take_before(self, key: ReplyKey) -> None:
-        """Take the replies before the frame at hand into account that answer a pull."""
+        """Process the replies to a pull that precede the current frame."""
         replies, transfer = self._pending.get(key), self.transfers.get(key)
         if replies is not None and transfer is not None:
             self._take(transfer, replies, self.state.place)
@@ -341,7 +341,7 @@ class PullTracker:
     def _place(
         self, transfer: Transfer, pull: MessagePull, replies: Replies, which: slice, flags: NDArray[np.uint32] | None
     ) -> None:
-        """Note received bytes, runs of consecutive replies at once; set ``flags``, one per reply."""
+        """Note the received bytes, a run of consecutive replies at a time; set ``flags``, one per reply."""
         offset, length = replies.offset[which], replies.length[which]
         for first, last in _runs(offset, length[:-1]):
             start, end = int(offset[first]), int(offset[last] + length[last])
@@ -364,7 +364,7 @@ class PullTracker:
     def _note_blocks(
         self, transfer: Transfer, pull: MessagePull, offset: NDArray[np.int64], time_ns: NDArray[np.int64], end: int
     ) -> None:
-        """Say of the blocks that a run of replies touches when they were complete."""
+        """Set the completion times of the blocks that a run of replies completes."""
         frame = (int(offset[0]) + transfer.lead) // transfer.payload
         last = (end - 1 + transfer.lead) // transfer.payload
         for index in range(frame - frame % transfer.per_block, last + 1, transfer.per_block):
@@ -380,8 +380,8 @@ class PullTracker:
     def _mark_order(transfer: Transfer, offset: NDArray[np.int64], end: int, flags: NDArray[np.uint32]) -> None:
         """Mark gaps and disorder in a run of replies that ends before byte ``end``.
 
-        A reply is expected where an earlier reply to a request of its block ended. Beyond all of these places there is
-        a gap; before all of them the reply is out of order. Repeated bytes are neither.
+        A reply is expected where an earlier reply to a request for its block ended. A reply beyond all of these places
+        leaves a gap; one before all of them is out of order. Repeated bytes count as neither.
         """
         payload, per_block, lead = transfer.payload, transfer.per_block, transfer.lead
         at, count = 0, len(offset)
@@ -430,7 +430,7 @@ class PullTracker:
     # Nacks
 
     def nack_mcp(self, row: Row) -> None:
-        """A PULL was refused."""
+        """Process the nack of a PULL."""
         _, _, time_ns, number, wire_length, direction, nack_type, handle, magic = row
         transfer = self.transfers.get((direction[0], direction[1], handle << 32 | magic))
         if transfer is None:
@@ -461,7 +461,7 @@ class PullTracker:
 
 
 def _runs(values: NDArray[np.int64], step: NDArray[np.int64] | int) -> list[tuple[int, int]]:
-    """First and last place of each run in which every value is the one before it and a step more."""
+    """Return first and last place of each run in which every value exceeds its predecessor by ``step``."""
     if len(values) == 1:
         return [(0, 0)]
     breaks = np.flatnonzero(np.diff(values) != step)
@@ -472,15 +472,15 @@ def _runs(values: NDArray[np.int64], step: NDArray[np.int64] | int) -> list[tupl
 
 
 def _is_overtaken(transfer: Transfer, block: RequestedBlock) -> bool:
-    """Return whether a later block was complete before this one."""
+    """Return whether a later block was completed before this one."""
     done = [each.done_ns for each in transfer.blocks.values() if each.start > block.start]
     return any(each is not None and (block.done_ns is None or each < block.done_ns) for each in done)
 
 
 def _was_passed(transfer: Transfer, block: RequestedBlock) -> bool:
-    """Return whether a later block, which had been requested before this one, was complete before it.
+    """Return whether a later block that had been requested before this one was completed before it.
 
-    Replies leave in the order of their PULLs (R-PUL-12), so the repeated request (R-PUL-07) needs no loss.
+    Replies are transmitted in the order of their PULLs (R-PUL-12), so the re-request (R-PUL-07) does not imply a loss.
     """
     return any(
         each.start > block.start
@@ -492,7 +492,7 @@ def _was_passed(transfer: Transfer, block: RequestedBlock) -> bool:
 
 
 def _merge(message: CapturedMessage, stray: CapturedMessage) -> None:
-    """Frames of a message seen before it was recognised."""
+    """Add the frames of ``stray``, seen before its message was recognised, to ``message``."""
     pull, other = message.pull, stray.pull
     assert pull is not None and other is not None
     pull.replies += other.replies

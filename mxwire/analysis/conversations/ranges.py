@@ -1,4 +1,4 @@
-"""Which bytes of a message have been seen, as ranges."""
+"""Sets of the bytes of a message, as ranges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 RANGES_KEPT: Final = 4096
-"""Separate ranges of one message that are remembered; more come only from hostile traffic."""
+"""Maximum number of separate ranges that are remembered per message; only hostile traffic exceeds it."""
 
 
 class Ranges:
@@ -22,7 +22,7 @@ class Ranges:
         """Total number of bytes."""
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """First byte and the byte behind the last one of each range."""
+        """Yield start and end (exclusive) of each range."""
         return zip(self._starts, self._ends, strict=True)
 
     def __len__(self) -> int:
@@ -30,7 +30,7 @@ class Ranges:
         return len(self._starts)
 
     def add(self, start: int, end: int) -> int:
-        """Take the bytes from ``start`` to before ``end``; returns how many of them are new."""
+        """Add the bytes from ``start`` to ``end`` (exclusive); return the number of new ones."""
         if end <= start:
             return 0
         starts, ends = self._starts, self._ends
@@ -38,7 +38,7 @@ class Ranges:
             ends[-1] = end
             self.total += end - start
             return end - start
-        # The ranges from `low` to before `high` touch the new one.
+        # The ranges from `low` to `high` (exclusive) touch the new one.
         low, high = bisect_left(ends, start), bisect_right(starts, end)
         if low == high:
             if len(starts) >= RANGES_KEPT:
@@ -54,19 +54,19 @@ class Ranges:
         return last - first - known
 
     def holds(self, start: int, end: int) -> bool:
-        """Return whether all bytes from ``start`` to before ``end`` are in it."""
+        """Return whether all bytes from ``start`` to ``end`` (exclusive) are in the set."""
         if end <= start:
             return True
         place = bisect_right(self._starts, start) - 1
         return place >= 0 and self._ends[place] >= end
 
     def touches(self, start: int, end: int) -> bool:
-        """Return whether any byte from ``start`` to before ``end`` is in it."""
+        """Return whether any byte from ``start`` to ``end`` (exclusive) is in the set."""
         place = bisect_right(self._ends, start)
         return start < end and place < len(self._starts) and self._starts[place] < end
 
     def missing(self, start: int, end: int) -> tuple[int, int]:
-        """Return how many bytes of ``start`` to ``end`` (exclusive) are missing, and the longest gap."""
+        """Return the number of missing bytes from ``start`` to ``end`` (exclusive), and the longest gap."""
         total = longest = 0
         at = start
         for place in range(bisect_right(self._ends, start), len(self._starts) + 1):
@@ -81,7 +81,7 @@ class Ranges:
         return total, longest
 
     def gaps(self, length: int) -> list[tuple[int, int]]:
-        """The ranges below ``length`` that are not in it."""
+        """Return the ranges below ``length`` that are not in the set, as start and end (exclusive)."""
         missing = []
         at = 0
         for start, end in self:

@@ -1,4 +1,4 @@
-"""From columns to what the trackers take: one row per frame, and runs of replies."""
+"""Convert the columns of a batch to rows, one per frame, and to runs of replies, as the trackers need them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mxwire.wire.columns import LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
 
 Row = tuple[Any, ...]
-"""Place in the batch, handler, time in ns, frame number, bytes on the wire, key of the way, and the fields of
-:data:`FIELDS`; for a PULL also the place of its dialect among those of the batch."""
+"""Place in the batch, handler, time in ns, frame number, bytes on the wire, key of the direction, and the fields of
+:data:`FIELDS`; for a PULL also the index of its dialect among those of the batch."""
 Handler = Callable[[Row], None]
 ReplyKey = tuple[int, int, int]
 """Addresses of replier and puller, and handle x 2^32 + magic."""
 DirectionKey = tuple[int, int]
-"""Address of the sender, its endpoint and the receiver's, in one number; and address of the receiver."""
+"""Address and endpoint of the sender and endpoint of the receiver, packed into one number; address of the receiver."""
 
 MATCH: Final = "match"
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -74,14 +74,14 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Fields that the trackers need, by layout."""
 CHUNK: Final = 2048
-"""Frames of which the rows are made at once."""
+"""Number of frames that are converted at a time."""
 FIRST_REPLY: Final = "first reply"
-"""Name of the handler of replies to a request that was not seen: called where the first of them is."""
+"""Name of the handler of replies to a request that was not seen: called at the first of them."""
 
 
 @dataclass(slots=True, eq=False)
 class Replies:
-    """The PULL_REPLYs of a batch that answer one pull, in their order; arrays of shape (n,)."""
+    """The PULL_REPLYs of a batch that answer one pull, in order; arrays of shape (n,)."""
 
     key: ReplyKey
     place: NDArray[np.intp]
@@ -92,15 +92,15 @@ class Replies:
     """Offset of the data in the message."""
     length: NDArray[np.int64]
     dialect: int
-    """Place of its dialect among those of the batch."""
+    """Index of their dialect among those of the batch."""
     done: int = 0
     """Number of replies that were processed."""
 
 
 def rows_of(decoded: DecodedBatch, handlers: Mapping[str, Handler], replies: list[Replies]) -> Iterator[Row]:
-    """The rows of a batch in the order of its frames.
+    """Yield the rows of a batch in the order of its frames.
 
-    They are made some thousand at a time: many at once would keep the garbage collector busy.
+    ``CHUNK`` rows exist at a time: many more would burden the garbage collector.
     """
     sources: list[tuple[NDArray[np.intp], Iterator[Row]]] = []
     for block in decoded.columns.blocks:
@@ -123,7 +123,7 @@ def rows_of(decoded: DecodedBatch, handlers: Mapping[str, Handler], replies: lis
 
 
 def _rows(decoded: DecodedBatch, block: LayoutBlock, handler: Handler) -> tuple[NDArray[np.intp], Iterator[Row]]:
-    """Places in the batch, and rows, of the frames of a block that are well formed."""
+    """Return the places in the batch, and the rows, of the well-formed frames of a block."""
     reason = decoded.columns.reason[block.place]
     good = None if not reason.any() else np.flatnonzero(reason == Reason.NONE)
 
@@ -160,7 +160,7 @@ def _field(block: LayoutBlock, name: str) -> NDArray[Any]:
 
 
 def replies_of(decoded: DecodedBatch) -> dict[ReplyKey, Replies]:
-    """The PULL_REPLYs of a batch by what they answer."""
+    """Return the PULL_REPLYs of a batch by the pull that they answer."""
     found: dict[ReplyKey, Replies] = {}
     blocks = list(decoded.columns.of("pull_reply"))
     if not blocks:
@@ -195,7 +195,7 @@ def replies_of(decoded: DecodedBatch) -> dict[ReplyKey, Replies]:
 
 
 def _alike(*keys: NDArray[np.uint64]) -> Iterator[NDArray[np.intp]]:
-    """Places where all arrays hold the same, each set in ascending order."""
+    """Yield the sets of places at which all arrays have equal values, each set in ascending order."""
     count = len(keys[0])
     if not count:
         return

@@ -1,4 +1,4 @@
-"""The memory of the follower: conversations, messages, and the time of their release."""
+"""State of the follower: conversations, messages, and when finished messages are reported."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from mxwire.rules.vantage import pull_timer_least, resend_delay_least, slack
 from mxwire.words import count_of
 
 RESEND_NS: Final = resend_delay_least(CAPTURE)
-"""Frames that come again sooner than this are copies, not retransmissions (R-RTX-01)."""
+"""Frames repeated sooner than this are duplicates, not retransmissions (R-RTX-01)."""
 PULL_TIMER_NS: Final = pull_timer_least(CAPTURE)
 REORDER_NS: Final = slack(CAPTURE)
-"""A capture may have the wrong order within this time."""
+"""Time within which the frames of a capture may be out of order."""
 LINGER_NS: Final = 1_200_000_000
 """Time for which a finished message waits for late duplicates of its frames: two resend delays."""
 LINGERING: Final = 8192
-"""Messages of all conversations that may wait so."""
+"""Maximum number of messages that wait for late duplicates, of all conversations."""
 ROOM: Final = 512
 """Number of messages reported at once when too many wait."""
 NEVER: Final = 1 << 63
 IN_FLIGHT: Final = 1 << 16
-"""Messages of all conversations that may be unfinished; beyond that the oldest are handed out as they are."""
+"""Maximum number of unfinished messages of all conversations; beyond it the oldest are reported as they are."""
 CONVERSATIONS: Final = 1 << 14
-"""Conversations that are remembered."""
+"""Maximum number of conversations that are remembered."""
 ANNOUNCED: Final = 256
-"""Large messages of one direction that are found by their regions."""
+"""Maximum number of large messages per direction that can be found by their regions."""
 
 
 class MessageWatch:
-    """Selects the frames of one message, by its number."""
+    """Selector of the frames of one message, by its number."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.message: CapturedMessage | None = None
-        """The message, once it has appeared."""
+        """The message; None until it appears."""
 
     def frames(self, marks: FrameMarks) -> list[tuple[int, Role]]:
-        """The frames of the message in a batch, as places and roles, in their order.
+        """Return the frames of the message in a batch, in order, as places and roles.
 
         A NOTIFY that acknowledges its own message is a NOTIFY.
         """
@@ -67,15 +67,15 @@ class MessageWatch:
 
 
 class FollowerState:
-    """Everything that is remembered of a capture."""
+    """All state that is kept while a capture is followed."""
 
     def __init__(self, watch: MessageWatch | None, *, flights: bool = False, marks: bool = False) -> None:
         self.watch = watch
         self.marks = MarkRecorder() if marks or watch is not None else None
         """None if frames are not marked."""
         self.flights: list[tuple[int, int, int, int]] | None = [] if flights else None
-        """Pulled blocks: the times of the request and of the last reply in nanoseconds, the bytes and the frames of
-        each; None if not recorded."""
+        """Pulled blocks: times of the request and of the last reply in nanoseconds, bytes and frames per block; None if
+        not recorded."""
         self.directions: dict[DirectionKey, EndpointDirection] = {}
         self.partners: dict[DirectionKey, PartnerPair] = {}
         self.conversations: dict[int, Conversation] = {}
@@ -85,25 +85,25 @@ class FollowerState:
         """Host names by Ethernet address."""
         self.in_flight: dict[int, CapturedMessage] = {}
         self.lingering: deque[CapturedMessage] = deque()
-        """Messages that are done, in the order in which they were."""
+        """Settled messages in order of settlement, waiting for late duplicates."""
         self.out: list[CapturedMessage] = []
-        """Messages that are ready to be handed out."""
+        """Messages that are ready to be reported."""
         self.message_count = 0
         self.evicted = 0
-        """Messages that were handed out unfinished, for want of room."""
+        """Number of messages that were reported unfinished to bound memory."""
         self.place = 0
-        """The frame at hand, as its place in the batch."""
+        """The place of the current frame in the batch."""
         self.now_ns = 0
         """The latest time seen."""
         self.due_ns = NEVER
-        """When :meth:`tick` has something to do."""
+        """Time at which :meth:`tick` is due."""
         self.take_replies: Callable[[CapturedMessage], None] = lambda message: None
-        """Takes the replies to a message's pulls that come before the frame at hand into account."""
+        """Callback that processes the replies to a message's pulls that precede the current frame."""
 
     # Conversations
 
     def meet(self, key: DirectionKey, time_ns: int) -> EndpointDirection:
-        """The way between two endpoint numbers that have not met before."""
+        """Begin the first conversation between two endpoint numbers; return the direction of ``key``."""
         left, destination = key
         source, source_endpoint, destination_endpoint = left >> 16, left >> 8 & 0xFF, left & 0xFF
         partners = PartnerPair(((source, source_endpoint), (destination, destination_endpoint)))
@@ -130,7 +130,7 @@ class FollowerState:
     def begin(
         self, partners: PartnerPair, time_ns: int, sessions: tuple[int | None, int | None] = (None, None)
     ) -> None:
-        """A new conversation; ``sessions`` are those that flow 0 and flow 1 go to."""
+        """Begin a conversation; ``sessions`` are those of the destinations of flow 0 and flow 1."""
         if partners.conversations:
             former = partners.conversations[-1]
             former.restarted = True
@@ -151,7 +151,7 @@ class FollowerState:
         return (source << 16 | one << 8 | other, destination), (destination << 16 | other << 8 | one, source)
 
     def open(self, ends: tuple[tuple[int, int | None], tuple[int, int | None]], time_ns: int) -> Conversation:
-        """A conversation between two endpoints, known by its number from now on."""
+        """Create a conversation between two endpoints and register it by its number."""
         self.conversation_count += 1
         conversation = Conversation(self.conversation_count, time_ns, time_ns)
         one, other = (Flow(conversation, side, *end) for side, end in enumerate(ends))
@@ -163,7 +163,7 @@ class FollowerState:
         return conversation
 
     def flow_to(self, direction: EndpointDirection, session: int, time_ns: int) -> Flow:
-        """The flow to the opening of the receiver that has a session."""
+        """Return the flow to the receiver with ``session``; begin a conversation if there is none."""
         flow = direction.find(session)
         if flow is None:
             latest = direction.flow
@@ -173,7 +173,7 @@ class FollowerState:
         return flow
 
     def flow(self, key: DirectionKey, session: int, time_ns: int, wire_length: int) -> Flow:
-        """The flow of a frame that names its destination's session, with the frame counted."""
+        """Count a frame that names its destination's session; return its flow."""
         direction = self.directions.get(key) or self.meet(key, time_ns)
         flow = direction.flow
         if flow.session != session:
@@ -184,13 +184,13 @@ class FollowerState:
         return flow
 
     def _close(self, conversation: Conversation, *, abandoned: bool = False) -> None:
-        """Nothing more is expected of a conversation."""
+        """End the streams of a conversation."""
         for flow in conversation.flows:
             if flow.stream is not None:
                 self.end_stream(flow, abandoned=abandoned)
 
     def end_stream(self, flow: Flow, *, abandoned: bool) -> None:
-        """The unfinished messages of a flow will not be finished any more."""
+        """End the stream of a flow, and settle its unfinished messages."""
         assert flow.stream is not None
         for entry in flow.stream.entries.values():
             message = entry.message if isinstance(entry, Notice) else entry
@@ -203,7 +203,7 @@ class FollowerState:
     # Messages
 
     def create(self, flow: Flow, kind: Kind, position: int, length: int | None, match: int | None) -> CapturedMessage:
-        """A message that appears for the first time."""
+        """Create a message at its first appearance."""
         self.message_count += 1
         message = CapturedMessage(self.message_count, flow, kind, position, length, match, self.now_ns, 0)
         self.in_flight[message.number] = message
@@ -221,20 +221,20 @@ class FollowerState:
         return message
 
     def adopt(self, flow: Flow, pull: MessagePull) -> CapturedMessage:
-        """A large message whose announcement was not seen."""
+        """Create a large message whose announcement was not seen."""
         message = self.create(flow, "RNDV", -1, None, None)
         message.transmissions = 0
         message.pull = pull
         return message
 
     def withdraw(self, message: CapturedMessage) -> None:
-        """A message turned out to be part of another one."""
+        """Remove a message that turned out to be part of another one."""
         self.in_flight.pop(message.number, None)
         message.state = HANDED_OUT
         message.flow.messages[message.kind] -= 1
 
     def settle(self, message: CapturedMessage) -> None:
-        """A message is done, or will not be any more; late copies of its frames are waited for."""
+        """Settle a message that is complete, or never will be; wait for late duplicates of its frames."""
         if message.state == FLYING:
             message.state = SETTLED
             self.in_flight.pop(message.number, None)
@@ -244,7 +244,7 @@ class FollowerState:
                 self.due_ns = self.now_ns + LINGER_NS
 
     def tick(self) -> None:
-        """Hand out what has waited long enough, or longest if too many wait."""
+        """Report the messages that have waited long enough, or the longest if too many are waiting."""
         lingering = self.lingering
         room = LINGERING - ROOM if len(lingering) > LINGERING else LINGERING
         while lingering and (lingering[0].settled_ns + LINGER_NS < self.now_ns or len(lingering) > room):
@@ -269,7 +269,7 @@ class FollowerState:
                 return
 
     def hand_out_all(self) -> None:
-        """End the capture."""
+        """Report all messages at the end of the capture."""
         for message in [*self.in_flight.values()]:
             if message.sender in ("open", "acked"):
                 message.lacks("the capture ends first")
@@ -282,7 +282,7 @@ def _say_what_is_missing(message: CapturedMessage) -> None:
     if not (message.flow.frames and message.flow.back.frames):
         message.lacks("the other direction was not seen")
     if message.pull is None:
-        # A sender sends a message as a whole, so also of one that was refused there was more.
+        # A sender transmits whole messages, so a refused one had more frames as well.
         if message.complete_ns is None and (message.receiver == "received" or message.nack is not None):
             message.lacks(f"{count_of((message.length or 0) - message.bytes_seen, 'byte')} not seen")
     else:

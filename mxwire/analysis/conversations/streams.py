@@ -11,7 +11,7 @@ from mxwire.rules.state.streams import position_of
 from mxwire.wire.numbers import NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK
 
 KEPT_BEHIND: Final = 256
-"""Messages that are remembered after they were handed out, so that late copies are known as such."""
+"""Number of messages that are remembered after they were reported, to recognise late duplicates."""
 _LAP: Final = NUMBER_MASK + 1
 """Positions begin one lap above zero, so that none is negative."""
 
@@ -36,39 +36,39 @@ class Stream:
 
     def __init__(self, first: int, bits: int) -> None:
         self.bits = bits
-        """The session number, in place."""
+        """The session number, in its bits of the sequence number."""
         self.first = first
         """Position of the first number that was seen or must have been sent."""
         self.next = first
         """Position after the highest one."""
         self.expected = first
-        """The receiver has all positions below, as far as the capture shows; kept by :meth:`arrival`."""
+        """The receiver has all positions below this one, according to the capture; updated by :meth:`arrival`."""
         self.confirmed = first
-        """As ``acked``, by frames that the sender accepts."""
+        """As ``acked``, but only from frames that the sender accepts."""
         self.forgotten: set[int] = set()
         """Positions that the receiver forgot when it restarted its numbers, and that were not retransmitted since."""
         self.acked = first
-        """The receiver has acknowledged all positions below."""
+        """The receiver has acknowledged all positions below this one."""
         self.ack_value = -1
-        """The last acknowledgement that moved ``acked``, as on the wire."""
+        """The last acknowledgement that advanced ``acked``, as on the wire."""
         self.last_ack: Acknowledgement | None = None
         self.entries: dict[int, NumberedEntry] = {}
         self.handed_out: deque[int] = deque()
-        """Positions of entries that nothing more is expected of."""
+        """Positions of entries whose messages were reported."""
         self.seen = 0
-        """Different numbers seen."""
+        """Number of distinct sequence numbers seen."""
 
     @property
     def missing(self) -> int:
-        """Numbers that were sent but not seen."""
+        """Number of packets that were sent but not seen."""
         return max(self.next - self.first - self.seen, 0)
 
     def position(self, number: int) -> int:
-        """The position that a number on the wire means."""
+        """Return the position of a sequence number on the wire."""
         return position_of(number, self.next)
 
     def arrival(self, position: int) -> int:
-        """The flags of a new number, before :meth:`add`; called for every new number or for none."""
+        """Return the flags of a new number, before :meth:`add`; call it for every new number or for none."""
         flags = GAP if position > self.next else OUT_OF_ORDER if position < self.next else 0
         entries, expected = self.entries, max(self.expected, self.confirmed)
         while expected in entries:
@@ -83,7 +83,7 @@ class Stream:
         return flags
 
     def rewind(self, number: int) -> None:
-        """The receiver expects ``number`` again: it has forgotten what it received from there on (D-1)."""
+        """Note that the receiver forgot all packets from ``number`` on, and expects ``number`` again (D-1)."""
         if not (number ^ self.bits) & SESSION_NUMBER_MASK:
             position = self.position(number)
             self.forgotten = {each for each in self.entries if each >= position}
@@ -98,7 +98,7 @@ class Stream:
             self.forgotten = {each for each in self.forgotten if each >= position}
 
     def add(self, entry: NumberedEntry) -> NumberedEntry | None:
-        """Remember a new number; returns the oldest entry if there are too many to remember."""
+        """Remember a new number; return the oldest entry if there are too many to remember."""
         position = entry.position
         self.seen += 1
         if position >= self.next:
@@ -116,13 +116,13 @@ class Stream:
         return None
 
     def forget_one(self, position: int) -> None:
-        """Nothing more is expected of an entry; it is remembered for a while."""
+        """Schedule an entry for removal, after ``KEPT_BEHIND`` more."""
         self.handed_out.append(position)
         if len(self.handed_out) > KEPT_BEHIND:
             self.entries.pop(self.handed_out.popleft(), None)
 
     def advance_one(self, ack: Acknowledgement) -> NumberedEntry | None:
-        """The receiver has one number more: the same as :meth:`advance`, in less time."""
+        """Acknowledge the next number: the same as :meth:`advance` by one, but faster."""
         entry = self.entries.get(self.acked)
         self.acked += 1
         self.last_ack = ack
@@ -131,7 +131,7 @@ class Stream:
         return entry
 
     def advance(self, position: int, ack: Acknowledgement) -> list[NumberedEntry]:
-        """The receiver has all numbers below a position; returns what it had not acknowledged before."""
+        """Acknowledge all numbers below ``position``; return the entries that had not been acknowledged before."""
         if position - self.acked > len(self.entries):
             found = [each for at, each in self.entries.items() if self.acked <= at < position]
         else:
@@ -145,7 +145,7 @@ class Stream:
 
 
 def stream_at(number: int, starts: int | None) -> Stream:
-    """A stream whose first seen number is ``number``, where the receiver asked to begin with ``told``."""
+    """Return a stream with ``number`` as the first one seen, after the receiver requested to begin with ``starts``."""
     bits = number & SESSION_NUMBER_MASK
     low = (number & NUMBER_MASK) + _LAP
     if starts is not None and starts & SESSION_NUMBER_MASK == bits:
@@ -156,6 +156,6 @@ def stream_at(number: int, starts: int | None) -> Stream:
 
 
 def stream_of(message: CapturedMessage) -> Stream | None:
-    """The numbers among which that of a message counts; None where they are not remembered any more."""
+    """Return the stream that contains a message; None if it is no longer remembered."""
     both = message.flow.stream, message.flow.former
     return next((each for each in both if each is not None and each.entries.get(message.position) is message), None)
