@@ -13,6 +13,7 @@ from mxwire.errors import MxwireError
 from mxwire.host import Endpoint, Host, HostError, Message
 from mxwire.host.perf import MATCH, PerfParameters, PerfReceiver, PerfSender
 from mxwire.host.perf.roles import PerfWaiter
+from mxwire.host.stall import SLICE
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Partner
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -79,11 +80,11 @@ class Stage:
         self._stack.callback(end)
         return slave
 
-    def host(self, name: str) -> Host:
+    def host(self, name: str, *, background: bool = True) -> Host:
         """A host that has the address of the one of that name before it."""
         link = self._network.attach(name, self._addresses.get(name))
         self._addresses[name] = link.address
-        return self._stack.enter_context(Host(link, name=name, peers=self._known))
+        return self._stack.enter_context(Host(link, name=name, peers=self._known, background=background))
 
     @property
     def slaves_endpoint(self) -> Endpoint:
@@ -135,6 +136,22 @@ def test_the_next_sender_from_the_same_endpoint_gets_its_own_answers(stage, befo
     with stage.host("alpha") as second:
         assert measured(second.open_endpoint(0, DEFAULT_KEY), AFTERWARDS) == EXPECTED
     assert any("has restarted" in each or "has sent 44 bytes" in each for each in slave.reasons), slave.reasons
+
+
+def test_parameters_that_are_being_pulled_when_a_measurement_ends_are_served(stage):
+    """The receive that the slave posted for the gone sender has taken them, and its pull is not answered yet."""
+    slave = stage.slave()
+    with stage.host("alpha") as first:
+        Hands(first.open_endpoint(0, DEFAULT_KEY), PerfParameters(FOR_EVER, 0, 5, 6)).round(5)
+    with stage.host("alpha", background=False) as second:
+        endpoint = second.open_endpoint(0, DEFAULT_KEY)
+        partner = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
+        ready = endpoint.ireceive(maximum=100)
+        endpoint.issend(partner, AFTERWARDS.pack(), MATCH)
+        # No call runs this host, as on a busy machine, until the slave has noticed that the sender was replaced.
+        time.sleep(4 * SLICE)
+        assert endpoint.wait(ready, PATIENCE).length == 0
+    assert "has restarted" in slave.reasons[0]
 
 
 def test_a_large_message_that_is_cut_off_does_not_starve_the_next_sender(stage):

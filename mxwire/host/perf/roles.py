@@ -206,6 +206,8 @@ class PerfSender:
 
 CONNECT_BACK: Final = 10.0
 """Timeout in seconds of the connect to the sender."""
+TRANSFER: Final = 10.0
+"""Timeout in seconds of a message that another sender is transferring when a measurement ends."""
 _SLICE: Final = 1.0
 _NOT_FAILED: Final = (None, Status.CANCELLED, Status.SUCCESS, Status.MESSAGE_TRUNCATED)
 """Statuses of a receive in which no message has failed."""
@@ -323,6 +325,10 @@ class PerfReceiver:
         try:
             return self._waiter(request, asked.partner, asked.epoch)
         except HostError:
+            if not request.done and (request.partner is not asked.partner or _over(asked)):
+                # A message of another sender is being pulled into it: without it, that sender would wait in silence.
+                with suppress(HostError):
+                    self._endpoint.wait(request, TRANSFER)
             if request.status in (Status.SUCCESS, Status.MESSAGE_TRUNCATED):
                 # It was completed at the moment of the error.
                 self._put_off(request.result())
@@ -354,9 +360,11 @@ class PerfReceiver:
         # A sender may go without acknowledging the last answer.
         with suppress(MxwireError):
             self._endpoint.flush(SETTLE)
-        self._drop_the_gone()
-        if not _over(asked) and all(each.partner is not asked.partner for each in self._queue):
-            self._endpoint.disconnect(asked.partner)
+        # The next sender from the same endpoint must not connect between the check and the end of the connection.
+        with self._endpoint.host.core.section:
+            self._drop_the_gone()
+            if not _over(asked) and all(each.partner is not asked.partner for each in self._queue):
+                self._endpoint.disconnect(asked.partner)
 
 
 def _over(asked: PerfRequest) -> bool:
