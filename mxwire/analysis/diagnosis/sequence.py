@@ -1,7 +1,7 @@
-"""Frames that a host sends in a fixed order: the replies to one PULL, and the fragments of one MEDIUM message.
+"""Detect reordering of frames that a host sends in a fixed order: replies to a PULL, and fragments of a MEDIUM.
 
-Where they pass in another order, something between that host and the capture reordered them (R-MEA-15). PULLs do not
-count: a busy host sends those of one transfer in any order. Neither does anything that was sent more than once.
+If they pass in another order, they were reordered between that host and the capture (R-MEA-15). PULLs do not count:
+a busy host sends those of a transfer in any order. Neither do frames that were transmitted more than once.
 """
 
 from __future__ import annotations
@@ -19,57 +19,57 @@ from mxwire.wire.columns import LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
 
 CHUNK: Final = 8192
-"""Rows that are examined at once: sorting a few thousand costs least per row."""
+"""Number of rows examined at a time: the cost of sorting per row is lowest for a few thousand."""
 TAIL: Final = 2048
-"""Rows before them that are looked at once more, as what belongs together may lie on both sides."""
+"""Number of preceding rows that are examined again with a chunk, since a group may extend across its boundary."""
 DIRECTIONS: Final = 1 << 12
-"""Directions between two hosts that are remembered."""
+"""Maximum number of directions between two hosts that are remembered."""
 SAMPLES: Final = 4
 _PULL: Final = -1
-"""Stands in place of a position for the PULL that asks for what follows."""
+"""Stands for the position of the PULL that requests the group."""
 _FARTHEST: Final = 32
-"""Frames of a block, or fragments of a message, that one may fall behind."""
+"""Depth of reordering that is examined, in frames of a block or fragments of a message."""
 _LOST_IN_A_ROW: Final = 8
-"""Consecutive frames that may be lost of one answer and not of another."""
+"""Number of consecutive frames that may be lost from one answer and not from another."""
 _PLACES: Final = 512
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _NEVER: Final = np.iinfo(np.int64).max
 
 _Rows = NDArray[np.int64]
-"""Frames whose order is known, shape (6, n), in the order of the capture: time and number of the frame; the codes of
-its source (upper 32 bits) and destination; the group that belongs together; of a PULL the transfer, 0 where it spoils
-the group; and the position within the group."""
+"""Frames whose order of transmission is known, shape (6, n), in the order of the capture: time and number of the frame;
+the codes of its source (upper 32 bits) and destination; the group; for a PULL the transfer, 0 if it makes the group
+unusable; and the position within the group."""
 _TIME, _NUMBER, _PAIR, _GROUP, _USE, _PLACE = range(6)
 
 
 @dataclass(frozen=True, slots=True)
 class LateFrame:
-    """A frame that passed after one that was sent behind it."""
+    """A frame that passed after one that was transmitted later."""
 
     number: int
     passed_by: int
     """Number of the first frame that passed it."""
     time_ns: int
-    """When it came."""
+    """Time at which it passed, in nanoseconds."""
     behind_ns: int
-    """Time since then."""
+    """Delay after the frame that passed it, in nanoseconds."""
 
 
 @dataclass(slots=True)
 class Disorder:
-    """The frames of one direction whose order is known, and those that came late."""
+    """Frames of one direction whose order of transmission is known, and the late ones among them."""
 
     examined: int = 0
     late: int = 0
     deepest: int = 0
-    """The most frames of its group that one was passed by."""
+    """Maximum number of frames of its group that passed a late frame."""
     longest_ns: int = 0
     waits: list[tuple[int, int]] = field(default_factory=list)
-    """Times at which frames were awaited: from when until when; bounded."""
+    """Periods in which late frames were awaited, as start and end; a bounded number."""
     samples: list[LateFrame] = field(default_factory=list)
 
     def add(self, other: Disorder) -> None:
-        """Take what was found in another chunk into account."""
+        """Add the results of another chunk."""
         self.examined += other.examined
         self.late += other.late
         self.deepest = max(self.deepest, other.deepest)
@@ -79,11 +79,11 @@ class Disorder:
 
 
 WAITS: Final = 1 << 14
-"""Waits of one direction that are remembered."""
+"""Maximum number of waits that are remembered per direction."""
 
 
 class Sequences:
-    """Compares the order in which frames pass with the order in which they were sent."""
+    """Comparison of the order in which frames pass with the order in which they were transmitted."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[int, int], Disorder] = {}
@@ -95,7 +95,7 @@ class Sequences:
         self._known: tuple[dict[tuple[int, int], Disorder], int] | None = None
 
     def observe(self, decoded: DecodedBatch) -> None:
-        """Take a batch into account."""
+        """Process a batch."""
         rows = _rows_of(decoded)
         if not rows.size:
             return
@@ -159,15 +159,15 @@ class Sequences:
 @dataclass(frozen=True, slots=True)
 class _LateRows:
     at: NDArray[np.intp]
-    """Places of late frames among the rows."""
+    """Indexes of the rows of late frames."""
     depth: NDArray[np.int64]
-    """By row: how many frames passed it."""
+    """Number of frames that passed the frame, per row."""
     first: NDArray[np.intp]
-    """By row: place of the first of them."""
+    """Index of the first of them, per row."""
 
 
 class _ReplyGroups:
-    """Rows sorted by group, and within it as they passed; arrays have one value per row."""
+    """Rows sorted by group and, within a group, by time of passing; arrays have one value per row."""
 
     def __init__(self, rows: _Rows) -> None:
         self._rows = rows
@@ -192,7 +192,7 @@ class _ReplyGroups:
         self._highest = np.maximum.accumulate(place + self._run * _PLACES) - self._run * _PLACES
 
     def _is_first_request(self) -> NDArray[np.bool_]:
-        """For each PULL, whether it is the first request of its block in this transfer."""
+        """Return, per PULL, whether it is the first request for its block in this transfer."""
         at = np.flatnonzero(self._pulls)
         group, use = self._rows[_GROUP][at], self._rows[_USE][at]
         first = use != 0
@@ -200,7 +200,7 @@ class _ReplyGroups:
         return np.asarray(first, np.bool_)
 
     def late(self, new: NDArray[np.bool_]) -> _LateRows:
-        """The frames that passed behind one of a higher position, and were transmitted once."""
+        """Return the frames that passed after one with a higher position, and were transmitted only once."""
         place, run = self._place, self._run
         at = np.flatnonzero(self.examined & new & (place < self._highest))
         depth, first = np.zeros(len(place), np.int64), np.zeros(len(place), np.intp)
@@ -222,10 +222,10 @@ class _ReplyGroups:
         return _LateRows(np.sort(np.concatenate([at[depth[at] > 0], held])), depth, first)
 
     def _held_back(self, new: NDArray[np.bool_], depth: NDArray[np.int64], first: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The replies to a first PULL that passed only after their block had been requested once more.
+        """Return the replies to a first PULL that passed only after their block had been re-requested.
 
-        The replies to the second PULL are in order as well, and contain them again: whatever passes for the first time
-        before one of a lower position, and once more behind it, answers the first PULL.
+        The replies to the second PULL are in order as well, and repeat those to the first. A reply that passes for the
+        first time before one with a lower position, and once more after it, therefore answers the first PULL.
         """
         place, run, begins = self._place, self._run, self._begins
         drops = np.zeros(len(place), np.bool_)
@@ -241,7 +241,7 @@ class _ReplyGroups:
             before = slice(int(begins[number - 1]) + 1, start)
             for at in range(start + 1, drop + 1):
                 if place[at] in place[before]:
-                    # The second answer has begun: what is new in it was lost of the first one.
+                    # The second answer has begun: the frames that are new in it were lost from the first answer.
                     break
                 passed = np.flatnonzero(place[before] > place[at])
                 if len(passed) and new[at] and place[at] in place[drop + 1 : end]:
@@ -250,7 +250,7 @@ class _ReplyGroups:
         return np.array(found, np.intp)
 
     def _originals(self) -> NDArray[np.intp]:
-        """The first row of the same position in the same run; the row itself where nothing was seen twice."""
+        """Return, per row, the first row with the same position in the same run: the row itself if it is unique."""
         key = self._run * _PLACES + self._place + 1
         order = np.argsort(key, kind="stable")
         starts = np.ones(len(key), np.bool_)
@@ -260,9 +260,9 @@ class _ReplyGroups:
         return originals
 
     def _is_of_second_answer(self, at: NDArray[np.intp], originals: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return whether rows that pass for the first time belong to a second answer, as a copy of the PULL gets one.
+        """Return whether rows without an earlier original belong to a second answer, to a duplicate of the PULL.
 
-        That is in order, too: after the rows, which were lost of the first answer, come others that were not.
+        A second answer is in order, too: the rows, which were lost from the first answer, precede rows that were not.
         """
         place, run = self._place, self._run
         found, ascending = np.zeros(len(at), np.bool_), np.ones(len(at), np.bool_)
@@ -273,7 +273,7 @@ class _ReplyGroups:
         return found
 
     def answers_first(self, new: NDArray[np.bool_]) -> int:
-        """Groups of replies that passed a moment before the first PULL that asks for them."""
+        """Return the number of groups of replies that passed a moment before the first PULL that requests them."""
         at = np.flatnonzero(self._pulls[1:] & ~self._pulls[:-1] & ~self._starts[1:] & new[:-1]) + 1
         if not len(at):
             return 0
@@ -300,13 +300,13 @@ def _disorder(rows: _Rows, late: _LateRows, at: NDArray[np.intp], examined: int)
 # From columns to rows
 
 _Chosen = NDArray[np.intp] | slice
-"""Some frames of a block: their places in it, or a slice for all."""
+"""Selection of frames of a layout block: their places in it, or a slice for all."""
 _Sizes = NDArray[np.int64] | np.int64
-"""A size of the dialect: by frame, or the same for all."""
+"""A size of the dialect: one per frame, or the same for all."""
 
 
 def _counted(values: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Each distinct value, and how often it occurs; at least one value."""
+    """Return each distinct value with the number of its occurrences; ``values`` must not be empty."""
     if (values == values[0]).all():
         return [(int(values[0]), len(values))]
     distinct, counts = np.unique(values, return_counts=True)
@@ -314,9 +314,9 @@ def _counted(values: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 def _by_group(group: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The stable order that sorts rows by ``group``.
+    """Return the stable order that sorts rows by ``group``.
 
-    Rows of one group mostly follow each other, so sorting the runs costs much less than sorting the rows.
+    Rows of a group are mostly consecutive, so sorting runs costs much less than sorting rows.
     """
     starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     order = np.argsort(group[starts], kind="stable")
@@ -360,7 +360,7 @@ def _sizes(decoded: DecodedBatch, place: NDArray[np.intp]) -> tuple[_Sizes, _Siz
     """Return the payload of a PULL_REPLY and the frames per block in the dialects of frames."""
     dialects, which = decoded.assignment.dialects, decoded.assignment.which[place]
     if (which == which[0]).all():
-        # Scalars instead of arrays: NumPy divides by them several times as fast.
+        # Scalars instead of arrays: NumPy divides several times as fast by scalars.
         dialect = dialects[which[0]]
         return np.int64(dialect.reply_payload), np.int64(dialect.frames_per_block)
     payload = np.array([each.reply_payload for each in dialects])
@@ -372,7 +372,7 @@ def _pair(source: NDArray[np.intp], destination: NDArray[np.intp]) -> NDArray[np
 
 
 def _where(mask: NDArray[np.bool_]) -> _Chosen:
-    """The places where a mask holds, as a slice where it holds everywhere: then nothing is copied."""
+    """Return the places at which a mask is true, as a slice if it is true everywhere, to avoid copying."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
@@ -409,7 +409,7 @@ def _fill_pulls(
     identity = ("session", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum")
     rows[_USE, place] = _mixed(*(block[each][good] for each in identity)) | 1
     rows[_PLACE, place] = _PULL
-    # A host with other block boundaries may request the frames of one block, as counted here, by two PULLs.
+    # A host with other block boundaries may request the frames of one block, as defined here, by two PULLs.
     odd = index % per_block != 0
     if not odd.any():
         return []

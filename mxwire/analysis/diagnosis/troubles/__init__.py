@@ -1,4 +1,4 @@
-"""The troubles: one file per trouble, or for a few of a kind. Importing this package registers all of them."""
+"""The troubles, one module per trouble or group of similar ones; importing this package registers all of them."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,4 +1,4 @@
-"""Hosts that were built differently: dialect, generation, frame limit, byte order. No packet states these choices."""
+"""Hosts with incompatible builds: dialect, generation, frame limit, byte order. No packet states these choices."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ BYTE_ORDER: Final = Diagnosis(
 
 @examines(DIALECT, GENERATION, FRAME_LIMIT, BYTE_ORDER)
 class BuildExaminer(Examiner):
-    """Compares what the hosts that talk to each other speak."""
+    """Comparison of the dialects of communicating hosts."""
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Pairs of hosts that do not fit together."""
+        """Yield a finding per pair of incompatible hosts."""
         senders = facts.senders()
         swapped = set(facts.decoder.swapped_hosts())
         for direction, back in facts.traffic.pairs():
@@ -143,7 +143,7 @@ def _difference(one: Detection, other: Detection) -> tuple[Diagnosis | None, tup
 
 
 def _generations(detection: Detection) -> frozenset[str]:
-    """The generations of the native format that a host may be, by what it sent."""
+    """Return the generations of the native format that a host may have, judging by its frames."""
     dialect = detection.dialect
     assert dialect is not None
     if dialect.generation in _OLD:
@@ -156,8 +156,8 @@ def _generations(detection: Detection) -> frozenset[str]:
 
 
 def _tells_limit(detection: Detection) -> bool:
-    """Return whether more than one frame shows the frame limit of a host: the last reply of a message may look like a
-    full one of another build."""
+    """Return whether more than one frame reveals the frame limit of a host: the last reply of a message may look like
+    a full reply of another build."""
     dialect = detection.dialect
     assert dialect is not None
     sizes = {hint.text for hint in (Hint.REPLY_FULL, Hint.REPLY_LARGE, Hint.MEDIUM_LENGTH_32)}

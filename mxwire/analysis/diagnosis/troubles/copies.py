@@ -1,4 +1,4 @@
-"""Frames that are there twice: in the network, or only in the capture."""
+"""Duplicate frames: made by the network, or only by the capture."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Pair = tuple[int, int]
 
 @examines(DOUBLED, COPIES)
 class DuplicateExaminer(Examiner):
-    """Counts copies by who sent the first of them."""
+    """Counter of duplicates, by the sender of the original frame."""
 
     def __init__(self) -> None:
         self._twice: dict[Pair, int] = {}
@@ -70,7 +70,7 @@ class DuplicateExaminer(Examiner):
         self._shown: dict[Pair, list[Evidence]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Frames that are the same as another one shortly before."""
+        """Collect frames that are identical to one shortly before."""
         again = _again(decoded)
         if not len(again):
             return
@@ -89,7 +89,7 @@ class DuplicateExaminer(Examiner):
         pull = message.pull
         pair = message.flow.address, message.flow.back.address
         if message.position < 0 or not (message.flow.frames and message.flow.back.frames):
-            # The capture may lack the frames that explain why a packet was repeated.
+            # The frames that explain the repetition may be missing from the capture.
             return
         if message.duplicates:
             self._note(pair, message, message.duplicates, "of its frames")
@@ -116,7 +116,7 @@ class DuplicateExaminer(Examiner):
             kind[pair] = kind.get(pair, 0) + number
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Pairs of hosts with copies."""
+        """Yield findings on pairs of hosts with duplicates."""
         reordered = reordered_pairs(facts)
         frames: dict[Pair, int] = {}
         for conversation in facts.follower.conversations:
@@ -134,19 +134,19 @@ class DuplicateExaminer(Examiner):
                 sure: Confidence = "high" if number > _LEAST else "medium"
                 pulls, replies = self._pulls.get(pair, 0), self._replies.get(pair, 0)
                 if number == pulls or (number == pulls + replies and {pair, pair[::-1]} & reordered):
-                    # A PULL that is repeated because of reordered replies, and a reply that comes after the repeated
+                    # A PULL that is repeated because of reordered replies, and a reply that passes after the repeated
                     # one, look the same.
                     sure = "low"
                 yield COPIES.found(sure, parties, summary, shown, cost=Cost(frames=number))
 
     def _doubled(self, facts: Facts) -> Iterator[Finding]:
-        """Pairs of hosts of which nearly every frame was recorded twice."""
+        """Yield a finding per pair of hosts of which nearly every frame was captured twice."""
         to_one = [direction for direction in facts.traffic.directions.values() if not is_group(direction.destination)]
         doubled = sum(self._twice.get((direction.source, direction.destination), 0) for direction in to_one)
         single = doubled < _NEARLY_ALL * sum(direction.frames for direction in to_one)
         for pair, twice in self._twice.items():
             if is_group(pair[1]) and single:
-                # A host with two interfaces on one network hears what goes to all on both.
+                # A host with two interfaces on one network receives broadcasts on both.
                 continue
             directions = [
                 each for each in (facts.traffic.direction(*pair), facts.traffic.direction(pair[1], pair[0])) if each
@@ -167,9 +167,9 @@ class DuplicateExaminer(Examiner):
 
 
 def _again(decoded: DecodedBatch) -> NDArray[np.intp]:
-    """Places of frames whose header was seen shortly before, in ascending order."""
+    """Return the places of frames whose header was seen shortly before, in ascending order."""
     located = decoded.located
-    # Bytes of a row after the captured ones have no meaning; frames have at least 60 bytes.
+    # Bytes of a row after the captured ones are undefined; frames have at least 60 bytes.
     which = np.flatnonzero(located.captured >= SHORTEST_FRAME)
     words = located.row_bytes[which].view("<u8").astype(np.uint64)
     words[located.captured[which] < ROW, -1] &= _FIRST_HALF

@@ -43,14 +43,14 @@ _LATE_NS: Final = 100_000_000
 
 @examines(ZOMBIE)
 class ZombieExaminer(Examiner):
-    """Looks for blocks that are re-requested repeatedly without a reason."""
+    """Detector of blocks that are re-requested repeatedly without a reason."""
 
     def __init__(self) -> None:
         self._closed: dict[Party, list[tuple[int, int]]] = {}
         self._found: dict[tuple[Party, Party], tuple[Confidence, str, list[Evidence], int]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Which endpoints say that they are closed, or another one."""
+        """Note the endpoints whose nacks report that they are closed, or reopened with another session."""
         for block in decoded.columns.of("nack_lib"):
             gone = (block["nack_type"] == NackType.ENDPT_CLOSED) | (block["nack_type"] == NackType.BAD_SESSION)
             for at in gone.nonzero()[0].tolist():
@@ -105,14 +105,14 @@ class ZombieExaminer(Examiner):
 
     @staticmethod
     def _is_silent(message: CapturedMessage, facts: Facts) -> bool:
-        """Return whether the puller had made progress, and its library has been silent since."""
+        """Return whether the puller made progress before, and its library has been silent since."""
         pull = message.pull
         assert pull is not None
         last = facts.libraries.last_ns(voice_of(message.flow.back))
         return pull.blocks_asked > _WINDOW and (last is None or last < pull.requests[0].time_ns)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Endpoints whose pulls have outlived them."""
+        """Yield a finding per endpoint whose pulls have outlived its process."""
         for (puller, owner), (sure, summary, shown, useless) in self._found.items():
             yield ZOMBIE.found(sure, (puller, owner), summary, shown, cost=Cost(frames=useless))
 
@@ -135,14 +135,14 @@ _Key = tuple[Party, Party, int | None, int | None]
 
 @examines(LATE)
 class NotifyExaminer(Examiner):
-    """Collects refused pulls, and NOTIFYs of 0 bytes that end nothing."""
+    """Collector of refused pulls, and of NOTIFYs of 0 bytes that do not end a known message."""
 
     def __init__(self) -> None:
         self._refused: dict[_Key, Refusal] = {}
         self._notices: dict[_Key, tuple[int, int]] = {}
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
-        """A large message whose pull was refused, or of which only the NOTIFY was seen."""
+        """Note a large message whose pull was refused, or of which only the NOTIFY was seen."""
         pull = message.pull
         if pull is None:
             return
@@ -158,7 +158,7 @@ class NotifyExaminer(Examiner):
             self._notices.setdefault(key, (notice.frame, notice.first_ns))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """NOTIFYs whose region is that of a refused pull."""
+        """Yield findings on NOTIFYs that name the region of a refused pull."""
         for key, (frame, time_ns) in self._notices.items():
             refusal = self._refused.get(key)
             if refusal is None or refusal.time_ns > time_ns:

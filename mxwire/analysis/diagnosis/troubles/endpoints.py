@@ -1,4 +1,4 @@
-"""Endpoints that are not there: closed ones, numbers beyond the limit, none left, and wrong keys."""
+"""Unreachable endpoints: closed, numbered beyond the limit, or with another key; and hosts without a free endpoint."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class _Refused:
 
 @examines(CLOSED, RANGE, EXHAUSTED, KEY)
 class EndpointExaminer(Examiner):
-    """Collects refusals, and the endpoints that are in use."""
+    """Collector of refusals, and of the endpoints in use."""
 
     def __init__(self) -> None:
         self._refused: dict[tuple[str, Party, Party], _Refused] = {}
@@ -124,7 +124,7 @@ class EndpointExaminer(Examiner):
                     self._in_use.setdefault(address, set()).add(value & 0xFF)
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
-        """A message that was refused."""
+        """Note a message that was refused."""
         sender, receiver = sender_of(message.flow), sender_of(message.flow.back)
         if message.nack is not None and message.sender == "nacked":
             self._note(message.nack, receiver, sender, f"{named(message)} was refused", "message")
@@ -138,7 +138,7 @@ class EndpointExaminer(Examiner):
             self._refused.setdefault(key, _Refused(refuser)).add(f"{text}: {refusal.reason}", refusal, what)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Everything but sessions, which have a file of their own."""
+        """Yield findings on refusals, except those on sessions, which have a module of their own."""
         refused = {key: (each.count, list(each.shown), Counter(each.what)) for key, each in self._refused.items()}
         connected = _connected(facts)
         for conversation in facts.follower.conversations:
@@ -146,7 +146,7 @@ class EndpointExaminer(Examiner):
                 asking = sender_of(conversation.flows[connect.side])
                 refuser = sender_of(conversation.flows[1 - connect.side])
                 if connect.nack is None or connected.get((asking, refuser), 0) > connect.nack.time_ns:
-                    # A connect that came a little early and then succeeded does no harm.
+                    # A connect that was a little too early and succeeded on a later attempt does no harm.
                     continue
                 key = connect.nack.reason, refuser, asking
                 number, shown, what = refused.get(key, (0, [], Counter[str]()))
@@ -160,7 +160,7 @@ class EndpointExaminer(Examiner):
                 f"{what[each]} {name}{'s' * (what[each] != 1)}" for each, name in kinds.items() if what[each]
             )
             if reason == "ENDPT_CLOSED":
-                # An endpoint that is pulled from has sent a message, and one that is connected has answered.
+                # An endpoint that is pulled from has sent a message, and one that was connected to has answered.
                 was_open = what["pull"] or (asking, refuser) in connected
                 state = "is not open any more" if was_open else "is not open"
                 summary = f"{refuser} {state}: {told} of {asking} refused"
@@ -189,7 +189,7 @@ class EndpointExaminer(Examiner):
             if not (used >= set(range(ENDPOINT_MAXIMUM)) and len(used) >= min(limit, 2 * ENDPOINT_MAXIMUM)):
                 continue
             if max(used) >= ENDPOINT_MAXIMUM and host not in limits:
-                # It was given a higher limit, which is not known.
+                # The host was configured with a higher limit, which is unknown.
                 continue
             sure: Confidence = "high" if host in limits else "medium"
             text = f"endpoints {min(used)} to {max(used)} all sent frames, and none of them was seen closed"
@@ -199,7 +199,7 @@ class EndpointExaminer(Examiner):
 
 
 def _connected(facts: Facts) -> dict[tuple[Party, Party], int]:
-    """When two endpoints connected for the last time, whichever of them asked; either order is there."""
+    """Return the time of the last connect of two endpoints, whichever is the initiator, in both orders."""
     found: dict[tuple[Party, Party], int] = {}
     for conversation in facts.follower.conversations:
         for connect in conversation.connects:

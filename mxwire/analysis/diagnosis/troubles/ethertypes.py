@@ -1,4 +1,4 @@
-"""MXoE under another EtherType, and frames of MXoE that something on the way takes out."""
+"""MXoE under another EtherType, and frames of MXoE that are removed on the path."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ class _Suspect:
 
 @examines(CHANGED, FILTERED)
 class EtherTypeExaminer(Examiner):
-    """Looks at what is not MXoE by its EtherType."""
+    """Examiner of frames with an EtherType other than that of MXoE."""
 
     def __init__(self) -> None:
         self._suspects: dict[int, _Suspect] = {}
         self._others: dict[tuple[int, int], tuple[int, int, int]] = {}
 
     def raw(self, batch: FrameBatch) -> None:
-        """Other protocols: who speaks them, and whether they are MXoE after all."""
+        """Collect frames of other EtherTypes by source, and those that are MXoE nevertheless."""
         if batch.link_type != LINKTYPE_ETHERNET:
             return
         whole = np.flatnonzero(batch.length >= HEADER_LENGTH)
@@ -179,7 +179,7 @@ class EtherTypeExaminer(Examiner):
 
 
 def looks_like_mxoe(located: Located) -> NDArray[np.bool_]:
-    """Which frames have fields that hardly another protocol has; shape (n,)."""
+    """Return, per frame, whether its fields are characteristic of MXoE; shape (n,)."""
     found = np.zeros(len(located.batch), np.bool_)
     types = located.row_bytes[:, HEADER_LENGTH + 2]
 

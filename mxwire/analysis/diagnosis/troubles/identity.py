@@ -49,14 +49,14 @@ _VALUES: Final = 8
 
 @dataclass
 class _Identities:
-    """The different values that a host reported, and its returns to former ones."""
+    """The distinct values that a host reported, and its returns to earlier ones."""
 
     current: object
     seen: dict[object, int] = field(default_factory=dict)
     returns: list[tuple[int, int]] = field(default_factory=list)
 
     def tell(self, value: object, frame: int, time_ns: int) -> None:
-        """Take a reported value into account."""
+        """Note a reported value."""
         if value == self.current:
             self.seen.setdefault(value, frame)
             return
@@ -69,7 +69,7 @@ class _Identities:
 
 @examines(MAC, NAME)
 class IdentityExaminer(Examiner):
-    """Remembers the names, serials and sessions of each address."""
+    """Collector of the names, serials and sessions per address."""
 
     def __init__(self) -> None:
         self._of_host: dict[tuple[int, str, int], _Identities] = {}
@@ -77,7 +77,7 @@ class IdentityExaminer(Examiner):
         self._announced: dict[int, dict[int, int]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Names, serials and sessions."""
+        """Note names, serials and sessions."""
         numbers, times = decoded.batch.number, decoded.batch.timestamp_ns
         told = []
         for block in decoded.columns.of("host_reply", "raw_omxoed", "connect_request", "connect_reply"):
@@ -121,7 +121,7 @@ class IdentityExaminer(Examiner):
                 holders.setdefault(source, frame)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Addresses and names that two hosts have."""
+        """Yield findings on addresses and names that are used by two hosts."""
         for (host, what, which), known in self._of_host.items():
             if not known.returns:
                 continue

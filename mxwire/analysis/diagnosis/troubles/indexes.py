@@ -55,13 +55,13 @@ _LEAST: Final = 3
 
 @examines(STALE, REUSED)
 class IndexExaminer(Examiner):
-    """Follows the index that each host received, and the index that it uses."""
+    """Tracker of the index that each host received, and of the index that it uses."""
 
     def __init__(self) -> None:
         self._told = AnnouncedValues()
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Take over announced and used indexes."""
+        """Note announced and used indexes."""
         if not decoded.located.has_destination:
             return
         used = self._said(decoded, _USING, "dst_src_peer_index", turned=False)
@@ -70,7 +70,7 @@ class IndexExaminer(Examiner):
 
     @staticmethod
     def _said(decoded: DecodedBatch, layouts: tuple[str, ...], field: str, *, turned: bool) -> ValueColumns:
-        """The values of a field: by who uses them, and towards whom."""
+        """Return the values of a field by the host that uses them and the host to which it sends them."""
         keys, places, values = [], [], []
         for block in decoded.columns.of(*layouts):
             good = decoded.columns.reason[block.place] == 0
@@ -86,7 +86,7 @@ class IndexExaminer(Examiner):
         return ValueColumns(np.concatenate(keys), np.concatenate(places), np.concatenate(values))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Wrong indexes, and indexes that two hosts have."""
+        """Yield findings on wrong indexes, and on indexes that two hosts have."""
         address = facts.decoder.hosts.keys
         for key, misuse in self._told.misused(_LEAST):
             user, host = (address[each] for each in pair_at(key))
@@ -113,7 +113,7 @@ class IndexExaminer(Examiner):
             ]
             parties = Party(address[host]), *(Party(address[user]) for _, user, _ in told[:4])
             summary = f"{mac_text(address[host])} assigned index {index} to {len(told)} hosts"
-            # The first host may have left since: then its index is free to be assigned to another.
+            # The first host may be gone: then its index is free to be assigned to another.
             still = facts.traffic.direction(address[told[0][1]], address[host])
             sure: Confidence = "high" if still is not None and still.last_ns > told[-1][0] else "low"
             yield REUSED.found(sure, parties, summary, shown)

@@ -1,4 +1,4 @@
-"""Steps in latency: interrupt coalescing of network cards, and processors that fall asleep."""
+"""Steps in latency: interrupt coalescing of network cards, and sleep states of processors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _SHORT_MESSAGE: Final = 128
 
 
 class _Trips:
-    """The round trips of one conversation: how long nothing was sent before, and how long each took."""
+    """The round trips of one conversation: the preceding pause and the duration of each."""
 
     __slots__ = ("last_ns", "ping", "samples")
 
@@ -75,7 +75,7 @@ class _Trips:
         self.samples: list[tuple[int, int, int]] = []
 
     def take(self, message: CapturedMessage) -> None:
-        """The next message, in the order of first frames."""
+        """Add the next message, in the order of first frames."""
         ping = self.ping
         if ping is not None and message.flow is ping[0].flow.back and message.length == ping[0].length:
             if ping[1] >= 0 and not message.retransmissions:
@@ -90,16 +90,16 @@ class _Trips:
 
 @examines(COALESCING, SLEEP)
 class LatencyExaminer(Examiner):
-    """Collects gaps within blocks, and round trips of short messages with the pauses before them."""
+    """Collector of gaps within blocks, and of round trips of short messages with the pauses before them."""
 
     def __init__(self) -> None:
         self._gaps: dict[tuple[int, int], tuple[list[NDArray[np.int64]], int]] = {}
         self._trips: dict[Conversation, _Trips] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Gaps between the replies of a block."""
+        """Collect the gaps between the replies of a block."""
         for block in decoded.columns.of("pull_reply"):
-            # The layout is that of all dialects, so a block may hold several.
+            # All dialects share this layout, so a block may hold frames of several.
             dialects, which = decoded.assignment.dialects, decoded.assignment.which[block.place]
             number = block["msg_offset"] // np.array([each.reply_payload for each in dialects])[which]
             within = number % np.array([each.frames_per_block for each in dialects])[which] != 0
@@ -128,7 +128,7 @@ class LatencyExaminer(Examiner):
             self._gaps[key] = kept, number + len(members)
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
-        """A short message, as it is done; round trips want them in their order."""
+        """Add a short message at its completion; round trips require the order of first frames."""
         trips = self._trips.get(message.flow.conversation)
         if trips is None:
             if len(self._trips) >= _PAIRS:
@@ -158,7 +158,7 @@ class LatencyExaminer(Examiner):
 
 
 def _comb(gaps: NDArray[np.int64]) -> tuple[float, float, int] | None:
-    """The pause in ns, frames in a bunch, and the number of pauses; None where there is no comb."""
+    """Return the pause in ns, the frames per burst, and the number of pauses; None if gaps do not alternate so."""
     if len(gaps) < _ENOUGH:
         return None
     short = int((gaps < _SHORT_NS).sum())
@@ -173,7 +173,7 @@ def _comb(gaps: NDArray[np.int64]) -> tuple[float, float, int] | None:
 
 
 def _step(samples: list[tuple[int, int, int]]) -> tuple[float, float, int] | None:
-    """Median of round trips after a pause, and of those without, in ns, and a frame; None where they are alike."""
+    """Return the median round trips after a pause and without one, in ns, and a frame; None if they are similar."""
     cold = np.array([trip for idle, trip, _ in samples if idle >= _PAUSE_NS])
     warm = np.array([trip for idle, trip, _ in samples if 0 <= idle < _PAUSE_NS])
     if min(len(cold), len(warm)) < _GROUP:

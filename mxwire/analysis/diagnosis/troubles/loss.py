@@ -1,4 +1,4 @@
-"""Frames that the network loses, and where it hurts most."""
+"""Frames that the network loses, by the kinds of loss that cost most."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ BURST: Final = Diagnosis(
 
 _RECENT: Final = 256
 _KEPT_OF_RECENT: Final = _RECENT // 2
-"""Number kept of the most recent when there are too many of a kind: those with the longest gaps."""
+"""Number kept of the most recent ones if there are too many of a kind: those with the longest gaps."""
 _BURST_FRAMES: Final = 4
 _RESET_NS: Final = 1_000_000_000
 
@@ -91,7 +91,7 @@ Pair = tuple[int, int]
 
 @examines(LOST, TAIL, BURST)
 class LossExaminer(Examiner):
-    """Collects retransmissions, by the frames that must have been lost."""
+    """Collector of retransmissions, by the frames that must have been lost."""
 
     def __init__(self) -> None:
         self._pulled: list[CapturedMessage] = []
@@ -100,7 +100,7 @@ class LossExaminer(Examiner):
         self._gaps: dict[Pair, list[tuple[CapturedMessage, Repeat]]] = {}
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
-        """A message that was repeated, or re-requested."""
+        """Note a message that was retransmitted or re-requested."""
         pair = message.flow.address, message.flow.back.address
         if self._may_be_lost(message, facts) and len(self._repeated) < KEPT:
             self._repeated.append(message)
@@ -141,7 +141,7 @@ class LossExaminer(Examiner):
         return facts.libraries.silence(voice, message.first_ns, message.last_sent_ns) is None
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """All kinds of loss."""
+        """Yield findings on all kinds of loss."""
         dialects = facts.dialects()
         mixed = facts.numberings.found
         lost = [each for each in self._repeated if not _is_reset(each, facts) and each.flow not in mixed]
@@ -181,7 +181,7 @@ class LossExaminer(Examiner):
 
 
 def _is_pull_lost(message: CapturedMessage, reordered: bool) -> bool:
-    """Return whether blocks were requested again because replies, or PULLs, were lost.
+    """Return whether blocks were re-requested because replies or PULLs were lost.
 
     An early request (R-PUL-07) is not evidence where the puller itself had requested the later block first (R-MEA-15),
     or where ``reordered`` replies explain it.
@@ -214,7 +214,7 @@ def _lost_finding(pair: Pair, lost: list[CapturedMessage], pulled: list[Captured
     shown += [_pull_evidence(each.number, each.pull) for each in pulled[:SHOWN] if each.pull is not None]
     bounded = _at_least(max(len(lost), len(pulled)), KEPT)
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])}: {bounded}{', '.join(what)}"
-    # Only early requests, and no reply that never passed: behind here replies may just as well be reordered.
+    # Only early requests, and every reply passed: replies may just as well be reordered beyond the capture point.
     certain = lost or any(_missing(pull) or _timers(pull) for each in pulled if (pull := each.pull) is not None)
     several = len(lost) + again > 1
     waits = [wait for each in lost for wait in _waits(each.resends)]
@@ -227,12 +227,12 @@ def _lost_finding(pair: Pair, lost: list[CapturedMessage], pulled: list[Captured
 
 
 def _by_timer(requests: Iterable[Repeat]) -> list[Repeat]:
-    """Those that nothing but the timer of 1000 ms caused (R-PUL-08): until then the transfer stood still."""
+    """Return the requests caused by the timer of 1000 ms (R-PUL-08): until it expired the transfer was stalled."""
     return [each for each in requests if each.cause == "timer"]
 
 
 def _waits(repeats: Iterable[Repeat]) -> list[tuple[int, int]]:
-    """The time before each repetition in which nothing passed: from when until when."""
+    """Return the silence before each repetition, as start and end."""
     return [(each.time_ns - each.quiet_ns, each.time_ns) for each in repeats]
 
 
@@ -242,7 +242,7 @@ def _at_least(number: int, kept: int) -> str:
 
 
 def _missing(pull: MessagePull) -> int:
-    """Replies that were requested and never seen: every valid PULL is answered in full (R-PUL-12)."""
+    """Return the number of replies requested but never seen: every valid PULL is answered in full (R-PUL-12)."""
     return 0 if pull.nacks else max(pull.asked_replies - pull.replies, 0)
 
 
@@ -251,7 +251,7 @@ def _timers(pull: MessagePull) -> int:
 
 
 def _unexplained(pull: MessagePull) -> int:
-    """Repeated requests that the order of the PULLs does not explain."""
+    """Return the number of re-requests that the order of the PULLs does not explain."""
     return pull.re_requests - (0 if _missing(pull) else sum(each.explained for each in pull.requests))
 
 

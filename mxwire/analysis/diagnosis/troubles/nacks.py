@@ -46,13 +46,13 @@ class _Rate:
 
 @examines(STORM)
 class NackExaminer(Examiner):
-    """Counts nacks by second."""
+    """Counter of nacks per second."""
 
     def __init__(self) -> None:
         self._rates: dict[tuple[int, int], _Rate] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """The nacks of a batch."""
+        """Count the nacks of a batch."""
         places = [block.place for block in decoded.columns.of("nack_lib", "nack_mcp")]
         if not places:
             return
@@ -76,7 +76,7 @@ class NackExaminer(Examiner):
                     rate.time_ns = int(decoded.batch.timestamp_ns[mine[which[0]]])
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Hosts that refuse very much."""
+        """Yield findings on hosts that send nacks at a high rate."""
         for (refuser, sender), rate in self._rates.items():
             if rate.most < _MANY:
                 continue

@@ -74,27 +74,27 @@ Pair = tuple[int, int]
 
 @dataclass(slots=True)
 class Reordered:
-    """Frames and messages out of order from one host to another."""
+    """Frames and messages that were reordered from one host to another."""
 
     frames: Disorder = field(default_factory=Disorder)
     messages: list[FlowOrder] = field(default_factory=list)
 
     @property
     def late(self) -> int:
-        """Frames that came late."""
+        """Number of late frames."""
         return self.frames.late + sum(each.late for each in self.messages)
 
 
 @examines(ORDER, PULLS)
 class OrderExaminer(Examiner):
-    """Reports what passed out of order, and who sent it so."""
+    """Examiner of disorder, by the network or by the sending host."""
 
     def __init__(self) -> None:
         self._pulls: dict[Pair, list[Evidence]] = {}
         self._transfers: dict[Pair, int] = {}
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
-        """Note the PULLs of a transfer that came after later ones."""
+        """Note the PULLs of a transfer that passed after later ones."""
         pull = message.pull
         if pull is None or not pull.passed_pulls:
             return
@@ -106,7 +106,7 @@ class OrderExaminer(Examiner):
             self._transfers[pair] = self._transfers.get(pair, 0) + 1
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Pairs of hosts, by direction."""
+        """Yield findings per pair of hosts and direction."""
         for pair, found in reordered(facts).items():
             yield _reordered(pair, found)
         for pair, number in self._transfers.items():
@@ -116,7 +116,7 @@ class OrderExaminer(Examiner):
 
 
 def reordered(facts: Facts) -> dict[Pair, Reordered]:
-    """Return frames reordered by the network, by source and destination; none if the capture may have done it."""
+    """Return frames reordered by the network, by source and destination; empty if the capture may be the cause."""
     frames, answers_first = facts.sequences.disorders()
     if answers_first >= PROVEN:
         return {}
@@ -129,7 +129,7 @@ def reordered(facts: Facts) -> dict[Pair, Reordered]:
 
 
 def reordered_pairs(facts: Facts) -> set[Pair]:
-    """Source and destination of all directions in which frames were reordered."""
+    """Return source and destination of all directions in which frames were reordered."""
     return set(reordered(facts))
 
 

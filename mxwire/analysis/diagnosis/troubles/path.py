@@ -44,34 +44,34 @@ _WAYS: Final = 4096
 _KEPT: Final = 16
 _REPEATS: Final = 2
 _OFTEN: Final = 4
-"""Transmissions of which a network that only loses now and then lets one pass."""
+"""Number of transmissions of which at least one arrives in a network with only occasional loss."""
 _PATIENT: Final = 20
-"""Transmissions after which a sender has abandoned its partner, rather than been restarted."""
+"""Number of transmissions after which a silent sender has abandoned its partner rather than restarted."""
 _WINDOW: Final = 4
-"""Blocks that are requested before the first one is complete (R-PUL-02)."""
+"""Number of blocks that are requested before the first one is complete (R-PUL-02)."""
 _IP_AND_ICMP: Final = 28
 
 
 @dataclass
 class _Lengths:
-    """Lengths that passed from one host to another, and messages that did not."""
+    """Lengths that passed from one host to another, and messages that did not pass."""
 
     fragment: int = 0
-    """Longest message, in bytes, of an acknowledged MEDIUM; what is longer than a fragment counts as one."""
+    """Length of the longest acknowledged MEDIUM message, in bytes; one longer than a fragment counts as a fragment."""
     piece: int = 0
-    """Longest fragment, in bytes, of an acknowledged MEDIUM whose sender may choose their size (R-MED-02)."""
+    """Longest fragment, in bytes, of acknowledged MEDIUMs whose sender may choose the fragment size (R-MED-02)."""
     pulled: int = 0
-    """Longest large message that was received."""
+    """Length of the longest large message that was received, in bytes."""
     short_ns: int = 0
-    """When the last short message was acknowledged."""
+    """Time at which the last short message was acknowledged."""
     hung: list[CapturedMessage] = field(default_factory=list)
     behind: list[CapturedMessage] = field(default_factory=list)
-    """Messages that passed often, behind one that never did."""
+    """Messages that passed often, after one that never passed."""
 
 
 @examines(MTU)
 class PathExaminer(Examiner):
-    """Compares the lengths of what arrives with those of what does not."""
+    """Comparison of the lengths of frames that arrive with those of frames that do not."""
 
     def __init__(self) -> None:
         self._ways: dict[tuple[int, int], _Lengths] = {}
@@ -102,7 +102,7 @@ class PathExaminer(Examiner):
             _keep(direction.hung, message)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Pairs of hosts between which everything beyond a length hangs."""
+        """Yield a finding per pair of hosts between which messages beyond a length never complete."""
         dialects = facts.dialects()
         for (source, destination), direction in self._ways.items():
             dialect = dialects.get((min(source, destination), max(source, destination)), MXOE)
@@ -127,7 +127,7 @@ def _is_excused(message: CapturedMessage) -> bool:
 
 
 def _never_begins(message: CapturedMessage) -> bool:
-    """Return whether a large message is pulled again and again, and not even the first block is ever complete."""
+    """Return whether a large message is pulled repeatedly and not even its first block is ever complete."""
     pull = message.pull
     assert pull is not None
     timers = sum(each.cause == "timer" for each in pull.requests)
@@ -140,7 +140,7 @@ def _never_begins(message: CapturedMessage) -> bool:
 
 
 def _is_heard(message: CapturedMessage, facts: Facts) -> bool:
-    """Return whether the receiver was alive all the time: it sent something after a retransmission of the message."""
+    """Return whether the receiver stayed alive: it sent a frame after a retransmission of the message."""
     if message.pull is not None:
         # A receiver that pulls is alive and has received the announcement: only the data is missing.
         return message.ack is not None or message.pull.pulls > 0
@@ -149,18 +149,18 @@ def _is_heard(message: CapturedMessage, facts: Facts) -> bool:
 
 
 def _piece(message: CapturedMessage) -> int:
-    """The longest fragment of a MEDIUM in bytes, where their size is a power of two: by how many there are."""
+    """Return the longest fragment of a MEDIUM in bytes, from their number, if their size is a power of two."""
     length, count = message.length or 0, message.fragments.bit_count()
     return length if count < 2 else 1 << (-(-length // count) - 1).bit_length()
 
 
 def _fragment(length: int, dialect: Dialect) -> int:
-    """The longest frame of a MEDIUM, in bytes."""
+    """Return the length of the longest frame of a MEDIUM, in bytes."""
     return min(length, dialect.fragment_payload) + MEDIUM_DATA_OFFSET if length else 0
 
 
 def _reply(length: int, dialect: Dialect) -> int:
-    """The longest PULL_REPLY of a large message, in bytes."""
+    """Return the length of the longest PULL_REPLY of a large message, in bytes."""
     return min(length, dialect.reply_payload) + PULL_REPLY_DATA_OFFSET if length else 0
 
 
@@ -215,7 +215,7 @@ def _finding(
 
 
 def _vanished(source: int, destination: int, behind: list[CapturedMessage], dialect: Dialect) -> Finding:
-    """Report messages captured behind the point that drops long frames: they wait for messages that never arrive."""
+    """Report messages captured beyond the point that drops long frames: they wait for messages that never arrive."""
     concerns = Party(source), Party(destination)
     summary = f"from {mac_text(source)} to {mac_text(destination)} some messages never arrive here, and shorter ones do"
     shown = [
@@ -227,7 +227,7 @@ def _vanished(source: int, destination: int, behind: list[CapturedMessage], dial
 
 
 def _advised(made: Finding, dialect: Dialect) -> Finding:
-    """With the lengths that the advice speaks of."""
+    """Return the finding with the lengths that its advice needs."""
     needed = dialect.frame_limit - HEADER_SIZE
     advice = tuple(each.format(mtu=needed, ping=needed - _IP_AND_ICMP) for each in made.advice)
     return replace(made, advice=advice)

@@ -66,10 +66,10 @@ _QUERY_SPAN_NS: Final = 9_000_000_000
 
 @examines(MUTE, INCOMPLETE)
 class PeerExaminer(Examiner):
-    """Looks for unanswered queries."""
+    """Detector of unanswered queries."""
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Hosts that never answer another one."""
+        """Yield findings on hosts that never answer another host."""
         for asked in unanswered(facts):
             confidence: Confidence = "high" if asked.questions >= _SURE else "medium"
             parties = Party(asked.destination), Party(asked.source)
@@ -90,7 +90,7 @@ class PeerExaminer(Examiner):
 
     @staticmethod
     def _nameless(facts: Facts) -> Iterator[Finding]:
-        """Yield hosts that send, but do not report their name."""
+        """Yield a finding per host that sends frames, but does not report its name."""
         for one, other in facts.traffic.pairs():
             for direction, back in ((one, other), (other, one)):
                 queries = direction.count(PacketType.HOST_QUERY)
@@ -126,7 +126,7 @@ _HOSTS: Final = 4096
 
 @examines(MIXED)
 class DaemonExaminer(Examiner):
-    """Remembers whose RAW frames are what."""
+    """Collector of the senders of RAW frames, by kind."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, dict[int, list[int]]] = {"raw": {}, "raw_omxoed": {}}
@@ -144,7 +144,7 @@ class DaemonExaminer(Examiner):
                     kept[address] = [int(decoded.batch.number[place]), 1]
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Both kinds in one capture."""
+        """Yield a finding if both kinds occur in the capture."""
         foreign, usual = (self._hosts[name] for name in ("raw", "raw_omxoed"))
         foreign = {address: each for address, each in foreign.items() if address not in usual}
         if not (foreign and usual):

@@ -41,10 +41,10 @@ _SHOWN: Final = 4
 _REPEATS: Final = 2
 _LONG_NS: Final = 900_000_000
 _UNDER_WAY_NS: Final = 100_000_000
-"""Answers that were under way when the receiver fell silent."""
+"""Time for which answers may still pass after the receiver fell silent."""
 _OFTEN: Final = 4
 _STORED_NS: Final = 20_000_000
-"""A receiver that acknowledges this long after the last transmission had the message before."""
+"""A receiver that acknowledges this long after the last transmission already had the message."""
 
 
 class _Stopped:
@@ -63,21 +63,21 @@ class _Stopped:
 
 @examines(STOPPED)
 class ProgressExaminer(Examiner):
-    """Looks for messages that were repeated while the receiver's library was silent."""
+    """Detector of messages that were retransmitted while the receiver's library was silent."""
 
     def __init__(self) -> None:
         self._stopped: dict[tuple[Party, Party], _Stopped] = {}
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
-        """A message that was sent several times."""
+        """Examine a message that was transmitted several times."""
         if message.retransmissions < _REPEATS or message.last_sent_ns - message.first_ns < _LONG_NS or message.nacks:
             return
         voice = voice_of(message.flow.back)
         if message.ack is not None and message.ack.time_ns < message.last_sent_ns:
-            # It had answered, and the answer was lost.
+            # The receiver had answered, and the answer was lost.
             return
         if waits_for_another(message):
-            # It cannot be acknowledged, however busy the library is.
+            # Such a message cannot be acknowledged, however often the library is called.
             return
         if message.retransmissions < _OFTEN and _is_prompt(message):
             # A message that is acknowledged right after its retransmission was more likely lost.
@@ -117,10 +117,10 @@ class ProgressExaminer(Examiner):
             found.shown.append(about(message, f"was sent {message.transmissions} times and {end}"))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Endpoints that were silent for long."""
+        """Yield findings on endpoints that were silent for long."""
         for (receiver, sender), found in self._stopped.items():
             if not (found.card or found.stored or found.often):
-                # A network that loses very much may have taken all of so few frames.
+                # A very lossy network may have dropped all of these few frames.
                 continue
             until = found.ended_ns if found.ended_ns is not None else found.last_ns
             shown = list(found.shown)

@@ -56,13 +56,13 @@ ONE_WAY: Final = Diagnosis(
 _SHOWN: Final = 4
 _PAIRS_SHOWN: Final = 16
 _ONE_WAY: Final = 5
-"""Frames of one direction that are enough to miss the other."""
+"""Minimum number of frames in one direction for the opposite direction to be reported as missing."""
 _BEGINNING_NS: Final = 1_000_000_000
 
 
 @examines(DROPPED, CUT, ONE_WAY)
 class RecordingExaminer(Examiner):
-    """Looks for what must have been on the wire, but is not in the capture."""
+    """Detector of frames that must have been on the wire, but are not in the capture."""
 
     def __init__(self) -> None:
         self._cut = 0
@@ -72,7 +72,7 @@ class RecordingExaminer(Examiner):
         self._shown: list[Evidence] = []
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Frames that were cut."""
+        """Count the truncated frames."""
         batch = decoded.batch
         cut = np.flatnonzero(batch.wire_length > batch.length)
         if len(cut):
@@ -81,7 +81,7 @@ class RecordingExaminer(Examiner):
             self._shortest = min(self._shortest, int(batch.length[cut].min()))
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
-        """A message whose receiver has more of it than the capture."""
+        """Note a message of which the receiver has more than the capture."""
         if not message.half_seen or _began_before(message, facts):
             return
         unseen = [each for each in message.half_seen if each.endswith("bytes not seen")]
@@ -91,7 +91,7 @@ class RecordingExaminer(Examiner):
                 self._shown.append(about(message, f"was received completely: {unseen[0]}"))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Faults of the capture."""
+        """Yield findings on faults of the capture."""
         yield from self._dropped(facts)
         if self._cut:
             text = f"{count_of(self._cut, 'frame')} cut, the shortest to {self._shortest} bytes"
@@ -120,7 +120,7 @@ class RecordingExaminer(Examiner):
 
 
 def _began_before(message: CapturedMessage, facts: Facts) -> bool:
-    """Return whether a message may have begun before the capture did."""
+    """Return whether a message may have begun before the capture."""
     begun = message.first_ns - (facts.first_ns or 0) > _BEGINNING_NS
     return not message.flow.conversation.connect_count and not begun
 
@@ -130,7 +130,7 @@ def _both(message: CapturedMessage) -> bool:
 
 
 def _missing(flow: Flow) -> int:
-    """Numbers of a flow that its receiver has acknowledged, but that were never seen, at least."""
+    """Return the least number of packets of a flow that its receiver acknowledged, but that were never seen."""
     unseen = flow.unseen
     for stream in (flow.stream, flow.former):
         if stream is not None:

@@ -1,4 +1,4 @@
-"""Partners that are about to be abandoned, or were."""
+"""Partners that are about to be abandoned, or have been."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ _LONG_PULL_NS: Final = 250_000_000_000
 
 @examines(NEAR, REACHED)
 class ResendExaminer(Examiner):
-    """Counts transmissions."""
+    """Counter of transmissions."""
 
     def __init__(self) -> None:
         self._near: dict[tuple[Party, Party], list[Evidence]] = {}
         self._given_up: dict[tuple[Party, Party], list[Evidence]] = {}
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
-        """A message that was sent very often, or is pulled for very long."""
+        """Note a message that was retransmitted very often, or has been pulled for very long."""
         one, other = sender_of(message.flow), sender_of(message.flow.back)
         if message.transmissions > _HALF:
             keep(self._near, (one, other), evidence(f"{named(message)} was sent {message.transmissions} times"))

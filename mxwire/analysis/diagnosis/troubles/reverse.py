@@ -1,4 +1,4 @@
-"""Connections in one direction only: who has not been connected to does not know where to send what must be refused."""
+"""Connections in one direction only: a host without a connection back does not know the sender's session."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _KINDS: Final = {"truc": "acknowledgement", "pull": "PULL", "notify": "NOTIFY"}
 
 @examines(NONE, LATE)
 class ReverseConnectExaminer(Examiner):
-    """Looks for unknown sessions, and for retransmissions after a late connect."""
+    """Detector of unknown sessions, and of retransmissions after a late connect."""
 
     def __init__(self) -> None:
         self._late: dict[Flow, list[tuple[CapturedMessage, int]]] = {}
@@ -93,7 +93,7 @@ class ReverseConnectExaminer(Examiner):
         requested = _requested(facts)
         for voice, frames in facts.unknown_sessions.items():
             frames = {kind: each for kind, each in frames.items() if kind in _KINDS}
-            # Where the other end was not seen at all, it may well have connected.
+            # If no frame of the partner was captured, it may well have connected.
             if not frames or not facts.libraries.spoke(voice.back):
                 continue
             if requested.get(voice.back, 0) <= min(each[0][1] for each in frames.values()):
@@ -142,7 +142,7 @@ class ReverseConnectExaminer(Examiner):
 
 
 def connected_ns(flow: Flow) -> int | None:
-    """When the sender of a flow asked to connect for the first time, None where it did not."""
+    """Return the time of the first connect request by the sender of a flow; None if there is none."""
     times = [each.time_ns for each in flow.conversation.connects if _is_request(each, flow.side)]
     return min(times, default=None)
 
@@ -152,7 +152,7 @@ def _is_request(connect: Connect, side: int) -> bool:
 
 
 def _requested(facts: Facts) -> dict[Voice, int]:
-    """When each end asked its partner to connect for the last time."""
+    """Return the time of the last connect request of each endpoint."""
     found: dict[Voice, int] = {}
     for conversation in facts.follower.conversations:
         for connect in conversation.connects:

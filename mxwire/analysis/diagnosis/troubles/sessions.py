@@ -60,7 +60,7 @@ _NUMBERED: Final = ("tiny", "small", "medium", "rndv", "notify")
 
 @examines(CHANGED, BITS)
 class SessionExaminer(Examiner):
-    """Collects refused sessions, and follows requested and used session numbers."""
+    """Collector of refused sessions, and tracker of requested and used session numbers."""
 
     def __init__(self) -> None:
         self._refused: dict[tuple[Party, Party], list[Evidence]] = {}
@@ -68,7 +68,7 @@ class SessionExaminer(Examiner):
         self._told = AnnouncedValues()
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
-        """A message that was refused because of its session."""
+        """Note a message that was refused because of its session."""
         pull = message.pull
         own = "rndv" if message.kind == "RNDV" else message.kind.lower()
         self._note(message.flow, message.nack, own, f"{named(message)} was refused", facts)
@@ -88,7 +88,7 @@ class SessionExaminer(Examiner):
             self._counts[key] = self._counts.get(key, 0) + 1
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Take over requested and used session numbers."""
+        """Note requested and used session numbers."""
         if decoded.located.has_destination:
             batch = decoded.batch
             self._told.observe(_asked(decoded), _used(decoded), batch.timestamp_ns, batch.number)
