@@ -343,7 +343,7 @@ cannot start or the interface is gone, 130 Ctrl-C.
 @via_option("packet", "xdp")
 @cpu_option
 @netns_option
-@click.option("--with-parent", is_flag=True, hidden=True, help="End with the parent process, and print no runs.")
+@click.option("--with-parent", type=int, hidden=True, help="End with this parent process, and print no runs.")
 @json_option
 def sink(
     interface: str,
@@ -358,7 +358,7 @@ def sink(
     via: str,
     cpu: int | None,
     netns: str | None,
-    with_parent: bool,
+    with_parent: int | None,
     as_json: bool,
 ) -> None:
     """Count and check test frames, and answer generators."""
@@ -369,10 +369,10 @@ def sink(
 
     pin(cpu)
     end_like_interrupt()
-    if with_parent:
+    if with_parent is not None:
         from mxwire.linerate.sink_process import end_with_parent
 
-        end_with_parent()
+        end_with_parent(with_parent)
     with entered(netns):
         found = LiveOptions(interface).check()
         link = open_sink_link(interface, Via(via), ring << 20, xdp_mode)
@@ -380,7 +380,7 @@ def sink(
             reporter = _SinkReporter(as_json, every, common_clocks)
             station = SinkStation(link, level=CheckLevel(check), via=via, on_run=reporter.run)
             reporter.begin(machine_record(found, via), link.address)
-            reporter.silent = with_parent
+            reporter.silent = with_parent is not None
             interrupted = _collect(station, reporter, runs, seconds)
     if interrupted:
         sys.exit(130)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 interface_option = options.interface_option(required=True)
 json_option = options.json_option("JSON Lines: one object per event.")
 cpu_option = options.integer_option("Run on this CPU only.  [default: any]", "--cpu")
-streams_option = options.integer_option("Streams.", "--streams", least=1, most=1024, default=1)
+streams_option = options.integer_option(
+    "Streams, which are counted separately.", "--streams", least=1, most=1024, default=1
+)
 size_option = options.integer_option(
     "Length of the frames.  [default: full]", "--size", least=60, most=65535, metavar="BYTES"
 )
@@ -33,7 +35,7 @@ def pin(cpu: int | None) -> None:
         return
     try:
         os.sched_setaffinity(0, {cpu})
-    except OSError:
+    except (OSError, ValueError, OverflowError):
         available = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
         raise MxwireError(f"--cpu {cpu}: this process cannot run on it; CPUs are {available}") from None
 
@@ -62,7 +64,7 @@ requirements_option = click.option(
 )
 sink_timeout_option = options.timeout_option(10.0, "Seconds to wait for a sink.")
 repetitions_option = options.integer_option(
-    "Trials that must pass at the result; bursts to search.", "--repetitions", least=1, most=1000, default=3
+    "Trials that must pass at the result, or searches for a burst.", "--repetitions", least=1, most=1000, default=3
 )
 
 

@@ -56,7 +56,15 @@ _RFC2544: Final = {"trial": 60.0, "settle": 2.0, "cool_down": 5.0, "resolution":
 """Settings of RFC 2544, sections 23 to 26."""
 
 
-@click.group("test", cls=CommandGroup)
+TEST_EPILOG: Final = """\b
+Examples:
+  mxwire linerate test throughput -i veth0 --to veth1 --sizes 60,1024,4128,9000
+  mxwire linerate test latency -i eth0 --rate 10000/s --sizes 60 --require '<=50us'
+  mxwire linerate test messages -i veth0 --to alpha --lengths 8,4096,1048576
+"""
+
+
+@click.group("test", cls=CommandGroup, epilog=TEST_EPILOG)
 def tests() -> None:
     """Search for the limits of a network or a host.
 
@@ -72,6 +80,9 @@ class Share(click.ParamType):  # type: ignore[type-arg]
 
     name = "share"
 
+    def __init__(self, *, zero: bool = True) -> None:
+        self._zero = zero
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number."""
         if isinstance(value, float):
@@ -81,8 +92,8 @@ class Share(click.ParamType):  # type: ignore[type-arg]
             number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
         except ValueError:
             number = -1.0
-        if not 0 <= number < 1:
-            self.fail(f"{value!r} is not a share: write 0.1% or 0.001", param, ctx)
+        if not 0 <= number < 1 or not (number or self._zero):
+            self.fail(f"{value!r} is not a share: write 0.1% or 0.001{'' if self._zero else ', not 0'}", param, ctx)
         return number
 
 
@@ -129,9 +140,12 @@ class LineTestOptions:
     as_json: bool
 
 
-trial_option = amount_option("Trials of S seconds.  [default: 1]", "--duration", "trial")
+trial_option = amount_option("Duration of each trial.  [default: 1]", "--duration", "trial")
 resolution_option = click.option(
-    "--resolution", type=Share(), metavar="SHARE", help="Resolution of a search, as a share of its limit."
+    "--resolution",
+    type=Share(zero=False),
+    metavar="SHARE",
+    help="Resolution of a search, as a share of its limit.  [default: 1%; messages: 5%]",
 )
 _OPTIONS: Final = (
     interface_option,
@@ -145,7 +159,12 @@ _OPTIONS: Final = (
     trial_option,
     resolution_option,
     click.option(
-        "--accept-loss", "accepted_loss", type=Share(), default=0.0, metavar="SHARE", help="Loss that passes."
+        "--accept-loss",
+        "accepted_loss",
+        type=Share(),
+        default=0.0,
+        metavar="SHARE",
+        help="Loss up to which a trial passes.  [default: 0]",
     ),
     repetitions_option,
     amount_option("Wait for late frames.  [default: 0.2]", "--settle", zero=True),

@@ -255,13 +255,13 @@ def given_options() -> dict[str, str]:
 
 def via_option(*choices: str) -> Decorator:
     """``--via``, the kind of the link: some of packet, xdp and kernel."""
-    live = ", or live frames made by the kernel" if "kernel" in choices else ""
+    live = "; kernel: live frames made by the kernel" if "kernel" in choices else ""
     return click.option(
         "--via",
         type=click.Choice(choices),
         default="packet",
         show_default=True,
-        help=f"Packet socket (AF_PACKET), AF_XDP, which takes the frames from all other programs{live}.",
+        help=f"packet: AF_PACKET; xdp: AF_XDP, which takes the frames from all other programs{live}.",
     )
 
 

@@ -28,6 +28,9 @@ MARK: Final = b"mxwire linerate\x001"
 _REPEAT_NS: Final = 100 * MILLISECOND
 """Interval between repetitions of a request."""
 _DATA_AT: Final = TYPE_OFFSET + 1
+_LONGEST_VERB: Final = 16
+_NUMBER_BITS: Final = 64
+"""Limits of a received message: a reply repeats both, and must fit into a frame."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ def decode_control(frame: bytes) -> ControlMessage | None:
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if not (isinstance(verb, str) and type(number) is int and isinstance(fields, dict) and isinstance(reply, bool)):
+        return None
+    if len(verb) > _LONGEST_VERB or number.bit_length() > _NUMBER_BITS:
         return None
     return ControlMessage(verb, number, fields, reply)
 

@@ -32,14 +32,14 @@ class Requirement:
 
     @classmethod
     def parse(cls, text: str) -> Requirement:
-        """Parse ``4136:>=95%``, ``>=50k/s``, ``60:>=1Gbit/s``, ``<=20us`` or ``>=500`` (frames of a burst).
+        """Parse ``4128:>=95%``, ``>=50k/s``, ``60:>=1Gbit/s``, ``<=20us`` or ``>=500`` (frames of a burst).
 
         Raises :class:`~mxwire.errors.MxwireError` for any other form.
         """
         found = _FORM.fullmatch(text.strip())
         if found is None or (found["prefix"] and found["unit"] in ("%", *_TIMES)):
             raise MxwireError(
-                f"--require {text!r}: use a form like 4136:>=95%, >=50k/s, 60:>=1Gbit/s, <=20us or >=500 (frames)"
+                f"--require {text!r}: use a form like 4128:>=95%, >=50k/s, 60:>=1Gbit/s, <=20us or >=500 (frames)"
             )
         unit = found["unit"]
         value = float(found["value"]) * _PREFIXES[found["prefix"]] * _TIMES.get(unit, 1.0)

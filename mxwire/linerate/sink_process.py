@@ -31,7 +31,7 @@ class SinkProcess:
     def __init__(self, interface: str, *, cpu: int | None = None, more: Sequence[str] = ()) -> None:
         namespace, slash, name = interface.rpartition("/")
         words = [sys.executable, "-m", "mxwire", "linerate", "sink", "-i", name, "--json"]
-        words += ["--with-parent", *more]
+        words += ["--with-parent", str(os.getpid()), *more]
         words += ["--netns", namespace] if slash else []
         words += ["--cpu", str(cpu)] if cpu is not None else []
         package = str(Path(__file__).parents[2])
@@ -86,9 +86,8 @@ class SinkProcess:
         self.close()
 
 
-def end_with_parent() -> None:
-    """Have the kernel end this process by SIGTERM when its parent ends."""
-    parent = os.getppid()
+def end_with_parent(parent: int) -> None:
+    """Have the kernel end this process by SIGTERM when its parent, of that number, ends; or now, if it has ended."""
     ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGTERM), 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGTERM)

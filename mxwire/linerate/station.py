@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE, SOURCE
 from mxwire.frames import FrameBatch
 from mxwire.linerate.control import ControlMessage, decode_control
@@ -110,6 +111,8 @@ class SinkStation:
         )
         try:
             fields = {"error": f"unknown request {message.verb!r}"} if handler is None else handler(message, source)
+        except MxwireError as error:
+            fields = {"error": str(error)}
         except (KeyError, TypeError, ValueError, OverflowError):
             fields = {"error": f"the request {message.verb!r} lacks a field, or one is not valid"}
         return ControlMessage(message.verb, message.number, fields, reply=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from enum import StrEnum
 from typing import Any, Final, Protocol, cast
 
@@ -15,15 +15,23 @@ from numpy.typing import NDArray
 from mxwire.errors import MxwireError
 from mxwire.linerate.generator import ClockMonitor, FrameGenerator, GeneratorPlan, GeneratorResult
 from mxwire.linerate.slots import FrameSlots
-from mxwire.linerate.template import MAGIC, RUN_SHIFT, STAMP, STREAM_SHIFT, FrameTemplate
+from mxwire.linerate.template import CAPTURED, MAGIC, RUN_SHIFT, STAMP, STREAM_SHIFT, FrameTemplate
 from mxwire.link import Link, Mode, PacketLink
 from mxwire.link.bpf import LONGEST_LIVE_FRAME, MAPPABLE, BpfMap, BpfProgram, MapKind, XdpMode
 from mxwire.link.bpf_code import (
+    R0,
+    R1,
+    R2,
+    R3,
+    R4,
+    R6,
+    R7,
+    R8,
+    R9,
     Code,
     Context,
     Helper,
     Instruction,
-    Register,
     Size,
     XdpAction,
     call,
@@ -37,7 +45,8 @@ from mxwire.link.bpf_code import (
     store,
     to_big_endian,
 )
-from mxwire.link.interface import read_interface
+from mxwire.link.errors import LinkError
+from mxwire.link.interface import NetworkInterface, read_interface
 from mxwire.link.xdp import XdpLink, XdpSender
 from mxwire.link.xdp_transmit import TRANSMIT_BYTES
 from mxwire.units import SECOND
@@ -180,10 +189,6 @@ class XdpTransmitter:
 
 # Live frames
 
-R0, R1, R2, R3, R4, R5, R6, R7, R8, R9 = (
-    *(Register.R0, Register.R1, Register.R2, Register.R3, Register.R4),
-    *(Register.R5, Register.R6, Register.R7, Register.R8, Register.R9),
-)
 _STATE: Final = struct.Struct("=Qq")
 """State of the program in its map: frames sent, and the difference of the clock of day from the monotonic one."""
 _FIRST_CHUNK: Final = 1 << 16
@@ -258,13 +263,16 @@ class KernelTransmitter:
                 f"--via kernel has frames of at most {LONGEST_LIVE_FRAME} bytes, not {len(templates[0])}: give a "
                 f"shorter --size, or use --via xdp"
             )
-        return KernelGenerator(self._interface.index, templates[0], plan, streams=streams, run=run)
+        return KernelGenerator(self._interface, templates[0], plan, streams=streams, run=run)
 
 
 class KernelGenerator:
     """Runs the program of a template in the kernel."""
 
-    def __init__(self, interface: int, template: FrameTemplate, plan: GeneratorPlan, *, streams: int, run: int) -> None:
+    def __init__(
+        self, interface: NetworkInterface, template: FrameTemplate, plan: GeneratorPlan, *, streams: int, run: int
+    ) -> None:
+        self._interface = interface
         self._plan = plan
         self._length = len(template)
         self._frame = _stamped(template, streams)
@@ -272,26 +280,31 @@ class KernelGenerator:
         self.result = GeneratorResult()
         with ExitStack() as stack:
             self._state = stack.enter_context(BpfMap.create(MapKind.ARRAY, _STATE.size, 1, MAPPABLE))
-            code = live_program(template, self._state, interface, streams=streams, run=run)
+            code = live_program(template, self._state, interface.index, streams=streams, run=run)
             self._program = stack.enter_context(BpfProgram.load(code))
             stack.pop_all()
 
     def run(self, progress: Callable[[GeneratorResult], None] | None = None) -> GeneratorResult:
-        """Send until the plan is fulfilled; call ``progress`` some times per second."""
+        """Send until the plan is fulfilled; call ``progress`` some times per second.
+
+        Raises :class:`~mxwire.link.errors.LinkError` if the interface goes down, which the kernel does not report: it
+        drops the frames, and the program has counted those of the last call.
+        """
         result, begun = self.result, time.monotonic_ns()
         used = time.process_time_ns()
         monitor = ClockMonitor()
         self._state.update(0, _STATE.pack(0, time.time_ns() - begun))
         try:
             while count := self._next_chunk(begun):
-                self._program.transmit(self._frame, count)
+                # A signal ends the call. Its handler runs here; if it does not raise, the run continues.
+                with suppress(InterruptedError):
+                    self._program.transmit(self._frame, count)
                 self._note(begun)
+                if not read_interface(self._interface.name).up:
+                    raise LinkError(f"{self._interface.name}: went down, so some of the last frames were not sent")
                 result.clock_steps += monitor.check()
                 if progress is not None:
                     progress(result)
-        except InterruptedError:
-            # Python has run the handler of the signal, which did not raise: the run ends, as if it had.
-            self.stopped = True
         finally:
             self._note(begun)
             result.processor_ns = time.process_time_ns() - used
@@ -310,7 +323,7 @@ class KernelGenerator:
         if self.stopped:
             return 0
         rate = result.frames_per_second
-        count = int(rate * _CHUNK_SECONDS) if rate else _FIRST_CHUNK
+        count = max(int(rate * _CHUNK_SECONDS), 1) if rate else _FIRST_CHUNK
         if plan.seconds is not None:
             left = plan.seconds - (time.monotonic_ns() - begun) / SECOND
             if left <= 0:
@@ -325,5 +338,5 @@ def _stamped(template: FrameTemplate, streams: int) -> bytes:
     """The frame with the part of the stamp that is the same in all frames."""
     frame = np.frombuffer(bytearray(template.frame), np.uint8)
     stamp = cast("Any", np.ndarray(1, STAMP, frame, template.stamp_at))
-    stamp["magic"], stamp["streams"] = MAGIC, streams
+    stamp["magic"], stamp["streams"] = MAGIC, streams | (CAPTURED if template.captured else 0)
     return frame.tobytes()

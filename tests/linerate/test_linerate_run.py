@@ -128,9 +128,24 @@ def test_no_sink_and_a_refusal_are_errors():
             ("begin", {"run": True}, "lacks a field"),
             ("end", {"run": 999, "sent": 1}, "not valid"),
             ("respond", {"run": 1, "size": 1 << 20, "frames": 8}, "not valid"),
+            ("respond", {"run": 1, "size": 5, "frames": 8}, "bytes"),
         ):
             with pytest.raises(MxwireError, match=words):
                 control.ask(two.address, verb, 10.0, **fields)
+
+
+@pytest.mark.parametrize(
+    "hostile", [ControlMessage("x" * 880, 1), ControlMessage("hello", 10**880), ControlMessage("\ud800" * 100, 1)]
+)
+def test_a_request_whose_reply_would_not_fit_is_foreign(hostile: ControlMessage):
+    """A reply repeats verb and number, so their lengths are limited: the sink must not end."""
+    network = MemoryNetwork()
+    one, two = network.attach(), network.attach()
+    made = SinkStation(two)
+    one.send(FrameBatch.from_frames([hostile.encode(two.address, one.address)]))
+    made.step(10.0)
+    assert made.sink.foreign == 1
+    assert not len(one.receive(0.05))
 
 
 @given(st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=20), max_size=5), st.booleans())

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mxwire.capture import create_capture
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
+from mxwire.linerate.template import templates_of
 from mxwire.link import LinkError, PacketLink
 from mxwire.link.xdp import XdpLink, XdpSender
 
@@ -176,7 +178,9 @@ def test_mistakes_are_one_line(wire: Cable) -> None:
         (("--no-sink",), "--to MAC"),
         (("--to", other, "--no-sink", "--frame", "nothing"), "neither a packet type"),
         (("--to", other, "--no-sink", "--rate", "fast"), "not a rate"),
+        (("--to", other, "--no-sink", "--rate", "9" * 400 + "/s"), "not a rate"),
         (("--to", other, "--no-sink", "--cpu", "4000"), "--cpu 4000"),
+        (("--to", other, "--no-sink", "--cpu", "99999999999"), "--cpu 99999999999"),
         (("--to", other, "--no-sink", "--burst", "8"), "--burst goes with --rate"),
     ):
         done = generate(sender, *options)
@@ -266,6 +270,34 @@ def test_live_frames_are_those_of_the_template(xdp_wire: Cable, frame: tuple[str
     sink = result["sink"]
     assert (sink["received"] + result["lost"], sink["altered"], sink["duplicates"]) == (2000, 0, 0)
     assert sink["received"] > 0 and sink["latency"]["impossible"] == 0
+
+
+def test_a_live_frame_of_a_capture_is_counted(xdp_wire: Cable, tmp_path: Path) -> None:
+    """The sink knows from the stamp that only the format of such a frame can be checked."""
+    sender, receiver = xdp_wire
+    capture = tmp_path / "one.pcap"
+    with create_capture(capture, format="pcap") as writer:
+        writer.write(FrameBatch.from_frames([templates_of("MEDIUM", bytes(6), bytes(6), 700)[0].frame]))
+    with sinking(receiver, "--check", "all", "--via", "xdp", "--xdp-mode", "native", "--ring", "64"):
+        done = generate(sender, "--via", "kernel", "-c", 500, "--frame", capture)
+    result = summary(done)
+    assert done.code == 0 and result["sink"]["received"] > 0
+    assert result["sink"]["received"] + result["lost"] == 500 and result["sink"]["altered"] == 0
+
+
+def test_live_frames_end_when_their_interface_goes_down(xdp_wire: Cable) -> None:
+    sender, receiver = xdp_wire
+    words = ("--via", "kernel", "--no-sink", "--to", receiver.address.hex(":"))
+    running = Running(sender, "linerate generate", "--json", *words)
+    running.until('"begin"')
+    sender.down()
+    try:
+        assert running.process.wait(60) == 1
+    finally:
+        sender.up()
+        sender.wait_for_carrier()
+    result = json.loads(running.until('"summary"'))
+    assert "went down" in result["generator"]["ended"] and not result["complete"]
 
 
 def test_live_frames_that_no_driver_polls_for_are_explained(xdp_wire: Cable) -> None:
@@ -388,6 +420,14 @@ def test_a_killed_test_takes_its_sink_with_it(wire: Cable) -> None:
     _wait_until_alone(receiver)
 
 
+def test_the_sink_of_a_test_that_has_ended_does_not_start(wire: Cable) -> None:
+    """The test may be killed while its sink still starts."""
+    _, receiver = wire
+    other = "1"
+    done = mxwire(receiver.namespace, "linerate", "sink", "-i", receiver.interface, "--with-parent", other)
+    assert (done.code, done.out) == (INTERRUPTED, "")
+
+
 def _wait_until_alone(port: Port) -> None:
     end = time.monotonic() + 60
     while not _no_sink(port):
@@ -406,6 +446,7 @@ def test_mistakes_of_tests_are_one_line(wire: Cable) -> None:
         (("--to", far, "--sizes", "59"), "not a list of lengths"),
         (("--to", far, "--require", "fast"), "--require"),
         (("--to", far, "--resolution", "200%"), "not a share"),
+        (("--to", far, "--resolution", "0"), "not a share"),
         (("--to", far, "--csv", "/nowhere/file"), "no folder"),
         (("--timeout", "0.2"), "no sink answers"),
     ):

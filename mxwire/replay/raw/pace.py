@@ -115,7 +115,7 @@ def parse_rate(rate: str) -> tuple[float, bool]:
     """
     found = _RATE.fullmatch(rate.strip())
     value = float(found["number"]) * _PREFIXES[found["prefix"]] if found else 0.0
-    if found is None or not value:
+    if found is None or not 0 < value < float("inf"):
         raise MxwireError(f"{rate!r} is not a rate: use a form like 50000/s (frames), 50k/s, 100Mbit/s or 1Gbit/s")
     return value, bool(found["bit"])
 
