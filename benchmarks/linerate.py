@@ -129,7 +129,8 @@ class Bench:
             return False
         done = subprocess.run([compiler, "-O2", "-o", str(self.program), str(SOURCE)], capture_output=True, text=True)
         if done.returncode:
-            print(f"{SOURCE.name} cannot be compiled: {done.stderr.splitlines()[:1]}", file=sys.stderr)
+            reason = (done.stderr.splitlines() or ["no reason given"])[0]
+            print(f"{SOURCE.name} cannot be compiled: {reason}", file=sys.stderr)
         return not done.returncode
 
     def template(self, size: int) -> FrameTemplate:
@@ -150,6 +151,8 @@ class Bench:
             if not done.returncode:
                 break
             time.sleep(0.02)
+        else:
+            raise SystemExit(f"{self.program.name} failed: {done.stderr.strip()}")
         frames, seconds, used = map(float, done.stdout.split())
         return Round(frames / seconds, used / frames * 1e6)
 
@@ -208,6 +211,8 @@ class Bench:
                 times.append(batch.timestamp_ns.copy())
         thread.join()
         seen = np.concatenate(times)
+        if not len(seen):
+            raise SystemExit("no paced frame arrived")
         wanted = seen[0] + np.arange(len(seen)) * (10**9 // RATE)
         return Round(float(np.percentile(np.abs(seen - wanted), 99)) / 1e3)
 
@@ -243,7 +248,7 @@ def _round(run: Any) -> Round:
     return Round(sent.frames_per_second, sent.processor_ns / max(sent.frames, 1) / 1e3)
 
 
-def contests(bench: Bench, with_c: bool) -> dict[Contest, dict[str, Callable[[], Round]]]:
+def contests(bench: Bench, with_c: bool) -> list[tuple[Contest, dict[str, Callable[[], Round]]]]:
     """Return the contests, each with its contestants."""
     made: list[tuple[Contest, dict[str, Callable[[], Round]]]] = []
     small, large = bench.template(SMALL), bench.template(LARGE)
@@ -299,7 +304,7 @@ def contests(bench: Bench, with_c: bool) -> dict[Contest, dict[str, Callable[[],
                 {SENDMMSG: lambda: bench.paced_ours(tiny), TCPREPLAY: lambda: bench.paced_tcpreplay(tiny)},
             )
         )
-    return made  # type: ignore[return-value]
+    return made
 
 
 def main() -> None:
@@ -311,7 +316,7 @@ def main() -> None:
         near, far = laboratory.pair(9000)
         bench = Bench(near, far, Path(folder), 0.1 if options.quick else options.seconds)
         os.sched_setaffinity(0, {bench.cpu})
-        for contest, contestants in contests(bench, bench.compile()):  # type: ignore[misc]
+        for contest, contestants in contests(bench, bench.compile()):
             if options.only not in contest.name:
                 continue
             contest.rounds = {name: [] for name in contestants}
