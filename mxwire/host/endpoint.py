@@ -372,7 +372,8 @@ class Endpoint(BaseEndpoint):
 
     def wait(self, request: HostRequest[Result], timeout: float | None = None) -> Result:
         """Wait until a request has ended; return the message of a receive, or the status of a send."""
-        if request.done and self._core.ended is None:
+        if request.status is Status.SUCCESS and self._core.ended is None:
+            # Without the section: a successful request changes no more. A cancelled one is marked after its end.
             return request.result()
         return self.host.driver.wait(request, timeout)
 

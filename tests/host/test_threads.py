@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
 from mxwire.host import Host, HostClosedError, HostError
 from mxwire.link import MemoryNetwork
-from mxwire.protocol import Status
+from mxwire.protocol import Request, Status
 
 from .conftest import PATIENCE, Pair
 
@@ -101,6 +102,36 @@ def test_spinning_gives_the_same(spin):
             received = pool.submit(pair.two.receive, timeout=PATIENCE)
             pair.one.send(pair.partner, b"spin")
             assert bytes(received.result()) == b"spin"
+
+
+def test_a_wait_for_a_receive_that_another_thread_cancels_returns_it(pair):
+    """The engine has ended it before the request is marked, and the wait must not come between."""
+    request = pair.two.ireceive(maximum=8)
+    with ThreadPoolExecutor(1) as pool:
+        with pair.beta.core.section:
+            assert pair.two.engine.cancel(request.inner)
+            waiting = pool.submit(pair.two.wait, request, PATIENCE)
+            time.sleep(0.1)
+            request.cancelled()
+        assert waiting.result().status is Status.CANCELLED
+
+
+@pytest.mark.interpreted("compiled code refuses an object of another class")
+def test_a_request_has_its_result_before_its_status():
+    """A thread that polls a request takes the result as soon as it sees the status."""
+
+    class Polled:
+        endpoint = SimpleNamespace(requests={}, report_completed=False)
+        transferred = 0
+
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            if name == "status":
+                seen.append(self.transferred)
+
+    seen = []
+    Request.finish(Polled(), Status.SUCCESS, 5)
+    assert seen == [5]
 
 
 def test_closing_the_host_ends_waits_in_other_threads(pair):

@@ -131,8 +131,9 @@ class Request(Machine):
 
     def finish(self, status: Status, transferred: int = 0) -> None:
         """End the request, and report this to the application."""
-        self.status = status
+        # The status is last: another thread that sees it may take the result at once.
         self.transferred = transferred
+        self.status = status
         endpoint = self.endpoint
         endpoint.requests.pop(self, None)
         if endpoint.report_completed:
