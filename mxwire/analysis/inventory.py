@@ -23,7 +23,7 @@ _RARE: Final = ("host_reply", "connect_request", "connect_reply")
 _T = TypeVar("_T")
 
 MEMBERS_KEPT: Final = 1024
-"""Sessions, keys, names and indexes of one thing that are kept: a hostile capture must not fill the memory."""
+"""Maximum number of sessions, keys, names and indexes kept per host or endpoint, to bound memory."""
 ENDPOINTS_KEPT: Final = 65536
 
 
@@ -35,7 +35,7 @@ class HostFacts:
     sent: int = 0
     received: int = 0
     known_as: dict[tuple[int, int], int] = field(default_factory=dict)
-    """Frames it sent to each peer (address) under each index in that peer's table."""
+    """Number of frames it sent, by peer (address) and its index in that peer's table."""
 
 
 @dataclass
@@ -43,9 +43,9 @@ class EndpointFacts:
     """One endpoint of a host."""
 
     sessions: dict[int, None] = field(default_factory=dict)
-    """Session ids it had, in order of appearance."""
+    """Its session ids, in order of appearance."""
     keys: dict[int, None] = field(default_factory=dict)
-    """Keys that were presented to it in connects."""
+    """Application keys in the connect requests that it received."""
     sent: int = 0
     received: int = 0
 
@@ -60,14 +60,14 @@ class TypeFacts:
 
 @dataclass
 class Fault:
-    """Malformed frames of one reason."""
+    """Malformed frames with one reason."""
 
     frames: int = 0
     first_frame: int = 0
 
 
 class Inventory:
-    """Collects the contents of a capture, batch by batch; memory grows with hosts and endpoints only.
+    """Collector of the contents of a capture, batch by batch; memory grows only with hosts and endpoints.
 
     Without ``messages`` frames are counted but not followed, which takes a fraction of the time.
     """
@@ -79,7 +79,7 @@ class Inventory:
         self.bytes = 0
         """Bytes on the wire of all MXoE frames."""
         self.cut = 0
-        """MXoE frames that the capture cut."""
+        """Number of MXoE frames that the capture truncated."""
         self.types: dict[str, TypeFacts] = {}
         self.hosts: dict[int, HostFacts] = {}
         self.endpoints: dict[tuple[int, int], EndpointFacts] = {}
@@ -88,20 +88,20 @@ class Inventory:
         self.faults: dict[str, Fault] = {}
         self.vlans: Counter[int] = Counter()
         self.messages = MessageCounter() if messages else None
-        """None where messages are not counted."""
+        """None if messages are not counted."""
         self.detections: list[Detection] = []
         self.swapped_hosts: list[int] = []
         self.skipped = 0
         self.asked_dialect: str | None = None
-        """The dialect that all frames were read as, where the user named one."""
+        """The dialect in which all frames were decoded, if the user specified one."""
 
     @property
     def duration_ns(self) -> int:
-        """From the earliest to the latest frame."""
+        """Time from the earliest to the latest frame."""
         return 0 if self.first_ns is None or self.last_ns is None else self.last_ns - self.first_ns
 
     def observe(self, decoded: DecodedBatch) -> None:
-        """Take a batch into account."""
+        """Process a batch."""
         if not len(decoded):
             return
         self._times_and_types(decoded)
@@ -114,7 +114,7 @@ class Inventory:
             self.messages.observe(decoded)
 
     def finish(self, decoder: Decoder) -> None:
-        """Take over the dialects that the decoder detected."""
+        """Copy the dialects that the decoder detected."""
         if self.messages is not None:
             self.messages.finish()
         self.detections = decoder.detections()
@@ -176,7 +176,7 @@ class Inventory:
         return self.endpoints.setdefault(key, EndpointFacts())
 
     def _endpoints(self, decoded: DecodedBatch) -> None:
-        """Endpoints and, from the session fields, their sessions; nacks are left out: they name what does not exist."""
+        """Collect endpoints and, from session fields, their sessions; skip nacks: their endpoints may not exist."""
         columns = decoded.columns
         for block in columns.blocks:
             names = block.names
@@ -236,7 +236,7 @@ class Inventory:
 
 
 def _distinct(rows: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> tuple[list[list[int]], list[int]]:
-    """The distinct rows of an (n, k) array and how often each occurs."""
+    """Return the distinct rows of an (n, k) array with their numbers of occurrences."""
     if not len(rows):
         return [], []
     values, counts = np.unique(rows.astype(np.int64), axis=0, return_counts=True)

@@ -18,7 +18,7 @@ __all__ = ["FLAGS", "ROLES", "FrameMarker", "FrameMarks", "Role", "flag_bit", "f
 
 
 class FrameMarker:
-    """Marks the frames of a capture, batch by batch and in order, in bounded memory.
+    """Marker of the frames of a capture, batch by batch and in order, in bounded memory.
 
     The marks do not depend on how the capture is cut into batches, except where several pulls of one message return the
     same bytes: replies are noted pull by pull.
@@ -28,6 +28,6 @@ class FrameMarker:
         self._follower = Follower(marks=True)
 
     def observe(self, decoded: DecodedBatch) -> FrameMarks:
-        """The marks of the next batch, one per frame."""
+        """Return the marks of the next batch, one per frame."""
         self._follower.observe(decoded)
         return self._follower.take_marks(decoded)

@@ -1,4 +1,4 @@
-"""Counts messages, not frames: fragments and retransmissions of one message are one."""
+"""Count messages, not frames: all fragments and retransmissions of a message count once."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ _BOUNDS: Final = tuple(largest for _, largest in SIZE_CLASSES)
 
 
 def size_class(length: int) -> str:
-    """The name of the class that a length in bytes falls in."""
+    """Return the name of the size class of a length in bytes."""
     return SIZE_CLASSES[bisect_left(_BOUNDS, length)][0]
 
 
 class MessageCounter:
-    """Counts the messages of a capture by kind and size class, batch by batch; complete after :meth:`finish`."""
+    """Counter of the messages of a capture by kind and size class, batch by batch; complete after :meth:`finish`."""
 
     def __init__(self) -> None:
         self.messages: Counter[tuple[str, str]] = Counter()
         """Messages by kind (layout name) and size class."""
         self.bytes: Counter[tuple[str, str]] = Counter()
-        """Their announced lengths added up."""
+        """Sum of their announced lengths."""
         self.repeated: Counter[str] = Counter()
-        """Frames that repeat a message already seen, by kind: retransmissions and duplicates."""
+        """Number of frames that repeat a known message, by kind: retransmissions and duplicates."""
         self._follower = Follower()
 
     def observe(self, decoded: DecodedBatch) -> None:
-        """Take the messages of a batch into account."""
+        """Count the messages of a batch."""
         self._count(self._follower.observe(decoded))
 
     def finish(self) -> None:
-        """The capture is over: what was still under way is counted too."""
+        """End the capture, and count the unfinished messages."""
         self._count(self._follower.finish())
 
     def _count(self, messages: Iterable[CapturedMessage]) -> None:

@@ -1,4 +1,4 @@
-"""Messages as records with stable names: one JSON object each, or rows of a table."""
+"""Messages as records with stable names: one JSON object per message, or rows of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mxwire.ethernet import mac_text
 from mxwire.wire.numbers import NUMBER_MASK
 
 ROWS: Final = 10_000
-"""Rows that are handed to the file at once."""
+"""Number of rows that are written to the file at a time."""
 
 _Getter = Callable[[CapturedMessage, Mapping[int, str]], Any]
 
@@ -49,7 +49,7 @@ def _address(flow: Flow) -> str | None:
 
 
 def frames_text(message: CapturedMessage) -> str:
-    """The frames of a message as ranges: ``35-50 63``."""
+    """Return the frames of a message as ranges: ``35-50 63``."""
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in message.frames)
 
 
@@ -123,7 +123,7 @@ MESSAGE_COLUMNS: Final = ("file", *_FIELDS)
 
 
 def message_fields(message: CapturedMessage, names: Mapping[int, str]) -> dict[str, Any]:
-    """Everything that is known of a message, with stable names; times in ns, what is not known is None.
+    """Return all fields of a message, with stable names; times are in ns, unknown values are None.
 
     ``names`` are the host names by address.
     """
@@ -131,19 +131,19 @@ def message_fields(message: CapturedMessage, names: Mapping[int, str]) -> dict[s
 
 
 def message_columns(rows: Sequence[tuple[Any, ...]]) -> Table:
-    """A table of ``rows``, tuples in the order of ``MESSAGE_COLUMNS``."""
+    """Return a table of ``rows``, tuples in the order of ``MESSAGE_COLUMNS``."""
     kinds: list[ColumnKind] = ["String", *(kind for kind, _ in _FIELDS.values())]
     columns = zip(*rows, strict=True) if rows else ((),) * len(kinds)
     return {name: column_of(values, kind) for name, kind, values in zip(MESSAGE_COLUMNS, kinds, columns, strict=True)}
 
 
 def message_row(file: str, message: CapturedMessage, names: Mapping[int, str]) -> tuple[Any, ...]:
-    """One row of the table: ``file``, then what :func:`message_fields` gives."""
+    """Return a row of the table: ``file``, then the values of :func:`message_fields`."""
     return file, *message_fields(message, names).values()
 
 
 class MessageTable(TableFile):
-    """Writes messages to a file, one row per message.
+    """Writer of messages to a file, one row per message.
 
     Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, or when the file cannot be written.
     """
@@ -159,6 +159,6 @@ class MessageTable(TableFile):
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows added so far; an empty table too, so that there is a file."""
+        """Write the rows added so far; also an empty table, so that the file is created."""
         self.put(message_columns(self._rows))
         self._rows = []

@@ -1,4 +1,4 @@
-"""The runs of PULL_REPLYs in a batch that a judge can take at once: found by array operations."""
+"""Find the runs of PULL_REPLYs in a batch that can be checked as a whole, by array operations."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import PULL_REPLY_DATA_OFFSET
 
 SHORTEST: Final = 3
-"""Runs of fewer replies are not worth it."""
+"""Minimum number of replies per run; shorter runs do not save time."""
 _TYPE: Final = "pull_reply"
 _NUMBERS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFrames:
-    """The frames of a batch, and what is to be known of each, by place."""
+    """The frames of a batch and their properties, by place."""
 
     whole: memoryview
     """Something that holds them all, as if untagged on Ethernet."""
@@ -42,7 +42,7 @@ class BatchFrames:
 
 
 def frames_of(decoded: DecodedBatch) -> BatchFrames:
-    """The frames of a batch one by one."""
+    """Return the frames of a batch for access by place."""
     located = decoded.located
     batch = located.batch
     return BatchFrames(
@@ -51,11 +51,11 @@ def frames_of(decoded: DecodedBatch) -> BatchFrames:
 
 
 Row = tuple[Any, ...]
-"""Of a run: place of its first frame in the batch, number of frames, time, and fields of the first of them."""
+"""A run: place of its first frame in the batch, number of frames, and time and fields of the first frame."""
 
 
 def reply_runs(decoded: DecodedBatch, frames: BatchFrames) -> Iterator[tuple[int, ReplyRun]]:
-    """The runs of a batch in their order, each with the place of its first frame."""
+    """Yield the runs of a batch in order, each with the place of its first frame."""
     rows = [row for block in decoded.columns.of(_TYPE) for row in _rows(decoded, block)]
     for first, count, time_ns, handle, magic, sequence, offset, length in sorted(rows, key=itemgetter(0)):
         head = frames.raw(first)
@@ -79,7 +79,7 @@ def reply_runs(decoded: DecodedBatch, frames: BatchFrames) -> Iterator[tuple[int
 
 
 def _rows(decoded: DecodedBatch, block: LayoutBlock) -> Iterator[Row]:
-    """The runs of a block."""
+    """Yield the runs of a block."""
     first, count = _runs(decoded, block)
     place = block.place[first]
     fields = ("dst_pull_handle", "dst_magic", "frame_seqnum", "msg_offset", "frame_length")

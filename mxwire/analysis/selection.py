@@ -48,13 +48,13 @@ class FrameSelection:
 
     @property
     def is_limited(self) -> bool:
-        """True if there is any criterion."""
+        """True if there is at least one criterion."""
         return self != FrameSelection()
 
     def places(self, decoded: DecodedBatch) -> NDArray[np.intp]:
         """Return the indexes of the selected frames in a batch."""
         if not self.is_limited:
-            # The columns of a batch are decoded on first use: JSON and lines of all frames do without them.
+            # The columns of a batch are decoded on first use: unfiltered output as JSON or lines does not need them.
             return np.arange(len(decoded))
         mask = np.ones(len(decoded), np.bool_)
         if self.types is not None:
@@ -122,12 +122,15 @@ class MessageSelection:
 
 
 def addresses(hosts: Iterable[str]) -> frozenset[int] | None:
-    """Ethernet addresses as integers, None if there are none; raise :class:`~mxwire.errors.MxwireError` for others."""
+    """Return Ethernet addresses as integers, None if there are none.
+
+    Raise :class:`~mxwire.errors.MxwireError` if one is invalid.
+    """
     return frozenset(int.from_bytes(mac_bytes(each), "big") for each in hosts) or None
 
 
 def _packet_type(name: str) -> int:
-    """A packet type by its name or number."""
+    """Return a packet type by its name or number."""
     if name.upper() in PacketType.__members__:
         return int(PacketType[name.upper()])
     try:

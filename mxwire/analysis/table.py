@@ -31,7 +31,7 @@ _UNSIGNED: Final[dict[int, ColumnKind]] = {1: "UInt8", 2: "UInt16", 4: "UInt32"}
 
 
 def _field_widths() -> dict[str, int]:
-    """Every integer field of every layout, in the order of the formats, with the bytes of its widest form."""
+    """Return all integer fields of all layouts, in the order of the formats, with the size of the widest in bytes."""
     widths: dict[str, int] = {}
     for dialect in (MXOE, omx()):
         for packet_format in dialect.formats:
@@ -64,7 +64,7 @@ COLUMN_NAMES: Final = ("file", *FRAME_COLUMNS, *MARK_COLUMNS, *FIELD_WIDTHS, *TA
 
 
 class TableBuilder:
-    """Turns decoded batches into rows; one builder per table, so that it names each host once.
+    """Converter of decoded batches to rows; use one builder per table, so that each address is formatted once.
 
     ``columns`` are the names of the columns wanted, in order; all of ``COLUMN_NAMES`` by default.
     """
@@ -122,7 +122,7 @@ class TableBuilder:
         }
 
     def _addresses(self, codes: NDArray[np.intp], addresses: NDArray[np.uint64], decoded: DecodedBatch) -> TableColumn:
-        """Addresses as text, made once per host."""
+        """Return addresses as text, formatted once per host."""
         if decoded.hosts.is_full:
             found, codes = np.unique(addresses, return_inverse=True)
             return TableColumn("String", codes, distinct=[mac_text(each) for each in found.tolist()])
@@ -132,7 +132,7 @@ class TableBuilder:
         return TableColumn("String", codes, distinct=self._host_names)
 
     def _fields(self, columns: Columns) -> dict[str, TableColumn]:
-        """All fields wanted; those that no frame of the batch has cost next to nothing."""
+        """Return all requested fields; those absent from the batch cost almost nothing."""
         count = len(columns)
         holders: dict[str, list[int]] = {}
         for number, block in enumerate(columns.blocks):
@@ -156,7 +156,7 @@ class TableBuilder:
             if held == count:
                 made[name] = TableColumn(kind, values)
                 continue
-            # Many fields come in the same packets, so they have their mask in common.
+            # Many fields occur in the same packets, so they share a mask.
             which = tuple(holders[name])
             if which not in presence:
                 presence[which] = _presence(count, blocks)
@@ -200,16 +200,16 @@ def _presence(count: int, blocks: Sequence[LayoutBlock]) -> NDArray[np.bool_]:
 
 @cache
 def _type_names() -> list[str | None]:
-    """Names of the types from -1 (none) on."""
+    """Return the names of the types, from -1 (no type) upwards."""
     return [None, *(packet_type_name(value) for value in range(256))]
 
 
 def _vlan(decoded: DecodedBatch) -> TableColumn:
-    """VLAN ids of each frame, null for untagged ones: a column of empty lists would cost more than all others."""
+    """Return the VLAN ids per frame, null if untagged: a column of empty lists would cost more than all others."""
     vlan = decoded.located.vlan
     if not vlan.shape[1]:
         return constant(None, len(decoded), "List(Int32)")
-    # One number for all tags of a frame: few frames have tags that no other has.
+    # One number stands for all tags of a frame, since few combinations of tags occur.
     stacks = np.zeros(len(vlan), np.int64)
     for depth in range(vlan.shape[1]):
         stacks = stacks << VLAN_ID_BITS + 1 | vlan[:, depth] + 1
@@ -224,7 +224,7 @@ def _dialects(decoded: DecodedBatch) -> TableColumn:
 
 
 def _hostnames(decoded: DecodedBatch, columns: Columns) -> TableColumn:
-    """The rare text field, taken from the typed frames."""
+    """Return the only text field, which is rare, from the typed frames."""
     names: list[str | None] = [None] * len(columns)
     found = [int(place) for block in columns.of("host_reply") for place in block.place]
     if not found:
@@ -235,7 +235,7 @@ def _hostnames(decoded: DecodedBatch, columns: Columns) -> TableColumn:
 
 
 class TableWriter(TableFile):
-    """Writes a table of frames batch by batch, one row per frame.
+    """Writer of a table of frames, batch by batch, one row per frame.
 
     Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, or when the file cannot be written.
     """

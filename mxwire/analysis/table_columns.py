@@ -1,8 +1,8 @@
-"""The columns of a table, before it is known which library or file takes them.
+"""The columns of a table, independent of the library or file format that receives them.
 
 A :class:`TableColumn` is a NumPy array and at most one of two companions: a mask, for fields that only some rows have,
-or a list of values that the array numbers, for addresses, names and lists, of which a table has few different ones.
-So a million rows cost a few arrays, polars gets them without a copy per value (:func:`polars_table`), and CSV and
+or a list of distinct values that the array indexes, for addresses, names and lists, of which a table has few.
+So a million rows cost a few arrays, polars receives them without a copy per value (:func:`polars_table`), and CSV and
 NDJSON can be written without polars (``table_text.py``).
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ColumnKind = Literal["UInt8", "UInt16", "UInt32", "UInt64", "Int64", "String", "List(Int32)", "List(String)"]
-"""The type of a column, by the name that polars prints for it."""
+"""The type of a column, by its name in polars."""
 
 LIST_KINDS: Final = ("List(Int32)", "List(String)")
 
@@ -42,17 +42,17 @@ class TableColumn:
     present: NDArray[np.bool_] | None = None
 
     def part(self, first: int, end: int) -> TableColumn:
-        """The rows from ``first`` to before ``end``, without a copy."""
+        """Return the rows from ``first`` to ``end`` (exclusive), without copying."""
         present = None if self.present is None else self.present[first:end]
         return TableColumn(self.kind, self.values[first:end], self.distinct, present)
 
     def select(self, which: NDArray[np.intp]) -> TableColumn:
-        """The rows at the places ``which``."""
+        """Return the rows at the places ``which``."""
         present = None if self.present is None else self.present[which]
         return TableColumn(self.kind, self.values[which], self.distinct, present)
 
     def to_list(self) -> list[Any]:
-        """The values as Python objects, None where there is none."""
+        """Return the values as Python objects, None for null."""
         values: list[Any] = self.values.tolist()
         if self.distinct is not None:
             return [self.distinct[each] for each in values]
@@ -61,7 +61,7 @@ class TableColumn:
         return [value if given else None for value, given in zip(values, self.present.tolist(), strict=True)]
 
     def to_polars(self) -> pl.Series:
-        """The column as a series of polars."""
+        """Return the column as a polars series."""
         require_polars()
         import polars as pl
 
@@ -82,12 +82,12 @@ Table = Mapping[str, TableColumn]
 
 
 def constant(value: Any, rows: int, kind: ColumnKind) -> TableColumn:
-    """A column with the same value, or None, in each of ``rows`` rows; it takes no memory per row."""
+    """Return a column with the same value, or None, in each of ``rows`` rows; it needs no memory per row."""
     return TableColumn(kind, np.broadcast_to(np.intp(0), rows), distinct=[value])
 
 
 def column_of(values: Sequence[Any], kind: ColumnKind) -> TableColumn:
-    """A column of Python objects, None for null."""
+    """Return a column of Python objects, None for null."""
     return TableColumn(kind, np.arange(len(values)), distinct=values)
 
 
@@ -97,12 +97,12 @@ def has_polars() -> bool:
 
 
 def require_polars() -> None:
-    """Raise :class:`~mxwire.extras.MissingExtraError` where polars is not installed."""
+    """Raise :class:`~mxwire.extras.MissingExtraError` if polars is not installed."""
     import_extra("polars", "table", "a table in memory, or as .parquet or .arrow,")
 
 
 def polars_table(table: Table) -> pl.DataFrame:
-    """``table`` as a data frame of polars."""
+    """Return ``table`` as a polars data frame."""
     require_polars()
     import polars as pl
 

@@ -1,6 +1,6 @@
-"""Tables as files: written batch by batch, and there only when complete.
+"""Tables as files: written batch by batch, and visible under their name only when complete.
 
-polars writes all formats, in a thread of its own while the next rows are made. Without it (it is most of the size of
+polars writes all formats, in a separate thread while the next rows are prepared. Without it (it is most of the size of
 an installation, and an extra) CSV and NDJSON are written here, to the same bytes.
 """
 
@@ -27,14 +27,14 @@ from collections.abc import Sequence
 from mxwire.errors import MxwireError
 
 TABLES_WAITING: Final = 2
-"""Batches that may wait to be written before decoding has to wait, so that memory does not grow with the capture."""
+"""Maximum number of batches that wait to be written; then decoding waits, so that memory stays bounded."""
 
 _JOINT: Final = {"half_seen": "; "}
-"""Separator of the members of a list that is written as text, where it is not a space."""
+"""Separators of lists written as text, for columns whose separator is not a space."""
 
 
 def _flat(table: pl.LazyFrame) -> pl.LazyFrame:
-    """Lists as text, for CSV, which has none."""
+    """Convert lists to text, for CSV, which has no lists."""
     import polars as pl
 
     lists = [name for name, kind in table.collect_schema().items() if isinstance(kind, pl.List)]
@@ -50,21 +50,21 @@ _SINKS: Final[dict[str, Callable[[pl.LazyFrame, Path], object]]] = {
 SUFFIXES: Final = tuple(_SINKS)
 """The file name endings that a table can be written to."""
 _PLAIN_TEXT: Final = (".csv", ".ndjson")
-"""Those that need no polars."""
+"""The suffixes that do not require polars."""
 
 
 class _TableSink(Protocol):
-    """Takes the tables of one file, in order."""
+    """Receiver of the tables of one file, in order."""
 
     def put(self, table: Table) -> None:
-        """Write rows, or raise what went wrong with those before."""
+        """Write rows, or raise the exception that ended the writing of earlier ones."""
 
     def close(self) -> None:
         """Wait until all is written."""
 
 
 class _PolarsSink:
-    """Writes tables to one file by polars, in a thread."""
+    """Writer of tables to one file by polars, in a thread."""
 
     def __init__(self, path: Path, first: Table) -> None:
         from polars.io.plugins import register_io_source
@@ -76,12 +76,12 @@ class _PolarsSink:
         self._written = self._thread.submit(sink, register_io_source(self._tables, schema=schema), path)
 
     def _tables(self, *_projection: object) -> Iterator[pl.DataFrame]:
-        """Yield what polars pulls; it never asks for fewer columns or rows, as all are to be written."""
+        """Yield data frames to polars; it never requests fewer columns or rows, since all are written."""
         while (table := self._waiting.get()) is not None:
             yield table
 
     def put(self, table: Table) -> None:
-        """Hand over the next rows; raise what went wrong with those before."""
+        """Enqueue the next rows; raise the exception that ended the writing of earlier ones."""
         self._put(polars_table(table))
 
     def _put(self, table: pl.DataFrame | None) -> None:
@@ -103,7 +103,7 @@ class _PolarsSink:
 
 
 class _TextSink:
-    """Writes tables to one CSV or NDJSON file, byte for byte as polars does."""
+    """Writer of tables to one CSV or NDJSON file, byte for byte as polars does."""
 
     def __init__(self, path: Path, first: Table) -> None:
         self._file = path.open("w", encoding="utf-8", newline="")
@@ -128,7 +128,7 @@ class _TextSink:
 
 
 def _text_columns(table: Table, as_json: bool) -> Iterator[list[str]]:
-    """Each column of ``table`` as the text of its cells."""
+    """Yield each column of ``table`` as the text of its cells."""
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     for name, column in table.items():
         joint = _JOINT.get(name, " ") if column.kind in LIST_KINDS else None
@@ -141,7 +141,7 @@ def _text_columns(table: Table, as_json: bool) -> Iterator[list[str]]:
 
 
 def _csv_cell(value: Any, joint: str | None = None) -> str:
-    """A cell of CSV (RFC 4180): nothing for None, quotes where they are needed, and for a text without characters."""
+    """Return a CSV cell (RFC 4180): empty for None; quoted if necessary, and for an empty text."""
     if value is None:
         return ""
     text = joint.join(map(str, value)) if joint is not None else str(value)
@@ -151,7 +151,7 @@ def _csv_cell(value: Any, joint: str | None = None) -> str:
 
 
 class TableFile:
-    """A table in a file, written batch by batch; the file is there when closed without an error, if anything was put.
+    """A table in a file, written batch by batch; the file appears when closed without an error, if anything was put.
 
     Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, for one that needs polars where it is not
     installed, or when the file cannot be written.
@@ -177,7 +177,7 @@ class TableFile:
             self._stream.put(table)
 
     def _unfinished(self) -> Path:
-        """A file in a folder beside the target, from where it can be moved into place at once."""
+        """Return a file in a folder beside the target, from where it can be moved into place atomically."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=self.path.absolute().parent)
         return Path(self._folder.name) / f"table{self.path.suffix}"
@@ -208,7 +208,7 @@ class TableFile:
                 self._folder.cleanup()
 
     def _finish(self) -> None:
-        """Move what was written into place: an earlier file stays whole until then."""
+        """Move the written file into place: an earlier file remains intact until then."""
         if self._stream is None:
             return
         with self._errors_reported():
@@ -217,7 +217,7 @@ class TableFile:
 
 
 def _writing_errors() -> tuple[type[Exception], ...]:
-    """The exceptions by which writing a table fails."""
+    """Return the exceptions that writing a table may raise."""
     if not has_polars():
         return OSError, TypeError, ValueError
     from polars.exceptions import PolarsError
@@ -226,9 +226,9 @@ def _writing_errors() -> tuple[type[Exception], ...]:
 
 
 def check_format(path: Path, what: str, suffixes: Sequence[str]) -> None:
-    """Raises :class:`~mxwire.errors.MxwireError` where a name does not end with one of the suffixes.
+    """Raise :class:`~mxwire.errors.MxwireError` if a name does not end with one of the suffixes.
 
-    ``what`` is what there is none of for other suffixes.
+    ``what`` is the term for the file in the error text.
     """
     if path.suffix.lower() not in suffixes:
         suffix = path.suffix or "a name without suffix"
@@ -236,7 +236,7 @@ def check_format(path: Path, what: str, suffixes: Sequence[str]) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Raises :class:`~mxwire.errors.OutputError` where there can be no file."""
+    """Raise :class:`~mxwire.errors.OutputError` if a file cannot be created at ``path``."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         problem = "it is a directory" if path.is_dir() else "its directory does not exist"
         raise OutputError(f"{path}: cannot be written: {problem}")

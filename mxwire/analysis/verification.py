@@ -1,4 +1,4 @@
-"""Verification: the frames of a capture, checked against the rules of the specification."""
+"""Check the frames of a capture against the rules of the specification."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class HostRecord:
 
     @property
     def verdict(self) -> Verdict:
-        """The host as a whole."""
+        """The verdict on the host as a whole."""
         for severity, verdict in _VERDICTS:
             if self.count(severity):
                 return verdict
@@ -62,10 +62,10 @@ _VERDICTS: Final[tuple[tuple[Severity, Verdict], ...]] = (
 
 
 class Verification:
-    """Checks decoded batches against the rules, in the order of the capture.
+    """Check of decoded batches against the rules, in the order of the capture.
 
     ``vantage`` states how the frames were observed. ``hosts`` (addresses of six bytes) and ``rules`` (numbers, or
-    beginnings of them such as ``R-ACK``) limit what is reported, not what is looked at.
+    prefixes of them such as ``R-ACK``) limit the frames and rules that are reported, not those that are checked.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class Verification:
         self.hosts: dict[bytes, HostRecord] = {}
         """By address, in order of appearance."""
         self.frames = 0
-        """Frames looked at."""
+        """Number of frames checked."""
         self.cooked = False
-        """True if frames came without the address of their destination: then only single frames can be judged."""
+        """True if frames lack the address of their destination: then frames can only be judged individually."""
         self.lossy = not vantage.complete
-        """True if the capture itself lost frames: then, too."""
+        """True if the capture itself lost frames: then, too, frames can only be judged individually."""
         self._only = hosts
         self._rules = tuple(rules) if rules is not None else None
         self._vantage = vantage
@@ -118,17 +118,17 @@ class Verification:
                 yield from self._counted(found)
 
     def lose(self) -> None:
-        """Frames passed that are not in the batches from now on: only single frames can be judged any more."""
+        """Note that frames are missing from the batches: from now on frames can only be judged individually."""
         if not self.lossy:
             self.lossy = True
             self._judge_single_frames()
 
     def finish(self) -> Iterator[Violation]:
-        """Yield findings that only the end of the capture shows."""
+        """Yield findings that depend on the end of the capture."""
         yield from self._counted(self._judge.finish())
 
     def shown(self) -> list[HostRecord]:
-        """Return the hosts that are reported; requested ones that sent nothing come last."""
+        """Return the hosts that are reported; requested ones that sent nothing are last."""
         if self._only is None:
             return [*self.hosts.values()]
         absent = sorted(each for each in self._only if each not in self.hosts)
@@ -157,7 +157,7 @@ class Verification:
         return self._speak.get((source, destination), MXOE)
 
     def _count(self, address: bytes, frame_class: type, frames: int) -> None:
-        """Remember what a host has sent."""
+        """Count the frames that a host sent."""
         self.frames += frames
         record = self.hosts.get(address)
         if record is None:
@@ -184,9 +184,9 @@ def _is_of(number: str, wanted: str) -> bool:
 WITHIN_NS: Final = 1_000_000
 """Largest displacement of a frame in a capture, in nanoseconds."""
 PROVEN: Final = 2
-"""Frames in the wrong place that show that a capture's order cannot be trusted."""
+"""Number of misplaced frames that prove that a capture's order cannot be trusted."""
 HELD: Final = 1024
-"""Findings held back at a time; further ones are reported unchanged."""
+"""Maximum number of findings held back at a time; further ones are reported unchanged."""
 _NUMBERS: Final = 256
 """Numbers of replies, which then begin again."""
 
@@ -206,7 +206,7 @@ _UNSURE: Final = "but this capture has frames in the wrong order, so that it can
 
 
 class OrderedVerification(Verification):
-    """A verification that does not blame hosts for the order of a capture.
+    """Verification that does not attribute the disorder of a capture to the hosts.
 
     Findings that depend on the order are reported at the end, or when they are older than ``patience_ns``, or when the
     order proves wrong; with ``disordered`` it is known to be wrong from the beginning. Nothing is held back where every
@@ -218,11 +218,11 @@ class OrderedVerification(Verification):
     ) -> None:
         super().__init__(*arguments, **options)
         self.misplaced = PROVEN if disordered else 0
-        """Frames that stand before one that passed earlier, as far as that is seen."""
+        """Number of frames detected before one that passed earlier."""
         self._patience_ns = patience_ns
         self._held: list[Violation] = []
         self._unexplained: list[Violation] = []
-        """Those of them whose cause may still come."""
+        """Findings held back whose cause may still follow."""
 
     @property
     def disordered(self) -> bool:
@@ -230,7 +230,7 @@ class OrderedVerification(Verification):
         return self.misplaced >= PROVEN
 
     def observe(self, decoded: DecodedBatch) -> Iterator[Violation]:
-        """Yield findings about the next batch, and those held back before that are due."""
+        """Yield findings on the next batch, and findings held back that are due."""
         yield from super().observe(decoded)
         if self._vantage.as_sent:
             return
@@ -240,7 +240,7 @@ class OrderedVerification(Verification):
         yield from super()._counted(self._due(decoded))
 
     def finish(self) -> Iterator[Violation]:
-        """Yield findings that only the end of the capture shows, and those still held back."""
+        """Yield findings that depend on the end of the capture, and those still held back."""
         yield from super().finish()
         yield from super()._counted(self._told(self._held))
         self._held = []

@@ -1,4 +1,4 @@
-"""Builds of a host's software, and all builds that match what a host has shown."""
+"""Builds of a host's software, and all builds that match the frames of a host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Build:
     dialect: Dialect = MXOE
     """The format, its generation and the frame limit."""
     fragment: int | None = None
-    """Data of a full fragment of a MEDIUM that it sends, where it differs from the dialect's own."""
+    """Payload of a full fragment of a MEDIUM that it sends, if it differs from that of the dialect."""
     pipeline_ignored: bool = False
     """True if it places fragments by its own fragment size and ignores the size in received fragments."""
     region_offset: int = 0
@@ -32,7 +32,7 @@ class Build:
 
     @property
     def fragment_payload(self) -> int:
-        """Data of a full fragment of a MEDIUM that it sends."""
+        """Payload of a full fragment of a MEDIUM that it sends."""
         return self.dialect.fragment_payload if self.fragment is None else self.fragment
 
     @property
@@ -42,7 +42,7 @@ class Build:
 
 
 FRAME_LIMITS: Final = (1500, 4144, 8240, 9000)
-"""Frame limits that are tried where none was seen: each leads to other sizes."""
+"""Frame limits that are tried if none was seen: each leads to other sizes."""
 _GENERATIONS: Final[tuple[Generation, ...]] = ("N1", "N2", "N3", "N4")
 _OWN_PIPELINE: Final = 12
 _LARGEST_PIPELINE: Final = 15
@@ -100,7 +100,7 @@ def candidates(shown: HostEvidence) -> tuple[tuple[Build, ...], tuple[str, ...]]
 
 
 def _fragments(shown: HostEvidence, dialect: Dialect) -> tuple[int | None, ...]:
-    """Fragment sizes it may send where fragments state them; None is the dialect's own."""
+    """Return the fragment sizes it may use if fragments state their size; None stands for that of the dialect."""
     if dialect.family != "mxoe":
         return (None,)
     told = [each for each in shown.pipelines if each <= _LARGEST_PIPELINE]

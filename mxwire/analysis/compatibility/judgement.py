@@ -1,4 +1,4 @@
-"""True if two builds can talk, for each class of messages; and two sides of which not everything is known."""
+"""Judge whether two builds can communicate, per class of messages, also from incomplete evidence."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CLASSES: Final[dict[MessageClass, str]] = {
     "medium": "129 to 32768 bytes",
     "large": "more, and synchronous sends",
 }
-"""Exchanges of two hosts, from the first step on."""
+"""Exchanges between two hosts, from the first step on."""
 _WORSE: Final[dict[Word, int]] = {"yes": 0, "unknown": 1, "partly": 2, "no": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Return whether one class of messages passes, both ways."""
+    """The result for one class of messages: whether it passes in both directions."""
 
     word: Word
     why: str = ""
@@ -45,7 +45,7 @@ Judgement = dict[MessageClass, Answer]
 
 
 def judge(one: Build, other: Build) -> Judgement:
-    """Return whether two builds can talk."""
+    """Return whether two builds can communicate."""
     apart = _apart(one, other)
     if apart is not None:
         return apart
@@ -61,7 +61,7 @@ def judge(one: Build, other: Build) -> Judgement:
 
 
 def _apart(one: Build, other: Build) -> Judgement | None:
-    """Builds that do not even understand each other's headers."""
+    """Return the judgement of builds that cannot decode each other's headers; None for others."""
     if one.ethertype != other.ethertype:
         nothing = Answer(
             "no",
@@ -102,16 +102,16 @@ def _large(arrow: str, direction: Reach) -> Answer:
 
 
 def _worst(answers: Sequence[Answer]) -> Answer:
-    """Of both ways together."""
+    """Return the worst of ``answers``, which applies to both directions together."""
     word = max((each.word for each in answers), key=lambda each: _WORSE[each])
     why = "; ".join(dict.fromkeys(each.why for each in answers if each.why))
     return Answer(word, why, "; ".join(dict.fromkeys(each.change for each in answers if each.change)))
 
 
 def judge_sides(one: Side, other: Side, arrived: Collection[MessageClass] = ()) -> Judgement:
-    """Return whether two sides can talk, of which only some things are known: what depends on the others is unknown.
+    """Return whether two sides can communicate, from incomplete evidence: undetermined results are unknown.
 
-    ``arrived`` are classes of messages that were seen to arrive between them: whatever would not let them pass, is not.
+    ``arrived`` are classes of messages that were seen to arrive: builds that cannot pass them are excluded.
     """
     pairs = [*product(one.candidates, other.candidates)]
     judged = [(pair, judge(*pair)) for pair in pairs]

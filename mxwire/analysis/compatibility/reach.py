@@ -20,13 +20,13 @@ Extent = Literal["all", "one frame", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The result when one host sends a packet and another receives it. The texts use ``{there}`` for the sender and
-    ``{here}`` for the receiver."""
+    """The result of a packet from one build to another. The texts use ``{there}`` for the sender and ``{here}`` for
+    the receiver."""
 
     equal: Extent
-    """If the sizes that the two were built with are equal."""
+    """Extent if both were built with the same sizes."""
     unequal: Extent
-    """If they are not."""
+    """Extent if the sizes differ."""
     why: str
     advice: str
 
@@ -82,7 +82,7 @@ MEDIUM: Final[dict[tuple[MediumFormat, MediumFormat], Agreement]] = {
         "all", "one frame", "fragments have {there_size} bytes in {there} and {here_size} in {here}", _SAME_LIMIT
     ),
 }
-"""By who sends a MEDIUM and who reads it."""
+"""By the formats of the sender and the receiver of a MEDIUM."""
 
 PULL: Final[dict[tuple[PullFormat, PullFormat], Agreement]] = {
     ("narrow", "narrow"): Agreement("all", "all", "", ""),
@@ -95,7 +95,7 @@ PULL: Final[dict[tuple[PullFormat, PullFormat], Agreement]] = {
         _SAME_LIMIT,
     ),
 }
-"""By who sends a large message and who pulls it."""
+"""By the formats of the sender and the puller of a large message."""
 
 
 def medium_format(dialect: Dialect) -> MediumFormat:
@@ -130,7 +130,7 @@ class Reach:
     change_large: str = ""
 
     def limit(self, length: int, *, synchronous: bool) -> str | None:
-        """Why a message does not arrive; None where it does."""
+        """Return the reason why a message does not arrive; None if it does."""
         if synchronous or length > self.threshold:
             return None if length <= self.large else self.why_large
         return None if length <= SMALL_MAXIMUM or length <= self.medium else self.why_medium

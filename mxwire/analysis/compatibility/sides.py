@@ -22,14 +22,14 @@ from mxwire.wire.enums import PacketType
 _ETHERTYPE: Final = 12
 _CLASS_OF: Final[dict[str, MessageClass]] = {"TINY": "tiny", "SMALL": "small", "MEDIUM": "medium", "RNDV": "large"}
 Exchanged = dict[tuple[int, MessageClass], tuple[int, int]]
-"""By way (0: there, 1: back) and class of message: how many arrived, and how many there were."""
+"""By direction (0: there, 1: back) and class: the number of messages that arrived, and of all messages."""
 _HOSTS: Final = 4096
-"""Hosts that are looked at; a capture with more is hostile."""
+"""Maximum number of hosts that are examined; a capture with more is hostile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that a host shows."""
+    """A property of a host, with its evidence."""
 
     what: str
     value: str
@@ -46,9 +46,9 @@ class Side:
     label: str
     address: int
     candidates: tuple[Build, ...]
-    """All builds that would look so."""
+    """All builds that match its frames."""
     unknown: tuple[str, ...]
-    """Parts of the message that the capture lacks."""
+    """The evidence that would distinguish the candidates."""
     facts: tuple[Fact, ...]
 
     @property
@@ -69,24 +69,24 @@ class _Host:
     longest: int = 0
     longest_frame: int = 0
     ethertypes: dict[int, int] = field(default_factory=dict)
-    """Each with the first frame that had it."""
+    """By value: the first frame with it."""
     pipelines: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Each with the first frame and how many there are."""
+    """By value: the first frame with it, and the number of frames."""
     offsets: tuple[int, int, int] = (0, 0, 0)
-    """Of regions: the largest, its first frame, and how many are not 0."""
+    """Offsets of regions: the largest, its first frame, and the number of offsets other than 0."""
     announcements: tuple[int, int] = (0, 0)
     """Their number, and the first."""
     queries: tuple[int, int] = (0, 0)
     transmissions: int = 1
-    """The most of one message."""
+    """Maximum number of transmissions of a message."""
     abandoned: bool = False
     resend_delays: tuple[int, int, int] = (0, 0, 0)
-    """From one transmission of a message to the next: the shortest, the longest, and how many there were."""
+    """Times between transmissions of a message: the shortest, the longest, and their number."""
     defects: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class Sides:
-    """Looks at a capture, batch by batch; memory grows with hosts only."""
+    """Collector of evidence per host, batch by batch; memory grows only with hosts."""
 
     def __init__(self) -> None:
         self._hosts: dict[int, _Host] = {}
@@ -97,7 +97,7 @@ class Sides:
         """By source, destination and class: messages that arrived, and all."""
 
     def observe(self, decoded: DecodedBatch) -> None:
-        """Take the next batch into account."""
+        """Process the next batch."""
         if not len(decoded):
             return
         self._detector.learn(decoded.located)
@@ -116,7 +116,7 @@ class Sides:
 
     @property
     def hosts(self) -> list[int]:
-        """Source addresses, the busiest first."""
+        """Return source addresses, the busiest first."""
         return sorted(self._hosts, key=lambda each: -self._hosts[each].frames)
 
     def between(self, one: int, other: int) -> Exchanged:
@@ -224,7 +224,7 @@ def _more(known: tuple[int, int], numbers: np.ndarray) -> tuple[int, int]:
 
 
 def _by_sender(located: Located, places: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
-    """Each sender with the places of its frames (among ``places``, if given)."""
+    """Yield each sender with the places of its frames (among ``places``, if given)."""
     source = located.source if places is None else located.source[places]
     for address in np.unique(source).tolist():
         yield int(address), np.flatnonzero(source == address)

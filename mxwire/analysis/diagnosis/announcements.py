@@ -1,4 +1,4 @@
-"""Values that one side announces and the other must use from then on: peer indexes, session numbers."""
+"""Values that one side announces and the other must use afterwards: peer indexes, session numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ValueColumns(NamedTuple):
 
 
 class Misuse:
-    """Frames that use another value than the one announced last."""
+    """Frames with a value other than the one announced last."""
 
     __slots__ = ("announced", "announced_frame", "first_ns", "frames", "numbers", "used")
 
@@ -38,18 +38,18 @@ class Misuse:
 
 
 class AnnouncedValues:
-    """Compares the values announced and used under each key, batch by batch."""
+    """Comparison of the values announced and used per key, batch by batch."""
 
     def __init__(self) -> None:
         self.latest: dict[int, tuple[int, int, int]] = {}
         """By key: the value announced last, its time and frame."""
         self.misuses: dict[int, Misuse] = {}
-        """The first misuse under each key, and how often it happened."""
+        """The first misuse per key, with the number of occurrences."""
 
     def observe(
         self, told: ValueColumns, used: ValueColumns, times: NDArray[np.int64], numbers: NDArray[np.int64]
     ) -> None:
-        """Take a batch into account; ``times`` and ``numbers`` are those of its frames."""
+        """Process a batch; ``times`` and ``numbers`` are those of its frames."""
         key = np.concatenate([told.key, used.key])
         if not len(key):
             return

@@ -26,10 +26,10 @@ _HOLES: Final = ("capture-incomplete", "capture-one-direction")
 
 
 class Examination:
-    """Looks for all troubles of the catalogue in one capture.
+    """Examination of one capture for all troubles of the catalogue.
 
-    Batches go through :meth:`watch` on their way to ``decoder``, and decoded ones into :meth:`observe`; after
-    :meth:`finish` :meth:`findings` are complete. Before, they are preliminary.
+    Pass batches through :meth:`watch` before ``decoder``, and decoded batches to :meth:`observe`; the
+    :meth:`findings` are complete after :meth:`finish`, and preliminary before.
     """
 
     def __init__(self, decoder: Decoder) -> None:
@@ -53,7 +53,7 @@ class Examination:
             yield batch
 
     def observe(self, decoded: DecodedBatch) -> None:
-        """Take a batch into account."""
+        """Process a batch."""
         done = self.facts.observe(decoded)
         if len(decoded):
             for each in self._for_frames:
@@ -102,7 +102,7 @@ class Examination:
 
 
 def is_eventful(message: CapturedMessage) -> bool:
-    """Return whether something happened to a message that it could do without."""
+    """Return whether a message was repeated, refused, or not answered."""
     if message.transmissions > 1 or message.nack is not None or message.ack is None:
         return True
     pull = message.pull
@@ -137,7 +137,7 @@ def _explains(cause: Finding, finding: Finding) -> bool:
 
 
 def limits(facts: Facts) -> list[str]:
-    """A sentence for each reason, without its full stop."""
+    """Return one sentence per limit of the examination, without its full stop."""
     follower = facts.follower
     said = []
     if not follower.frames:

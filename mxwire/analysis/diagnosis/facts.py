@@ -29,7 +29,7 @@ SAMPLES: Final = 4
 
 
 class Facts:
-    """Follows the messages of a capture, and counts who sent what; memory is bounded."""
+    """Collector of the messages and the traffic of a capture; memory is bounded."""
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
@@ -46,17 +46,17 @@ class Facts:
         self.first_ns: int | None = None
         self.last_ns = 0
         self.dropped = 0
-        """Frames lost by the capturing program, by its own count."""
+        """Number of frames lost by the capturing program, as it reported."""
         self.disordered = 0
-        """Frames of any protocol that are behind later ones in the capture."""
+        """Number of frames of any protocol that follow later ones in the capture."""
         self.backwards = 0
-        """Messages acknowledged before they were sent, by the times of the capture."""
+        """Number of messages acknowledged before they were sent, according to capture times."""
         self.first_numbered: dict[Flow, int] = {}
-        """When the first numbered packet of each flow was sent, of those that are done."""
+        """Time of the first numbered packet per flow, among finished messages."""
         self._senders = Detector(by_sender=True)
 
     def observe(self, decoded: DecodedBatch) -> list[CapturedMessage]:
-        """Take a batch into account; returns the messages that are done."""
+        """Process a batch; return the finished messages."""
         if not len(decoded):
             return []
         times = decoded.batch.timestamp_ns
@@ -92,7 +92,7 @@ class Facts:
         counts[layout] = counts.get(layout, 0) + len(places)
 
     def note(self, message: CapturedMessage) -> None:
-        """Take a finished message into account."""
+        """Process a finished message."""
         if message.ack is not None and message.ack.time_ns < message.first_ns:
             self.backwards += 1
         self.numberings.note(message)
@@ -114,7 +114,7 @@ class Facts:
         return {(low, high): dialect for (low, high), dialect in found if dialect is not None}
 
     def senders(self) -> dict[int, Detection]:
-        """Return the dialect shown by the frames of each host, by address, where they decide it."""
+        """Return the dialect of each host, by address, if its frames determine it."""
         return {each.hosts[0]: each for each in self._senders.detections() if each.dialect is not None}
 
     def name(self, address: int) -> str | None:
@@ -123,11 +123,11 @@ class Facts:
 
     @property
     def duration_ns(self) -> int:
-        """From the first MXoE frame to the last, in nanoseconds."""
+        """Time from the first MXoE frame to the last, in nanoseconds."""
         return 0 if self.first_ns is None else self.last_ns - self.first_ns
 
     def since_start(self, time_ns: int) -> int:
-        """Nanoseconds since the first frame of the capture, of whatever protocol."""
+        """Return the nanoseconds since the first frame of the capture, of any protocol."""
         start = self.decoder.start_ns
         return time_ns - (start if start is not None else self.first_ns or 0)
 
@@ -138,39 +138,39 @@ def voice_of(flow: Flow) -> Voice:
 
 
 def sender_of(flow: Flow) -> Party:
-    """The endpoint that sends in a flow."""
+    """Return the endpoint that sends in a flow."""
     return Party(flow.address, flow.endpoint)
 
 
 def ends(flow: Flow) -> tuple[Party, Party]:
-    """The endpoints of a flow, its sender first."""
+    """Return the endpoints of a flow, its sender first."""
     return sender_of(flow), sender_of(flow.back)
 
 
 def waits_for_another(message: CapturedMessage) -> bool:
-    """Return whether the receiver cannot acknowledge a message, as one before it never passed here (R-ACK-01)."""
+    """Return whether the receiver cannot acknowledge a message because an earlier one never passed (R-ACK-01)."""
     stream = stream_of(message)
     return stream is not None and stream.acked < message.position and stream.acked not in stream.entries
 
 
 def first_frame(message: CapturedMessage) -> int | None:
-    """Number of the first frame of a message."""
+    """Return the number of the first frame of a message."""
     return next((first for first, _ in message.frames), None)
 
 
 def frames_of(messages: Iterable[CapturedMessage]) -> list[int]:
-    """The first frame of each message."""
+    """Return the number of the first frame of each message."""
     return [number for number in map(first_frame, messages) if number is not None]
 
 
 def named(message: CapturedMessage) -> str:
-    """A message, as evidence calls it."""
+    """Return the term for a message in evidence."""
     length = "" if message.length is None else f" of {count_of(message.length, 'byte')}"
     return f"message {message.number} ({message.kind}{length})"
 
 
 def about(message: CapturedMessage, text: str) -> Evidence:
-    """Evidence that a message gives: its first frame and those that repeated it."""
+    """Return a message as evidence: its first frame and those that repeated it."""
     first = first_frame(message)
     repeats = [each.frame for each in message.resends]
     return evidence(f"{named(message)} {text}", [*([first] if first is not None else []), *repeats], message.first_ns)

@@ -9,15 +9,15 @@ from typing import Final, Literal, TypeVar
 from mxwire.ethernet import mac_text
 
 Confidence = Literal["high", "medium", "low"]
-"""``high``: hardly anything else looks like this; ``medium``: the likeliest of a few causes, named in the advice;
-``low``: a hint, worth a look."""
+"""``high``: other causes are very unlikely; ``medium``: the likeliest of a few causes, which the advice names;
+``low``: a hint that is worth checking."""
 
 Severity = Literal["error", "warning", "note"]
 """``error``: something cannot work; ``warning``: it works, but wrong or slower than it could; ``note``: nothing is
 wrong."""
 
 FRAMES_SHOWN: Final = 8
-"""Frames of one piece of evidence that are named."""
+"""Maximum number of frames that are listed per piece of evidence."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,7 +29,7 @@ class Party:
     endpoint: int | None = None
 
     def __str__(self) -> str:
-        """As a person writes it."""
+        """Return the address, and the endpoint if there is one."""
         host = mac_text(self.address)
         return host if self.endpoint is None else f"{host} endpoint {self.endpoint}"
 
@@ -41,7 +41,7 @@ class Evidence:
     text: str
     """A sentence without its full stop."""
     frames: tuple[int, ...] = ()
-    """Numbers of the frames, the first ones where there are many."""
+    """Numbers of the frames; if there are many, of the first ones."""
     time_ns: int | None = None
     """Time of the first of them."""
 
@@ -51,9 +51,9 @@ class Cost:
     """The cost of a trouble; None if the capture does not show it."""
 
     ns: int | None = None
-    """Nanoseconds during which transfers stood still because of it; waits at the same time count once."""
+    """Time for which it stalled transfers, in nanoseconds; simultaneous waits count once."""
     frames: int | None = None
-    """Frames that were sent, or recorded, in addition because of it."""
+    """Number of additional frames sent, or captured, because of it."""
 
 
 UNKNOWN_COST: Final = Cost()
@@ -64,7 +64,7 @@ class Finding:
     """One trouble of a capture."""
 
     id: str
-    """Its name in the catalogue, for example ``mtu-too-small``; the title stands there."""
+    """Its name in the catalogue, which also contains the title; for example ``mtu-too-small``."""
     confidence: Confidence
     concerns: tuple[Party, ...]
     summary: str
@@ -77,12 +77,12 @@ class Finding:
 
 
 def evidence(text: str, frames: Iterable[int] = (), time_ns: int | None = None) -> Evidence:
-    """Evidence with at most :data:`FRAMES_SHOWN` frames, each once."""
+    """Return evidence with at most :data:`FRAMES_SHOWN` frames, without repetitions."""
     return Evidence(text, tuple(dict.fromkeys(frames))[:FRAMES_SHOWN], time_ns)
 
 
 def standstill(waits: Iterable[tuple[int, int]]) -> int | None:
-    """Nanoseconds that at least one of the waits covers, each from when until when; None where there is none."""
+    """Return the nanoseconds covered by at least one of ``waits`` (start and end); None if there are no waits."""
     total, until = 0, 0
     for start, end in sorted(waits):
         total += max(end - max(start, until), 0)
@@ -91,21 +91,21 @@ def standstill(waits: Iterable[tuple[int, int]]) -> int | None:
 
 
 def seconds(nanoseconds: int) -> str:
-    """A duration in a person's words."""
+    """Return a duration as text."""
     return f"{nanoseconds / 1e9:.1f} s" if nanoseconds >= 1e9 else f"{nanoseconds / 1e6:.1f} ms"
 
 
 KEPT: Final = 4096
-"""Kinds that are remembered: pairs of hosts, of endpoints, flows."""
+"""Maximum number of keys that are remembered: pairs of hosts or endpoints, flows."""
 SHOWN: Final = 4
-"""Number of samples kept of each, for display."""
+"""Number of samples kept per key, for display."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
 def keep(kept: dict[_Key, list[_Value]], key: _Key, value: _Value) -> bool:
-    """Keep a value if it is one of the first of its kind; False where the kind is one too many to be remembered."""
+    """Keep a value if it is one of the first of its key; return False if there are too many keys."""
     if key not in kept and len(kept) >= KEPT:
         return False
     values = kept.setdefault(key, [])

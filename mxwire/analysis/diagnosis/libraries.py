@@ -1,7 +1,7 @@
-"""Times at which the library of an endpoint sent frames, and at which it was silent while its host's card continued.
+"""Periods in which the library of an endpoint was silent, and frames that its host's card sent at the same time.
 
-The library runs only while the application calls it (R-GEN-01): connects, numbered messages and acknowledgements are
-its frames. The card answers PULLs, repeats its own and sends nacks without the library.
+The library runs only while the application calls it (R-GEN-01): it sends connects, numbered messages and
+acknowledgements. The card answers PULLs, repeats its own and sends nacks without the library.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from mxwire.wire.enums import PacketType
 WAYS: Final = 1 << 14
 SILENCES_KEPT: Final = 64
 SILENCE_NS: Final = 400_000_000
-"""A silence that is worth remembering: about a resend delay."""
+"""Minimum length of a remembered silence: about a resend delay."""
 BUCKET_NS: Final = 250_000_000
 BUCKETS_KEPT: Final = 4096
-"""Periods of one host towards another in which its card was heard: those of about 1000 s."""
+"""Maximum number of periods with frames from one host's card to another host: about 1000 s."""
 BUCKETS_OF_ALL: Final = 1 << 19
 """The same for all ways together, as far as each keeps some."""
 _FEWEST: Final = 32
@@ -32,7 +32,7 @@ _IS_CARD: Final = np.isin(np.arange(256), _CARD)
 
 
 class Voice(NamedTuple):
-    """One endpoint that speaks to another: address and number of both."""
+    """One endpoint as sender to another: address and number of both."""
 
     source: int
     source_endpoint: int
@@ -41,7 +41,7 @@ class Voice(NamedTuple):
 
     @property
     def back(self) -> Voice:
-        """The other direction."""
+        """The opposite direction."""
         return Voice(self.destination, self.destination_endpoint, self.source, self.source_endpoint)
 
 
@@ -54,14 +54,14 @@ class _Silences:
 
 
 class Libraries:
-    """Remembers the silences of every endpoint towards every partner."""
+    """Recorder of the silences of every endpoint towards every partner."""
 
     def __init__(self) -> None:
         self._voices: dict[Voice, _Silences] = {}
         self._cards: dict[tuple[int, int], dict[int, int]] = {}
 
     def observe(self, decoded: DecodedBatch) -> None:
-        """Take a batch into account."""
+        """Process a batch."""
         self._observe_cards(decoded)
         found = [block for block in decoded.columns.blocks if block.layout.name in _LIBRARY]
         if not found:
@@ -107,16 +107,16 @@ class Libraries:
                 del counts[next(iter(counts))]
 
     def spoke(self, voice: Voice) -> bool:
-        """Return whether the library of an endpoint ever sent something to another."""
+        """Return whether the library of an endpoint ever sent a frame to another endpoint."""
         return voice in self._voices
 
     def last_ns(self, voice: Voice) -> int | None:
-        """When it did so last."""
+        """Return the time of the last such frame; None if there is none."""
         known = self._voices.get(voice)
         return None if known is None else known.last_ns
 
     def silence(self, voice: Voice, since_ns: int, until_ns: int) -> tuple[int, int | None] | None:
-        """The silence that covers a period: from when until when, None where it has not ended; None if it spoke."""
+        """Return start and end (None if open) of the silence that covers a period; None if the library sent frames."""
         known = self._voices.get(voice)
         if known is None:
             return since_ns, None

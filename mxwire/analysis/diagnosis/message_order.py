@@ -1,4 +1,4 @@
-"""Numbered messages that pass after later ones: a library sends them in the order of their numbers (R-SEQ-04)."""
+"""Detect numbered messages that pass after later ones: a library sends them in numerical order (R-SEQ-04)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mxwire.analysis.diagnosis.finding import KEPT
 _RECENT: Final = 256
 SHOWN: Final = 4
 WAITS: Final = 1 << 10
-"""Waits of one flow that are remembered."""
+"""Maximum number of waits that are remembered per flow."""
 
 
 class _Seen(NamedTuple):
@@ -21,7 +21,7 @@ class _Seen(NamedTuple):
     number: int
     """Number of its first frame."""
     is_first: bool
-    """True if this was surely its first transmission."""
+    """True if this was certainly its first transmission."""
 
 
 class OvertakenMessage(NamedTuple):
@@ -32,22 +32,22 @@ class OvertakenMessage(NamedTuple):
     passed_by: int
     """Number of the frame that passed it."""
     from_ns: int
-    """When that one came."""
+    """Time at which that frame passed."""
     until_ns: int
-    """When the message itself came."""
+    """Time at which the message itself passed."""
 
 
 @dataclass(slots=True)
 class FlowOrder:
-    """The messages of one flow that came after later ones."""
+    """The messages of one flow that passed after later ones."""
 
     late: int = 0
     shown: list[OvertakenMessage] = field(default_factory=list)
     waits: list[tuple[int, int]] = field(default_factory=list)
-    """Times at which they were awaited: from when until when; bounded."""
+    """Periods in which they were awaited, as start and end; a bounded number."""
 
     def add(self, passed: OvertakenMessage) -> None:
-        """Count one more."""
+        """Add an overtaken message."""
         self.late += 1
         if len(self.shown) < SHOWN:
             self.shown.append(passed)
@@ -56,27 +56,27 @@ class FlowOrder:
 
 
 class MessageOrder:
-    """Compares the order in which messages pass with that of their numbers."""
+    """Comparison of the order in which messages pass with that of their numbers."""
 
     def __init__(self) -> None:
         self._recent: dict[Flow, tuple[Stream, dict[int, _Seen]]] = {}
         self.found: dict[Flow, FlowOrder] = {}
 
     def note(self, message: CapturedMessage) -> None:
-        """Take a finished message into account."""
+        """Process a finished message."""
         flow, stream = message.flow, stream_of(message)
         if stream is None:
             return
         known = self._recent.get(flow)
         if known is None or known[0] is not stream:
-            # A sender that numbers from 1 once more comes to the same numbers.
+            # A sender that restarts its numbers at 1 reuses them.
             if known is None and len(self._recent) >= KEPT:
                 del self._recent[next(iter(self._recent))]
             known = self._recent[flow] = stream, {}
         recent = known[1]
         connects = flow.conversation.connects
         if not connects or connects[0].time_ns > message.first_ns:
-            # The capture began later: what seems to come first may be a retransmission, in any order (R-RTX-02).
+            # The capture began later: a first appearance may be a retransmission, in any order (R-RTX-02).
             return
         at = message.position
         # A message captured within a resend delay of its predecessor's first transmission was not retransmitted before
@@ -95,7 +95,7 @@ class MessageOrder:
             del recent[next(iter(recent))]
 
     def _compare(self, flow: Flow, recent: dict[int, _Seen], at: int) -> None:
-        """Compare a message with the one of the next number."""
+        """Compare a message with the one with the next number."""
         one, after = recent.get(at), recent.get(at + 1)
         if one is None or after is None or after.first_ns >= one.first_ns or not one.is_first:
             return

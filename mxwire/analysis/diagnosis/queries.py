@@ -14,11 +14,11 @@ from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import ABANDONED_DONE, FIRST_NUMBER, NUMBER_MASK
 
 LEAST: Final = 3
-"""Questions that must have stayed without an answer."""
+"""Minimum number of unanswered queries."""
 SPAN_NS: Final = 1_000_000_000
-"""Time over which they were asked, at least."""
+"""Minimum time from the first query to the last."""
 SHOWN: Final = 64
-"""Pairs that are looked at: a hostile capture may hold very many."""
+"""Maximum number of pairs that are examined: a hostile capture may contain very many."""
 
 QUESTIONS: Final = {
     PacketType.CONNECT: "CONNECT",
@@ -45,7 +45,7 @@ _NOTHING_YET: Final = (FIRST_NUMBER, ABANDONED_DONE)
 
 @dataclass(frozen=True, slots=True)
 class UnansweredQueries:
-    """One host that asked another."""
+    """Unanswered queries from one host to another."""
 
     source: int
     destination: int
@@ -53,12 +53,12 @@ class UnansweredQueries:
     first_ns: int
     direction: HostDirection
     seen: bool
-    """True if the other one was seen at all, talking to others or announcing itself."""
+    """True if the queried host was seen at all, sending to others or announcing itself."""
     of_names: bool
-    """True if all questions were for its name."""
+    """True if all queries were for its name."""
 
     def evidence(self) -> Evidence:
-        """The questions."""
+        """The queries as evidence."""
         kinds = [
             f"{self.direction.count(kind)} {name}" for kind, name in QUESTIONS.items() if self.direction.count(kind)
         ]
@@ -71,7 +71,7 @@ class UnansweredQueries:
 
 
 def unanswered(facts: Facts) -> Iterator[UnansweredQueries]:
-    """Hosts that were asked several times over a while and never sent anything back."""
+    """Yield the queries to hosts that were queried several times over a period and never sent anything back."""
     sending = facts.traffic.hosts()
     found = 0
     heard = ReceptionEvidence(facts)
@@ -95,7 +95,7 @@ def unanswered(facts: Facts) -> Iterator[UnansweredQueries]:
 
 
 class ReceptionEvidence:
-    """Hosts whose frames prove that they receive frames which the capture lacks."""
+    """Detector of hosts whose frames prove that they receive frames missing from the capture."""
 
     def __init__(self, facts: Facts) -> None:
         self._acknowledged = {
@@ -107,12 +107,12 @@ class ReceptionEvidence:
         self._without_session = {(voice.source, voice.destination) for voice in facts.unknown_sessions}
 
     def by_sender(self, direction: HostDirection) -> bool:
-        """Return whether a host acknowledges, pulls, or knows something of another one that only an answer contains."""
+        """Return whether a host acknowledges, pulls, or uses a value that only an answer of the other host contains."""
         pair = direction.source, direction.destination
         return bool(direction.count(*_ANSWERS)) or pair in self._acknowledged or self._knows_session(direction)
 
     def _knows_session(self, direction: HostDirection) -> bool:
-        """Return whether a host first asked to connect and then named the other one's session."""
+        """Return whether a host first sent a connect request and then used the session of the other host."""
         numbered = [direction.samples[kind][0][1] for kind in _NUMBERED if kind in direction.samples]
         connects = direction.samples.get(PacketType.CONNECT, ())
         if not numbered or not connects or connects[0][1] > min(numbered):

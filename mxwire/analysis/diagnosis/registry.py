@@ -37,20 +37,20 @@ class Diagnosis:
     """An entry of the catalogue; the texts are those of the documentation, in Markdown."""
 
     id: str
-    """Stable name, for programs and for people."""
+    """Stable name."""
     title: str
     group: Group
     users_see: str
     """Symptoms for users of MX and Open-MX."""
     capture_shows: str
     distinction: str
-    """The diagnoses that look alike, and how they differ."""
+    """Similar diagnoses, and how they differ."""
     advice: tuple[str, ...]
     """Advice, the most likely remedy first; sentences."""
     severity: Severity = "warning"
     needs: frozenset[Need] = frozenset()
     follows_from: frozenset[str] = frozenset()
-    """Diagnoses that explain this one: where one of them concerns the same hosts, this one is not reported."""
+    """Diagnoses that explain this one: if one of them concerns the same hosts, this one is not reported."""
 
     def found(
         self,
@@ -61,27 +61,27 @@ class Diagnosis:
         *first: str,
         cost: Cost = UNKNOWN_COST,
     ) -> Finding:
-        """A finding of it; ``first`` is advice for this case, which goes before the general one."""
+        """Return a finding of this diagnosis; ``first`` is advice for this case and precedes the general advice."""
         advice = *first, *self.advice
         return Finding(self.id, confidence, concerns, summary, tuple(shown), advice, self.severity, cost)
 
 
 class Examiner(ABC):
-    """Looks for one trouble, or for several of a kind, while a capture passes; remembers a bounded amount."""
+    """Detector of a trouble, or of several similar ones, while a capture passes; memory is bounded."""
 
-    # Each hears what it needs: these may stay empty.
+    # Examiners override the methods that they need; the others do nothing.
 
     def raw(self, batch: FrameBatch) -> None:  # noqa: B027
-        """Frames of all protocols, before they are decoded."""
+        """Process frames of all protocols, before they are decoded."""
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:  # noqa: B027
-        """A decoded batch; ``facts`` have taken it into account."""
+        """Process a decoded batch, which ``facts`` already include."""
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:  # noqa: B027
-        """A message that is done and that something happened to: it was repeated, refused, or not answered."""
+        """Process a finished message that was repeated, refused, or not answered."""
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:  # noqa: B027
-        """Any message that is done."""
+        """Process any finished message."""
 
     @abstractmethod
     def findings(self, facts: Facts) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Traffic between hosts, in numbers: the basis of the diagnoses."""
+"""Numbers of frames between hosts, on which the diagnoses are based."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
 
 PAIRS: Final = 1 << 14
-"""Pairs of hosts that are remembered, the two directions counted apart."""
+"""Maximum number of pairs of hosts that are remembered, each direction counted separately."""
 FIRST_KEPT: Final = 4
 _HOST_BITS: Final = LIMIT.bit_length()
 _EVERYBODY: Final = int.from_bytes(BROADCAST, "big")
@@ -23,7 +23,7 @@ _EVERYBODY: Final = int.from_bytes(BROADCAST, "big")
 
 @dataclass(slots=True)
 class HostDirection:
-    """From one host to another."""
+    """Traffic from one host to another."""
 
     source: int
     destination: int
@@ -44,22 +44,22 @@ class HostDirection:
         return int(sum(self.types[each] for each in types))
 
     def first(self, *types: PacketType) -> tuple[list[int], int | None]:
-        """Numbers of the first frames of some types, and the time of the first."""
+        """Return the numbers of the first frames of some types, and the time of the first."""
         found = sorted(each for kind in types for each in self.samples.get(kind, ()))
         return [number for number, _ in found], found[0][1] if found else None
 
 
 class Traffic:
-    """Counts the frames between all pairs of hosts, batch by batch."""
+    """Counter of the frames between all pairs of hosts, batch by batch."""
 
     def __init__(self) -> None:
         self.directions: dict[tuple[int, int], HostDirection] = {}
         """By source and destination."""
         self.forgotten = 0
-        """Frames between pairs beyond the first :data:`PAIRS`."""
+        """Number of frames between pairs beyond the first :data:`PAIRS`."""
 
     def observe(self, decoded: DecodedBatch) -> None:
-        """Take a batch into account."""
+        """Process a batch."""
         keys = decoded.hosts.keys
         assignment, batch = decoded.assignment, decoded.batch
         types = np.maximum(decoded.columns.packet_type, 0)
@@ -98,7 +98,7 @@ class Traffic:
         return self.directions.get((source, destination))
 
     def sent_by(self, source: int) -> Iterator[HostDirection]:
-        """All that a host sent."""
+        """Yield all traffic sent by a host."""
         return (direction for direction in self.directions.values() if direction.source == source)
 
     def hosts(self) -> dict[int, int]:
@@ -109,7 +109,7 @@ class Traffic:
         return found
 
     def pairs(self) -> Iterator[tuple[HostDirection, HostDirection]]:
-        """Pairs of hosts that were seen in both directions, each once."""
+        """Yield the pairs of hosts that were seen in both directions, each once."""
         for (source, destination), direction in self.directions.items():
             back = self.directions.get((destination, source))
             if back is not None and source < destination:
@@ -123,12 +123,12 @@ class Traffic:
 
 
 def is_group(address: int) -> bool:
-    """Return whether an address is that of a group of hosts, or of all; 0 is where a capture has no destinations."""
+    """Return whether an address is multicast or broadcast; 0 stands for an unknown destination."""
     return bool(address >> 40 & 1) or address == 0
 
 
 def pairs_of(source: NDArray[np.intp], destination: NDArray[np.intp]) -> Iterator[tuple[int, int, NDArray[np.intp]]]:
-    """Each pair of codes with the places where it stands, ascending; arrays of shape (n,)."""
+    """Yield each pair of codes with its places, ascending; arrays of shape (n,)."""
     if not len(source):
         return
     for value, members in groups_of(pair_key(source, destination)):
@@ -136,18 +136,18 @@ def pairs_of(source: NDArray[np.intp], destination: NDArray[np.intp]) -> Iterato
 
 
 def pair_key(source: NDArray[np.intp], destination: NDArray[np.intp]) -> NDArray[np.int64]:
-    """The codes of two hosts in one number, which leaves room for two endpoints behind it; arrays of shape (n,)."""
+    """Return the codes of two hosts in one number, which leaves room for two endpoints; arrays of shape (n,)."""
     key: NDArray[np.int64] = source.astype(np.int64) << _HOST_BITS | destination
     return key
 
 
 def pair_at(key: int) -> tuple[int, int]:
-    """The codes of two hosts, of a :func:`pair_key`."""
+    """Return the codes of the two hosts in a :func:`pair_key`."""
     return key >> _HOST_BITS, key & (1 << _HOST_BITS) - 1
 
 
 def groups_of(key: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Each different value of an array with the places where it stands, ascending."""
+    """Yield each distinct value of an array with its places, ascending."""
     if not len(key):
         return
     if (key == key[0]).all():

@@ -58,9 +58,9 @@ DRIFT_MOST: Final = 1e-3
 DRIFT_KNOWN: Final = 20e-6
 """Uncertainty above which a drift is rejected if no drift explains the frames as well: typical of crystals."""
 OUTLIER_NS: Final = 100_000_000
-"""Frames that differ more from the others than this are not the same: one of them was retransmitted."""
+"""Pairs whose difference deviates more than this are not the same frame: one of them is a retransmission."""
 LEAST: Final = 4
-"""Frames that must be the same in both captures."""
+"""Minimum number of frames that both captures must contain."""
 _BUCKETS: Final = 1024
 _MEDIANS: Final = 96
 _ROUNDING_NS: Final = 50.0
@@ -100,7 +100,7 @@ class Alignment:
 
     clock: Clock
     compared: int
-    """Frames that were compared."""
+    """Number of frames that were compared."""
     sides: dict[int, CaptureSide]
     """The end of each source address, if known: its frames are seen there first."""
     uncertainty_ns: float | None
@@ -111,13 +111,13 @@ class Alignment:
     drift_seen: bool
     """False if the captures are too short to show a drift, and none is assumed."""
     acausal: int
-    """Frames received before they were sent, under any assumption: a clock was set, or does not run evenly."""
+    """Number of frames received before they were sent, under any assumption: a clock was set, or runs unevenly."""
 
 
 def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], source: NDArray[np.int64]) -> Alignment:
     """Compare two clocks by their times of the same frames and the sources of these; shapes (n,).
 
-    Raises :class:`~mxwire.analysis.merging.MergeError` where the frames contradict each other.
+    Raises :class:`~mxwire.analysis.merging.MergeError` if the frames contradict each other.
     """
     base, ahead = int(second_ns[0]), int(np.median(second_ns - first_ns))
     x = (second_ns - base).astype(np.float64)
@@ -129,7 +129,7 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], source: NDA
             f"of {len(x)} frames that look the same only {int(near.sum())} fit one difference of the clocks: a "
             "clock was set during the capture, or the captures are not of the same time"
         )
-    # Without the drift as it looks at first sight, what is near in time can be compared.
+    # Without the rough drift, frames near in time can be compared.
     x, y, source = x[near], (y - slope * x)[near], source[near]
     sides = _sides(x, y, source)
     from_first = np.isin(source, [each for each, side in sides.items() if side == "first"])
@@ -166,9 +166,9 @@ def _bounds(later: Points, earlier: Points, drift: float) -> tuple[float, float]
 
 
 def _drift(later: Points, earlier: Points, none: float) -> tuple[float, float, bool]:
-    """The drift that leaves most room between the bounds, how wrong it may be, and whether there is one.
+    """Return the drift with the widest gap between the bounds, its uncertainty, and whether it is significant.
 
-    If it is not sure, and ``none`` would explain the points as well, it is that.
+    If it is uncertain, and ``none`` explains the points as well, return ``none``.
     """
 
     def room(drift: float) -> float:
@@ -186,7 +186,7 @@ def _drift(later: Points, earlier: Points, none: float) -> tuple[float, float, b
 
 
 def _summit(room: Callable[[float], float]) -> float:
-    """Return the maximum of a function that first grows and then shrinks."""
+    """Return the position of the maximum of a function that first grows and then shrinks."""
     low, high = -2 * DRIFT_MOST, 2 * DRIFT_MOST
     for _ in range(120):
         one, other = low + (high - low) / 3, high - (high - low) / 3
@@ -229,7 +229,7 @@ def _one_way(
 
 
 def _lower(x: NDArray[np.float64], y: NDArray[np.float64]) -> Points:
-    """The lowest points, a bounded number."""
+    """Return the lowest points, a bounded number."""
     return _extreme(x, y, np.minimum)
 
 
@@ -238,7 +238,7 @@ def _upper(x: NDArray[np.float64], y: NDArray[np.float64]) -> Points:
 
 
 def _extreme(x: NDArray[np.float64], y: NDArray[np.float64], best: np.ufunc) -> Points:
-    """The lowest or highest point of each stretch of time, and the lowest or highest ends of it.
+    """Return the lowest or highest points of each stretch of time.
 
     Within a stretch a drift hardly matters; the points kept are original ones.
     """
@@ -253,7 +253,7 @@ def _extreme(x: NDArray[np.float64], y: NDArray[np.float64], best: np.ufunc) -> 
 
 
 def _rough_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
-    """Slope and level of a line through most of the points, whatever the other points (Theil and Sen)."""
+    """Return slope and level of a line through most of the points, robust against the others (Theil and Sen)."""
     order = np.argsort(x, kind="stable")
     parts = np.array_split(order, min(_MEDIANS, len(x)))
     middles = np.array([[np.median(x[part]), np.median(y[part])] for part in parts])
@@ -270,7 +270,7 @@ def _rough_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, 
 def _sides(x: NDArray[np.float64], y: NDArray[np.float64], source: NDArray[np.int64]) -> dict[int, CaptureSide]:
     """Return the end of each source: its frames are later at the other end than frames from there.
 
-    Those in between, whose frames come to both ends from elsewhere, are at neither.
+    Sources whose frames reach both ends from elsewhere are at neither.
     """
     every = np.unique(source).tolist()
     if len(every) == 1:

@@ -1,4 +1,4 @@
-"""Which frames of two captures are the same: by their bytes, and by their order where several are alike."""
+"""Match the frames of two captures: by their bytes, and by their order if several are identical."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.wire.encapsulation import TAG_LENGTH, TAG_TYPES, TAGS_MAXIMUM
 
 HEAD: Final = 96
-"""Bytes of a frame that are compared where one of the captures cut frames: all headers, and some data."""
+"""Number of bytes compared per frame if one of the captures truncated frames: all headers, and some data."""
 _TYPE: Final = 12
 _TAGS: Final = frozenset(each.to_bytes(2, "big") for each in TAG_TYPES)
 
 
 class Fingerprints:
-    """The frames of one capture: what they are, when they were seen, and who sent them. Arrays have shape (n,)."""
+    """Digests, times and sources of the frames of one capture; arrays have shape (n,)."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        """Name of the capture in messages."""
+        """Name of the capture in error texts."""
         self.cut = False
-        """True if frames were cut when they were captured."""
+        """True if the capture truncated frames."""
         self._parts: list[tuple[NDArray[np.int64], ...]] = []
         self._whole: NDArray[np.int64] | None = None
 
     def add(self, batch: FrameBatch) -> None:
-        """Take the next batch into account.
+        """Add the next batch.
 
-        Raises :class:`~mxwire.analysis.merging.MergeError` where frames are not as they were on Ethernet.
+        Raises :class:`~mxwire.analysis.merging.MergeError` if frames are not as they were on Ethernet.
         """
         if batch.link_type != LINKTYPE_ETHERNET:
             raise MergeError(
@@ -49,7 +49,7 @@ class Fingerprints:
         self._parts.append((*rows, batch.timestamp_ns.astype(np.int64)))
 
     def _fingerprint(self, frame: bytes, length: int, wire_length: int) -> tuple[int, int, int]:
-        """Of all bytes, of the first bytes, and the source address; VLAN tags do not count."""
+        """Return digests of all bytes and of the first bytes, and the source address, without VLAN tags."""
         tags = 0
         while tags < TAGS_MAXIMUM and frame[_TYPE + tags * TAG_LENGTH :][:2] in _TAGS:
             tags += 1
@@ -74,7 +74,7 @@ class Fingerprints:
         return len(self._column(0))
 
     def keys(self, cut: bool) -> NDArray[np.int64]:
-        """Equal for equal frames; with ``cut`` only their first bytes and their lengths are compared."""
+        """Return keys that are equal for equal frames; with ``cut`` only first bytes and lengths are compared."""
         return self._column(1 if cut else 0)
 
     @property
@@ -84,26 +84,26 @@ class Fingerprints:
 
     @property
     def time_ns(self) -> NDArray[np.int64]:
-        """When each frame was seen, by this capture's clock."""
+        """Time of each frame, by this capture's clock."""
         return self._column(3)
 
 
 def _digest(data: bytes) -> int:
-    """64 bits that are the same in every process, unlike Python's own hashes: so is what follows from their order."""
+    """Return a hash of 64 bits that is the same in every process, unlike Python's own: so is the order by it."""
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
 COPY_NS: Final = 1_000_000
-"""A frame that a capture has again within this time was doubled, by the network or by a mirror port."""
+"""A frame repeated within this time is a duplicate, made by the network or by a mirror port."""
 _ALIKE: Final = 64
-"""Frames alike that are compared each with each, while nothing is known of the clocks."""
+"""Maximum number of identical frames that are compared pairwise while the clocks are unknown."""
 _ROUNDING_NS: Final = 2_000
-"""Of times, by captures that count microseconds."""
+"""Rounding of times in captures with a resolution of microseconds."""
 _COMPARED: Final = 4096
-"""Pairs of frames alike of which the best are chosen; of more, each takes the nearest."""
+"""Maximum number of pairs of identical frames among which the best are chosen; beyond it, the nearest are paired."""
 _CANDIDATES: Final = 200_000
 _WINDOW_NS: Final = 2_000_000
-"""Differences of the clocks that are the same but for delays and drift."""
+"""Clock differences within this time are equal except for delays and drift."""
 _AMBIGUOUS: Final = 0.75
 
 Places = NDArray[np.intp]
@@ -112,7 +112,7 @@ Places = NDArray[np.intp]
 def matched(first: Fingerprints, second: Fingerprints) -> tuple[Alignment, Places, Places]:
     """Compare the clocks, and pair the frames: their places in the first capture, and in the second.
 
-    Raises :class:`~mxwire.analysis.merging.MergeError` where too few frames are the same.
+    Raises :class:`~mxwire.analysis.merging.MergeError` if too few frames are the same.
     """
     cut = first.cut or second.cut
     groups = _MatchGroups(first.keys(cut), second.keys(cut))
@@ -155,7 +155,7 @@ def _too_few(first: Fingerprints, second: Fingerprints, count: int) -> str:
 
 
 def _most_likely(first: Fingerprints, second: Fingerprints, one: Places, other: Places) -> tuple[Places, Places]:
-    """The pairs that agree on a difference of the clocks, out of all that are possible."""
+    """Return the possible pairs that agree on a difference of the clocks."""
     ahead = second.time_ns[other] - first.time_ns[one]
     order = np.argsort(ahead, kind="stable")
     sorted_ahead = ahead[order]
@@ -172,7 +172,7 @@ def _most_likely(first: Fingerprints, second: Fingerprints, one: Places, other: 
 
 
 class _MatchGroups:
-    """Frames with equal keys that are in both captures."""
+    """Groups of frames with equal keys that occur in both captures."""
 
     def __init__(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> None:
         self._first, self._second = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
@@ -184,18 +184,18 @@ class _MatchGroups:
 
     @property
     def exist(self) -> bool:
-        """True if anything is in both."""
+        """True if both captures have a frame in common."""
         return bool(len(self._count))
 
     def single(self) -> tuple[Places, Places]:
-        """The frames of which there is one in each capture."""
+        """Return the frames that occur exactly once in each capture."""
         once = (self._count == 1) & (self._other_count == 1)
         return self._first[self._start[once]], self._second[self._other_start[once]]
 
     def certain(self, first_ns: NDArray[np.int64], second_ns: NDArray[np.int64]) -> tuple[Places, Places]:
-        """Of each group whose frames are all of one moment, in both captures, the first of them.
+        """Return the first frame of each group whose frames are all from the same moment, in both captures.
 
-        They are one frame, which a mirror port or the network has doubled; frames that were retransmitted are later.
+        They are duplicates of one frame, made by a mirror port or by the network; retransmissions follow later.
         """
         one, other = self._first[self._start], self._second[self._other_start]
         last = self._first[self._start + self._count - 1]
@@ -204,7 +204,7 @@ class _MatchGroups:
         return one[brief], other[brief]
 
     def every_pair(self) -> tuple[Places, Places]:
-        """Each frame with each that is alike, of a bounded number."""
+        """Return each frame with each identical one, a bounded number of pairs."""
         ones, others, total = [], [], 0
         few = (self._count <= _ALIKE) & (self._other_count <= _ALIKE)
         for group in np.flatnonzero(few).tolist():
@@ -218,9 +218,9 @@ class _MatchGroups:
         return np.concatenate([nothing, *ones]), np.concatenate([nothing, *others])
 
     def in_order(self, first: Fingerprints, second: Fingerprints, alignment: Alignment) -> tuple[Places, Places]:
-        """The pairs, now that the clocks are known; of frames that are alike those belong together that are nearest.
+        """Return the pairs, using the known clocks; of identical frames the nearest are paired.
 
-        Frames that would have arrived before they were sent are not the same.
+        Frames that would have arrived before they were sent are not paired.
         """
         first_ns, second_ns = first.time_ns, alignment.clock.to_first(second.time_ns)
         directions = _ways(first.source, alignment)
@@ -246,7 +246,7 @@ class _MatchGroups:
 
 
 def _ways(source: NDArray[np.int64], alignment: Alignment) -> NDArray[np.int64]:
-    """1 for frames that go from the first end to the second, -1 for those that come back, 0 where that is not known."""
+    """Return 1 for frames from the first end to the second, -1 for the opposite direction, 0 if unknown."""
     if alignment.acausal:
         return np.zeros(len(source), np.int64)
     there = [each for each, side in alignment.sides.items() if side == "first"]
@@ -261,7 +261,7 @@ def _slack(alignment: Alignment, duration: int) -> float:
 
 
 def _nearest(one: list[int], other: list[int], direction: int, slack: float) -> list[tuple[int, int]]:
-    """Pairs of places in two lists of times, in order, each with the one that is nearest to it in the right way."""
+    """Return pairs of places in two lists of times, in order, each with the nearest in the right direction."""
 
     def apart(here: int, there: int) -> float:
         """Return the delay of a frame; a frame that seems to arrive too early is the last choice."""
@@ -292,8 +292,8 @@ def _nearest(one: list[int], other: list[int], direction: int, slack: float) -> 
 
 
 def _best(one: int, other: int, apart: Callable[[int, int], float]) -> list[tuple[int, int]]:
-    """Of all pairings in order that of most pairs; of these, the one whose pairs are nearest to each other."""
-    # From the end: how many pairs there can be from here on, and how far they are apart together.
+    """Return the ordered pairing with most pairs and, among several, the one with the least total distance."""
+    # From the end: the number of pairs possible from here on, and their total distance.
     found = [[(0, 0.0)] * (other + 1) for _ in range(one + 1)]
     for here in reversed(range(one)):
         for there in reversed(range(other)):

@@ -21,13 +21,13 @@ class MergeCounts:
     only: int
     """All of them."""
     outside: int
-    """The other capture had not begun yet, or had ended."""
+    """Frames from before the other capture began, or after it ended."""
     duplicates: int
-    """Doubles of frames that both have."""
+    """Duplicates of frames that both have."""
     sent: int
-    """They were sent at this end, and did not arrive at the other, or were not captured there."""
+    """Frames sent at this end that did not arrive at the other, or were not captured there."""
     arrived: int
-    """They arrived at this end, and were sent at the other one, whose capture has lost them."""
+    """Frames that arrived at this end, and that the capture at the other end, their sender's, lost."""
 
     @property
     def unknown(self) -> int:
@@ -54,16 +54,16 @@ class MergePlan:
     first: MergeCounts
     second: MergeCounts
     delays: dict[CaptureSide, Delay]
-    """By the end at which frames began; only of ends that have sent any."""
+    """By the end that sent the frames; only of ends that sent any."""
     keep: tuple[NDArray[np.bool_], NDArray[np.bool_]]
-    """Which frames of each are written; shapes (frames of it,)."""
+    """Per capture, True for the frames that are written; shapes (frames of the capture,)."""
 
 
 def plan(first: Fingerprints, second: Fingerprints, *, keep_both: bool = False) -> MergePlan:
     """Match the frames of two captures and choose those to write: of each pair, the one captured at its sender.
 
-    So each frame has its time of transmission, where that is known. With ``keep_both`` all are written. Raises
-    :class:`~mxwire.analysis.merging.MergeError` where the captures do not fit together.
+    So each frame has its time of transmission, if that is known. With ``keep_both`` all are written. Raises
+    :class:`~mxwire.analysis.merging.MergeError` if the captures do not match.
     """
     alignment, one, other = matched(first, second)
     first_ns, second_ns = first.time_ns, alignment.clock.to_first(second.time_ns)
@@ -111,7 +111,7 @@ def _counts(
 
 
 def _duplicates(capture: Fingerprints, pairs: Places, places: Places) -> NDArray[np.bool_]:
-    """Which of the frames at ``places`` are the same as one of ``pairs`` of about the same time."""
+    """Return, per frame at ``places``, whether it equals one of ``pairs`` of about the same time."""
     keys = capture.keys(capture.cut)
     alike = np.isin(keys[places], keys[pairs])
     times: dict[int, list[int]] = {}
@@ -147,9 +147,9 @@ class MergedBatch:
 
 
 def merged(plan: MergePlan, first: Iterable[FrameBatch], second: Iterable[FrameBatch]) -> Iterator[MergedBatch]:
-    """Put two captures together as planned; they are read at the same time, and a batch of each is held.
+    """Merge two captures as planned; they are read in parallel, one batch of each at a time.
 
-    Both must give the frames that the plan was made of, in the same order.
+    Both must yield the frames from which the plan was made, in the same order.
     """
     one = _Stream(first, plan.keep[0], Clock(0, 0), 0)
     other = _Stream(second, plan.keep[1], plan.alignment.clock, 1)
@@ -172,7 +172,7 @@ def _ordered(taken: list[_Taken]) -> MergedBatch:
 
 
 class _Stream:
-    """One capture: the frames that are kept, with the times that they get."""
+    """The frames of one capture that are kept, with their converted times."""
 
     def __init__(self, batches: Iterable[FrameBatch], keep: NDArray[np.bool_], clock: Clock, origin: int) -> None:
         self._batches = iter(batches)
@@ -185,7 +185,7 @@ class _Stream:
         self._last = np.iinfo(np.int64).min
 
     def load(self) -> bool:
-        """Have a frame at hand; False where there are no more."""
+        """Load the next frames; return False at the end of the capture."""
         while self._batch is None or not len(self._batch):
             batch = next(self._batches, None)
             if batch is None:
@@ -195,18 +195,18 @@ class _Stream:
             # Times before 1970 cannot be written.
             times = np.maximum(self._clock.to_first(batch.timestamp_ns[chosen]), 0)
             self._batch = replace(batch.select(chosen), timestamp_ns=times)
-            # A clock that was set back must not put frames before those that were written already.
+            # A clock that was set back must not order frames before those already written.
             self._key = np.maximum.accumulate(np.maximum(times, self._last))
             self._last = int(self._key[-1]) if len(self._key) else self._last
         return True
 
     @property
     def latest(self) -> int:
-        """Of the frames at hand."""
+        """The latest time of the loaded frames."""
         return int(self._key[-1])
 
     def take(self, until: int) -> _Taken:
-        """The frames at hand up to a time."""
+        """Return the loaded frames up to the time ``until``."""
         assert self._batch is not None
         count = int(np.searchsorted(self._key, until, side="right"))
         taken = self._batch.select(np.arange(count)), self._key[:count], self._origin

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 STEPS: Final = 1024
-"""Steps of a line; they become twice as wide each time that the capture turns out to be longer."""
+"""Number of steps; their width doubles whenever the capture extends beyond the last one."""
 FIRST_WIDTH_NS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The line, finished. Arrays have shape (n,)."""
+    """A finished time line; arrays have shape (n,)."""
 
     start_ns: int
     width_ns: int
@@ -29,10 +29,10 @@ class Line:
 
 
 class TimeLine:
-    """Adds up, for each step of time, what was in flight: intervals may come in any order.
+    """Accumulator of the bytes and frames in flight per step of time; intervals may be added in any order.
 
-    The integral of what is in flight up to a time T is the sum of w (T - t0) over all intervals with weight w that
-    began before T, less the sum of w (T - t1) over those that ended before. So two sums for each step are enough.
+    The integral of the amount in flight up to a time T is the sum of w (T - t0) over all intervals with weight w that
+    began before T, less the sum of w (T - t1) over those that ended before. So two sums per step are sufficient.
     """
 
     def __init__(self) -> None:
@@ -44,12 +44,12 @@ class TimeLine:
         self._last = 0
 
     def begin(self, time_ns: int) -> None:
-        """The capture begins; what lies before is counted to its first moment."""
+        """Begin the capture; anything earlier counts towards its first step."""
         if self.start_ns is None:
             self.start_ns = time_ns
 
     def add(self, intervals: NDArray[np.int64]) -> None:
-        """Take intervals, shape (n, 4): start and end in nanoseconds, and how many bytes and frames were in flight."""
+        """Add intervals, shape (n, 4): start and end in nanoseconds, and numbers of bytes and frames in flight."""
         if not len(intervals):
             return
         ends = np.maximum(intervals[:, 1], intervals[:, 0])
@@ -65,13 +65,13 @@ class TimeLine:
             np.add.at(self._moment[measured], step, weight[measured] * (relative / 1e9))
 
     def repeat(self, times: NDArray[np.int64]) -> None:
-        """Something was sent or re-requested at these times, shape (n,)."""
+        """Add retransmissions or re-requests at ``times``, shape (n,)."""
         if len(times):
             relative = self._relative(times)
             np.add.at(self._repeats, relative // self._width, 1)
 
     def _relative(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Times from the start on, with steps wide enough for the latest."""
+        """Return times relative to the start, after widening the steps to include the latest."""
         relative = np.maximum(times - (self.start_ns or 0), 0)
         self._last = max(self._last, int(relative.max()))
         while self._last >= self._width * STEPS:
@@ -81,7 +81,7 @@ class TimeLine:
         return relative
 
     def line(self) -> Line:
-        """The line as it is now."""
+        """Return the current line."""
         used = max(-(-(self._last + 1) // self._width), 1)
         edges = self._width / 1e9 * np.arange(1, STEPS + 1)
         integral = np.cumsum(self._weight, axis=1) * edges - np.cumsum(self._moment, axis=1)

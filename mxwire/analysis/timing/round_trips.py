@@ -1,4 +1,4 @@
-"""Finds ping-pong in the messages of a conversation."""
+"""Detect ping-pong in the messages of a conversation."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from mxwire.analysis.timing.samples import Samples
 
 _Key = TypeVar("_Key", int, str)
 LENGTHS: Final = 4096
-"""Different lengths that are distinguished."""
+"""Maximum number of distinct lengths."""
 
 
 class Lengths:
-    """Durations by length of message, and by class of length."""
+    """Durations by message length and by size class."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self.by_length: dict[int, Samples] = {}
-        """The first of very many lengths."""
+        """By length; of very many lengths only the first."""
         self.by_class: dict[str, Samples] = {}
         """By the names of :data:`~mxwire.analysis.message_counter.SIZE_CLASSES`."""
 
     def add(self, length: int, duration_ns: int) -> None:
-        """One more."""
+        """Add a duration."""
         _add(self.by_class, size_class(length), duration_ns, self._seed)
         if length in self.by_length or len(self.by_length) < LENGTHS:
             _add(self.by_length, length, duration_ns, self._seed)
@@ -38,13 +38,13 @@ def _add(samples: dict[_Key, Samples], key: _Key, duration_ns: int, seed: int) -
 
 
 class RoundTrips:
-    """Takes the messages of one conversation in the order of their first frames.
+    """Detector of round trips in the messages of one conversation, taken in the order of their first frames.
 
-    A ping and its pong are messages of the same length in opposite directions, one after the other, where the second
-    begins when the first is there. Half an *iteration* is half the time from a ping to the next one of the same length,
-    which is what benchmarks print, wherever was captured. Half an *answer* is half the time from the first frame of the
-    ping to the last byte of the pong, as seen where was captured: what happens in the host that begins is left out, if
-    it was captured there.
+    A ping and its pong are consecutive messages of the same length in opposite directions, the second beginning after
+    the first is complete. Half an *iteration* is half the time from a ping to the next one of the same length, as
+    benchmarks print it, independent of the capture point. Half an *answer* is half the time from the first frame of the
+    ping to the last byte of the pong, as seen at the capture point: in a capture at the pinging host it excludes the
+    time spent in that host.
     """
 
     __slots__ = ("_ping", "_pong")
@@ -54,7 +54,7 @@ class RoundTrips:
         self._pong: CapturedMessage | None = None
 
     def take(self, message: CapturedMessage, iterations: Lengths, answers: Lengths) -> None:
-        """The next message."""
+        """Add the next message."""
         ping, pong = self._ping, self._pong
         if ping is not None and pong is None and _answers(message, ping):
             assert message.length is not None
@@ -69,7 +69,7 @@ class RoundTrips:
 
 
 def _answers(pong: CapturedMessage, ping: CapturedMessage) -> bool:
-    """Return whether a message comes back for another one."""
+    """Return whether ``pong`` answers ``ping``."""
     return (
         pong.flow is ping.flow.back
         and pong.length is not None

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 KEPT: Final = 20_000
-"""Durations of one kind that are kept; of more, each is kept with the same chance (reservoir sampling)."""
+"""Maximum number of durations kept per kind; of more, each is kept with equal probability (reservoir sampling)."""
 RESAMPLES: Final = 10_000
 CONFIDENCE: Final = 0.95
 FEWEST: Final = 6
-"""Of fewer, even all of them together do not enclose the median with that confidence: 1 - 2 / 2^5 is less."""
+"""Minimum number of samples whose range encloses the median with that confidence: five give only 1 - 2 / 2^5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class DurationEstimate:
     p10: float
     median: float
     median_low: float | None
-    """The true median lies between this and the next with 95 % confidence; None where there are too few to say."""
+    """Lower bound of the 95 % confidence interval of the median; None if there are too few samples."""
     median_high: float | None
     mean: float
     p90: float
@@ -35,7 +35,7 @@ class DurationEstimate:
 
 
 class Samples:
-    """Durations in nanoseconds; the same answer for the same ``seed``."""
+    """Durations in nanoseconds; statistics are reproducible for the same ``seed``."""
 
     def __init__(self, seed: int, kept: int = KEPT) -> None:
         self._random = Random(seed)
@@ -47,7 +47,7 @@ class Samples:
         self._least = self._most = 0
 
     def add(self, duration_ns: int) -> None:
-        """One more."""
+        """Add a duration."""
         self.count += 1
         self._sum += duration_ns
         if self.count == 1:
@@ -75,7 +75,7 @@ class Samples:
         )
 
     def _median_interval(self, ordered: list[float]) -> tuple[float | None, float | None]:
-        """Percentile bootstrap of the median.
+        """Return the percentile bootstrap interval of the median.
 
         The median of n draws with replacement from n ordered values is the value at place floor(n U), where U is the
         middle of n uniform numbers and thus has a beta distribution: no draws need be made one by one.
@@ -93,16 +93,16 @@ class Samples:
 
 
 A_DECADE: Final = 20
-"""Steps of the histogram in each power of ten."""
+"""Number of histogram steps per power of ten."""
 LEAST_NS: Final = 100
 DECADES: Final = 9
-"""From 100 ns to 100 s; what lies outside is counted in the first and in the last step."""
+"""Powers of ten, from 100 ns to 100 s; shorter and longer gaps count in the first and the last step."""
 SENDERS: Final = 1024
-"""Senders whose last frame is remembered."""
+"""Maximum number of senders whose last frame is remembered."""
 
 
 class GapHistogram:
-    """Counts gaps by their size, on a logarithmic scale."""
+    """Counter of gaps by size, on a logarithmic scale."""
 
     def __init__(self) -> None:
         self.counts = np.zeros(DECADES * A_DECADE, np.int64)
@@ -111,11 +111,11 @@ class GapHistogram:
 
     @property
     def edges_ns(self) -> NDArray[np.float64]:
-        """The bounds of the steps in nanoseconds, one more than there are counts."""
+        """Return the bounds of the steps in nanoseconds, one more than there are steps."""
         return np.asarray(LEAST_NS * 10.0 ** (np.arange(len(self.counts) + 1) / A_DECADE))
 
     def observe(self, source: NDArray[np.intp], time_ns: NDArray[np.int64]) -> None:
-        """Take the frames of a batch: numbers of their senders, and times, both of shape (n,)."""
+        """Add the frames of a batch: codes of their senders, and times, both of shape (n,)."""
         for sender in np.unique(source).tolist():
             times = time_ns[source == sender]
             before = self._last.get(sender)
@@ -128,7 +128,7 @@ class GapHistogram:
             self.total += len(gaps)
 
     def percentile(self, share: float) -> float:
-        """The gap in nanoseconds that a share of all gaps (0 to 1) does not exceed, as exact as the steps are."""
+        """Return the percentile of gaps for ``share`` (0 to 1), in nanoseconds, to the precision of the steps."""
         if not self.total:
             return 0.0
         place = int(np.searchsorted(np.cumsum(self.counts), share * self.total))

@@ -1,4 +1,4 @@
-"""Gathers everything about time while a capture is followed."""
+"""Measure durations while a capture is followed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import Dialect
 
 CONVERSATIONS: Final = 4096
-"""Conversations in which ping-pong is looked for."""
+"""Maximum number of conversations that are examined for ping-pong."""
 
 
 class Timing:
-    """Follows a capture and measures it, batch by batch, in bounded memory; the same answers for the same ``seed``."""
+    """Measurement of a capture, batch by batch, in bounded memory; results are reproducible for the same ``seed``."""
 
     def __init__(self, seed: int = 0) -> None:
         self.follower = Follower(flights=True)
@@ -32,15 +32,15 @@ class Timing:
         self.answers = Lengths(seed)
         """Half the time from a ping to the end of its pong, by length."""
         self.transfers = Lengths(seed)
-        """The time from the first frame of a message to its last byte, where it has more than one frame."""
+        """Time from the first frame of a message to its last byte, for messages of several frames."""
         self.ack_delays = {"piggyback": Samples(seed), "liback": Samples(seed)}
-        """From the last byte of a message to its acknowledgement."""
+        """Time from the last byte of a message to its acknowledgement."""
         self.notify_delay = Samples(seed)
-        """From the last byte of a large message to its NOTIFY."""
+        """Time from the last byte of a large message to its NOTIFY."""
         self.resend_delay = Samples(seed)
-        """From one transmission of a message to the next."""
+        """Time from one transmission of a message to the next."""
         self.re_request_delays = {cause: Samples(seed) for cause in ("early", "timer", "unknown")}
-        """From one request for a block to the next, by what caused it (R-PUL-07, R-PUL-08)."""
+        """Time from one request for a block to the next, by its cause (R-PUL-07, R-PUL-08)."""
         self.messages = 0
         self.kinds: Counter[str] = Counter()
         self.message_bytes = 0
@@ -53,7 +53,7 @@ class Timing:
         self._trips: dict[int, RoundTrips] = {}
 
     def observe(self, decoded: DecodedBatch) -> None:
-        """Take the next batch into account."""
+        """Process the next batch."""
         if not len(decoded):
             return
         times = decoded.batch.timestamp_ns
@@ -72,29 +72,29 @@ class Timing:
 
     @property
     def frames(self) -> int:
-        """MXoE frames seen."""
+        """Number of MXoE frames."""
         return self.follower.frames
 
     @property
     def repeated_frames(self) -> int:
-        """Frames that were retransmitted: messages, data that was re-requested, and requests."""
+        """Number of repeated frames: retransmitted messages, re-requested data, and re-requests."""
         flows = (flow for each in self.follower.conversations for flow in each.flows)
         return sum(flow.retransmissions + flow.re_requests for flow in flows)
 
     @property
     def duplicate_frames(self) -> int:
-        """Copies that the network or the capture made."""
+        """Number of duplicates made by the network or by the capture."""
         return sum(flow.duplicates for each in self.follower.conversations for flow in each.flows)
 
     @property
     def most_outstanding(self) -> int:
-        """The most numbered packets of one direction that were not acknowledged at a time."""
+        """Maximum number of unacknowledged numbered packets in one direction at a time."""
         flows = (flow for each in self.follower.conversations for flow in each.flows)
         return max((flow.most_outstanding for flow in flows), default=0)
 
     @property
     def dialect(self) -> Dialect | None:
-        """Return the dialect of most frames."""
+        """The dialect of most frames; None if none is known."""
         return max(self.dialects, key=lambda each: self.dialects[each], default=None)
 
     def _count_dialects(self, decoded: DecodedBatch) -> None:
