@@ -140,7 +140,7 @@ class LineTestOptions:
     as_json: bool
 
 
-trial_option = amount_option("Duration of each trial.  [default: 1]", "--duration", "trial")
+trial_option = amount_option("Each trial lasts S seconds.  [default: 1]", "--duration", "trial")
 resolution_option = click.option(
     "--resolution",
     type=Share(zero=False),
