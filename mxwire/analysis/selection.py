@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mxwire.analysis.conversations.marks import FLAGS, flag_bit
+from mxwire.analysis.frame_expression import FrameExpression
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes
-from mxwire.wire.enums import PacketType
+from mxwire.units import SECOND
+from mxwire.wire.enums import packet_type_number
 from mxwire.words import suggestion
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mxwire.analysis.conversations import CapturedMessage
+    from mxwire.analysis.conversations.marks import FrameMarks
     from mxwire.wire.decoder import DecodedBatch
 
 FrameRange = tuple[int, int | None]
@@ -34,6 +38,11 @@ class FrameSelection:
     frames: Sequence[FrameRange] | None = None
     endpoint: int | None = None
     """Number of the source or destination endpoint."""
+    flags: int | None = None
+    """Bits, one of which the frame's marks have."""
+    where: FrameExpression | None = None
+    between: tuple[float, float] | None = None
+    """Seconds since the first frame of the capture, both included."""
 
     @classmethod
     def of(
@@ -42,17 +51,48 @@ class FrameSelection:
         hosts: Iterable[str] = (),
         frames: Sequence[FrameRange] | None = None,
         endpoint: int | None = None,
+        *,
+        flags: Iterable[str] = (),
+        where: str | None = None,
+        between: tuple[float, float] | None = None,
     ) -> FrameSelection:
-        """Build a selection from text; raise :class:`~mxwire.errors.MxwireError` for an unknown type or address."""
-        return cls(frozenset(map(_packet_type, types)) or None, addresses(hosts), frames, endpoint)
+        """Build a selection from text, one of ``flags`` being enough.
+
+        Raises :class:`~mxwire.errors.MxwireError` for an unknown type, address or flag, for a mistake in the expression
+        ``where``, and if ``between`` ends before it starts.
+        """
+        if between is not None and between[1] < between[0]:
+            raise MxwireError(f"from {between[0]:g} s to {between[1]:g} s: the end is before the start")
+        return cls(
+            frozenset(map(packet_type_number, types)) or None,
+            addresses(hosts),
+            frames,
+            endpoint,
+            sum({_flag(each) for each in flags}) or None,
+            None if where is None else FrameExpression(where),
+            between,
+        )
 
     @property
     def is_limited(self) -> bool:
         """True if there is at least one criterion."""
         return self != FrameSelection()
 
-    def places(self, decoded: DecodedBatch) -> NDArray[np.intp]:
-        """Return the indexes of the selected frames in a batch."""
+    @property
+    def needs_marks(self) -> bool:
+        """True if a criterion depends on the marks of frames."""
+        return self.flags is not None or (self.where is not None and self.where.needs_marks)
+
+    def places(
+        self, decoded: DecodedBatch, marks: FrameMarks | None = None, start_ns: int | None = None
+    ) -> NDArray[np.intp]:
+        """Return the indexes of the selected frames in a batch.
+
+        ``marks`` are those of the batch, required if :attr:`needs_marks`. ``start_ns`` is the time of the capture's
+        first frame, by default that of the batch.
+        """
+        if marks is None and self.needs_marks:
+            raise ValueError("the selection needs the marks of the frames")
         if not self.is_limited:
             # The columns of a batch are decoded on first use: unfiltered output as JSON or lines does not need them.
             return np.arange(len(decoded))
@@ -74,6 +114,14 @@ class FrameSelection:
                 values, present = decoded.columns.field(name)
                 found |= present & (values == self.endpoint)
             mask &= found
+        if self.flags is not None and marks is not None:
+            mask &= marks.flags & np.uint32(self.flags) != 0
+        if self.between is not None and len(decoded):
+            time_ns = decoded.batch.timestamp_ns
+            seconds = (time_ns - (int(time_ns[0]) if start_ns is None else start_ns)) / SECOND
+            mask &= (seconds >= self.between[0]) & (seconds <= self.between[1])
+        if self.where is not None:
+            mask &= self.where.mask(decoded, marks, start_ns)
         return np.flatnonzero(mask)
 
     def is_over(self, number: int) -> bool:
@@ -129,16 +177,9 @@ def addresses(hosts: Iterable[str]) -> frozenset[int] | None:
     return frozenset(int.from_bytes(mac_bytes(each), "big") for each in hosts) or None
 
 
-def _packet_type(name: str) -> int:
-    """Return a packet type by its name or number."""
-    if name.upper() in PacketType.__members__:
-        return int(PacketType[name.upper()])
-    try:
-        number = int(name, 0)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= 0xFF:
-        raise MxwireError(
-            f"no packet type {name!r}{suggestion(name, PacketType.__members__, lister='mxwire formats', most=1)}"
-        )
-    return number
+def _flag(name: str) -> int:
+    """Return the bit of a flag by its name, in which dashes and spaces may replace underscores."""
+    wanted = name.strip().lower().replace("-", "_").replace(" ", "_")
+    if wanted not in FLAGS:
+        raise MxwireError(f"no flag {name!r}{suggestion(wanted, FLAGS) or ': ' + ', '.join(FLAGS)}")
+    return flag_bit(wanted)

@@ -30,10 +30,18 @@ numbered as in mxwire messages.
 Labels of the lines, and the fields behind them (mxwire formats --fields lists all fields):
 {legend_text()}
 \b
+Expressions (--where) consist of fields (mxwire formats --fields), numbers, text in quotes, names of packet types,
+== != < <= > >=, in, and, or, not and parentheses. flags.NAME is true for frames with this mark. A comparison
+with a field that the frame lacks is false; a field alone is true where it is neither absent, nor 0, nor empty.
+
+\b
 Examples:
   mxwire decode trace.pcap                              one line per frame
   mxwire decode -v --frames 10-12 trace.pcap            every field, value, meaning and byte of three frames
   mxwire decode --type PULL --type NACK_MCP trace.pcap  only some packet types
+  mxwire decode --flag retransmission --flag gap FILE   only frames with one of these marks
+  mxwire decode --between 0.1 0.4 FILE                  only 0.3 seconds of it
+  mxwire decode --where 'type == PULL and total_length > 1e6 and not flags.duplicate' FILE
   mxwire decode --type PULL --time-format delta FILE    seconds from each PULL to the next
   mxwire decode --color always trace.pcap | less -R     colours through a pager
   mxwire decode --json trace.pcapng.zst | jq .fields    one JSON object per line
@@ -60,6 +68,8 @@ class DecodeOptions:
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for options that would otherwise be ignored."""
+        if self.selection.needs_marks and not self.analysis:
+            raise MxwireError("--flag and marks in --where need the analysis: leave out --no-analysis")
         if self.target is not None and (self.as_json or self.verbose):
             raise MxwireError(f"--to writes a table: {'--json' if self.as_json else '--verbose'} does not go with it")
         if self.fields is not None and self.verbose and not self.as_json:
@@ -82,6 +92,9 @@ class DecodeOptions:
 @shared.frames_option
 @shared.host_option("Only frames from or to this address")
 @shared.endpoint_option("Only frames from or to this endpoint number.")
+@shared.flag_option
+@shared.between_option
+@shared.where_option
 @shared.count_option("Stop after N frames.")
 @shared.decoding_options
 @click.option(
@@ -104,6 +117,9 @@ def command(
     hosts: tuple[str, ...],
     frames: list[FrameRange] | None,
     endpoint: int | None,
+    flags: tuple[str, ...],
+    between: tuple[float, float] | None,
+    where: str | None,
     fields: str | None,
     **given: Any,
 ) -> None:
@@ -112,7 +128,7 @@ def command(
     from mxwire.cli.notes import note, wrote
     from mxwire.cli.reading import Failures, note_undecided
 
-    selection = FrameSelection.of(types, hosts, frames, endpoint)
+    selection = FrameSelection.of(types, hosts, frames, endpoint, flags=flags, where=where, between=between)
     options = DecodeOptions(selection, fields=_field_names(fields) if fields is not None else None, **given)
     failures = Failures()
     undecided: list[str] = []
@@ -144,7 +160,9 @@ def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | 
         output.begin(reader.name, decoder)
         for decoded in decoded_batches(decoder, reader, streams=options.target is None):
             marks = None if marker is None else marker.observe(decoded)
-            places = options.selection.places(decoded)[: None if most is None else most - shown]
+            places = options.selection.places(decoded, marks, decoder.start_ns)[
+                : None if most is None else most - shown
+            ]
             output.show(decoded, places, marks)
             shown += len(places)
             if shown == most or (len(decoded) and options.selection.is_over(int(decoded.batch.number[-1]))):
@@ -162,7 +180,7 @@ def _marker(options: DecodeOptions) -> FrameMarker | None:
     from mxwire.analysis.table import MARK_COLUMNS
 
     without = options.fields is not None and not options.as_json and set(options.fields).isdisjoint(MARK_COLUMNS)
-    return FrameMarker() if options.analysis and not without else None
+    return FrameMarker() if options.analysis and (options.selection.needs_marks or not without) else None
 
 
 def _output(options: DecodeOptions, files: tuple[str, ...], stack: ExitStack) -> FrameOutput:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.analysis.diagnosis import catalogue
+from mxwire.analysis.marks import FLAGS
 from mxwire.analysis.table import COLUMN_NAMES
 from mxwire.interop.cases import ALL_CASES, GROUPS
 from mxwire.interop.impairments import TREATMENTS
@@ -28,6 +29,7 @@ def names() -> dict[str, list[str]]:
         "diagnosis": [each.id for each in catalogue()],
         "discovery": list(DISCOVERIES),
         "field": list(COLUMN_NAMES),
+        "flag": list(FLAGS),
         "impairment": list(TREATMENTS),
         "implementation": list(IMPLEMENTATIONS),
         "profile": ["open-mx", *PROFILES],

@@ -208,6 +208,26 @@ frames_option = click.option(
     type=FrameRanges(),
     help="Only these frame numbers: 7, 10-20, 100-, or several with commas.",
 )
+where_option = click.option(
+    "--where",
+    metavar="EXPRESSION",
+    help="Only frames for which this expression over their fields is true.",
+)
+flag_option = click.option(
+    "--flag",
+    "flags",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=offers(catalogued("flag")),
+    help="Only frames with this mark, such as retransmission; may be repeated for any of several.",
+)
+between_option = click.option(
+    "--between",
+    metavar="T1 T2",
+    type=Amount(0),
+    nargs=2,
+    help="Only frames from T1 to T2 seconds since the first frame.",
+)
 message_option = click.option(
     "--message",
     "number",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from mxwire.errors import MxwireError
 from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_SHIFT
+from mxwire.words import suggestion
 
 
 class PacketType(IntEnum):
@@ -71,6 +73,24 @@ def packet_type_name(value: int) -> str:
         return PacketType(value).name
     except ValueError:
         return str(value)
+
+
+def packet_type_number(name: str) -> int:
+    """Return a packet type by its name in any case, or its number.
+
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown name.
+    """
+    if name.upper() in PacketType.__members__:
+        return int(PacketType[name.upper()])
+    try:
+        number = int(name, 0)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 0xFF:
+        raise MxwireError(
+            f"no packet type {name!r}{suggestion(name, PacketType.__members__, lister='mxwire formats', most=1)}"
+        )
+    return number
 
 
 def sequence_text(number: int) -> str:

@@ -283,3 +283,47 @@ def test_verbose_output_names_the_message():
 def test_read_frames_has_the_marks():
     table = mxwire_package.read_frames(str(LOSSY), ["message", "flags"])
     assert table["message"].max() == 2 and "gap" in table["flags"].explode().unique().to_list()
+
+
+LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
+
+
+def test_where_and_flag_select_by_the_marks_that_json_shows():
+    every = mxwire("decode", "--json", LOSSY).objects
+    wanted = [each["frame"] for each in every if {"retransmission", "re_request"} & {*each["flags"]}]
+    by_expression = mxwire("decode", "--json", "--where", "flags.retransmission or flags.re_request", LOSSY).objects
+    by_flag = mxwire("decode", "--json", "--flag", "retransmission", "--flag", "re-request", LOSSY).objects
+    assert wanted and [each["frame"] for each in by_expression] == wanted
+    assert by_flag == by_expression == [each for each in every if each["frame"] in wanted]
+    columns = mxwire("decode", "--fields", "frame", "--where", "flags.retransmission or flags.re_request", LOSSY)
+    assert [int(each) for each in columns.lines] == wanted
+
+
+def test_between_counts_from_the_first_frame_of_the_capture(tmp_path):
+    every = mxwire("decode", "--json", LOSSY).objects
+    run = mxwire("decode", "--json", "--between", 0.03, 0.7, "--where", "type == PULL", LOSSY)
+    wanted = [each for each in every if 0.03 <= each["time_relative_s"] <= 0.7 and each["type"] == "PULL"]
+    assert wanted and run.objects == wanted
+    other = bytes(12) + b"\x08\x00" + bytes(46)
+    with create_capture(tmp_path / "late.pcap") as writer:
+        writer.write(FrameBatch.from_frames([other, tiny(), tiny()], [0, 10**9, 2 * 10**9]))
+    late = mxwire("decode", "--fields", "frame", "--between", 2, 3, tmp_path / "late.pcap")
+    assert late.lines == ["3"]
+
+
+@pytest.mark.parametrize(
+    "options, problem",
+    [
+        (["--where", "type == PULL and lenght > 3"], "expression, column 18: no field 'lenght' (did you mean length"),
+        (["--where", ""], "the expression is empty"),
+        (["--flag", "retransmision"], "no flag 'retransmision' (did you mean retransmission?)"),
+        (["--flag", "x"], "no flag 'x': retransmission, re_request"),
+        (["--flag", "gap", "--no-analysis"], "leave out --no-analysis"),
+        (["--where", "role == data", "--no-analysis"], "leave out --no-analysis"),
+        (["--between", "3", "1"], "the end is before the start"),
+        (["--between", "nan", "1"], "is not a number up to"),
+    ],
+)
+def test_a_wrong_filter_is_one_line(options, problem):
+    run = mxwire("decode", *options, LOSSY)
+    assert run.code == 2 and problem in run.err and len(run.err.splitlines()) == 1 and not run.out
