@@ -21,6 +21,16 @@ _CLONE_NEWNET = 0x40000000
 _numbers = itertools.count()
 
 
+def as_nobody(code: str, *capabilities: str) -> list[str]:
+    """Return a command line that runs Python code as nobody, with these capabilities only.
+
+    Nobody may also read all files: the interpreter can be in a home directory that only its owner may enter.
+    """
+    kept = "".join(f",+{each}" for each in ("dac_read_search", *capabilities))
+    words = ["setpriv", "--reuid=65534", "--clear-groups", f"--inh-caps=-all{kept}", f"--ambient-caps=-all{kept}"]
+    return [*words, sys.executable, "-c", code]
+
+
 def missing() -> str | None:
     """Why there cannot be namespaces here, None if there can."""
     if sys.platform != "linux":

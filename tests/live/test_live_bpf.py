@@ -41,7 +41,7 @@ from mxwire.link.bpf_code import (
 )
 
 from . import bpf
-from .namespaces import Laboratory, Port
+from .namespaces import Laboratory, Port, as_nobody
 
 R0, R1, R2, R3, R4, R5 = (Register(number) for number in range(6))
 FRAME = bytes(12) + b"\x88\xb5" + bytes(46)
@@ -196,10 +196,8 @@ def test_a_killed_process_leaves_no_program(laboratory: Laboratory) -> None:
     [("net_raw", "CAP_BPF and CAP_NET_ADMIN"), ("net_admin", "CAP_BPF"), ("bpf", "CAP_NET_ADMIN")],
 )
 def test_the_missing_capabilities_are_named(laboratory: Laboratory, held: str, named: str) -> None:
-    kept = f"-all,+{held}"
-    words = ["setpriv", "--reuid=65534", "--clear-groups", f"--inh-caps={kept}", f"--ambient-caps={kept}"]
     code = "from mxwire.link.bpf import *; from mxwire.link.bpf_code import *; BpfProgram.load(give(XdpAction.PASS))"
-    refused = laboratory.machine().run(*words, sys.executable, "-c", code)
+    refused = laboratory.machine().run(*as_nobody(code, held))
     reported = refused.stderr.splitlines()[-1]
     assert reported.startswith(f"mxwire.link.errors.LinkError: cannot load a BPF program: this needs {named}: ")
 

@@ -8,7 +8,6 @@ import select
 import shutil
 import socket
 import struct
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,7 +30,7 @@ from mxwire.link.sender import FEW
 from mxwire.link.sendmmsg import BatchSender
 
 from . import bpf
-from .namespaces import Laboratory, Namespace, Port
+from .namespaces import Laboratory, Namespace, Port, as_nobody
 
 LONG = 10.0
 MODES = [*Mode, XdpMode.GENERIC, XdpMode.NATIVE]
@@ -618,22 +617,12 @@ def test_a_tunnel_is_no_ethernet(laboratory: Laboratory) -> None:
 OPEN = "import sys; from mxwire.link import PacketLink; PacketLink.open('veth0').close(); print('opened')"
 
 
-def _without_capabilities(*kept: str) -> list[str]:
-    """Return a command line that runs Python as nobody, with the capabilities of kept only.
-
-    Nobody may also read all files: the interpreter can be in a home directory that only its owner may enter.
-    """
-    wanted = "".join(f",+{each}" for each in ("dac_read_search", *kept))
-    words = ["setpriv", "--reuid=65534", "--clear-groups", f"--inh-caps=-all{wanted}"]
-    return [*words, f"--ambient-caps=-all{wanted}", sys.executable, "-c", OPEN]
-
-
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="the program setpriv is not installed (util-linux)")
 def test_it_wants_one_capability_and_says_how_to_get_it(cable: tuple[Port, Port]) -> None:
     here = cable[0].namespace
-    allowed = here.run(*_without_capabilities("net_raw"))
+    allowed = here.run(*as_nobody(OPEN, "net_raw"))
     assert allowed.stdout == "opened\n", allowed.stderr
-    refused = here.run(*_without_capabilities())
+    refused = here.run(*as_nobody(OPEN))
     said = refused.stderr.splitlines()[-1]
     assert said.startswith("mxwire.link.errors.LinkError: veth0: raw Ethernet frames need CAP_NET_RAW")
     for way in ("sudo", "setcap cap_net_raw+ep"):

@@ -18,8 +18,7 @@ from mxwire.link import LinkKind, PacketLink, XdpLink, open_link
 
 from . import bpf
 from .commands import CLI, LONGEST, mxwire, running
-from .namespaces import Laboratory, Port
-from .test_live_xdp import as_nobody
+from .namespaces import Laboratory, Port, as_nobody
 
 LONG = 30.0
 CAPTURES = Path(__file__).parents[2] / "captures"

@@ -25,7 +25,7 @@ from mxwire.link.umem import BindFlag, XdpSocket
 from mxwire.link.xdp_transmit import TRANSMIT_BYTES
 
 from . import bpf
-from .namespaces import Port
+from .namespaces import Port, as_nobody
 
 LONG = 10.0
 DETACH = 34
@@ -377,12 +377,6 @@ def test_a_killed_process_leaves_queue_and_interface_free(cable: tuple[Port, Por
     with opened(cable[0]) as one, opened(cable[1]) as other:
         other.send(batch([frame(BROADCAST)]))
         assert receive(one, 1) == [frame(BROADCAST)]
-
-
-def as_nobody(code: str, *capabilities: str) -> list[str]:
-    wanted = "".join(f",+{each}" for each in capabilities)
-    words = ["setpriv", "--reuid=65534", "--clear-groups", f"--inh-caps=-all{wanted}"]
-    return [*words, f"--ambient-caps=-all{wanted}", sys.executable, "-c", code]
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="the program setpriv is not installed (util-linux)")

@@ -35,6 +35,13 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("WIRESHARK_CONFIG_DIR", str(tmp_path / "config"))
 
 
+@pytest.fixture(autouse=True)
+def policy():
+    """Restore asyncio's default policy: pyshark leaves a child watcher that serves its own event loop only."""
+    yield
+    asyncio.set_event_loop_policy(None)
+
+
 def records(path):
     decoder = Decoder()
     with read(str(path)) as capture:
