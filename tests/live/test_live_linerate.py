@@ -56,6 +56,7 @@ def summary(done: Any) -> dict[str, Any]:
     return last
 
 
+@pytest.mark.realtime
 def test_every_frame_of_each_kind_is_counted_and_checked(wire: Cable) -> None:
     sender, receiver = wire
     with sinking(receiver, "--check", "all") as sink:
@@ -71,6 +72,7 @@ def test_every_frame_of_each_kind_is_counted_and_checked(wire: Cable) -> None:
             assert counted["streams"] == 3 and [each["received"] for each in counted["per_stream"]] == [500] * 3
 
 
+@pytest.mark.realtime
 def test_frames_of_a_capture_are_sent_and_counted(wire: Cable) -> None:
     sender, receiver = wire
     with sinking(receiver):
