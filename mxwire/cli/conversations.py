@@ -31,9 +31,10 @@ def command(
     """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent."""
     from mxwire.analysis.conversations import Follower
     from mxwire.cli.reading import Failures, judged_batches, note_messages, refuse_empty
-    from mxwire.report.document import show
+    from mxwire.report.document import Paragraph, show
     from mxwire.report.json_line import json_line
     from mxwire.report.messages import conversation_blocks, conversation_record
+    from mxwire.report.pointers import SEE_MESSAGES
 
     wanted = {int.from_bytes(mac_bytes(each), "big") for each in hosts}
     failures = Failures()
@@ -56,6 +57,8 @@ def command(
                     record = several | conversation_record(each, follower)
                     click.echo(json_line(record, decoder.start_ns))
             else:
-                show(conversation_blocks(reader.name, follower, chosen, decoder.start_ns or 0))
+                blocks = conversation_blocks(reader.name, follower, chosen, decoder.start_ns or 0)
+                named = chosen and follower.messages and not inputs.live
+                show([*blocks, Paragraph(SEE_MESSAGES)] if named else blocks)
             note_messages(reader.name, follower, decoder)
     failures.end()

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 import click
 
-from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option, message_option, write_option
+from mxwire.cli.options import (
+    DecodingOptions,
+    MessageChoice,
+    decoding_options,
+    json_option,
+    message_choice,
+    write_option,
+)
 from mxwire.errors import MxwireError, OutputError
 from mxwire.words import count_of
 
@@ -22,9 +29,10 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  mxwire extract --message 3 -w message.bin trace.pcap
-  mxwire extract --message 3 -w - trace.pcap | xxd | head
-  mxwire extract --message 3 --partial -w message.bin trace.pcap    zeros where bytes are missing
+  mxwire extract 3 trace.pcap -w message.bin
+  mxwire extract --frame 428 trace.pcap -w message.bin    the message to which frame 428 belongs
+  mxwire extract 3 trace.pcap -w - | xxd | head
+  mxwire extract 3 trace.pcap --partial -w message.bin    zeros where bytes are missing
 """
 NAMED = 5
 """Number of gaps in the error if nothing is written."""
@@ -33,8 +41,7 @@ LISTED = 100
 
 
 @click.command(epilog=EPILOG)
-@click.argument("file", metavar="FILE", type=FILE)
-@message_option
+@message_choice
 @write_option(
     "Write the bytes to FILE; - is standard output.",
     "target",
@@ -48,7 +55,7 @@ LISTED = 100
 )
 @json_option("Print the result as one JSON object (not with -w -).")
 @decoding_options
-def command(file: str, number: int, target: Path, partial: bool, as_json: bool, decoding: DecodingOptions) -> None:
+def command(choice: MessageChoice, target: Path, partial: bool, as_json: bool, decoding: DecodingOptions) -> None:
     """Reassemble a message from the frames that carried it, and write its bytes.
 
     Nothing is written if bytes are missing because the capture lacks frames, or cut them (snap length), or because the
@@ -57,11 +64,13 @@ def command(file: str, number: int, target: Path, partial: bool, as_json: bool, 
     from mxwire.analysis.conversations.content import Content
     from mxwire.cli.reading import refuse_overwriting, watched
 
+    file = choice.file
     to_output = str(target) == "-"
     if to_output and as_json:
         raise MxwireError("--json reports what was written to a file: it does not go with -w -")
     if not to_output:
         refuse_overwriting([file], target)
+    number = choice.number_in(decoding)
     with _PartialFile(None if to_output else target) as assembly:
         content = Content(assembly.write)
         message = watched(

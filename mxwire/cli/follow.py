@@ -4,38 +4,47 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option, message_option
+from mxwire.cli.options import DecodingOptions, MessageChoice, decoding_options, json_option, message_choice
 
 EPILOG = """\b
 The sender of the message is on the left. Replies that follow each other without a gap share a line. Acks are shown if
 they acknowledge this message (or the NOTIFY at its end); a piggybacked ack belongs to another message.
+The first of two words is the number, the last word is the file, whatever its name. --frame reads the file twice, so it
+needs a file, not a pipe.
 
 \b
 Examples:
   mxwire messages trace.pcap                 first: list the messages
-  mxwire follow --message 3 trace.pcap
-  mxwire follow --message 3 --json trace.pcap | jq -r 'select(.role == "ack") | .frame'
+  mxwire follow 3 trace.pcap                 message 3
+  mxwire follow --frame 428 trace.pcap       the message to which frame 428 belongs
+  mxwire follow 3 --json trace.pcap | jq -r 'select(.role == "ack") | .frame'
 """
 
 
 @click.command(epilog=EPILOG)
-@click.argument("file", metavar="FILE", type=FILE)
-@message_option
+@message_choice
 @json_option("JSON Lines: one object per frame, or per run of replies.")
 @decoding_options
-def command(file: str, number: int, as_json: bool, decoding: DecodingOptions) -> None:
+def command(choice: MessageChoice, as_json: bool, decoding: DecodingOptions) -> None:
     """Show every frame of one message: its role, time and contents."""
     from mxwire.cli.reading import watched
+    from mxwire.report.document import Paragraph, show
     from mxwire.report.json_line import json_line
     from mxwire.report.ladder import MessageLadder, ladder_lines
+    from mxwire.report.pointers import SEE_FRAME
     from mxwire.report.terminal import terminal_width
 
     ladder = MessageLadder()
     decoder = decoding.decoder()
-    message = watched(file, number, decoder, lambda decoded, frames, _, marks: ladder.take(decoded, frames, marks))
+    number = choice.number_in(decoding)
+    message = watched(
+        choice.file, number, decoder, lambda decoded, frames, _, marks: ladder.take(decoded, frames, marks)
+    )
     if as_json:
         for step in ladder.steps:
             click.echo(json_line(step.as_object(message.number), decoder.start_ns))
         return
     for line in ladder_lines(message, ladder, decoder.start_ns or 0, terminal_width()):
         click.echo(line)
+    click.echo()
+    show([Paragraph(SEE_FRAME)])

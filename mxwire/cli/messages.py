@@ -28,7 +28,7 @@ Examples:
   mxwire messages --match 0x1000 --json FILE | jq .frames
   mxwire messages --to messages.parquet *.pcap     for polars, pandas or DuckDB
   mxwire messages -i eth0                          live from an interface, until Ctrl-C
-  mxwire follow --message 3 trace.pcap             then: the frames of one message
+  mxwire follow 3 trace.pcap                       then: the frames of message 3
 """
 _KINDS = ("TINY", "SMALL", "MEDIUM", "RNDV")
 
@@ -103,7 +103,7 @@ def command(
 def _output(files: tuple[str, ...], as_json: bool, target: Path | None, stack: ExitStack) -> _MessageOutput:
     if target is not None:
         return _MessageTableFile(files, target, stack)
-    return _MessageJson(len(files) > 1) if as_json else _MessageListing(len(files) > 1)
+    return _MessageJson(len(files) > 1) if as_json else _MessageListing(files)
 
 
 class _MessageOutput:
@@ -123,11 +123,13 @@ class _MessageOutput:
 
 
 class _MessageListing(_MessageOutput):
-    def __init__(self, several: bool) -> None:
+    def __init__(self, files: tuple[str, ...]) -> None:
         from mxwire.report.messages import message_layout
         from mxwire.report.terminal import terminal_width
 
-        self._several = several
+        self._several = len(files) > 1
+        self._live = not files
+        self._shown = False
         self._width = terminal_width()
         self._layout = message_layout(self._width)
 
@@ -136,10 +138,19 @@ class _MessageListing(_MessageOutput):
         if self._several:
             click.echo(f"== {path}")
         click.echo(self._layout.heading())
+        self._shown = True
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
         for line in self._layout.lines(message, self.start_ns, self._width):
             click.echo(line)
+
+    def end(self) -> None:
+        from mxwire.report.document import Paragraph, show
+        from mxwire.report.pointers import SEE_MESSAGE
+
+        if self._shown and not self._live:
+            click.echo()
+            show([Paragraph(SEE_MESSAGE)])
 
 
 class _MessageJson(_MessageOutput):

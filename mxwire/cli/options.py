@@ -228,14 +228,6 @@ between_option = click.option(
     nargs=2,
     help="Only frames from T1 to T2 seconds since the first frame.",
 )
-message_option = click.option(
-    "--message",
-    "number",
-    metavar="N",
-    type=click.IntRange(min=1),
-    required=True,
-    help="The message, by its number in mxwire messages.",
-)
 table_option = click.option(
     "--to",
     "target",
@@ -328,6 +320,77 @@ class DecodingOptions:
 
 decoding_options = option_group("decoding", DecodingOptions, dialect_option, ethertype_option)
 """``--dialect`` and ``--ethertype``, passed to the command as ``decoding``, :class:`DecodingOptions`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageChoice:
+    """A message of a capture, by its number or by one of its frames.
+
+    Without an option, the first of two ``words`` is the number; the last word is always the file, even if it is
+    digits only.
+    """
+
+    words: tuple[str, ...]
+    number: int | None
+    frame: int | None
+
+    def __post_init__(self) -> None:
+        """Raise :class:`~mxwire.errors.MxwireError` unless there are one message and one file."""
+        usage = f"{click.get_current_context().command_path} NUMBER FILE"
+        options = [name for name, each in (("--message", self.number), ("--frame", self.frame)) if each is not None]
+        *numbers, file = self.words or ("",)
+        if len(options) > 1:
+            raise MxwireError("--message and --frame exclude each other: choose the message by one of them")
+        if len(numbers) > 1 or (numbers and options):
+            given = f", as {options[0]} chooses the message" if options else f": write {usage}"
+            raise MxwireError(f"{len(self.words)} arguments, but only one FILE is read{given}")
+        if not file or (file.isdecimal() and not numbers and not options):
+            raise MxwireError(f"no capture given: write {usage}")
+        if not numbers and not options:
+            raise MxwireError(
+                f"no message given: write {usage}, or use --message or --frame (mxwire messages FILE lists messages)"
+            )
+        if numbers and _message_number(numbers[0]) is None:
+            raise MxwireError(f"{numbers[0]!r} is not the number of a message, which counts from 1: write {usage}")
+
+    @property
+    def file(self) -> str:
+        """The capture."""
+        return self.words[-1]
+
+    def number_in(self, decoding: DecodingOptions) -> int:
+        """The number of the message; if it was chosen by a frame, the capture is read for it.
+
+        Raises :class:`~mxwire.errors.MxwireError` if the frame belongs to no message.
+        """
+        from mxwire.cli.reading import message_of_frame
+
+        if self.frame is not None:
+            return message_of_frame(self.file, self.frame, decoding.decoder())
+        number = self.number or _message_number(self.words[0])
+        assert number is not None
+        return number
+
+
+def _message_number(word: str) -> int | None:
+    # No capture has 10^18 messages, and Python refuses to convert thousands of digits.
+    return int(word) or None if word.isdecimal() and len(word) < 19 else None
+
+
+message_choice = option_group(
+    "choice",
+    MessageChoice,
+    click.argument("words", metavar="[NUMBER] FILE", nargs=-1, type=FILE),
+    integer_option(
+        "The message, by its number in mxwire messages: the same as NUMBER.", "--message", "number", least=1
+    ),
+    integer_option(
+        "The message to which this frame belongs; the message that it acknowledges, if it is an ack.",
+        "--frame",
+        least=1,
+    ),
+)
+"""``NUMBER FILE``, ``--message`` and ``--frame``, passed to the command as ``choice``, :class:`MessageChoice`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,6 +232,42 @@ def watched(
     return watch.message
 
 
+def message_of_frame(path: str, frame: int, decoder: Decoder) -> int:
+    """Return the number of the message to which frame number ``frame`` of a capture belongs.
+
+    An ack belongs to the newest message that it acknowledges, unless a message carries it. Raises
+    :class:`~mxwire.errors.MxwireError` if the frame belongs to none, is not MXoE or does not exist, and for a pipe,
+    which cannot be read again to follow the message.
+    """
+    from mxwire.analysis.marks import FrameMarker
+    from mxwire.report.summary import type_text
+
+    marker = FrameMarker()
+    # Without the warnings of capture_of: they are printed when the message is followed.
+    with open_capture(path) as reader:
+        if path == "-" or reader.total_bytes is None:
+            raise MxwireError(
+                f"{reader.name}: --frame reads a capture twice, which a pipe does not allow: save it to a file first"
+            )
+        for decoded in judged_batches(decoder, reader):
+            marks = marker.observe(decoded)
+            for place in (decoded.batch.number == frame).nonzero()[0].tolist():
+                number = int(marks.message[place])
+                if not number:
+                    shown = type_text(decoded.frame(place))
+                    raise MxwireError(
+                        f"{path}: frame {frame} ({shown}) belongs to no message (mxwire decode -v --frames {frame} "
+                        "shows it)"
+                    )
+                if place in marks.late:
+                    note(f"{path}: frame {frame} passed long after message {number} had ended")
+                return number
+    frames = decoder.skipped + decoder.decoded
+    if frame > frames:
+        raise MxwireError(f"{path}: no frame {frame}: it has {count_of(frames, 'frame')}")
+    raise MxwireError(f"{path}: frame {frame} is not MXoE (EtherType {_types(decoder)})")
+
+
 # Files that must differ
 
 
@@ -286,7 +322,7 @@ def refuse_empty(source: BatchSource, decoder: Decoder) -> None:
     """
     if decoder.decoded:
         return
-    types = ", ".join(f"0x{each:04x}" for each in decoder.ethertypes)
+    types = _types(decoder)
     if isinstance(source, LiveSource):
         if source.error is not None:
             return  # It is raised when the source is closed.
@@ -302,10 +338,14 @@ def refuse_empty(source: BatchSource, decoder: Decoder) -> None:
     )
 
 
+def _types(decoder: Decoder) -> str:
+    return ", ".join(f"0x{each:04x}" for each in decoder.ethertypes)
+
+
 def note_frames(path: str, decoder: Decoder) -> None:
     """Print notes on the frames of a capture that a reader of the output must know."""
     if decoder.skipped and decoder.decoded:
-        types = ", ".join(f"0x{each:04x}" for each in decoder.ethertypes)
+        types = _types(decoder)
         frames = decoder.skipped + decoder.decoded
         note(f"{path}: {decoder.skipped} of {frames} frames are not MXoE (EtherType {types})")
     for host in decoder.swapped_hosts():

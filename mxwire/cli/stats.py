@@ -41,8 +41,9 @@ def command(inputs: Inputs, as_json: bool, plot: Path | None, seed: int, decodin
     from mxwire.cli.notes import wrote
     from mxwire.cli.reading import Failures, judged_batches, note_messages, refuse_empty, refuse_overwriting
     from mxwire.errors import MxwireError
-    from mxwire.report.document import show
+    from mxwire.report.document import Paragraph, show
     from mxwire.report.json_line import json_line
+    from mxwire.report.pointers import SEE_MESSAGES
     from mxwire.report.timing import timing_blocks, timing_records
 
     if plot is not None:
@@ -65,7 +66,9 @@ def command(inputs: Inputs, as_json: bool, plot: Path | None, seed: int, decodin
                 for record in timing_records(timing):
                     click.echo(json_line(several | record, decoder.start_ns))
             else:
-                show(timing_blocks(reader.name, timing))
+                blocks = timing_blocks(reader.name, timing)
+                named = timing.messages and not inputs.live
+                show([*blocks, Paragraph(SEE_MESSAGES)] if named else blocks)
             note_messages(reader.name, timing.follower, decoder)
             if plot is not None:
                 from mxwire.report.plot_timing import draw_timing

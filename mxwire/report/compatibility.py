@@ -11,6 +11,7 @@ from mxwire.analysis.compatibility.judgement import MessageClass
 from mxwire.analysis.compatibility.sides import Exchanged
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
+from mxwire.report.pointers import SEE_FRAME
 
 _SHOWS: Final = (Column("observation"), Column("", wraps=True), *number_columns("frames", "first frame"))
 _CLASSES: Final = (Column("class"), Column("covers", wraps=True), Column("works"), Column("reason", wraps=True))
@@ -41,7 +42,7 @@ def compatibility_blocks(one: Side, other: Side, judgement: Judgement, exchanged
         rows = tuple(Row((each, *(_arrived(exchanged, direction, each) for direction in (0, 1)))) for each in classes)
         if rows:
             shown += [Heading("Messages delivered between them in this capture", 3), Table(_SEEN, rows)]
-    return shown
+    return [*shown, Paragraph(SEE_FRAME)]
 
 
 def _side(letter: str, side: Side) -> Iterator[Block]:

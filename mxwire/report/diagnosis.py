@@ -11,6 +11,7 @@ from mxwire.analysis.diagnosis.finding import Cost, seconds
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.json_line import keyed_line
+from mxwire.report.pointers import SEE_FRAME
 from mxwire.words import count_of
 
 Since = Callable[[int], int]
@@ -18,10 +19,7 @@ Since = Callable[[int], int]
 
 _NAMES_SHOWN = 16
 NO_COST = "cost -"
-SEE = (
-    "mxwire diagnose --explain ID explains a diagnosis and how to distinguish it; mxwire decode -v --frames NUMBER "
-    "shows a frame."
-)
+SEE = f"mxwire diagnose --explain ID explains a diagnosis and how to distinguish it; {SEE_FRAME}"
 
 
 def blocks(path: str, examination: Examination, found: list[Finding]) -> list[Block]:

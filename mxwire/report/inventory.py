@@ -10,6 +10,7 @@ from mxwire.analysis.inventory import Inventory
 from mxwire.analysis.message_counter import KINDS, SIZE_CLASSES, MessageCounter
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, code_columns, number_columns
+from mxwire.report.pointers import SEE_FRAME
 from mxwire.report.times import seconds_text, time_text
 from mxwire.wire.detection import Detection
 from mxwire.words import count_of
@@ -32,6 +33,7 @@ def blocks(path: str, file: dict[str, Any], inventory: Inventory) -> list[Block]
             shown += [Heading("Nacks", 3), _nacks(inventory)]
         if inventory.faults:
             shown += [Heading("Malformed frames", 3), _faults(inventory)]
+        shown.append(Paragraph(SEE_FRAME))
     return shown
 
 

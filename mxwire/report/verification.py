@@ -11,6 +11,7 @@ from mxwire.analysis.verification import HostRecord, OrderedVerification, Verifi
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, code_columns, number_columns
 from mxwire.report.json_line import keyed_line
+from mxwire.report.pointers import SEE_FRAME
 from mxwire.rules import CATALOGUE, Violation
 from mxwire.words import count_of
 
@@ -32,7 +33,7 @@ _ORDER: Final = ("violation", "deviation", "note")
 DISORDERED: Final = (
     "Frames are in the wrong order in this capture: findings that depend on the order are notes, and blame no host."
 )
-SEE: Final = "mxwire rules NUMBER shows more about a rule; mxwire decode -v --frames NUMBER shows a frame."
+SEE: Final = f"mxwire rules NUMBER shows more about a rule; {SEE_FRAME}"
 
 
 class FindingSample:

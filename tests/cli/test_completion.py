@@ -185,6 +185,7 @@ BASH = (["bash", "--norc", "--noprofile", "-i"], 'eval "$(_MXWIRE_COMPLETE=bash_
 TYPED = [
     ("mxwire decode captures/mxoe-ev\t", "captures/mxoe-every-type.pcap"),
     ("mxwire merge captures/mxoe-ev\t", "captures/mxoe-every-type.pcap"),
+    ("mxwire follow 3 captures/mxoe-ev\t", "captures/mxoe-every-type.pcap"),
     ("mxwire decode captures/a\t", "captures/a\\ name.pcap"),
     ("mxwire stats --plot=captures/mxoe-o\t", "--plot=captures/mxoe-other.pcap"),
     ("mxwire decode --to captures/mxoe-o\t", "captures/mxoe-other.pcap"),

@@ -27,6 +27,9 @@ COMMANDS = [
     "diagnose --json",
     "compat",
     "follow --message 1",
+    "follow 1",
+    "follow --frame 1",
+    "extract --frame 1 -w -",
     "extract --message 1 -w -",
 ]
 

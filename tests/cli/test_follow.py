@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mxwire.cli.reading import watched
+from mxwire.capture import create_capture, open_capture
+from mxwire.cli.reading import message_of_frame, watched
+from mxwire.errors import MxwireError
+from mxwire.frames import FrameBatch
 from mxwire.report.ladder import MessageLadder, ladder_lines
 from mxwire.wire.decoder import Decoder
 from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
@@ -118,6 +121,23 @@ def test_what_the_capture_cut_is_missing(tmp_path):
     [
         (["follow", "--message", "99", EVERY_TYPE], "no message 99: it has 12"),
         (["follow", EVERY_TYPE], "--message"),
+        (["follow", EVERY_TYPE], "mxwire follow NUMBER FILE"),
+        (["follow"], "no capture given"),
+        (["follow", "3"], "no capture given"),
+        (["follow", "--frame", "3"], "no capture given"),
+        (["follow", "1", ""], "no capture given"),
+        (["follow", "99", EVERY_TYPE], "no message 99: it has 12"),
+        (["follow", "0", EVERY_TYPE], "counts from 1"),
+        (["follow", "9" * 5000, EVERY_TYPE], "is not the number of a message"),
+        (["follow", EVERY_TYPE, "3"], "is not the number of a message"),
+        (["follow", "1", EVERY_TYPE, EVERY_TYPE], "only one FILE"),
+        (["follow", "--message", "1", EVERY_TYPE, EVERY_TYPE], "as --message chooses the message"),
+        (["follow", "--frame", "1", "--message", "1", EVERY_TYPE], "exclude each other"),
+        (["follow", "--frame", "0", EVERY_TYPE], "--frame"),
+        (["follow", "--frame", "1", EVERY_TYPE], "belongs to no message"),
+        (["follow", "--frame", "999", EVERY_TYPE], "no frame 999: it has 87 frames"),
+        (["follow", "--frame", "1", "absent.pcap"], "absent.pcap"),
+        (["extract", "--frame", "1", "-w", "data", EVERY_TYPE], "belongs to no message"),
         (["follow", "--message", "0", EVERY_TYPE], "--message"),
         (["extract", "--message", "1", EVERY_TYPE], "--write"),
         (["extract", "--message", "99", "-w", "-", EVERY_TYPE], "no message 99"),
@@ -153,3 +173,77 @@ def test_replies_with_different_marks_are_not_folded():
     for each in runs:
         inside = [flags for frame, flags in marked.items() if each["frame"] <= frame <= each["last_frame"]]
         assert all(flags == each["flags"] for flags in inside)
+
+
+# A message by its number, or by one of its frames
+
+
+def test_the_number_may_precede_the_file(tmp_path):
+    whole = mxwire("follow", "--message", 11, EVERY_TYPE)
+    assert whole.code == 0 and mxwire("follow", 11, EVERY_TYPE).out == whole.out
+    assert mxwire("extract", 11, EVERY_TYPE, "-w", tmp_path / "a").code == 0
+    assert mxwire("extract", "--message", 11, "-w", tmp_path / "b", EVERY_TYPE).code == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_file_whose_name_is_a_number(tmp_path):
+    (tmp_path / "3").write_bytes(EVERY_TYPE.read_bytes())
+    whole = mxwire("follow", "--message", 11, EVERY_TYPE).out
+    for words in ([11, "3"], ["--message", 11, "3"], ["--frame", 63, "3"], ["--frame", 63, "./3"]):
+        assert mxwire("follow", *words, cwd=tmp_path).out == whole
+
+
+def test_a_frame_leads_to_its_message(tmp_path):
+    run = mxwire("follow", "--frame", 428, LOSSY)
+    assert (run.code, run.err) == (0, "") and run.out == mxwire("follow", 2, LOSSY).out
+    assert run.lines[-1].startswith("mxwire decode -v --frames NUMBER FILE")
+    run = mxwire("extract", "--frame", 66, "--json", "-w", tmp_path / "data", EVERY_TYPE)
+    assert [each["message"] for each in run.objects] == [11]
+    by_number = mxwire("extract", 11, "-w", tmp_path / "other", EVERY_TYPE)
+    assert by_number.code == 0 and (tmp_path / "data").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+@pytest.mark.parametrize("capture", [EVERY_TYPE, NACKED, CAPTURES / "mxoe-early.pcap"], ids=lambda each: each.name)
+def test_every_frame_is_in_the_ladder_of_its_message(capture):
+    marked = {each["frame"]: each["message"] for each in mxwire("decode", "--json", capture).objects}
+    ladders = {}
+    for frame, message in marked.items():
+        if message is None:
+            with pytest.raises(MxwireError, match=rf"frame {frame} \(.*\) belongs to no message"):
+                message_of_frame(str(capture), frame, Decoder())
+            continue
+        number = message_of_frame(str(capture), frame, Decoder())
+        assert number == message
+        if number not in ladders:
+            ladders[number] = mxwire("follow", number, "--json", capture).objects
+        assert any(each["frame"] <= frame <= each["last_frame"] for each in ladders[number])
+    assert len(ladders) > 1 and None in marked.values()
+
+
+def test_a_pipe_is_not_read_twice():
+    run = mxwire("follow", "--frame", 41, "-", stdin=EVERY_TYPE.read_bytes())
+    assert run.code == 2 and "save it to a file" in run.err and run.err.count("\n") == 1
+    assert mxwire("follow", 11, "-", stdin=EVERY_TYPE.read_bytes()).out == mxwire("follow", 11, EVERY_TYPE).out
+
+
+def test_a_frame_of_another_protocol(tmp_path):
+    with open_capture(EVERY_TYPE) as reader, create_capture(tmp_path / "mixed.pcap") as writer:
+        writer.write(FrameBatch.from_frames([bytes(12) + b"\x08\x06" + bytes(46)] * 2))
+        for batch in reader:
+            writer.write(batch)
+    run = mxwire("follow", "--frame", 2, tmp_path / "mixed.pcap")
+    assert run.code == 2 and "frame 2 is not MXoE (EtherType 0x86df)" in run.err and run.err.count("\n") == 1
+    run = mxwire("follow", "--frame", 90, tmp_path / "mixed.pcap")
+    assert run.code == 2 and "no frame 90: it has 89 frames" in run.err
+    run = mxwire("follow", "--frame", 65, "--json", tmp_path / "mixed.pcap")
+    assert run.code == 0 and {each["message"] for each in run.objects} == {11}
+
+
+def test_outputs_lead_to_their_frames_and_messages(tmp_path):
+    for words in (["messages"], ["messages", LOSSY], ["conversations"], ["stats"]):
+        assert "mxwire follow NUMBER FILE shows " in " ".join(mxwire(*words, LOSSY).out.split())
+    for command in ("verify", "diagnose", "info", "compat"):
+        assert "mxwire follow --frame NUMBER FILE" in " ".join(mxwire(command, LOSSY).out.split())
+    for command in ("messages", "conversations", "stats"):
+        assert "mxwire follow" not in mxwire(command, "--json", LOSSY).out
+    assert "mxwire follow" not in mxwire("messages", "--endpoint", 77, LOSSY).out

@@ -33,6 +33,7 @@ OFFLINE: list[list[object]] = [
     ["messages", EVERY_TYPE, LOSSY],
     ["conversations", LOSSY],
     ["follow", "--message", 1, LOSSY],
+    ["follow", "--frame", 428, LOSSY],
     ["extract", "--message", 1, "-w", "data", EVERY_TYPE],
     ["stats", LOSSY],
     ["verify", LOSSY],

@@ -56,6 +56,7 @@ OTHER_TYPES = {
 """Options that take other values in some commands, with the same meaning."""
 
 OTHER_MEANINGS = {
+    "--frame": "follow and extract choose a frame of a capture, line-rate tests the packet to send",
     "--fields": "decode chooses fields, formats lists those that can be chosen",
     "--to": "analyses write a table to a file, line-rate tests send frames to a sink",
 }

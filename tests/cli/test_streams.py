@@ -67,10 +67,16 @@ CASES = {
         case("messages --to messages.csv LOSSY", bar=True, writes=("messages.csv",)),
     ),
     "conversations": (case("conversations EVERY", bar=True),),
-    "follow": (case("follow --message 1 LOSSY", bar=True),),
+    "follow": (
+        case("follow --message 1 LOSSY", bar=True),
+        case("follow 1 LOSSY", bar=True),
+        case("follow --frame 428 LOSSY", bar=True),
+    ),
     "extract": (
         case("extract --message 5 -w - EVERY", bar=True),
         case("extract --message 5 -w data EVERY", bar=True, writes=("data",)),
+        case("extract 5 EVERY -w data", bar=True, writes=("data",)),
+        case("extract --frame 41 EVERY -w -", bar=True),
     ),
     "stats": (case("stats LOSSY", bar=True),),
     "verify": (
