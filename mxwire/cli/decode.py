@@ -49,6 +49,7 @@ Examples:
   mxwire decode --fields frame,lib_seqnum,length FILE   columns, tab-separated
   mxwire decode --to frames.parquet *.pcap              all columns, for polars, pandas or DuckDB
   tcpdump -i eth0 -U -w - ether proto 0x86df | mxwire decode -
+  mxwire follow --frame 428 trace.pcap                  then: the message to which frame 428 belongs
 """
 
 
