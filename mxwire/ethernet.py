@@ -31,7 +31,9 @@ VLAN_ETHERTYPES: Final = frozenset({0x8100, 0x88A8})
 """EtherTypes of VLAN tags, which precede the EtherType of the frame itself."""
 BROADCAST: Final = b"\xff" * ADDRESS_SIZE
 
-_MAC: Final = re.compile(r"[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}", re.IGNORECASE)
+_MAC: Final = re.compile(
+    r"[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}|[0-9a-f]{4}(\.?)[0-9a-f]{4}\2[0-9a-f]{4}", re.IGNORECASE
+)
 
 
 def ethertype_of(frame: bytes) -> int:
@@ -56,10 +58,10 @@ def mac_text(address: bytes | int) -> str:
 
 
 def mac_bytes(text: str) -> bytes:
-    """Return six bytes from ``52:54:00:0a:00:01`` or the same with dashes.
+    """Return six bytes from ``52:54:00:0a:00:01``, the same with dashes, ``5254.000a.0001`` or ``5254000a0001``.
 
     Raises :class:`~mxwire.errors.MxwireError` for anything else.
     """
     if not _MAC.fullmatch(text.strip()):
         raise MxwireError(f"{text!r} is not an Ethernet address: write it like 52:54:00:0a:00:01")
-    return bytes.fromhex(text.strip().replace(":", "").replace("-", ""))
+    return bytes.fromhex(text.strip().translate({ord(each): None for each in ":-."}))

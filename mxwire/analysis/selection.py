@@ -43,6 +43,8 @@ class FrameSelection:
     where: FrameExpression | None = None
     between: tuple[float, float] | None = None
     """Seconds since the first frame of the capture, both included."""
+    pair: tuple[frozenset[int], frozenset[int]] | None = None
+    """Addresses of two hosts, between which a frame passes in either direction."""
 
     @classmethod
     def of(
@@ -116,6 +118,12 @@ class FrameSelection:
             mask &= found
         if self.flags is not None and marks is not None:
             mask &= marks.flags & np.uint32(self.flags) != 0
+        if self.pair is not None:
+            one, other = (np.array(list(each), np.uint64) for each in self.pair)
+            source, destination = decoded.located.source, decoded.located.destination
+            mask &= (np.isin(source, one) & np.isin(destination, other)) | (
+                np.isin(source, other) & np.isin(destination, one)
+            )
         if self.between is not None and len(decoded):
             time_ns = decoded.batch.timestamp_ns
             seconds = (time_ns - (int(time_ns[0]) if start_ns is None else start_ns)) / SECOND

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ Examples:
   mxwire decode -v --frames 10-12 trace.pcap            every field, value, meaning and byte of three frames
   mxwire decode --type PULL --type NACK_MCP trace.pcap  only some packet types
   mxwire decode --flag retransmission --flag gap FILE   only frames with one of these marks
-  mxwire decode --between 0.1 0.4 FILE                  only 0.3 seconds of it
+  mxwire decode --pair vm1:0 vm2:0 --between 0.1 0.4 -w cut.pcapng FILE    cut a piece out, with marks as comments
   mxwire decode --where 'type == PULL and total_length > 1e6 and not flags.duplicate' FILE
   mxwire decode --type PULL --time-format delta FILE    seconds from each PULL to the next
   mxwire decode --color always trace.pcap | less -R     colours through a pager
@@ -66,11 +66,18 @@ class DecodeOptions:
     target: Path | None
     time_format: str
     analysis: bool
+    pair: tuple[str, str] | None
+    write: str | None
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for options that would otherwise be ignored."""
         if self.selection.needs_marks and not self.analysis:
             raise MxwireError("--flag and marks in --where need the analysis: leave out --no-analysis")
+        if self.write is not None:
+            others = {"--to": self.target, "--json": self.as_json, "--verbose": self.verbose, "--fields": self.fields}
+            for name, value in others.items():
+                if value not in (None, False):
+                    raise MxwireError(f"-w writes a capture: {name} does not go with it")
         if self.target is not None and (self.as_json or self.verbose):
             raise MxwireError(f"--to writes a table: {'--json' if self.as_json else '--verbose'} does not go with it")
         if self.fields is not None and self.verbose and not self.as_json:
@@ -89,9 +96,13 @@ class DecodeOptions:
     listed=True,
 )
 @shared.table_option
+@shared.write_option(
+    "Write the frames to FILE, with marks as comments and names of hosts in pcapng; - is standard output."
+)
 @shared.type_option
 @shared.frames_option
 @shared.host_option("Only frames from or to this address")
+@shared.pair_option
 @shared.endpoint_option("Only frames from or to this endpoint number.")
 @shared.flag_option
 @shared.between_option
@@ -144,35 +155,62 @@ def command(
                 break
     if options.target is not None and (shown or not failures.count):
         wrote(shown, "frame", options.target)
+    if options.write is not None and (shown or not failures.count):
+        wrote(shown, "frame", "standard output" if options.write == "-" else options.write)
     note_undecided(undecided, len(files))
-    if not shown and not failures.count and options.selection.is_limited:
+    if not shown and not failures.count and (options.selection.is_limited or options.pair is not None):
         note("no frame matches the selection")
     failures.end()
 
 
 def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | None, undecided: list[str]) -> int:
     """Decode one file; return the number of frames shown, at most ``most``."""
+    from mxwire.analysis.host_names import announced_names
     from mxwire.cli.reading import capture_of, decoded_batches, is_undecided, note_frames, refuse_empty
 
+    selection = options.selection
+    if options.pair is not None:
+        selection = replace(selection, pair=_pair(path, options.pair, options.decoding))
     decoder = options.decoding.decoder()
     marker = _marker(options)
+    names: dict[int, str] = {}
     shown = 0
     with capture_of(path) as reader:
         output.begin(reader.name, decoder)
         for decoded in decoded_batches(decoder, reader, streams=options.target is None):
             marks = None if marker is None else marker.observe(decoded)
-            places = options.selection.places(decoded, marks, decoder.start_ns)[
-                : None if most is None else most - shown
-            ]
+            places = selection.places(decoded, marks, decoder.start_ns)[: None if most is None else most - shown]
             output.show(decoded, places, marks)
+            if options.write is not None:
+                names |= announced_names([decoded])
             shown += len(places)
-            if shown == most or (len(decoded) and options.selection.is_over(int(decoded.batch.number[-1]))):
+            if shown == most or (len(decoded) and selection.is_over(int(decoded.batch.number[-1]))):
+                output.end(names)
                 return shown
+        output.end(names)
         refuse_empty(reader, decoder)
         note_frames(reader.name, decoder)
         if is_undecided(decoder):
             undecided.append(reader.name)
     return shown
+
+
+def _pair(path: str, hosts: tuple[str, str], decoding: shared.DecodingOptions) -> tuple[frozenset[int], frozenset[int]]:
+    """The addresses of two hosts; for a name the capture is read once more, as it may announce it at its end."""
+    from mxwire.analysis.host_names import address_of, addresses_of, announced_names
+    from mxwire.cli.reading import capture_of, decoded_batches
+
+    names: dict[int, str] = {}
+    unknown = [each for each in hosts if address_of(each) is None]
+    if unknown:
+        if path == "-":
+            raise MxwireError(f"{unknown[0]!r}: standard input cannot be searched for names; give Ethernet addresses")
+        with capture_of(path) as reader:
+            names = announced_names(decoded_batches(decoding.decoder(), reader))
+    try:
+        return addresses_of(hosts[0], names), addresses_of(hosts[1], names)
+    except MxwireError as error:
+        raise MxwireError(f"{path}: {error}") from None
 
 
 def _marker(options: DecodeOptions) -> FrameMarker | None:
@@ -185,13 +223,21 @@ def _marker(options: DecodeOptions) -> FrameMarker | None:
 
 
 def _output(options: DecodeOptions, files: tuple[str, ...], stack: ExitStack) -> FrameOutput:
+    from mxwire.cli.frame_capture import FrameCapture
+    from mxwire.cli.notes import note
+    from mxwire.cli.reading import refuse_overwriting
     from mxwire.report.frame_output import FrameColumns, FrameJson, FrameListing, FrameTable
     from mxwire.report.terminal import is_coloured
 
     several = len(files) > 1
+    if options.write is not None:
+        if options.write != "-":
+            refuse_overwriting(files, Path(options.write))
+        if options.write.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
+            note(f"{options.write}: only pcapng has comments and names of hosts; this is pcap, without them")
+        return FrameCapture(options.write, stack)
     if options.target is not None:
         from mxwire.analysis.table import TableWriter
-        from mxwire.cli.reading import refuse_overwriting
 
         refuse_overwriting(files, options.target)
         return FrameTable(stack.enter_context(TableWriter(options.target, options.fields)))

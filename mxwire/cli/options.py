@@ -228,6 +228,12 @@ between_option = click.option(
     nargs=2,
     help="Only frames from T1 to T2 seconds since the first frame.",
 )
+pair_option = click.option(
+    "--pair",
+    metavar="A B",
+    nargs=2,
+    help="Only frames between these hosts, by Ethernet address or by a name that the capture announces.",
+)
 table_option = click.option(
     "--to",
     "target",

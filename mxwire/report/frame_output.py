@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mxwire.report.frame_line import FrameLines
@@ -31,6 +31,9 @@ class FrameOutput(ABC):
         """Start the frames of a capture."""
         self.path = path
         self.decoder = decoder
+
+    def end(self, names: Mapping[int, str]) -> None:  # noqa: B027 - most outputs need no end
+        """End the frames of a capture, in which hosts announced ``names`` by address."""
 
     @abstractmethod
     def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:

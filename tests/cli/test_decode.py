@@ -12,6 +12,7 @@ import pytest
 import mxwire as mxwire_package
 from mxwire.analysis.table import MARK_COLUMNS
 from mxwire.capture import create_capture
+from mxwire.capture.notes import read_notes
 from mxwire.frames import FrameBatch
 from mxwire.report.record import RECORD_KEYS
 from mxwire.wire.codec import build
@@ -327,3 +328,62 @@ def test_between_counts_from_the_first_frame_of_the_capture(tmp_path):
 def test_a_wrong_filter_is_one_line(options, problem):
     run = mxwire("decode", *options, LOSSY)
     assert run.code == 2 and problem in run.err and len(run.err.splitlines()) == 1 and not run.out
+
+
+def test_a_pair_by_name_is_that_by_address():
+    named = mxwire("decode", "--json", "--pair", "vm1:0", "vm2:0", EVERY_TYPE).objects
+    ends = {"52:54:00:0a:00:01", "52:54:00:0a:00:02"}
+    every = mxwire("decode", "--json", EVERY_TYPE).objects
+    assert named and named == [each for each in every if {each["source"], each["destination"]} == ends]
+    for addresses in (("5254.000a.0002", "52-54-00-0A-00-01"), ("vm1:0", "5254000a0002")):
+        assert mxwire("decode", "--json", "--pair", *addresses, EVERY_TYPE).objects == named
+
+
+@pytest.mark.parametrize(
+    "file, problem",
+    [
+        (EVERY_TYPE, f"{EVERY_TYPE}: no host 'vm3:0' (did you mean vm"),
+        (LOSSY, "no HOST_REPLY here names one"),
+        ("-", "standard input cannot be searched for names"),
+    ],
+)
+def test_an_unknown_host_of_a_pair_is_one_line_and_writes_nothing(file, problem, tmp_path):
+    run = mxwire("decode", "--pair", "vm1:0", "vm3:0", "-w", tmp_path / "cut.pcapng", file)
+    assert run.code == 2 and problem in run.err and len(run.err.splitlines()) == 1
+    assert not (tmp_path / "cut.pcapng").exists()
+
+
+def test_selected_frames_are_written_with_marks_and_names(tmp_path):
+    cut = tmp_path / "cut.pcapng"
+    pair = ("--pair", "52:54:00:0a:00:01", "52:54:00:0a:00:02")
+    run = mxwire("decode", *pair, "--between", 0.02, 0.7, "-w", cut, LOSSY)
+    wanted = [each for each in mxwire("decode", "--json", LOSSY).objects if 0.02 <= each["time_relative_s"] <= 0.7]
+    assert run.code == 0 and not run.out and f"wrote {len(wanted)} frames to {cut}" in run.err
+    written = mxwire("decode", "--json", "--no-analysis", cut).objects
+    for key in ("time_ns", "length", "captured", "fields"):
+        assert [each[key] for each in written] == [each[key] for each in wanted]
+    comments = read_notes(cut).comments
+    lines = mxwire("decode", LOSSY).lines
+    for number, each in enumerate(wanted, 1):
+        comment = comments.get(number, "")
+        assert comment.startswith(f"message {each['message']}, {each['role']}" if each["message"] else "")
+        if each["flags"]:
+            mark = lines[each["frame"] - 1].rpartition("  [")[2].removesuffix("]")
+            assert mark and comment.endswith(mark)
+    mxwire("decode", "--type", "TINY", "-w", cut, EVERY_TYPE)
+    assert "vm1:0" in read_notes(cut).names.values()
+
+
+def test_a_capture_of_pcap_or_into_a_pipe(tmp_path):
+    plain = mxwire("decode", "--flag", "gap", "-w", tmp_path / "cut.pcap", LOSSY)
+    assert plain.code == 0 and "only pcapng has comments" in plain.err
+    number = len(mxwire("decode", "--flag", "gap", LOSSY).lines)
+    assert len(mxwire("decode", tmp_path / "cut.pcap").lines) == number > 0
+
+
+@pytest.mark.parametrize("option", [["--json"], ["-v"], ["--fields", "frame"], ["--to", "x.csv"]])
+def test_writing_a_capture_prints_nothing_else(option, tmp_path):
+    run = mxwire("decode", *option, "-w", tmp_path / "cut.pcapng", LOSSY)
+    assert run.code == 2 and "does not go with it" in run.err and not (tmp_path / "cut.pcapng").exists()
+    same = mxwire("decode", "-w", LOSSY, LOSSY)
+    assert same.code == 2 and "is one of the captures" in same.err

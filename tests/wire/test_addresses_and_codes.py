@@ -22,6 +22,10 @@ def test_text_and_bytes_undo_each_other(address):
     assert mac_text(int.from_bytes(address, "big")) == text
 
 
+def test_addresses_as_switches_write_them():
+    assert mac_bytes("5254.000A.0001") == mac_bytes("5254000a0001") == bytes.fromhex("5254000a0001")
+
+
 def test_broadcast():
     assert mac_text(BROADCAST) == "ff:ff:ff:ff:ff:ff"
 
@@ -35,6 +39,9 @@ def test_broadcast():
         "52:54:00:0a:00:01:02",
         "52-54:00:0a:00:01",
         "525400:0a:00:01",
+        "5254.000a0001",
+        "5254.000a.001",
+        "5254000a000",
         "gg:54:00:0a:00:01",
     ],
 )
