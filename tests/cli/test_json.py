@@ -23,6 +23,7 @@ WITHOUT_JSON = {
 YEAR_2001 = 10**18
 """Nanoseconds since 1970: no duration is that long."""
 
+ONE_CELL = ["interop", "--implementation", "open-mx-1.5", "--case", "size-tiny", "--impairment", "none"]
 OFFLINE: list[list[object]] = [
     ["decode", EVERY_TYPE],
     ["decode", "-v", "--frames", "1-20", EVERY_TYPE],
@@ -56,8 +57,8 @@ OFFLINE: list[list[object]] = [
     ["scenario", "check", "connect"],
     ["scenario", "run", "connect/bad-key"],
     ["interop", "--list"],
-    ["interop", "--implementation", "open-mx-1.5", "--case", "size-tiny", "--impairment", "none", "--report", "r"],
-    ["interop", "diff", "r", "r"],
+    [*ONE_CELL, "--report", "r"],
+    ["interop", "diff", "recorded", "recorded"],
     ["plugin", "path"],
     ["plugin", "build"],
     ["replay", "--dry-run", EVERY_TYPE],
@@ -67,9 +68,10 @@ OFFLINE: list[list[object]] = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """One for all, as reports are compared with what was written before."""
+    """Return a folder with the files that the commands read."""
     made = tmp_path_factory.mktemp("json")
     shutil.copy(EVERY_TYPE, made / "copy.pcap")
+    assert mxwire(*ONE_CELL, "--report", "recorded", cwd=made).code == 0
     return made
 
 
@@ -105,7 +107,6 @@ def _pairs(value: Any) -> Iterator[tuple[str, Any, dict[str, Any]]]:
                 yield from _pairs(inner)
 
 
-@pytest.mark.xdist_group("json")
 @pytest.mark.parametrize("words", OFFLINE, ids=lambda words: " ".join(str(each).rpartition("/")[2] for each in words))
 def test_every_line_is_an_object_with_seconds(words, folder):
     run = mxwire(*words, "--json", cwd=folder)
