@@ -13,6 +13,7 @@ from mxwire.cli.main import cli
 from mxwire.report.terminal import COLOUR_CHOICES
 
 MEANINGS = {
+    "--pair": r"hosts",
     "--count": r"^Stop (after|when) N\b",
     "--dialect": r"\b[Dd]ialect\b",
     "--duration": r"\bS seconds\b",
