@@ -187,7 +187,7 @@ class Bench:
             control = SinkControl(own, time.monotonic_ns() & 0xFFFFFF)
             (found,) = control.find(20.0, 0.0)
             run = GeneratorRun(sender, control, found).run([template], GeneratorPlan(seconds=self.seconds))
-        if run.sink is None or run.error or run.sink["altered"]:
+        if run.sink is None or run.error or run.sink["altered"] or not run.sink["received"]:
             raise SystemExit(f"{process.about}: {run.error or run.sink}")
         made = _round(run)
         made.rate, made.lost = float(run.sink["frames_per_second"]), run.lost

@@ -9,6 +9,7 @@ from typing import Any, Final
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE, SOURCE
 from mxwire.frames import FrameBatch
+from mxwire.linerate.accounting import StreamAccount
 from mxwire.linerate.control import ControlMessage, decode_control
 from mxwire.linerate.drops import KernelDrops, read_drops
 from mxwire.linerate.machine import boot_id, host_name
@@ -135,9 +136,9 @@ class SinkStation:
 
     def _announced(self, message: ControlMessage, source: bytes) -> dict[str, Any]:
         number, sent = _number(message.fields, "run", 255), _number(message.fields, "sent", _LONGEST_NUMBER)
-        run = self.sink.runs.get((source, number))
-        if run is None:
-            return {"received": 0, "lost": sent, "frames": 0, **self.drops()}
+        found = self.sink.runs.get((source, number))
+        # The number of streams is unknown if not a single frame arrived; there is nothing to report but the loss.
+        run = found or SinkRun(source, number, 1, StreamAccount(1))
         run.sent = sent
         boot = message.fields.get("boot")
         run.boot = boot if isinstance(boot, str) else None
@@ -145,7 +146,7 @@ class SinkStation:
         for unneeded in ("source", "run", "streams", "sent", "bytes"):
             del record[unneeded]
         fields = {**record, **self.drops(), "foreign": self.sink.foreign}
-        if message.fields.get("last", True):
+        if found is not None and message.fields.get("last", True):
             self._end(run)
         return fields
 

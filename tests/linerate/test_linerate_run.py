@@ -82,6 +82,20 @@ def test_the_sink_counts_what_the_generator_sent():
             assert (one.address, number) in made.sink.runs
 
 
+def test_a_run_without_a_single_frame_is_reported_like_any_other():
+    network = MemoryNetwork()
+    one, two = network.attach(), network.attach()
+    with station(two):
+        control = SinkControl(one, 1)
+        unseen = control.ask(two.address, "end", 20.0, run=5, sent=100)
+        FrameGenerator(
+            one, FrameSlots(templates_of("TINY", two.address, one.address), run=6), GeneratorPlan(count=100)
+        ).run()
+        seen = control.ask(two.address, "end", 20.0, run=6, sent=100)
+    assert unseen.keys() == seen.keys()
+    assert (unseen["received"], unseen["lost"], unseen["altered"], unseen["frames_per_second"]) == (0, 100, 0, 0)
+
+
 @pytest.mark.parametrize("streams", [1, 4])
 def test_faults_of_the_path_are_counted(streams):
     """Lost and duplicate frames are those that the faulty path counted; reordering needs both directions of time."""

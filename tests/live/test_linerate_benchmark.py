@@ -14,6 +14,7 @@ from .namespaces import Laboratory
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "linerate.py"
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("only", ["without receiver", "through, 72", "live frames, 64"])
 def test_every_contest_has_results(laboratory: Laboratory, only: str) -> None:
     with laboratory.machine().inside():

@@ -567,7 +567,7 @@ def test_a_batch_that_is_kept_outlives_the_link(cable: tuple[Port, Port], mode: 
         kept = other.receive(LONG)
         other.close()
         one.send(batch(numbered(other.address, 8, first=100)))
-        assert contents(kept) == sent
+        assert kept and contents(kept) == sent[: len(kept)], "the first of them; a block may end between two frames"
     del kept
     assert (descriptors(), mappings()) == before
 
