@@ -266,6 +266,17 @@ class KernelTransmitter:
         return KernelGenerator(self._interface, templates[0], plan, streams=streams, run=run)
 
 
+def _day_offset() -> int:
+    """Return the time of day less the kernel's monotonic clock, in ns.
+
+    Of several readings the one with the least time between the clocks counts, as the process may be preempted there.
+    The earlier offset is returned: a frame must not appear to arrive before it was sent.
+    """
+    readings = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(16)]
+    _before, day, after = min(readings, key=lambda each: each[2] - each[0])
+    return day - after
+
+
 class KernelGenerator:
     """Runs the program of a template in the kernel."""
 
@@ -293,7 +304,7 @@ class KernelGenerator:
         result, begun = self.result, time.monotonic_ns()
         used = time.process_time_ns()
         monitor = ClockMonitor()
-        self._state.update(0, _STATE.pack(0, time.time_ns() - begun))
+        self._state.update(0, _STATE.pack(0, _day_offset()))
         try:
             while count := self._next_chunk(begun):
                 # A signal ends the call. Its handler runs here; if it does not raise, the run continues.

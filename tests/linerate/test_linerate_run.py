@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -31,7 +32,7 @@ from mxwire.linerate.slots import FrameSlots
 from mxwire.linerate.station import SinkStation
 from mxwire.linerate.template import templates_of
 from mxwire.linerate.tester import LineTester, LineTesterOptions
-from mxwire.linerate.transmitters import LinkTransmitter
+from mxwire.linerate.transmitters import LinkTransmitter, _day_offset
 from mxwire.link import Faults, FaultyLink, Link, LinkError, MemoryNetwork
 from mxwire.units import SECOND
 from mxwire.wire.codec import Malformed, parse
@@ -80,6 +81,11 @@ def test_the_sink_counts_what_the_generator_sent():
             assert (found.sent, found.received, found.lost, found.sink["altered"]) == (2000, 2000, 0, 0)
             assert found.common_clocks and not any(found.places().values())
             assert (one.address, number) in made.sink.runs
+
+
+def test_stamps_of_the_kernel_are_never_in_the_future():
+    offset = _day_offset()
+    assert time.monotonic_ns() + offset <= time.time_ns()
 
 
 def test_a_run_without_a_single_frame_is_reported_like_any_other():
