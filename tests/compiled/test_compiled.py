@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PARTS = 4
 """Processes that run the tests again, each with some of their files."""
 LEVEL = "0"
-"""What the tests compile with: quickly, and with the assertions of mypyc's library."""
+"""Environment of the compilation for tests: a quick one, with the assertions of mypyc's library."""
 WHERE = """
 import importlib, sys
 for each in sys.argv[1:]:

@@ -248,7 +248,7 @@ class Player:
         return self.outbox.place(record) is None
 
     def _answers_connect(self, record: Record) -> bool:
-        """Whether the library's next frame answers a connect request in the same pass."""
+        """Return whether the library's next frame answers a connect request in the same pass."""
         after = (each.frame for each in self.hindsight.after(record) if each.ours and not isinstance(each.frame, CARD))
         return isinstance(next(after, None), ConnectReply)
 

@@ -1,4 +1,4 @@
-"""Whether this kernel permits BPF programs, for tests that need them."""
+"""Detect whether this kernel permits BPF programs, for tests that need them."""
 
 from __future__ import annotations
 

@@ -64,6 +64,8 @@ FRAME_LIMIT: Final = Diagnosis(
     advice=("Build Open-MX for the same MTU on all hosts: the limit is fixed by the build and not negotiated.",),
     needs=frozenset({"both directions"}),
 )
+BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})
+"""Diagnoses from which trouble in the network may only follow."""
 BYTE_ORDER: Final = Diagnosis(
     id="byte-order-mismatch",
     severity="error",

@@ -21,14 +21,13 @@ from mxwire.analysis.diagnosis.finding import (
     standstill,
 )
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
+from mxwire.analysis.diagnosis.troubles.builds import BUILDS
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
 from mxwire.analysis.diagnosis.troubles.reverse import connected_ns
 from mxwire.ethernet import mac_text
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.words import count_of
 
-_BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})
 LOST: Final = Diagnosis(
     id="frames-lost",
     title="Frames are lost on the path",
@@ -45,7 +44,7 @@ LOST: Final = Diagnosis(
         "on): MXoE has no congestion control of its own.",
     ),
     needs=frozenset({"both directions", "every frame"}),
-    follows_from=_BUILDS,
+    follows_from=BUILDS,
 )
 TAIL: Final = Diagnosis(
     id="tail-loss",
@@ -60,7 +59,7 @@ TAIL: Final = Diagnosis(
         "Transfer fewer, larger messages: each has only one end.",
     ),
     needs=frozenset({"both directions", "every frame"}),
-    follows_from=_BUILDS,
+    follows_from=BUILDS,
 )
 BURST: Final = Diagnosis(
     id="burst-loss",
@@ -76,7 +75,7 @@ BURST: Final = Diagnosis(
         "Where a faster host sends to a slower one, or several send to one, only flow control helps.",
     ),
     needs=frozenset({"both directions", "every frame"}),
-    follows_from=_BUILDS,
+    follows_from=BUILDS,
 )
 
 

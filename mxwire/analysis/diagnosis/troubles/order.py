@@ -23,12 +23,11 @@ from mxwire.analysis.diagnosis.finding import (
 from mxwire.analysis.diagnosis.message_order import FlowOrder, OvertakenMessage
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.sequence import Disorder
-from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
+from mxwire.analysis.diagnosis.troubles.builds import BUILDS
 from mxwire.analysis.verification import PROVEN
 from mxwire.ethernet import mac_text
 from mxwire.words import count_of
 
-_BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})
 ORDER: Final = Diagnosis(
     id="frames-out-of-order",
     title="The network reorders frames",
@@ -49,7 +48,7 @@ ORDER: Final = Diagnosis(
         "Capture on one queue only (ethtool -L IF combined 1), to be sure that the capture did not reorder the frames.",
     ),
     needs=frozenset({"both directions", "every frame"}),
-    follows_from=_BUILDS,
+    follows_from=BUILDS,
 )
 PULLS: Final = Diagnosis(
     id="pulls-out-of-order",
@@ -67,7 +66,7 @@ PULLS: Final = Diagnosis(
         "it rarer.",
     ),
     needs=frozenset({"both directions"}),
-    follows_from=_BUILDS | {ORDER.id},
+    follows_from=BUILDS | {ORDER.id},
 )
 Pair = tuple[int, int]
 
