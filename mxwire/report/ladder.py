@@ -116,7 +116,8 @@ class MessageLadder:
 def _reply_text(step: LadderStep) -> str:
     if step.count == 1:
         return f"{count_of(step.bytes, 'byte')} at {step.offset}"
-    where = f"at {step.offset}" if step.straight else "out of order"
+    # Not "out of order": that is a mark, of replies within one block; these may belong to blocks requested in parallel.
+    where = f"at {step.offset}" if step.straight else "at several offsets"
     return f"{count_of(step.count, 'frame')}, {count_of(step.bytes, 'byte')} {where}"
 
 
