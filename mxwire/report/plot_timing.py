@@ -65,7 +65,8 @@ def measurements(lengths: Lengths) -> list[plot.Measurement]:
     for length, samples in sorted(lengths.by_length.items()):
         estimate = samples.estimate()
         if estimate is not None and estimate.median > 0:
-            mean, median, p99 = estimate.mean / 1e3, estimate.median / 1e3, estimate.p99 / 1e3
+            mean, median = estimate.mean / 1e3, estimate.median / 1e3
+            p99 = (estimate.most if estimate.p99 is None else estimate.p99) / 1e3
             found.append(plot.Measurement(length, mean, median, p99, length / median))
     return found
 

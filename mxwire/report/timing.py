@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -22,9 +22,9 @@ _TRANSFER: Final = "Transfers: from the first frame of a message to its last byt
 _GAP_SHARES: Final = (0.01, 0.1, 0.5, 0.9, 0.99)
 
 
-def timing_blocks(path: str, timing: Timing) -> list[Block]:
-    """All measurements as blocks of a report."""
-    shown: list[Block] = [Heading(path), Listing(tuple(_facts(timing)))]
+def timing_blocks(path: str, timing: Timing, pairs: Sequence[Block] = ()) -> list[Block]:
+    """All measurements as blocks of a report, with those of ``pairs`` after the totals."""
+    shown: list[Block] = [Heading(path), Listing(tuple(_facts(timing))), *pairs]
     for title, lengths in (
         (_ITERATION, timing.iterations),
         (_ANSWER, timing.answers),
@@ -105,18 +105,19 @@ def _known(samples: Samples) -> DurationEstimate:
 def _cells(found: DurationEstimate, unit: float, digits: int) -> list[str]:
     """The number of samples, and their durations in multiples of ``unit`` nanoseconds."""
     spread = (found.least, found.p10, found.p90, found.p99, found.most)
-    median, *others = (_scaled(each, unit, digits) for each in (found.median, *spread))
+    median, *others = (scaled(each, unit, digits) for each in (found.median, *spread))
     return [str(found.count), median, _interval(found, unit, digits), *others]
 
 
 def _interval(found: DurationEstimate, unit: float, digits: int) -> str:
     if found.median_low is None or found.median_high is None:
         return "-"
-    return f"{_scaled(found.median_low, unit, digits)} to {_scaled(found.median_high, unit, digits)}"
+    return f"{scaled(found.median_low, unit, digits)} to {scaled(found.median_high, unit, digits)}"
 
 
-def _scaled(nanoseconds: float, unit: float, digits: int = 1) -> str:
-    return _figures(nanoseconds / unit, digits)
+def scaled(nanoseconds: float | None, unit: float, digits: int = 1) -> str:
+    """Format a duration in multiples of ``unit`` nanoseconds with up to ``digits`` decimals; ``-`` for None."""
+    return "-" if nanoseconds is None else _figures(nanoseconds / unit, digits)
 
 
 def _figures(value: float, digits: int) -> str:
@@ -135,8 +136,8 @@ def _gaps(timing: Timing) -> Table:
     units = [next(each for each in _UNITS if below >= each[1] or each is _UNITS[-1]) for _, below in found]
     headings = [f"p{share * 100:.0f} {unit}" for (share, _), (unit, _) in zip(found, units, strict=True)]
     columns = number_columns("n", *headings)
-    scaled = (_scaled(below, size, 3) for (_, below), (_, size) in zip(found, units, strict=True))
-    cells = (str(timing.gaps.total), *scaled)
+    durations = (scaled(below, size, 3) for (_, below), (_, size) in zip(found, units, strict=True))
+    cells = (str(timing.gaps.total), *durations)
     return Table(columns, (Row(cells),))
 
 
@@ -189,12 +190,17 @@ def timing_records(timing: Timing) -> Iterator[dict[str, Any]]:
     }
 
 
-def _estimate(samples: Samples, length: int | None) -> dict[str, Any]:
-    found = _known(samples)
-    made = {
+def estimate_fields(found: DurationEstimate) -> dict[str, Any]:
+    """The statistics of durations as fields of a record, in nanoseconds."""
+    return {
         (name if name == "count" else f"{name}_ns"): round(value, 3) if isinstance(value, float) else value
         for name, value in asdict(found).items()
     }
+
+
+def _estimate(samples: Samples, length: int | None) -> dict[str, Any]:
+    found = _known(samples)
+    made = estimate_fields(found)
     if length is not None:
         made["megabytes_per_second"] = round(length / found.median * 1e3, 6) if found.median else None
     return made

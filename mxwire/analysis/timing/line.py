@@ -1,7 +1,8 @@
-"""Time line of a capture, in bounded memory: bytes in flight, and repetitions."""
+"""Time lines of a capture, in bounded memory: bytes in flight and repetitions, and rates."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -87,6 +88,92 @@ class TimeLine:
         integral = np.cumsum(self._weight, axis=1) * edges - np.cumsum(self._moment, axis=1)
         average = np.maximum(np.diff(integral, prepend=0.0) / (self._width / 1e9), 0.0)[:, :used]
         return Line(self.start_ns or 0, self._width, average[0], average[1], self._repeats[:used].copy())
+
+
+RATE_STEPS: Final = 256
+"""Number of steps of a :class:`RateLine`."""
+
+
+class RateLine:
+    """Accumulator of amounts per step of time, such as bytes on the wire.
+
+    Steps begin at multiples of their width, so lines of equal width have common steps. The width doubles whenever the
+    times extend beyond the last step. Little is allocated before the first amount: a capture may have many pairs.
+    """
+
+    __slots__ = ("_amounts", "_first", "width_ns")
+
+    def __init__(self) -> None:
+        self.width_ns = FIRST_WIDTH_NS
+        self._first: int | None = None
+        """Index of the first step, counted in steps since 1970."""
+        self._amounts: NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def add(self, times: NDArray[np.int64], amounts: NDArray[np.int64]) -> None:
+        """Add ``amounts`` at ``times`` in nanoseconds, both of shape (n,) with n > 0."""
+        first, last = int(times.min()), int(times.max())
+        if self._first is None:
+            self._first = first // self.width_ns
+            self._amounts = np.zeros(RATE_STEPS, np.int64)
+        first, last = first // self.width_ns, last // self.width_ns
+        while max(last, self._first + self._used() - 1) - min(first, self._first) >= RATE_STEPS:
+            self._widen()
+            first, last = first // 2, last // 2
+        if first < self._first:
+            self._amounts = np.concatenate([np.zeros(self._first - first, np.int64), self._amounts])[:RATE_STEPS]
+            self._first = first
+        np.add.at(self._amounts, times // self.width_ns - self._first, amounts)
+
+    def _used(self) -> int:
+        used = np.flatnonzero(self._amounts)
+        return int(used[-1]) + 1 if len(used) else 1
+
+    def _widen(self) -> None:
+        assert self._first is not None
+        odd = self._first % 2
+        # With an odd first step, the first two new steps hold one and two old ones.
+        padded = np.concatenate([np.zeros(odd, np.int64), self._amounts, np.zeros(2 - odd, np.int64)])
+        halves = padded.reshape(-1, 2).sum(axis=1)
+        self._amounts = np.zeros(RATE_STEPS, np.int64)
+        self._amounts[: len(halves)] = halves
+        self._first //= 2
+        self.width_ns *= 2
+
+    def widen_to(self, width_ns: int) -> None:
+        """Widen the steps to ``width_ns``, which is a power of two times the first width."""
+        while self.width_ns < width_ns:
+            if self._first is None:
+                self.width_ns *= 2
+            else:
+                self._widen()
+
+    def line(self) -> tuple[int, NDArray[np.int64]]:
+        """Return the start of the first step in nanoseconds, and the amounts per step of :attr:`width_ns`."""
+        if self._first is None:
+            return 0, np.zeros(0, np.int64)
+        return self._first * self.width_ns, self._amounts[: self._used()].copy()
+
+
+def common_rates(lines: Sequence[RateLine]) -> tuple[int, int, NDArray[np.int64]]:
+    """Return the start and the width of the steps in nanoseconds, and the amounts of all ``lines`` on these steps.
+
+    The amounts have shape (lines, steps). The lines are widened to the widest of them.
+    """
+    width = max((each.width_ns for each in lines), default=FIRST_WIDTH_NS)
+    while True:
+        for each in lines:
+            each.widen_to(width)
+        found = [each.line() for each in lines]
+        start = min((at for at, amounts in found if len(amounts)), default=0)
+        end = max((at + len(amounts) * width for at, amounts in found if len(amounts)), default=start)
+        if end - start <= STEPS * width:
+            break
+        width *= 2
+    steps = np.zeros((len(found), (end - start) // width), np.int64)
+    for place, (at, amounts) in enumerate(found):
+        first = (at - start) // width
+        steps[place, first : first + len(amounts)] = amounts
+    return start, width, steps
 
 
 def _halved(steps: NDArray[Any]) -> NDArray[Any]:

@@ -15,6 +15,9 @@ RESAMPLES: Final = 10_000
 CONFIDENCE: Final = 0.95
 FEWEST: Final = 6
 """Minimum number of samples whose range encloses the median with that confidence: five give only 1 - 2 / 2^5."""
+FEWEST_P90: Final = 10
+FEWEST_P99: Final = 100
+"""Minimum numbers of samples for p10 and p90, and for p99: with fewer, they would be the extremes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +26,15 @@ class DurationEstimate:
 
     count: int
     least: float
-    p10: float
+    p10: float | None
+    """None if there are too few samples, as are ``p90`` and ``p99``."""
     median: float
     median_low: float | None
     """Lower bound of the 95 % confidence interval of the median; None if there are too few samples."""
     median_high: float | None
     mean: float
-    p90: float
-    p99: float
+    p90: float | None
+    p99: float | None
     most: float
 
 
@@ -63,6 +67,16 @@ class Samples:
             if place < self._limit:
                 self._kept[place] = duration_ns
 
+    def merge(self, other: Samples) -> None:
+        """Add the samples of ``other``, of more than its limit those that it kept."""
+        if not other.count:
+            return
+        self._least = min(self._least, other._least) if self.count else other._least
+        self._most = max(self._most, other._most) if self.count else other._most
+        self.count += other.count
+        self._sum += other._sum
+        self._kept += other._kept
+
     def estimate(self) -> DurationEstimate | None:
         """Return the statistics of all samples; None if there are none."""
         if not self.count:
@@ -70,6 +84,10 @@ class Samples:
         ordered = np.sort(np.array(self._kept, np.float64))
         p10, median, p90, p99 = np.percentile(ordered, (10, 50, 90, 99)).tolist()
         low, high = self._median_interval(ordered.tolist())
+        if self.count < FEWEST_P90:
+            p10 = p90 = None
+        if self.count < FEWEST_P99:
+            p99 = None
         return DurationEstimate(
             self.count, self._least, p10, median, low, high, self._sum / self.count, p90, p99, self._most
         )

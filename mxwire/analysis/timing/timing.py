@@ -11,6 +11,7 @@ import numpy as np
 from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.analysis.conversations.message import MessageSorter
 from mxwire.analysis.timing.line import TimeLine
+from mxwire.analysis.timing.pairs import PairTable
 from mxwire.analysis.timing.round_trips import Lengths, RoundTrips
 from mxwire.analysis.timing.samples import GapHistogram, Samples
 from mxwire.wire.decoder import DecodedBatch
@@ -24,7 +25,8 @@ class Timing:
     """Measurement of a capture, batch by batch, in bounded memory; results are reproducible for the same ``seed``."""
 
     def __init__(self, seed: int = 0) -> None:
-        self.follower = Follower(flights=True)
+        self.follower = Follower(flights=True, marks=True)
+        self.pairs = PairTable()
         self.gaps = GapHistogram()
         self.line = TimeLine()
         self.iterations = Lengths(seed)
@@ -63,11 +65,16 @@ class Timing:
         self.last_ns = max(self.last_ns, int(times.max()))
         self.gaps.observe(decoded.assignment.source, times)
         self._count_dialects(decoded)
-        self._take(self._order.put(self.follower.observe(decoded)))
+        messages = self.follower.observe(decoded)
+        self.pairs.observe(decoded, self.follower.take_marks(decoded))
+        self.pairs.take(messages)
+        self._take(self._order.put(messages))
 
     def finish(self) -> None:
         """End the capture."""
-        self._take(self._order.put(self.follower.finish()))
+        messages = self.follower.finish()
+        self.pairs.take(messages)
+        self._take(self._order.put(messages))
         self._take(self._order.rest())
 
     @property
