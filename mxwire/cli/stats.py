@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from mxwire.cli.completion import folders
 from mxwire.cli.options import DecodingOptions, Inputs, decoding_options, input_options, integer_option, json_option
+from mxwire.errors import MxwireError
+
+if TYPE_CHECKING:
+    from mxwire.analysis.time_sequence import SequenceGraph
+    from mxwire.analysis.timing import Timing
 
 EPILOG = """\b
 A ping and its pong are two messages of the same length, in opposite directions, one after the other. omx_perf prints
@@ -21,7 +27,9 @@ Examples:
   mxwire stats trace.pcap
   mxwire stats --by endpoint --sort retransmissions trace.pcap     the worst pairs of endpoints first
   mxwire stats -i eth0 --duration 10              the frames that pass an interface in 10 s
-  mxwire stats --plot pingpong.svg trace.pcap     latency, bandwidth, bytes in flight, gaps (also .png, .html)
+  mxwire stats --plot pingpong.svg trace.pcap     latency, throughput, offsets over time (also .png, .html)
+  mxwire stats --plot 3.png --message 3 FILE      with the time-sequence graph of message 3
+  mxwire stats --xplot graphs trace.pcap          files for xplot, as tcptrace writes them
   mxwire stats --json trace.pcap | jq -c 'select(.record == "half_iteration") | [.length, .median_ns]'
 """
 _SORTS = ("bytes", "frames", "messages", "rate", "retransmissions", "duplicates", "failed", "delivery")
@@ -47,12 +55,28 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmissions", "duplicates"
     metavar="KEY",
     help=f"Order of the pairs, the greatest first: {', '.join(_SORTS)}.",
 )
+@click.option(
+    "--xplot",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    shell_complete=folders,
+    help="Also write time-sequence and throughput graphs for xplot into DIR.",
+)
+@integer_option("The message to draw in a time-sequence graph, by its number in mxwire messages.", "--message", least=1)
+@integer_option(
+    "Time-sequence graphs of this conversation, as numbered by mxwire conversations.  [default: that of most bytes]",
+    "--conversation",
+    least=1,
+)
 @integer_option("Random seed, for the bootstrap.", "--seed", default=0)
 @decoding_options
 def command(
     inputs: Inputs,
     as_json: bool,
     plot: Path | None,
+    xplot: Path | None,
+    message: int | None,
+    conversation: int | None,
     by: Literal["host", "endpoint"],
     sort: str,
     seed: int,
@@ -60,28 +84,34 @@ def command(
 ) -> None:
     """Measure captures: totals and rates per pair of hosts or endpoints, half round trips and throughput by length,
     delays of acknowledgements and retransmissions, gaps between frames, and the amounts in flight and retransmitted."""
+    from mxwire.analysis.time_sequence import FrameTrace
     from mxwire.analysis.timing import Timing
-    from mxwire.cli.notes import wrote
     from mxwire.cli.reading import Failures, judged_batches, note_messages, refuse_empty, refuse_overwriting
-    from mxwire.errors import MxwireError
     from mxwire.report.document import Paragraph, show
     from mxwire.report.json_line import json_line
     from mxwire.report.pairs import PairOrder, pair_blocks, pair_records
     from mxwire.report.pointers import SEE_MESSAGES
     from mxwire.report.timing import timing_blocks, timing_records
 
+    draws = plot is not None or xplot is not None
+    if message is not None and conversation is not None:
+        raise MxwireError("--message and --conversation exclude each other: choose the graph by one of them")
+    if (message is not None or conversation is not None) and not draws:
+        raise MxwireError(
+            "--message and --conversation choose the graph of --plot FILE or --xplot DIR: add one of them"
+        )
+    if draws and len(inputs.files) > 1:
+        raise MxwireError(f"--{'plot' if plot is not None else 'xplot'} draws a single capture: name one file")
     if plot is not None:
         from mxwire.report.plot_timing import check_plot
 
-        if len(inputs.files) > 1:
-            raise MxwireError("--plot draws a single capture: name one file")
         check_plot(plot)
         refuse_overwriting(inputs.files, plot)
     order = PairOrder(by, sort)
     failures = Failures()
     for name in inputs.names:
         with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
-            decoder, timing = decoding.decoder(), Timing(seed)
+            decoder, timing = decoding.decoder(), Timing(seed, FrameTrace() if draws else None)
             for decoded in judged_batches(decoder, reader):
                 timing.observe(decoded)
             timing.finish()
@@ -95,9 +125,48 @@ def command(
                 named = timing.messages and not inputs.live
                 show([*blocks, Paragraph(SEE_MESSAGES)] if named else blocks)
             note_messages(reader.name, timing.follower, decoder)
-            if plot is not None:
-                from mxwire.report.plot_timing import draw_timing
-
-                draw_timing(plot, Path(reader.name).name, timing)
-                wrote(decoder.decoded, "frame", plot, what="plots of ")
+            if draws:
+                _draw(timing, _graphs(reader.name, timing, message, conversation), Path(reader.name).name, plot, xplot)
     failures.end()
+
+
+def _graphs(path: str, timing: Timing, message: int | None, conversation: int | None) -> list[SequenceGraph]:
+    """The time-sequence graphs to draw: of a message, of a conversation, or of the one with the most bytes.
+
+    Raises :class:`~mxwire.errors.MxwireError` if the capture has no such message or conversation.
+    """
+    from mxwire.cli.notes import note
+    from mxwire.words import count_of
+
+    trace = timing.trace
+    assert trace is not None
+    if trace.omitted:
+        note(f"{path}: the graphs lack the last {count_of(trace.omitted, 'frame')}, to limit memory")
+    if message is not None:
+        graph = trace.of_message(message)
+        if graph is None:
+            raise MxwireError(
+                f"{path}: no message {message} to draw: it has {timing.messages} (mxwire messages lists them)"
+            )
+        return [graph]
+    known = trace.conversations()
+    if conversation is None:
+        return trace.of_conversation(known[0]) if known else []
+    if conversation not in known:
+        raise MxwireError(f"{path}: no conversation {conversation} with messages (mxwire conversations lists them)")
+    return trace.of_conversation(conversation)
+
+
+def _draw(timing: Timing, graphs: list[SequenceGraph], name: str, plot: Path | None, xplot: Path | None) -> None:
+    from mxwire.cli.notes import note, wrote
+
+    if plot is not None:
+        from mxwire.report.plot_timing import draw_timing
+
+        draw_timing(plot, name, timing, graphs)
+        wrote(timing.frames, "frame", plot, what="plots of ")
+    if xplot is not None:
+        from mxwire.report.xplot import write_xplot
+
+        for path in write_xplot(xplot, graphs, timing):
+            note(f"wrote {path}")

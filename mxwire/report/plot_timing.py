@@ -1,18 +1,22 @@
-"""Timing statistics as a figure: latency and bandwidth by length, bytes in flight over time, gaps between frames."""
+"""Timing statistics as a figure: latency and bandwidth by length, throughput and bytes in flight over time, the
+time-sequence graphs of a transfer or conversation, and gaps between frames."""
 
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from mxwire.analysis.table_file import check_format, check_place
+from mxwire.analysis.time_sequence import SequenceGraph
 from mxwire.analysis.timing import Timing
 from mxwire.analysis.timing.round_trips import Lengths
 from mxwire.report import plot
 from mxwire.report.document import plain
+from mxwire.report.plot_sequence import sequence, throughput
 from mxwire.report.timing import timing_blocks
 from mxwire.wire.dialect import MXOE
 
@@ -39,14 +43,17 @@ def check_plot(path: Path) -> None:
     plot.check()
 
 
-def draw_timing(path: Path, name: str, timing: Timing) -> None:
+def draw_timing(path: Path, name: str, timing: Timing, graphs: Sequence[SequenceGraph] = ()) -> None:
     """Draw the measurements of the capture ``name`` into the file ``path``; its suffix selects the format.
 
-    Raises :class:`~mxwire.errors.MxwireError` if matplotlib is not installed, or the file cannot be written.
+    ``graphs`` are time-sequence graphs to draw as well. Raises :class:`~mxwire.errors.MxwireError` if matplotlib is not
+    installed, or the file cannot be written.
     """
     check_plot(path)
     page = path.suffix.lower() == ".html"
-    drawn = plot.rendered(lambda pyplot: _figure(pyplot, name, timing), "svg" if page else path.suffix.lower()[1:])
+    drawn = plot.rendered(
+        lambda pyplot: _figure(pyplot, name, timing, graphs), "svg" if page else path.suffix.lower()[1:]
+    )
     plot.write_figure(path, _page(name, timing, drawn.decode()).encode() if page else drawn)
 
 
@@ -71,19 +78,23 @@ def measurements(lengths: Lengths) -> list[plot.Measurement]:
     return found
 
 
-def _figure(pyplot: Any, name: str, timing: Timing) -> Any:
+def _figure(pyplot: Any, name: str, timing: Timing, graphs: Sequence[SequenceGraph]) -> Any:
     what, lengths = _best(timing)
     measured = measurements(lengths)
     by_length = len(measured) > 1
     heights = [3.4, 2.6] if by_length else []
-    heights += [2.2, 2.0]
+    heights += [2.4, 2.2, *[3.6] * len(graphs), 2.0]
     figure, panels = pyplot.subplots(
         len(heights), 1, figsize=(9, 1.4 + sum(heights)), layout="constrained", gridspec_kw={"height_ratios": heights}
     )
     if by_length:
         _by_length(panels[0], panels[1], measured, lengths, what, timing)
-    _over_time(panels[-2], timing)
-    _gaps(panels[-1], timing)
+    over_time = panels[2 * by_length :]
+    throughput(over_time[0], timing)
+    _over_time(over_time[1], timing)
+    for axes, graph in zip(over_time[2:-1], graphs, strict=True):
+        sequence(axes, graph, timing.first_ns or 0, timing.follower.names)
+    _gaps(over_time[-1], timing)
     for each in panels:
         plot.tidy(each)
     dialect = f", dialect {timing.dialect.name}" if timing.dialect else ""
@@ -137,7 +148,8 @@ def _over_time(axes: Any, timing: Timing) -> None:
     axes.stairs(line.in_flight / 1024, seconds, color=plot.BANDWIDTH, linewidth=0.8)
     axes.set_ylabel("KiB in flight")
     axes.set_xlabel("seconds")
-    axes.set_xlim(-0.01 * seconds[-1], 1.01 * seconds[-1])
+    duration = max((timing.last_ns - (timing.first_ns or 0)) / 1e9, seconds[-1])
+    axes.set_xlim(-0.01 * duration, 1.01 * duration)
     axes.set_ylim(bottom=0)
     at = np.flatnonzero(line.repeats)
     if len(at):

@@ -27,6 +27,7 @@ MEANINGS = {
     "--key": r"^Key of the endpoint\.",
     "--list": r"^List ",
     "--match": r"\b[Mm]atch info\b",
+    "--message": r"\bmessage\b.*, by its number in mxwire messages",
     "--name": r"^Name of the (local|played) host\.",
     "--peers": r"one Ethernet address and name per line\.$",
     "--plot": r"\bdraw\b",

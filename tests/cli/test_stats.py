@@ -80,6 +80,36 @@ def test_a_figure_as_svg(tmp_path):
 
 
 @drawn
+def test_the_time_sequence_graph_of_a_transfer_is_drawn(tmp_path):
+    target = tmp_path / "figure.svg"
+    assert mxwire("stats", "--plot", target, "--message", "2", LOSSY).code == 0
+    texts = {text.strip() for each in ElementTree.parse(target).iter() for text in [each.text or ""] if text.strip()}
+    assert {"MB/s on the wire", "requested up to", "acknowledged", "missing", "re-request", "retransmission"} <= texts
+    assert any(each.startswith("message 2, 1048576 bytes: 52:54:00:0a:00:02 ep 3") for each in texts)
+    assert not any("message 1," in each for each in texts)
+
+
+def test_files_for_xplot(tmp_path):
+    run = mxwire("stats", "--xplot", tmp_path / "new" / "graphs", LOSSY)
+    names = ["a2b_tsg.xpl", "b2a_tsg.xpl", "a2b_tput.xpl", "b2a_tput.xpl"]
+    assert run.code == 0 and [line.rpartition("/")[2] for line in run.err.splitlines()] == names
+    commands = {"line", "darrow", "uarrow", "utick", "dtick", "diamond", "box", "x", "dot"}
+    colours = {"white", "green", "red", "blue", "yellow", "purple", "orange", "magenta", "pink"}
+    for name in names:
+        lines = (tmp_path / "new" / "graphs" / name).read_text().splitlines()
+        assert lines[0] == "timeval unsigned" and lines[-1] == "go"
+        assert (lines[1], lines[3], lines[5]) == ("title", "xlabel", "ylabel")
+        for line in lines[7:-1]:
+            command, *numbers = line.split()
+            if command in colours:
+                assert not numbers
+            else:
+                assert command in commands and len(numbers) == (4 if command == "line" else 2)
+                assert all(float(each) >= 0 for each in numbers)
+        assert any(line.startswith("line ") for line in lines)
+
+
+@drawn
 def test_a_figure_as_png_and_a_page(tmp_path):
     assert mxwire("stats", "--plot", tmp_path / "figure.png", LOSSY).code == 0
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
@@ -113,6 +143,12 @@ def test_no_frames(tmp_path):
         (["--plot", "figure.pdf", PINGPONG], "no figure for .pdf"),
         (["--plot", "/nonexistent/figure.svg", PINGPONG], "does not exist"),
         (["--plot", "figure.svg", PINGPONG, LOSSY], "a single capture"),
+        (["--xplot", "figures", PINGPONG, LOSSY], "a single capture"),
+        (["--message", "1", LOSSY], "add one of them"),
+        (["--xplot", "figures", "--message", "1", "--conversation", "1", LOSSY], "exclude each other"),
+        (["--xplot", "/dev/null/figures", LOSSY], "cannot be written"),
+        (["--xplot", "figures", "--message", "9", LOSSY], "no message 9"),
+        (["--xplot", "figures", "--conversation", "9", LOSSY], "no conversation 9"),
     ],
 )
 def test_what_cannot_be_drawn(arguments, said):

@@ -10,6 +10,7 @@ import numpy as np
 
 from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.analysis.conversations.message import MessageSorter
+from mxwire.analysis.time_sequence import FrameTrace
 from mxwire.analysis.timing.line import TimeLine
 from mxwire.analysis.timing.pairs import PairTable
 from mxwire.analysis.timing.round_trips import Lengths, RoundTrips
@@ -22,9 +23,13 @@ CONVERSATIONS: Final = 4096
 
 
 class Timing:
-    """Measurement of a capture, batch by batch, in bounded memory; results are reproducible for the same ``seed``."""
+    """Measurement of a capture, batch by batch, in bounded memory; results are reproducible for the same ``seed``.
 
-    def __init__(self, seed: int = 0) -> None:
+    ``trace`` records the frames for time-sequence graphs.
+    """
+
+    def __init__(self, seed: int = 0, trace: FrameTrace | None = None) -> None:
+        self.trace = trace
         self.follower = Follower(flights=True, marks=True)
         self.pairs = PairTable()
         self.gaps = GapHistogram()
@@ -66,15 +71,15 @@ class Timing:
         self.gaps.observe(decoded.assignment.source, times)
         self._count_dialects(decoded)
         messages = self.follower.observe(decoded)
-        self.pairs.observe(decoded, self.follower.take_marks(decoded))
-        self.pairs.take(messages)
+        marks = self.follower.take_marks(decoded)
+        self.pairs.observe(decoded, marks)
+        if self.trace is not None:
+            self.trace.observe(decoded, marks)
         self._take(self._order.put(messages))
 
     def finish(self) -> None:
         """End the capture."""
-        messages = self.follower.finish()
-        self.pairs.take(messages)
-        self._take(self._order.put(messages))
+        self._take(self._order.put(self.follower.finish()))
         self._take(self._order.rest())
 
     @property
@@ -111,9 +116,13 @@ class Timing:
             if count:
                 self.dialects[dialect] = self.dialects.get(dialect, 0) + count
 
-    def _take(self, messages: Iterable[CapturedMessage]) -> None:
+    def _take(self, found: Iterable[CapturedMessage]) -> None:
         repeats: list[int] = []
         flights = []
+        messages = list(found)
+        self.pairs.take(messages)
+        if self.trace is not None:
+            self.trace.take(messages)
         for message in messages:
             self._message(message)
             repeats += (each.time_ns for each in message.resends)
