@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.reply_runs import BatchFrames, frames_of, reply_runs
+from mxwire.analysis.selection import FindingSelector
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.frames import LINKTYPE_ETHERNET
 from mxwire.rules import CAPTURE, Judge, Severity, Vantage, Verdict, Violation
@@ -64,15 +65,16 @@ _VERDICTS: Final[tuple[tuple[Severity, Verdict], ...]] = (
 class Verification:
     """Check of decoded batches against the rules, in the order of the capture.
 
-    ``vantage`` states how the frames were observed. ``hosts`` (addresses of six bytes) and ``rules`` (numbers, or
-    prefixes of them such as ``R-ACK``) limit the frames and rules that are reported, not those that are checked.
+    ``vantage`` states how the frames were observed. A ``selector``, to which the caller passes the batches as well, and
+    ``rules`` (numbers, or prefixes of them such as ``R-ACK``) limit the findings that are reported, not the frames that
+    are checked.
     """
 
     def __init__(
         self,
         vantage: Vantage = CAPTURE,
         *,
-        hosts: Collection[bytes] | None = None,
+        selector: FindingSelector | None = None,
         rules: Collection[str] | None = None,
     ) -> None:
         self.hosts: dict[bytes, HostRecord] = {}
@@ -83,7 +85,7 @@ class Verification:
         """True if frames lack the address of their destination: then frames can only be judged individually."""
         self.lossy = not vantage.complete
         """True if the capture itself lost frames: then, too, frames can only be judged individually."""
-        self._only = hosts
+        self.selector = selector
         self._rules = tuple(rules) if rules is not None else None
         self._vantage = vantage
         self._speak: dict[tuple[bytes, bytes], Dialect] = {}
@@ -129,10 +131,13 @@ class Verification:
 
     def shown(self) -> list[HostRecord]:
         """Return the hosts that are reported; requested ones that sent nothing are last."""
-        if self._only is None:
-            return [*self.hosts.values()]
-        absent = sorted(each for each in self._only if each not in self.hosts)
-        return [*(each for each in self.hosts.values() if each.address in self._only), *map(HostRecord, absent)]
+        found = [*self.hosts.values()]
+        wanted = None if self.selector is None else self.selector.selection.addresses
+        if wanted is None:
+            return found
+        addresses = {each.to_bytes(ADDRESS_SIZE, "big") for each in wanted}
+        absent = sorted(addresses - self.hosts.keys())
+        return [*(each for each in found if each.address in addresses), *map(HostRecord, absent)]
 
     @property
     def violations(self) -> int:
@@ -170,11 +175,13 @@ class Verification:
         for each in found:
             if self._rules is not None and not any(_is_of(each.rule, rule) for rule in self._rules):
                 continue
+            host = int.from_bytes(each.host, "big")
+            if self.selector is not None and not self.selector.takes([(host, None)], each.frames):
+                continue
             record = self.hosts.get(each.host)
             if record is not None:
                 record.findings[each.rule, each.severity] += 1
-            if self._only is None or each.host in self._only:
-                yield each
+            yield each
 
 
 def _is_of(number: str, wanted: str) -> bool:

@@ -58,7 +58,7 @@ def read_notes(path: str | Path) -> CaptureNotes:
             if block.type in _WITH_OPTIONS and (found := _comments(block)):
                 notes.comments[number] = "\n".join(found)
         elif block.type == BlockType.NAME_RESOLUTION:
-            notes.names |= _names(block)
+            notes.names |= dict(ethernet_names(block.order, block.data[8:]))
     return notes
 
 
@@ -74,13 +74,13 @@ def _blocks(data: bytes) -> Iterator[_RawBlock]:
         at += length
 
 
-def _parts(block: _RawBlock, at: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The options or records of a block from offset ``at`` up to one of type ``end``."""
-    while at + 4 <= len(block.data):
-        code, length = struct.unpack_from(f"{block.order}HH", block.data, at)
+def _parts(order: str, data: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The options or records in ``data`` from offset ``at`` up to one of type ``end``."""
+    while at + 4 <= len(data):
+        code, length = struct.unpack_from(f"{order}HH", data, at)
         if code == end:
             return
-        yield code, block.data[at + 4 : at + 4 + length]
+        yield code, data[at + 4 : at + 4 + length]
         at += 4 + length + -length % 4
 
 
@@ -89,14 +89,15 @@ def _comments(block: _RawBlock) -> list[str]:
     if len(block.data) < _FRAME_AT:
         return []
     (captured,) = struct.unpack_from(f"{block.order}I", block.data, _CAPTURED_AT)
-    options = _parts(block, _FRAME_AT + captured + -captured % 4, Option.END)
+    options = _parts(block.order, block.data, _FRAME_AT + captured + -captured % 4, Option.END)
     return [value.rstrip(b"\0").decode(errors="replace") for code, value in options if code == Option.COMMENT]
 
 
-def _names(block: _RawBlock) -> dict[bytes, str]:
-    """The first name of each Ethernet address in a name resolution block."""
-    return {
-        value[:ADDRESS_SIZE]: value[ADDRESS_SIZE:].partition(b"\0")[0].decode(errors="replace")
-        for code, value in _parts(block, 8, NameRecord.END)
-        if code == NameRecord.ETHERNET_ADDRESS and len(value) > ADDRESS_SIZE
-    }
+def ethernet_names(order: str, body: bytes) -> Iterator[tuple[bytes, str]]:
+    """Yield the Ethernet addresses and their first names in the body of a name resolution block.
+
+    ``order`` is the byte order, as a character of :mod:`struct`.
+    """
+    for code, value in _parts(order, body, 0, NameRecord.END):
+        if code == NameRecord.ETHERNET_ADDRESS and len(value) > ADDRESS_SIZE:
+            yield value[:ADDRESS_SIZE], value[ADDRESS_SIZE:].partition(b"\0")[0].decode(errors="replace")

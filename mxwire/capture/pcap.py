@@ -81,6 +81,8 @@ class PcapDecoder:
         self.interfaces = [
             CaptureInterface(0, 0, self._link_type, snap_length, ticks_per_second, self._frame_check_bytes)
         ]
+        self.names: dict[bytes, str] = {}
+        """Always empty: only pcapng has names of hosts."""
 
     def batches(self, chunk: ChunkBuffer, scanner: Scanner) -> Iterator[FrameBatch]:
         """Yield all complete records of the chunk as one batch, if there are any.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from struct import Struct
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from mxwire.capture.blocks import (
 )
 from mxwire.capture.interfaces import InterfaceTable, TimestampClock
 from mxwire.capture.metadata import SUPPORTED_LINK_TYPES, CaptureInterface, CaptureSection, describe_link_type
+from mxwire.capture.notes import ethernet_names
 from mxwire.capture.scan import LARGEST_BLOCK_BYTES, SMALLEST_BLOCK_BYTES, Scanner, gather_words
 from mxwire.capture.source import ChunkBuffer
 from mxwire.errors import CaptureError
@@ -35,6 +36,8 @@ MOST_INTERFACES = 65536
 """A section with more is damaged or hostile; the limit bounds the table of interfaces."""
 MOST_DESCRIBED = 100
 """Maximum sections and interfaces of a file kept as metadata."""
+MOST_NAMES = 65536
+"""Maximum number of host names of a file that are kept."""
 _STATISTICS_HEAD = 12
 """Bytes of the body of an interface statistics block before its options: the interface and a time."""
 
@@ -80,6 +83,7 @@ class PcapngDecoder:
         self.needed = FILE_HEADER_BYTES
         self.sections: list[CaptureSection] = []
         self.interfaces: list[CaptureInterface] = []
+        self.names: dict[bytes, str] = {}
         self._name = name
         self._little_endian = True
         self._sections_seen = 0
@@ -114,6 +118,8 @@ class PcapngDecoder:
                 self._add_interface(chunk, body)
             elif block_type == BlockType.INTERFACE_STATISTICS:
                 self._note_statistics(body)
+            elif block_type == BlockType.NAME_RESOLUTION:
+                self.names |= islice(ethernet_names(self._order, body), MOST_NAMES - len(self.names))
             chunk.start += length
 
     def cut_off(self, chunk: ChunkBuffer) -> str:

@@ -115,6 +115,11 @@ class CaptureReader:
         return self._decoder.interfaces
 
     @property
+    def names(self) -> dict[bytes, str]:
+        """Host names by Ethernet address of 6 bytes in the name resolution blocks read so far; pcapng only."""
+        return self._decoder.names
+
+    @property
     def snap_length(self) -> int | None:
         """The largest snap length of the interfaces; 0 if one has no limit, None if there is no interface yet."""
         lengths = [interface.snap_length for interface in self.interfaces]

@@ -27,8 +27,8 @@ SMALLEST_BLOCK_BYTES = 12
 LARGEST_BLOCK_BYTES = 16 << 20
 """Larger pcapng blocks are treated as damage, as in Wireshark."""
 
-BLOCKS_TO_STOP_AT = tuple(int(each) for each in BlockType if each is not BlockType.NAME_RESOLUTION)
-"""Types of blocks relevant to frames; a scan skips all others."""
+BLOCKS_TO_STOP_AT = tuple(int(each) for each in BlockType)
+"""Types of blocks that the reader interprets; a scan skips all others."""
 
 NUMBA_PAYS_FROM = 5_000_000
 """Frames that plain Python scans (10 million per second) while numba starts (0.2 to 0.5 s)."""

@@ -16,7 +16,7 @@ from mxwire import __version__
 from mxwire.cli import options as shared
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note
 from mxwire.errors import MxwireError
-from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
+from mxwire.ethernet import ADDRESS_SIZE, ETHERTYPE_MXOE, mac_text
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mxwire.frames import FrameBatch
     from mxwire.link import Tap
     from mxwire.link.live_source import EndSignals
+    from mxwire.wire.decoder import DecodedBatch, Decoder
     from mxwire.wire.dialect import Dialect
 
 EPILOG = """\b
@@ -38,6 +39,7 @@ Examples:
   mxwire capture -i eth0 -w trace.pcapng -C 100 -W 5 the last 500 MB
   mxwire capture -i eth0 -w trace.pcapng -G 3600     one file per hour
   mxwire capture -i eth0 -w - | mxwire decode -      into a pipe
+  mxwire capture -i eth0 -l --host alpha:0 --where 'type == PULL and total_length > 1e6'
 
 \b
 Exit code: 0 after -c frames or --duration, 130 after Ctrl-C and 143 after SIGTERM (the files are complete then too),
@@ -56,7 +58,7 @@ class CaptureOptions:
     seconds: float | None
     no_promiscuous: bool
     buffer: int
-    peers: Path | None
+    filters: shared.FilterOptions
     dialect: Dialect | None
     ethertype: int
     as_json: bool
@@ -67,6 +69,7 @@ class CaptureOptions:
         from mxwire.capture.rotation import RotationOptions
         from mxwire.wire.dialect import dialect_or_auto
 
+        options["filters"].selection()  # mistakes are reported before the interface is opened
         names = [each.name for each in fields(RotationOptions) if each.name != "interface"]
         rotation = RotationOptions(interface=interface, **{each: options.pop(each) for each in names})
         made = cls(interface=interface, rotation=rotation, dialect=dialect_or_auto(dialect), **options)
@@ -113,7 +116,7 @@ def _as_pcapng(name: str) -> str:
 @click.option("-p", "--no-promiscuous", is_flag=True, help="Do not make the interface receive frames for other hosts.")
 @shared.integer_option("Memory for bursts.", "--buffer", least=1, most=4096, default=64, metavar="MB")
 @click.option("--comment", metavar="TEXT", help="A comment for the capture, in addition to its origin.")
-@shared.peers_option("Host names: one Ethernet address and name per line.")
+@shared.filter_options()
 @shared.dialect_option
 @click.option(
     "--ethertype",
@@ -128,7 +131,8 @@ def command(**options: Any) -> None:
     """Capture the MXoE frames that pass an interface, in both directions.
 
     It only listens, and sends nothing. Frames have the kernel's times; frames for which the buffer had no room are
-    counted.
+    counted. A filter limits the frames that are written and printed; a host can be given by a name of --peers, or by
+    one that it announces: then its frames are selected from the announcement on.
     """
     _capture(CaptureOptions.of(**options))
 
@@ -144,32 +148,29 @@ class _Tally:
 class _FramePrinter:
     """Prints the lines of -l."""
 
-    def __init__(self, options: CaptureOptions) -> None:
+    def __init__(self, options: CaptureOptions, decoder: Decoder) -> None:
         from mxwire.report.frame_output import FrameJson, FrameListing
         from mxwire.report.terminal import is_coloured
-        from mxwire.wire.decoder import Decoder
 
-        self._decoder = Decoder(options.dialect, (options.ethertype,))
         style = click.style if is_coloured() else None
         self._text = FrameJson() if options.as_json else FrameListing(style=style)
-        self._text.begin(options.interface, self._decoder)
+        self._text.begin(options.interface, decoder)
 
-    def show(self, batch: FrameBatch) -> None:
+    def show(self, decoded: DecodedBatch) -> None:
         import numpy as np
 
-        decoded = self._decoder.decode(batch)
         self._text.show(decoded, np.arange(len(decoded)))
 
 
 def _capture(options: CaptureOptions) -> None:
     """Capture until a limit of the options, or a signal; then exit with 130 or 143."""
     from mxwire.capture.rotation import RotatingWriter
-    from mxwire.host.names import static_peers
     from mxwire.link import Tap
     from mxwire.link.interface import read_interface
     from mxwire.link.live_source import EndSignals
 
-    names = {address: name for address, name in static_peers(options.peers).items() if name}
+    known = options.filters.host_names()
+    names = {address.to_bytes(ADDRESS_SIZE, "big"): name for address, name in known.items()}
     found = read_interface(options.interface)
     comment = f"mxwire {__version__} on {os.uname().nodename}, interface {found.name} ({mac_text(found.address)})"
     comment = f"{options.rotation.comment}; {comment}" if options.rotation.comment else comment
@@ -210,22 +211,34 @@ def _loop(
     tally: _Tally,
     names: dict[bytes, str],
 ) -> None:
+    import numpy as np
+
+    from mxwire.analysis.selection import FrameSelector
     from mxwire.capture.rotation import part_of
     from mxwire.link.live_source import passing
+    from mxwire.wire.decoder import Decoder
 
-    printer = _FramePrinter(options) if options.lines else None
+    decoder = Decoder(options.dialect, (options.ethertype,))
+    selection = options.filters.selection().resolved(options.filters.host_names(), learns=True)
+    selector = FrameSelector(selection) if selection.is_limited else None
+    printer = _FramePrinter(options, decoder) if options.lines else None
     for batch in passing(tap, signals, None if options.seconds is None else tally.started + options.seconds):
-        if options.count is not None:
-            batch = part_of(batch, 0, min(len(batch), options.count - tally.frames))
         if not len(batch):
             continue
         new = _new_names(batch, names)
         names |= new
+        decoded = decoder.decode(batch) if printer is not None or selector is not None else None
+        if selector is not None and decoded is not None:
+            decoded = selector.select(decoded, decoder.start_ns)
+            batch = decoded.batch
+        if options.count is not None and len(batch) > options.count - tally.frames:
+            batch = part_of(batch, 0, options.count - tally.frames)
+            decoded = None if decoded is None else decoded.select(np.arange(len(batch)))
         files.write(batch, tap.statistics().dropped)
         if new:
             files.name(new)
-        if printer is not None:
-            printer.show(batch)
+        if printer is not None and decoded is not None:
+            printer.show(decoded)
         tally.frames += len(batch)
         tally.bytes += int(batch.wire_length.sum())
         if tally.frames == options.count:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.options import FILE, DecodingOptions, ethertype_option, json_option
+from mxwire.cli.options import (
+    FILE,
+    DecodingOptions,
+    FilterOptions,
+    HostType,
+    ethertype_option,
+    json_option,
+    names_option,
+)
 from mxwire.errors import MxwireError
-from mxwire.ethernet import mac_bytes, mac_text
+from mxwire.ethernet import mac_text
 
 if TYPE_CHECKING:
     from mxwire.analysis.compatibility import Side, Sides
     from mxwire.analysis.compatibility.sides import Exchanged
+    from mxwire.analysis.host_names import HostChoice
 
 EPILOG = """\b
 Hosts negotiate nothing: they must have been built alike. The output lists the build options that each host shows, with
@@ -24,7 +34,7 @@ do not show are unknown.
 Examples:
   mxwire compat alpha.pcap beta.pcap        one host in each: can they talk?
   mxwire compat both.pcap                   the two hosts of one capture
-  mxwire compat --pair 52:54:00:0a:00:01 52:54:00:0a:00:02 FILE
+  mxwire compat --pair alpha:0 52:54:00:0a:00:02 FILE
   mxwire compat --json alpha.pcap beta.pcap | jq 'select(.record == "class")'
 
 \b
@@ -35,11 +45,19 @@ Exit code: 0 no obstacle found, 1 something does not work between them, 2 a file
 @click.command(epilog=EPILOG)
 @click.argument("first", metavar="FILE", type=FILE)
 @click.argument("second", metavar="[FILE]", required=False, type=FILE)
-@click.option("--pair", "hosts", metavar="MAC MAC", nargs=2, help="The hosts to compare.  [default: the busiest]")
+@click.option(
+    "--pair", metavar="A B", type=HostType(), nargs=2, help="Only these hosts are compared.  [default: the busiest]"
+)
+@names_option
 @json_option("JSON Lines: sides, classes, the conclusion.")
 @ethertype_option
 def command(
-    first: str, second: str | None, hosts: tuple[str, str] | None, as_json: bool, ethertypes: tuple[int, ...]
+    first: str,
+    second: str | None,
+    pair: tuple[HostChoice, HostChoice] | None,
+    peers: Path | None,
+    as_json: bool,
+    ethertypes: tuple[int, ...],
 ) -> None:
     """Report how two hosts were built, which messages they can exchange, and what to change."""
     from mxwire.analysis.compatibility import judge_sides
@@ -47,7 +65,7 @@ def command(
     from mxwire.report.document import show
     from mxwire.report.json_line import json_line
 
-    one, other, exchanged = _sides_of(first, second, hosts, ethertypes)
+    one, other, exchanged = _sides_of(first, second, pair, peers, ethertypes)
     judgement = judge_sides(one, other, {name for (_, name), (count, _) in (exchanged or {}).items() if count})
     if as_json:
         for record in compatibility_records(one, other, judgement, exchanged):
@@ -59,7 +77,11 @@ def command(
 
 
 def _sides_of(
-    first: str, second: str | None, hosts: tuple[str, str] | None, ethertypes: tuple[int, ...]
+    first: str,
+    second: str | None,
+    pair: tuple[HostChoice, HostChoice] | None,
+    peers: Path | None,
+    ethertypes: tuple[int, ...],
 ) -> tuple[Side, Side, Exchanged | None]:
     """The two hosts to compare, and the messages between them if they are in one capture.
 
@@ -68,10 +90,10 @@ def _sides_of(
     from mxwire.cli.reading import refuse_twice
 
     wanted: list[int | None] = [None, None]
-    if hosts is not None:
-        wanted = [int.from_bytes(mac_bytes(each), "big") for each in hosts]
-    if hosts is not None and wanted[0] == wanted[1] and second is None:
-        raise MxwireError(f"--pair names {hosts[0]} twice: name two hosts")
+    if pair is not None:
+        wanted = [_address(*each, peers, ethertypes) for each in zip((first, second or first), pair, strict=True)]
+    if pair is not None and wanted[0] == wanted[1] and second is None:
+        raise MxwireError(f"--pair names {pair[0]} twice: name two hosts")
     if second is None:
         return _of_one(first, wanted, ethertypes)
     refuse_twice(first, second, "name it once to compare the two hosts in it")
@@ -80,6 +102,21 @@ def _sides_of(
         seen = _seen(path, ethertypes)
         sides.append(seen.side(_present(path, seen, host), f"{path}"))
     return sides[0], sides[1], None
+
+
+def _address(path: str, host: HostChoice, peers: Path | None, ethertypes: tuple[int, ...]) -> int:
+    """The address of a host, which may be given by a name that the capture announces."""
+    from mxwire.cli.reading import selection_of
+
+    if host.endpoint is not None:
+        raise MxwireError(f"--pair {host}: hosts are compared as a whole; leave out the endpoint")
+    decoding = DecodingOptions(ethertypes=ethertypes)
+    found = selection_of(FilterOptions(hosts=(host,), peers=peers), path, decoding).addresses or frozenset()
+    if len(found) > 1:
+        raise MxwireError(
+            f"{path}: {host} has several addresses: name one of {', '.join(map(mac_text, sorted(found)))}"
+        )
+    return next(iter(found))
 
 
 def _of_one(path: str, wanted: list[int | None], ethertypes: tuple[int, ...]) -> tuple[Side, Side, Exchanged]:

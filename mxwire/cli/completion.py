@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -73,6 +74,24 @@ def offers(source: Source, *, listed: bool = False) -> Complete:
         ]
 
     return complete
+
+
+_WORD: Final = re.compile(r"[\w.]*$")
+_TESTED: Final = re.compile(r"\b(type|role)\s*(?:[=!]=|in\s*\(?(?:[\w\s,]*,)?)\s*$")
+
+
+def expressions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The last word of an expression: a packet type or role where one is compared, else a field, a flag or a word."""
+    found = _WORD.search(incomplete)
+    word = found[0] if found else ""
+    before = incomplete[: len(incomplete) - len(word)]
+    tested = _TESTED.search(before)
+    if tested is not None:
+        words = packet_types() if tested[1] == "type" else catalogued("role")()
+    else:
+        flags = [f"flags.{each}" for each in catalogued("flag")()]
+        words = [*catalogued("expression")(), *flags, "and", "or", "not", "in"]
+    return [CompletionItem(before + each) for each in words if each.lower().startswith(word.lower())]
 
 
 dialects = offers(lambda: _DIALECTS)

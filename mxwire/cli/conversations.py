@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from mxwire.cli import options as shared
-from mxwire.ethernet import mac_bytes
 
 EPILOG = """\b
 A conversation is between two opened endpoints, identified by their session ids: a reopened endpoint starts another one.
@@ -22,35 +21,40 @@ Examples:
 @click.command(epilog=EPILOG)
 @shared.input_options
 @shared.json_option("JSON Lines: one object per conversation.")
-@shared.host_option("Only conversations of this address")
-@shared.endpoint_option("Only conversations of this endpoint number.")
+@shared.filter_options()
 @shared.decoding_options
 def command(
-    inputs: shared.Inputs, as_json: bool, hosts: tuple[str, ...], endpoint: int | None, decoding: shared.DecodingOptions
+    inputs: shared.Inputs, as_json: bool, filters: shared.FilterOptions, decoding: shared.DecodingOptions
 ) -> None:
-    """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent."""
+    """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent.
+
+    Filters beyond hosts and endpoints select the conversations of which at least one message meets them, as in mxwire
+    messages. The totals are those of the whole conversation.
+    """
     from mxwire.analysis.conversations import Follower
-    from mxwire.cli.reading import Failures, judged_batches, note_messages, refuse_empty
+    from mxwire.analysis.selection import ConversationSelector
+    from mxwire.cli.notes import note
+    from mxwire.cli.reading import Failures, judged_batches, note_messages, refuse_empty, selection_of
     from mxwire.report.document import Paragraph, show
     from mxwire.report.json_line import json_line
     from mxwire.report.messages import conversation_blocks, conversation_record
     from mxwire.report.pointers import SEE_MESSAGES
 
-    wanted = {int.from_bytes(mac_bytes(each), "big") for each in hosts}
+    limited = filters.selection().is_limited
     failures = Failures()
     for name in inputs.names:
         with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
-            decoder, follower = decoding.decoder(), Follower()
+            selector = ConversationSelector(selection_of(filters, name, decoding, live=inputs.live))
+            decoder, follower = decoding.decoder(), Follower(marks=selector.needs_marks)
             for decoded in judged_batches(decoder, reader):
-                follower.observe(decoded)
-            follower.finish()
+                completed = follower.observe(decoded)
+                selector.observe(decoded, follower.take_marks, decoder.start_ns)
+                selector.note(completed)
+            selector.note(follower.finish())
             refuse_empty(reader, decoder)
-            chosen = [
-                each
-                for each in follower.conversations
-                if (not wanted or not wanted.isdisjoint(flow.address for flow in each.flows))
-                and (endpoint is None or endpoint in [flow.endpoint for flow in each.flows])
-            ]
+            chosen = [*filter(selector.takes_conversation, follower.conversations)]
+            if limited and not chosen:
+                note(f"{reader.name}: no conversation matches the selection")
             if as_json:
                 several = {"file": reader.name} if len(inputs.files) > 1 else {}
                 for each in chosen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mxwire.analysis.marks import FrameMarker
-    from mxwire.analysis.selection import FrameRange, FrameSelection
+    from mxwire.analysis.selection import Selection
     from mxwire.report.frame_output import FrameOutput
 
 EPILOG = f"""\b
@@ -41,6 +41,7 @@ Examples:
   mxwire decode --type PULL --type NACK_MCP trace.pcap  only some packet types
   mxwire decode --flag retransmission --flag gap FILE   only frames with one of these marks
   mxwire decode --pair vm1:0 vm2:0 --between 0.1 0.4 -w cut.pcapng FILE    cut a piece out, with marks as comments
+  mxwire decode --message 3 --type PULL trace.pcap      the requests of message 3
   mxwire decode --where 'type == PULL and total_length > 1e6 and not flags.duplicate' FILE
   mxwire decode --type PULL --time-format delta FILE    seconds from each PULL to the next
   mxwire decode --color always trace.pcap | less -R     colours through a pager
@@ -57,7 +58,7 @@ Examples:
 class DecodeOptions:
     """Parsed options of ``mxwire decode``."""
 
-    selection: FrameSelection
+    filters: shared.FilterOptions
     decoding: shared.DecodingOptions
     count: int | None
     verbose: bool
@@ -66,13 +67,14 @@ class DecodeOptions:
     target: Path | None
     time_format: str
     analysis: bool
-    pair: tuple[str, str] | None
     write: str | None
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for options that would otherwise be ignored."""
-        if self.selection.needs_marks and not self.analysis:
-            raise MxwireError("--flag and marks in --where need the analysis: leave out --no-analysis")
+        if self.filters.selection().needs_marks and not self.analysis:
+            raise MxwireError(
+                "--flag, --kind, --match, --message and marks in --where need the analysis: leave out --no-analysis"
+            )
         if self.write is not None:
             others = {"--to": self.target, "--json": self.as_json, "--verbose": self.verbose, "--fields": self.fields}
             for name, value in others.items():
@@ -99,14 +101,7 @@ class DecodeOptions:
 @shared.write_option(
     "Write the frames to FILE, with marks as comments and names of hosts in pcapng; - is standard output."
 )
-@shared.type_option
-@shared.frames_option
-@shared.host_option("Only frames from or to this address")
-@shared.pair_option
-@shared.endpoint_option("Only frames from or to this endpoint number.")
-@shared.flag_option
-@shared.between_option
-@shared.where_option
+@shared.filter_options()
 @shared.count_option("Stop after N frames.")
 @shared.decoding_options
 @click.option(
@@ -125,23 +120,14 @@ class DecodeOptions:
 )
 def command(
     files: tuple[str, ...],
-    types: tuple[str, ...],
-    hosts: tuple[str, ...],
-    frames: list[FrameRange] | None,
-    endpoint: int | None,
-    flags: tuple[str, ...],
-    between: tuple[float, float] | None,
-    where: str | None,
     fields: str | None,
     **given: Any,
 ) -> None:
     """Decode captures (pcap, pcapng, gzip or zstd; - is standard input) frame by frame."""
-    from mxwire.analysis.selection import FrameSelection
     from mxwire.cli.notes import note, wrote
     from mxwire.cli.reading import Failures, note_undecided
 
-    selection = FrameSelection.of(types, hosts, frames, endpoint, flags=flags, where=where, between=between)
-    options = DecodeOptions(selection, fields=_field_names(fields) if fields is not None else None, **given)
+    options = DecodeOptions(fields=_field_names(fields) if fields is not None else None, **given)
     failures = Failures()
     undecided: list[str] = []
     shown = 0
@@ -158,22 +144,25 @@ def command(
     if options.write is not None and (shown or not failures.count):
         wrote(shown, "frame", "standard output" if options.write == "-" else options.write)
     note_undecided(undecided, len(files))
-    if not shown and not failures.count and (options.selection.is_limited or options.pair is not None):
+    if not shown and not failures.count and options.filters.selection().is_limited:
         note("no frame matches the selection")
     failures.end()
 
 
 def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | None, undecided: list[str]) -> int:
     """Decode one file; return the number of frames shown, at most ``most``."""
-    from mxwire.analysis.host_names import announced_names
-    from mxwire.cli.reading import capture_of, decoded_batches, is_undecided, note_frames, refuse_empty
+    from mxwire.cli.reading import (
+        capture_of,
+        decoded_batches,
+        is_undecided,
+        note_frames,
+        refuse_empty,
+        selection_of,
+    )
 
-    selection = options.selection
-    if options.pair is not None:
-        selection = replace(selection, pair=_pair(path, options.pair, options.decoding))
+    selection = selection_of(options.filters, path, options.decoding)
     decoder = options.decoding.decoder()
-    marker = _marker(options)
-    names: dict[int, str] = {}
+    marker = _marker(options, selection)
     shown = 0
     with capture_of(path) as reader:
         output.begin(reader.name, decoder)
@@ -182,44 +171,27 @@ def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | 
             places = selection.places(decoded, marks, decoder.start_ns)[: None if most is None else most - shown]
             output.show(decoded, places, marks)
             if options.write is not None:
-                names |= announced_names([decoded])
+                selection.names.learn(decoded)
             shown += len(places)
             if shown == most or (len(decoded) and selection.is_over(int(decoded.batch.number[-1]))):
-                output.end(names)
-                return shown
-        output.end(names)
-        refuse_empty(reader, decoder)
-        note_frames(reader.name, decoder)
-        if is_undecided(decoder):
-            undecided.append(reader.name)
+                break
+        else:
+            refuse_empty(reader, decoder)
+            note_frames(reader.name, decoder)
+            if is_undecided(decoder):
+                undecided.append(reader.name)
+        selection.names.add_all(reader.names)
+        output.end(selection.names)
     return shown
 
 
-def _pair(path: str, hosts: tuple[str, str], decoding: shared.DecodingOptions) -> tuple[frozenset[int], frozenset[int]]:
-    """The addresses of two hosts; for a name the capture is read once more, as it may announce it at its end."""
-    from mxwire.analysis.host_names import address_of, addresses_of, announced_names
-    from mxwire.cli.reading import capture_of, decoded_batches
-
-    names: dict[int, str] = {}
-    unknown = [each for each in hosts if address_of(each) is None]
-    if unknown:
-        if path == "-":
-            raise MxwireError(f"{unknown[0]!r}: standard input cannot be searched for names; give Ethernet addresses")
-        with capture_of(path) as reader:
-            names = announced_names(decoded_batches(decoding.decoder(), reader))
-    try:
-        return addresses_of(hosts[0], names), addresses_of(hosts[1], names)
-    except MxwireError as error:
-        raise MxwireError(f"{path}: {error}") from None
-
-
-def _marker(options: DecodeOptions) -> FrameMarker | None:
+def _marker(options: DecodeOptions, selection: Selection) -> FrameMarker | None:
     """The analysis, unless the user or the choice of columns does without."""
     from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.table import MARK_COLUMNS
 
     without = options.fields is not None and not options.as_json and set(options.fields).isdisjoint(MARK_COLUMNS)
-    return FrameMarker() if options.analysis and (options.selection.needs_marks or not without) else None
+    return FrameMarker() if options.analysis and (selection.uses_marks or not without) else None
 
 
 def _output(options: DecodeOptions, files: tuple[str, ...], stack: ExitStack) -> FrameOutput:

@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.options import DecodingOptions, Inputs, decoding_options, input_options, json_option, name_option
+from mxwire.cli.options import (
+    DecodingOptions,
+    FilterOptions,
+    Inputs,
+    decoding_options,
+    filter_options,
+    input_options,
+    json_option,
+    name_option,
+)
 from mxwire.ethernet import ETHERTYPE_MXOE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mxwire.analysis.diagnosis import Examination, Finding
+    from mxwire.analysis.selection import FindingSelector
     from mxwire.cli.reading import BatchSource
     from mxwire.wire.decoder import Decoder
 
@@ -22,6 +32,7 @@ EPILOG = """\b
 Examples:
   mxwire diagnose trace.pcap                        faults, evidence and advice
   mxwire diagnose -i eth0 --duration 30             from the frames that pass an interface in 30 s
+  mxwire diagnose --pair alpha:0 beta:0 trace.pcap  findings that affect these hosts
   mxwire diagnose --only mtu-too-small *.pcap       one diagnosis, in many captures
   mxwire diagnose --json trace.pcap | jq -r 'select(.record == "finding") | [.id, .confidence, .summary] | @tsv'
   mxwire diagnose --list                            all diagnoses
@@ -81,23 +92,34 @@ def _diagnosis(name: str) -> Any:
     help="With -i: include frames of other protocols, for a changed or filtered EtherType.",
 )
 @json_option("JSON Lines: findings, then one summary per file.")
+@filter_options()
 @decoding_options
 def command(
-    inputs: Inputs, only: tuple[str, ...], all_protocols: bool, as_json: bool, decoding: DecodingOptions
+    inputs: Inputs,
+    only: tuple[str, ...],
+    all_protocols: bool,
+    as_json: bool,
+    filters: FilterOptions,
+    decoding: DecodingOptions,
 ) -> None:
     """Find faults in captures: of the builds of hosts, the path, peers and connections, applications, the network, and
     the capture itself.
 
     Each finding reports its confidence, the affected hosts, the frames that show it, and what to do.
+
+    All frames are analysed, as faults show in the whole capture; a filter limits the findings that are reported, to
+    those that affect a selected host, and of which at least one frame listed as evidence is selected.
     """
     from mxwire.analysis.diagnosis import Examination
-    from mxwire.cli.reading import Failures, note_frames, refuse_empty
+    from mxwire.analysis.selection import FindingSelector
+    from mxwire.cli.reading import Failures, note_frames, refuse_empty, selection_of
     from mxwire.errors import MxwireError
     from mxwire.report.diagnosis import blocks, finding_line, summary_line
     from mxwire.report.document import show
 
     if all_protocols and not inputs.live:
         raise MxwireError("--all-protocols goes with -i: all frames of a file are analysed anyway")
+    filters.selection()  # mistakes are reported before anything is read
     wanted = {_diagnosis(each).id for each in only}
     failures = Failures()
     total = 0
@@ -106,19 +128,22 @@ def command(
         given = decoding.ethertypes
         listened = (given or (ETHERTYPE_MXOE,)) * 2 if all_protocols else given
         with failures.noted(), inputs.open(name, listened) as reader:
+            selector = FindingSelector(selection_of(filters, name, decoding, live=inputs.live))
             decoder = decoding.decoder()
             examination = Examination(decoder)
-            _examine(examination, decoder, reader, quiet=as_json)
+            _examine(examination, decoder, reader, selector, quiet=as_json)
             found = [each for each in examination.findings() if not wanted or each.id in wanted]
+            selector.left_out = 0
+            found = [each for each in found if _takes(selector, each)]
             if not found:
                 refuse_empty(reader, decoder)
             total += sum(each.severity != "note" for each in found)
             if as_json:
                 for each in found:
                     click.echo(finding_line(reader.name, examination, each))
-                click.echo(summary_line(reader.name, examination, found))
+                click.echo(summary_line(reader.name, examination, found, selector.left_out))
             else:
-                show(blocks(reader.name, examination, found))
+                show(blocks(reader.name, examination, found, selector.left_out))
                 if decoder.skipped and not examination.facts.follower.frames:
                     note_frames(reader.name, decoder)
     failures.end()
@@ -126,15 +151,26 @@ def command(
         sys.exit(1)
 
 
-def _examine(examination: Examination, decoder: Decoder, source: BatchSource, *, quiet: bool) -> None:
+def _takes(selector: FindingSelector, found: Finding) -> bool:
+    """Return True if the user's filter selects a finding."""
+    concerns = ((each.address, each.endpoint) for each in found.concerns)
+    return selector.takes(concerns, [frame for each in found.evidence for frame in each.frames])
+
+
+def _examine(
+    examination: Examination, decoder: Decoder, source: BatchSource, selector: FindingSelector, *, quiet: bool
+) -> None:
     """Analyse a whole capture, or the frames that pass an interface until its end."""
+    from mxwire.analysis.marks import FrameMarker
     from mxwire.capture import CaptureReader
     from mxwire.cli.reading import judged_batches
     from mxwire.link.live_source import LiveSource
 
-    tell = _live_notes(examination) if isinstance(source, LiveSource) and not quiet else None
+    tell = _live_notes(examination, selector) if isinstance(source, LiveSource) and not quiet else None
+    marker = FrameMarker() if selector.needs_marks else None
     for decoded in judged_batches(decoder, source, examination.watch):
         examination.observe(decoded)
+        selector.observe(decoded, None if marker is None else marker.observe(decoded), decoder.start_ns)
         if isinstance(source, LiveSource):
             examination.lose(source.dropped)
             examination.wait_until(source.quiet_until_ns)
@@ -145,7 +181,7 @@ def _examine(examination: Examination, decoder: Decoder, source: BatchSource, *,
     examination.finish()
 
 
-def _live_notes(examination: Examination) -> Callable[[], None]:
+def _live_notes(examination: Examination, selector: FindingSelector) -> Callable[[], None]:
     """A function that notes new findings on standard error, each once, every few seconds."""
     import time
 
@@ -163,7 +199,7 @@ def _live_notes(examination: Examination) -> Callable[[], None]:
         if time.monotonic() < due:
             return
         for each in examination.findings():
-            if key(each) not in noted:
+            if key(each) not in noted and _takes(selector, each):
                 noted.add(key(each))
                 note(headline(each))
         due = time.monotonic() + _INTERVAL

@@ -12,8 +12,10 @@ import click
 
 from mxwire.cli.options import (
     DecodingOptions,
+    FilterOptions,
     MessageChoice,
     decoding_options,
+    filter_options,
     json_option,
     message_choice,
     write_option,
@@ -31,6 +33,7 @@ EPILOG = """\b
 Examples:
   mxwire extract 3 trace.pcap -w message.bin
   mxwire extract --frame 428 trace.pcap -w message.bin    the message to which frame 428 belongs
+  mxwire extract --match 0x2000 --host alpha:0 trace.pcap -w message.bin    the only message that matches
   mxwire extract 3 trace.pcap -w - | xxd | head
   mxwire extract 3 trace.pcap --partial -w message.bin    zeros where bytes are missing
 """
@@ -54,8 +57,16 @@ LISTED = 100
     help="Write it even if bytes are missing: zeros take their place, and the gaps are listed.",
 )
 @json_option("Print the result as one JSON object (not with -w -).")
+@filter_options("messages")
 @decoding_options
-def command(choice: MessageChoice, target: Path, partial: bool, as_json: bool, decoding: DecodingOptions) -> None:
+def command(
+    choice: MessageChoice,
+    target: Path,
+    partial: bool,
+    as_json: bool,
+    filters: FilterOptions,
+    decoding: DecodingOptions,
+) -> None:
     """Reassemble a message from the frames that carried it, and write its bytes.
 
     Nothing is written if bytes are missing because the capture lacks frames, or cut them (snap length), or because the
@@ -70,7 +81,7 @@ def command(choice: MessageChoice, target: Path, partial: bool, as_json: bool, d
         raise MxwireError("--json reports what was written to a file: it does not go with -w -")
     if not to_output:
         refuse_overwriting([file], target)
-    number = choice.number_in(decoding)
+    number = choice.number_in(decoding, filters)
     with _PartialFile(None if to_output else target) as assembly:
         content = Content(assembly.write)
         message = watched(

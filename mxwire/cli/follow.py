@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import DecodingOptions, MessageChoice, decoding_options, json_option, message_choice
+from mxwire.cli.options import (
+    DecodingOptions,
+    FilterOptions,
+    MessageChoice,
+    decoding_options,
+    filter_options,
+    json_option,
+    message_choice,
+)
 
 EPILOG = """\b
 The sender of the message is on the left. Replies that follow each other without a gap share a line. Acks are shown if
 they acknowledge this message (or the NOTIFY at its end); a piggybacked ack belongs to another message.
-The first of two words is the number, the last word is the file, whatever its name. --frame reads the file twice, so it
-needs a file, not a pipe.
+The first of two words is the number, the last word is the file, whatever its name. --frame and filters
+read the file twice, so they need a file, not a pipe. A filter must select one message, as in mxwire messages.
 
 \b
 Examples:
   mxwire messages trace.pcap                 first: list the messages
   mxwire follow 3 trace.pcap                 message 3
   mxwire follow --frame 428 trace.pcap       the message to which frame 428 belongs
+  mxwire follow --match 0x2000 --host alpha:0 trace.pcap       the only message that matches
   mxwire follow 3 --json trace.pcap | jq -r 'select(.role == "ack") | .frame'
 """
 
@@ -24,8 +33,9 @@ Examples:
 @click.command(epilog=EPILOG)
 @message_choice
 @json_option("JSON Lines: one object per frame, or per run of replies.")
+@filter_options("messages")
 @decoding_options
-def command(choice: MessageChoice, as_json: bool, decoding: DecodingOptions) -> None:
+def command(choice: MessageChoice, as_json: bool, filters: FilterOptions, decoding: DecodingOptions) -> None:
     """Show every frame of one message: its role, time and contents."""
     from mxwire.cli.reading import watched
     from mxwire.report.document import Paragraph, show
@@ -36,7 +46,7 @@ def command(choice: MessageChoice, as_json: bool, decoding: DecodingOptions) -> 
 
     ladder = MessageLadder()
     decoder = decoding.decoder()
-    number = choice.number_in(decoding)
+    number = choice.number_in(decoding, filters)
     message = watched(
         choice.file, number, decoder, lambda decoded, frames, _, marks: ladder.take(decoded, frames, marks)
     )

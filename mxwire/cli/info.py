@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option
+from mxwire.cli.options import FILE, DecodingOptions, FilterOptions, decoding_options, filter_options, json_option
 
 EPILOG = """\b
 Examples:
   mxwire info trace.pcap                    hosts, dialects, endpoints, packets, messages, nacks
   mxwire info captures/*.pcap               one after the other
   mxwire info --quick big.pcapng.zst        without counting messages
+  mxwire info --between 10 20 trace.pcap    only these ten seconds
   mxwire info --json trace.pcap | jq .hosts
 """
 
@@ -19,25 +20,32 @@ Examples:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @json_option("JSON Lines: one object per file.")
 @click.option("--quick", is_flag=True, help="Do not count messages, which takes most of the time.")
+@filter_options()
 @decoding_options
-def command(files: tuple[str, ...], as_json: bool, quick: bool, decoding: DecodingOptions) -> None:
+def command(
+    files: tuple[str, ...], as_json: bool, quick: bool, filters: FilterOptions, decoding: DecodingOptions
+) -> None:
     """Show what is in captures: duration, hosts, dialects, endpoints, packets and messages.
 
     Dialects are shown with their evidence and its confidence. Keys are those presented to an endpoint by
-    connect requests. Repeated frames are retransmissions and duplicates of messages already seen.
+    connect requests. Repeated frames are retransmissions and duplicates of messages already seen. With a filter only
+    selected frames are counted; the dialects are those of all frames.
     """
     from mxwire.analysis.inventory import Inventory
-    from mxwire.cli.reading import Failures, capture_of, decoded_batches, refuse_empty
+    from mxwire.analysis.selection import FrameSelector
+    from mxwire.cli.reading import Failures, capture_of, decoded_batches, refuse_empty, selection_of
     from mxwire.report.document import show
     from mxwire.report.inventory import as_object, blocks
     from mxwire.report.json_line import json_line
 
+    filters.selection()  # mistakes are reported before anything is read
     failures = Failures()
     for path in files:
         with failures.noted(), capture_of(path) as reader:
+            selector = FrameSelector(selection_of(filters, path, decoding))
             decoder, inventory = decoding.decoder(), Inventory(messages=not quick)
             for decoded in decoded_batches(decoder, reader):
-                inventory.observe(decoded)
+                inventory.observe(selector.select(decoded, decoder.start_ns))
             inventory.finish(decoder)
             file = {
                 "format": reader.format,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.analysis.host_names import HostChoice
 from mxwire.cli.notes import note
 from mxwire.cli.options import (
+    HostType,
     interface_option,
     live_dialect_option,
     name_option,
@@ -30,53 +31,10 @@ if TYPE_CHECKING:
 
 _SETTLING: Final = 1.5
 """Seconds to wait for the carrier of an interface: the kernel may report that of one just set up after a second."""
-_MAC: Final = r"[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}"
-_DESTINATION: Final = re.compile(rf"(?P<host>{_MAC}|[^\s:/]+:\d+)(?:[:/](?P<endpoint>\d+))?")
-_SHORT: Final = re.compile(r"(?P<host>[^\s:/]+)(?:/(?P<endpoint>\d+))?")
-"""A name without the number of an interface, which is then 0."""
-_HIGHEST_ENDPOINT: Final = 255
+Destination = HostChoice
+DestinationType = HostType
 MEETING_POINT: Final = 1
 """The endpoint of serve, send and receive by default: omx_perf and ``mxwire perf`` use 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """A remote host as named by the user, and optionally one of its endpoints."""
-
-    host: str
-    """A name with the number of its interface, like ``alpha:0``, or an Ethernet address."""
-    endpoint: int | None = None
-
-    def __str__(self) -> str:
-        """The form in which users write it."""
-        return self.host if self.endpoint is None else f"{self.host}:{self.endpoint}"
-
-
-class DestinationType(click.ParamType):  # type: ignore[type-arg]
-    """``alpha:0``, ``alpha`` for the same, or an Ethernet address; with ``:3`` or ``/3`` appended, its endpoint 3.
-
-    A name includes the number of an interface, so that the first colon always belongs to the name: ``alpha:3`` is the
-    fourth interface of alpha, ``alpha:0:3`` and ``alpha/3`` are endpoint 3 of its first.
-    """
-
-    name = "host"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Destination:
-        """The host and its endpoint."""
-        if isinstance(value, Destination):
-            return value
-        text = str(value).strip()
-        found = _DESTINATION.fullmatch(text) or _SHORT.fullmatch(text)
-        if not found:
-            self.fail(
-                f"{value!r} is not a host: write alpha:0 or 52:54:00:0a:00:01, and alpha:0:3 for its endpoint 3",
-                param,
-                ctx,
-            )
-        endpoint = None if found["endpoint"] is None else int(found["endpoint"])
-        if endpoint is not None and endpoint > _HIGHEST_ENDPOINT:
-            self.fail(f"{value!r}: endpoints have numbers from 0 to {_HIGHEST_ENDPOINT}", param, ctx)
-        return Destination(f"{found['host']}:0" if found.re is _SHORT else found["host"], endpoint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.options import FILE, json_option, write_option
+from mxwire.cli.options import (
+    FILE,
+    DecodingOptions,
+    FilterOptions,
+    decoding_options,
+    filter_options,
+    json_option,
+    write_option,
+)
 
 if TYPE_CHECKING:
     from mxwire.analysis.merging import MergePlan
@@ -23,6 +31,7 @@ Examples:
   mxwire merge alpha.pcap beta.pcap                     compare only: clocks, delays, losses
   mxwire merge --keep-both alpha.pcap beta.pcap -w both.pcapng   each frame as captured at each end
   mxwire merge alpha.pcap beta.pcap -w - | mxwire messages -
+  mxwire merge alpha.pcap beta.pcap --between 10 20 -w both.pcapng    write only these ten seconds
   mxwire merge --json alpha.pcap beta.pcap | jq .offset_ns
 """
 
@@ -33,8 +42,22 @@ Examples:
 @write_option("Write all frames to FILE (pcapng), with one interface per capture; - is standard output.", "target")
 @click.option("--keep-both", is_flag=True, help="Write frames that are in both captures twice, once from each.")
 @json_option("Print the result as one JSON object.")
-def command(first: str, second: str, target: str | None, keep_both: bool, as_json: bool) -> None:
-    """Merge captures taken at both ends of a path: how their clocks differ, how long frames took, what was lost."""
+@filter_options()
+@decoding_options
+def command(
+    first: str,
+    second: str,
+    target: str | None,
+    keep_both: bool,
+    as_json: bool,
+    filters: FilterOptions,
+    decoding: DecodingOptions,
+) -> None:
+    """Merge captures taken at both ends of a path: how their clocks differ, how long frames took, what was lost.
+
+    All frames are compared; a filter limits the frames that are written with -w. Frame and message numbers are those of
+    the merged capture.
+    """
     from mxwire.cli.reading import refuse_overwriting
     from mxwire.errors import MxwireError
     from mxwire.report.document import plain, show
@@ -49,8 +72,10 @@ def command(first: str, second: str, target: str | None, keep_both: bool, as_jso
         refuse_overwriting((first, second), Path(target))
     if keep_both and target is None:
         raise MxwireError("--keep-both goes with -w FILE: give both")
+    if filters.selection().is_limited and target is None:
+        raise MxwireError("a filter limits the frames that are written: give -w FILE as well")
     made = _compare(first, second, keep_both)
-    written = _write(first, second, made, target) if target is not None else None
+    written = _write(first, second, made, target, filters, decoding) if target is not None else None
     if as_json:
         record = merge_record(first, second, made, target, written)
         click.echo(json_line(record), err=target == "-")
@@ -79,12 +104,22 @@ def _compare(first: str, second: str, keep_both: bool) -> MergePlan:
     return plan(fingerprints(first), fingerprints(second), keep_both=keep_both)
 
 
-def _write(first: str, second: str, made: MergePlan, target: str) -> int:
-    """Write the merged frames; return their number."""
+def _write(
+    first: str, second: str, made: MergePlan, target: str, filters: FilterOptions, decoding: DecodingOptions
+) -> int:
+    """Write the selected frames of both captures; return their number."""
+    from dataclasses import replace
+
+    import numpy as np
+
     from mxwire.analysis.merging import merged
+    from mxwire.analysis.selection import FrameSelector
     from mxwire.capture import create_capture, open_capture
     from mxwire.capture.time_order import in_time_order
+    from mxwire.cli.reading import selection_of
 
+    selection = selection_of(filters, (first, second), decoding)
+    selector, decoder = FrameSelector(selection), decoding.decoder()
     names = [f"{which}: {Path(path).name}" for which, path in (("A", first), ("B", second))]
     comment = f"{names[0]}; {names[1]}, its clock set back by {made.alignment.clock.offset_ns} ns"
     with (
@@ -94,6 +129,13 @@ def _write(first: str, second: str, made: MergePlan, target: str) -> int:
     ):
         numbers = [writer.add_interface(name) for name in names]
         assert numbers == [0, 1]
+        number = 0
         for each in merged(made, in_time_order(one), in_time_order(other)):
-            writer.write(each.batch, interfaces=each.origin)
+            batch, origin = replace(each.batch, number=np.arange(number, number + len(each.batch)) + 1), each.origin
+            number += len(batch)
+            if selection.is_limited:
+                decoded = decoder.decode(batch)
+                found = decoded.batch.number[selector.places(decoded, decoder.start_ns)] - batch.number[:1]
+                batch, origin = each.batch.select(found), origin[found]
+            writer.write(batch, interfaces=origin)
         return writer.frames

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli import options as shared
-from mxwire.cli.completion import offers
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage, Follower
@@ -26,71 +25,61 @@ Examples:
   mxwire messages --incomplete trace.pcap          messages that failed, or were only partly captured
   mxwire messages --kind RNDV --endpoint 3 FILE    large (and synchronous) messages of an endpoint
   mxwire messages --match 0x1000 --json FILE | jq .frames
+  mxwire messages --flag re_request --pair vm1:0 vm2:0 FILE    messages with a re-request, between two hosts
   mxwire messages --to messages.parquet *.pcap     for polars, pandas or DuckDB
   mxwire messages -i eth0                          live from an interface, until Ctrl-C
   mxwire follow 3 trace.pcap                       then: the frames of message 3
 """
-_KINDS = ("TINY", "SMALL", "MEDIUM", "RNDV")
 
 
 @click.command(epilog=EPILOG)
 @shared.input_options
 @shared.json_option("JSON Lines: one object per message.")
 @shared.table_option
-@shared.host_option("Only messages from or to this address")
-@shared.endpoint_option("Only messages from or to this endpoint number.")
-@click.option(
-    "--kind",
-    "kinds",
-    type=click.Choice(_KINDS, case_sensitive=False),
-    multiple=True,
-    shell_complete=offers(lambda: _KINDS),
-    help="Only this kind; may be repeated.",
-)
-@click.option(
-    "--match", metavar="N", type=shared.Number((1 << 64) - 1), help="Only messages with this match info, 64 bits."
-)
+@shared.filter_options()
 @click.option("--incomplete", is_flag=True, help="Only messages that failed, or were only partly captured.")
 @shared.decoding_options
 def command(
     inputs: shared.Inputs,
     as_json: bool,
     target: Path | None,
-    hosts: tuple[str, ...],
-    endpoint: int | None,
-    kinds: tuple[str, ...],
-    match: int | None,
+    filters: shared.FilterOptions,
     incomplete: bool,
     decoding: shared.DecodingOptions,
 ) -> None:
     """List the messages of captures: TINY, SMALL, MEDIUM and large ones (RNDV), each once, regardless of
-    retransmissions."""
+    retransmissions.
+
+    Filters for single frames (--type, --frames, --between, --flag, --where) select the messages of which at least one
+    frame meets all of them.
+    """
     from mxwire.analysis.conversations import Follower
-    from mxwire.analysis.selection import MessageSelection
+    from mxwire.analysis.selection import MessageSelector
     from mxwire.cli.notes import note, wrote
-    from mxwire.cli.reading import Failures, followed, refuse_empty
+    from mxwire.cli.reading import Failures, followed, refuse_empty, selection_of
     from mxwire.errors import MxwireError
 
     if target is not None and as_json:
         raise MxwireError("--to writes a table: --json does not go with it")
-    chosen = MessageSelection.of(hosts, endpoint, kinds, match, incomplete)
+    filters.selection()  # mistakes are reported before anything is read
     failures = Failures()
     shown = seen = 0
     with ExitStack() as stack:
         output = _output(inputs.files, as_json, target, stack)
         for name in inputs.names:
             with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
-                decoder, follower = decoding.decoder(), Follower()
+                selector = MessageSelector(selection_of(filters, name, decoding, live=inputs.live))
+                decoder, follower = decoding.decoder(), Follower(marks=selector.needs_marks)
                 begun = False
-                for message in followed(follower, decoder, reader, streams=target is None):
-                    seen += 1
-                    if not chosen.takes(message):
+                for message in followed(follower, decoder, reader, streams=target is None, selector=selector):
+                    if incomplete and not message.is_incomplete:
                         continue
                     if not begun:
                         output.begin(reader.name, decoder.start_ns or 0)
                         begun = True
                     output.show(message, follower)
                     shown += 1
+                seen += follower.messages
                 refuse_empty(reader, decoder)
         output.end()
     if target is not None and (shown or not failures.count):

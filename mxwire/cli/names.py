@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.analysis.diagnosis import catalogue
-from mxwire.analysis.marks import FLAGS
+from mxwire.analysis.frame_expression import EXPRESSION_FIELDS
+from mxwire.analysis.marks import FLAGS, Role
 from mxwire.analysis.table import COLUMN_NAMES
 from mxwire.interop.cases import ALL_CASES, GROUPS
 from mxwire.interop.impairments import TREATMENTS
@@ -28,11 +29,13 @@ def names() -> dict[str, list[str]]:
         "case": [*GROUPS, *ALL_CASES],
         "diagnosis": [each.id for each in catalogue()],
         "discovery": list(DISCOVERIES),
+        "expression": [*EXPRESSION_FIELDS],
         "field": list(COLUMN_NAMES),
         "flag": list(FLAGS),
         "impairment": list(TREATMENTS),
         "implementation": list(IMPLEMENTATIONS),
         "profile": ["open-mx", *PROFILES],
+        "role": [each.value for each in Role],
         "workload": list(WORKLOADS),
     }
 

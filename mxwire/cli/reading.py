@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -23,9 +23,13 @@ from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage, Follower, FrameMarks, Role
+    from mxwire.analysis.selection import MessageSelector, Selection
+    from mxwire.cli.options import DecodingOptions, FilterOptions
 
 BatchFilter = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]
 
+_LISTED: Final = 5
+"""Messages listed in the error if a filter selects several."""
 _RING_BYTES: Final = 64 << 20
 """Memory for the frames of an interface that wait while earlier ones are analysed."""
 
@@ -176,27 +180,78 @@ def _analysed(
                 shown.update(read.popleft()[1])
 
 
+# Filters
+
+
+def selection_of(
+    filters: FilterOptions, sources: str | Collection[str], decoding: DecodingOptions, *, live: bool = False
+) -> Selection:
+    """Return the selection that the user chose, with the addresses of hosts that are given by name.
+
+    Names are those of ``--peers`` and those in the captures ``sources``, which are read once more for them, as they may
+    name a host at their end. Of an interface (``live``) they are learned while frames pass. Raises
+    :class:`~mxwire.errors.MxwireError` for unknown names, and for a pipe, which cannot be read twice.
+    """
+    selection, names = filters.selection(), filters.host_names()
+    if live:
+        return selection.resolved(names, learns=True)
+    if all(each in names.values() for each in selection.named):
+        return selection.resolved(names)
+    paths = [sources] if isinstance(sources, str) else [*sources]
+    for path in paths:
+        where = "standard input" if path == "-" else path
+        refusal = f"{where} cannot be searched for names; give Ethernet addresses, or names with --peers"
+        if path == "-":
+            raise MxwireError(f"{selection.named[0]!r}: {refusal}")
+        with open_capture(path) as reader:
+            if reader.total_bytes is None:
+                raise MxwireError(f"{selection.named[0]!r}: {refusal}")
+            for decoded in decoded_batches(decoding.decoder(), reader):
+                names.learn(decoded)
+            names.add_all(reader.names)
+    try:
+        return selection.resolved(names)
+    except MxwireError as error:
+        raise MxwireError(f"{', '.join(paths)}: {error}") from None
+
+
 # Messages
 
 
-def followed(follower: Follower, decoder: Decoder, reader: BatchSource, *, streams: bool) -> Iterator[CapturedMessage]:
+def followed(
+    follower: Follower,
+    decoder: Decoder,
+    reader: BatchSource,
+    *,
+    streams: bool,
+    selector: MessageSelector | None = None,
+) -> Iterator[CapturedMessage]:
     """The messages of a capture in the order in which they appear; of an interface, as each completes.
 
-    ``streams`` means that they are printed at the same time, see :func:`mxwire.cli.progress.bar`.
+    With a ``selector`` only those that it takes. ``streams`` means that they are printed at the same time, see
+    :func:`mxwire.cli.progress.bar`.
     """
     from mxwire.analysis.conversations.message import MessageSorter
 
-    if isinstance(reader, LiveSource):
-        for decoded in judged_batches(decoder, reader):
-            yield from follower.observe(decoded)
-            yield from follower.wait_until(reader.quiet_until_ns)
-        yield from follower.finish()
-    else:
-        order = MessageSorter()
-        for decoded in judged_batches(decoder, reader, streams=streams):
-            yield from order.put(follower.observe(decoded))
-        yield from order.put(follower.finish())
-        yield from order.rest()
+    live = reader if isinstance(reader, LiveSource) else None
+    order = None if live is not None else MessageSorter()
+
+    def taken(messages: Iterable[CapturedMessage]) -> Iterator[CapturedMessage]:
+        return iter(messages) if selector is None else filter(selector.takes, messages)
+
+    for decoded in judged_batches(decoder, reader, streams=streams):
+        completed = follower.observe(decoded)
+        if selector is not None:
+            selector.observe(decoded, follower.take_marks, decoder.start_ns)
+        if live is not None:
+            yield from taken(completed)
+            yield from taken(follower.wait_until(live.quiet_until_ns))
+        elif order is not None:
+            yield from taken(order.put(completed))
+    rest = follower.finish()
+    if order is not None:
+        rest = [*order.put(rest), *order.rest()]
+    yield from taken(rest)
     note_messages(reader.name, follower, decoder)
 
 
@@ -232,6 +287,40 @@ def watched(
     return watch.message
 
 
+def message_selected(path: str, filters: FilterOptions, decoding: DecodingOptions) -> int:
+    """Return the number of the only message of a capture that a filter selects.
+
+    Raises :class:`~mxwire.errors.MxwireError` if there is none, or more than one, and for a pipe, which cannot be read
+    again to follow the message.
+    """
+    from mxwire.analysis.conversations import Follower
+    from mxwire.analysis.selection import MessageSelector
+
+    selector = MessageSelector(selection_of(filters, path, decoding))
+    follower, decoder = Follower(marks=selector.needs_marks), decoding.decoder()
+    found: list[int] = []
+    with open_capture(path) as reader:
+        _refuse_pipe(path, reader, "a filter")
+        for decoded in judged_batches(decoder, reader):
+            completed = follower.observe(decoded)
+            selector.observe(decoded, follower.take_marks, decoder.start_ns)
+            found += (each.number for each in completed if selector.takes(each))
+    found += (each.number for each in follower.finish() if selector.takes(each))
+    if not found:
+        raise MxwireError(f"{path}: no message matches the selection (mxwire messages lists them)")
+    if len(found) > 1:
+        listed = ", ".join(map(str, sorted(found)[:_LISTED])) + (", …" if len(found) > _LISTED else "")
+        raise MxwireError(f"{path}: {len(found)} messages match the selection ({listed}): choose one by its number")
+    return found[0]
+
+
+def _refuse_pipe(path: str, reader: CaptureReader, option: str) -> None:
+    if path == "-" or reader.total_bytes is None:
+        raise MxwireError(
+            f"{reader.name}: {option} reads a capture twice, which a pipe does not allow: save it to a file first"
+        )
+
+
 def message_of_frame(path: str, frame: int, decoder: Decoder) -> int:
     """Return the number of the message to which frame number ``frame`` of a capture belongs.
 
@@ -245,10 +334,7 @@ def message_of_frame(path: str, frame: int, decoder: Decoder) -> int:
     marker = FrameMarker()
     # Without the warnings of capture_of: they are printed when the message is followed.
     with open_capture(path) as reader:
-        if path == "-" or reader.total_bytes is None:
-            raise MxwireError(
-                f"{reader.name}: --frame reads a capture twice, which a pipe does not allow: save it to a file first"
-            )
+        _refuse_pipe(path, reader, "--frame")
         for decoded in judged_batches(decoder, reader):
             marks = marker.observe(decoded)
             for place in (decoded.batch.number == frame).nonzero()[0].tolist():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +24,7 @@ from mxwire.wire.numbers import DEFAULT_KEY
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Set
 
-    from mxwire.analysis.selection import FrameRange, FrameSelection
+    from mxwire.analysis.selection import Selection
     from mxwire.frames import FrameBatch
     from mxwire.replay.raw import Pace, PiecePreparer, Player, RawReplayResult
     from mxwire.wire.dialect import Dialect
@@ -44,6 +44,7 @@ Examples:
   mxwire replay trace.pcap -i eth0                            at the recorded pace
   mxwire replay trace.pcap -i eth0 --rate 50000/s --loop 10   or --rate 1Gbit/s, --speed 2, --top-speed
   mxwire replay trace.pcap --dry-run --type PULL              print the frames and their times only
+  mxwire replay trace.pcap -i eth0 --pair alpha:0 beta:0 --between 10 20    only these frames
   mxwire replay trace.pcap -i eth0 --map 52:54:00:0a:00:01=self --map 52:54:00:0a:00:02=02:00:00:00:00:07
   mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01     play that host to the one that is found
   mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01 --target alpha:0 --endpoint 1
@@ -62,14 +63,13 @@ _RAW: Final = frozenset(
         "rate",
         "top_speed",
         "loop",
-        "types",
-        "hosts",
-        "frames",
+        "filters",
         "mapped",
         "new_ethertype",
         "pad",
         "dry_run",
         "linger",
+        *shared.FILTERS - {"endpoint"},
     }
 )
 _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeout", "write", "target"})
@@ -86,7 +86,7 @@ class ReplayOptions:
 
     file: str
     interface: str | None
-    selection: FrameSelection
+    selection: Selection
     pace: Callable[[], Pace]
     loop: int
     mapped: tuple[str, ...]
@@ -108,25 +108,31 @@ class ReplayOptions:
         rate: str | None,
         top_speed: bool,
         loop: int,
-        types: tuple[str, ...],
-        frames: list[FrameRange] | None,
-        hosts: tuple[str, ...],
+        file: str,
+        ethertype: int,
+        filters: shared.FilterOptions,
         endpoints: tuple[str, ...],
         dialect: str,
         dry_run: bool,
         **rest: Any,
     ) -> ReplayOptions:
         """Parse the options; raise :class:`~mxwire.errors.MxwireError` if they contradict each other."""
-        from mxwire.analysis.selection import FrameSelection
+        from mxwire.cli.reading import selection_of
         from mxwire.wire.dialect import dialect_or_auto
 
         if interface is None and not dry_run:
             raise MxwireError("name the interface to send on, like -i eth0; --dry-run only prints the frames")
         if loop == 0 and dry_run:
             raise MxwireError("--dry-run with --loop 0 would never end: give a number of loops")
+        wanted, decoding = (
+            replace(filters, endpoint=_endpoint(endpoints)),
+            shared.DecodingOptions(dialect, (ethertype,)),
+        )
         return cls(
+            file=file,
             interface=interface,
-            selection=FrameSelection.of(types, hosts, frames, _endpoint(endpoints)),
+            ethertype=ethertype,
+            selection=selection_of(wanted, file, decoding),
             pace=_pace(speed, rate, top_speed),
             loop=loop,
             dialect=dialect_or_auto(dialect),
@@ -167,8 +173,6 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 @click.option(
     "--loop", type=click.IntRange(0), default=1, metavar="N", help="Repeat N times; 0: until Ctrl-C.  [default: 1]"
 )
-@shared.type_option
-@shared.frames_option
 @click.option(
     "--map",
     "mapped",
@@ -195,7 +199,7 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 )
 @click.option("--as", "played", metavar="MAC", help="Play this host of the capture to a live one.")
 @click.option("--against", metavar="MAC", help="The recorded partner of that host, if there are several.")
-@shared.host_option("Only frames from or to this address")
+@shared.filter_options("endpoint")
 @click.option(
     "--target",
     metavar="HOST",
@@ -207,7 +211,8 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
     "endpoints",
     metavar="N",
     multiple=True,
-    help="Only frames from or to this endpoint number. With --as: that of the live host, or several as RECORDED=LIVE.",
+    help="Only this endpoint number, of the source or of the destination. With --as: that of the live host, or several "
+    "as RECORDED=LIVE.",
 )
 @click.option("--key", type=shared.Number(0xFFFF_FFFF), metavar="K", help="Key of the endpoint.")
 @click.option("--name", metavar="NAME", help="Name of the played host.  [default: as in the capture]")
@@ -222,7 +227,10 @@ def command(**options: Any) -> None:
     FILE may also be a scenario (.mxs), which is played to the live host that --target names.
     """
     if options["file"].endswith(_SCENARIO):
-        _refuse(options.keys() - _OF_SCENARIOS, "does not go with a scenario; mxwire scenario run has more options")
+        _refuse(
+            (options.keys() | shared.FILTERS) - _OF_SCENARIOS,
+            "does not go with a scenario; mxwire scenario run has more options",
+        )
         _play_scenario(options)
     elif options["played"] is None:
         _refuse(_HOST, "goes with a played host: name one with --as")
@@ -378,12 +386,14 @@ class PreparedCapture:
 
     def _read(self) -> Iterator[FrameBatch]:
         """Read all pieces from the file."""
+        from mxwire.analysis.selection import FrameSelector
         from mxwire.cli.reading import capture_of, decoded_batches
 
         options = self._options
         reader = self._open.enter_context(capture_of(options.file))
         decoded = decoded_batches(self._decoder, reader, watched=False)
-        yield from self._preparation.pieces((each, options.selection.places(each)) for each in decoded)
+        selector = FrameSelector(options.selection)
+        yield from self._preparation.pieces((each, selector.places(each, self._decoder.start_ns)) for each in decoded)
 
     def pieces(self) -> Iterator[FrameBatch]:
         """All pieces of the next loop."""

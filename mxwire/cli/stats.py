@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from mxwire.cli.completion import folders
-from mxwire.cli.options import DecodingOptions, Inputs, decoding_options, input_options, integer_option, json_option
+from mxwire.cli.options import (
+    DecodingOptions,
+    FilterOptions,
+    Inputs,
+    decoding_options,
+    filter_options,
+    input_options,
+    integer_option,
+    json_option,
+)
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -27,6 +36,7 @@ Examples:
   mxwire stats trace.pcap
   mxwire stats --by endpoint --sort retransmissions trace.pcap     the worst pairs of endpoints first
   mxwire stats -i eth0 --duration 10              the frames that pass an interface in 10 s
+  mxwire stats --pair alpha:0 beta:0 trace.pcap   two hosts only
   mxwire stats --plot pingpong.svg trace.pcap     latency, throughput, offsets over time (also .png, .html)
   mxwire stats --plot 3.png --message 3 FILE      with the time-sequence graph of message 3
   mxwire stats --xplot graphs trace.pcap          files for xplot, as tcptrace writes them
@@ -69,6 +79,7 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmissions", "duplicates"
     least=1,
 )
 @integer_option("Random seed, for the bootstrap.", "--seed", default=0)
+@filter_options("messages")
 @decoding_options
 def command(
     inputs: Inputs,
@@ -80,13 +91,25 @@ def command(
     by: Literal["host", "endpoint"],
     sort: str,
     seed: int,
+    filters: FilterOptions,
     decoding: DecodingOptions,
 ) -> None:
     """Measure captures: totals and rates per pair of hosts or endpoints, half round trips and throughput by length,
-    delays of acknowledgements and retransmissions, gaps between frames, and the amounts in flight and retransmitted."""
+    delays of acknowledgements and retransmissions, gaps between frames, and the amounts in flight and retransmitted.
+
+    A filter limits the frames that are counted and the messages that are measured, to those that mxwire decode and
+    mxwire messages select; all frames are followed. Totals per pair of endpoints are those of whole conversations.
+    """
     from mxwire.analysis.time_sequence import FrameTrace
     from mxwire.analysis.timing import Timing
-    from mxwire.cli.reading import Failures, judged_batches, note_messages, refuse_empty, refuse_overwriting
+    from mxwire.cli.reading import (
+        Failures,
+        judged_batches,
+        note_messages,
+        refuse_empty,
+        refuse_overwriting,
+        selection_of,
+    )
     from mxwire.report.document import Paragraph, show
     from mxwire.report.json_line import json_line
     from mxwire.report.pairs import PairOrder, pair_blocks, pair_records
@@ -108,12 +131,14 @@ def command(
         check_plot(plot)
         refuse_overwriting(inputs.files, plot)
     order = PairOrder(by, sort)
+    filters.selection()  # mistakes are reported before anything is read
     failures = Failures()
     for name in inputs.names:
         with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
-            decoder, timing = decoding.decoder(), Timing(seed, FrameTrace() if draws else None)
+            selection = selection_of(filters, name, decoding, live=inputs.live)
+            decoder, timing = decoding.decoder(), Timing(seed, FrameTrace() if draws else None, selection)
             for decoded in judged_batches(decoder, reader):
-                timing.observe(decoded)
+                timing.observe(decoded, decoder.start_ns)
             timing.finish()
             refuse_empty(reader, decoder)
             if as_json:

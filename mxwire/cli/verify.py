@@ -13,6 +13,7 @@ from mxwire.cli.completion import offers, rule_numbers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mxwire.analysis.selection import FindingSelector
     from mxwire.analysis.verification import OrderedVerification
     from mxwire.cli.reading import BatchSource
     from mxwire.rules import Vantage, Violation
@@ -25,7 +26,8 @@ EPILOG = """\b
 Examples:
   mxwire verify trace.pcap                       verdicts by host, broken rules, findings with their frames
   mxwire verify -i eth0                          an interface: findings as they appear, until Ctrl-C
-  mxwire verify --host 52:54:00:0a:00:01 *.pcap  one host in many captures
+  mxwire verify --host alpha:0 *.pcap            one host in many captures
+  mxwire verify --between 10 20 --type PULL FILE findings shown by a PULL in these ten seconds
   mxwire verify --rules R-ACK,R-RTX trace.pcap   acknowledgements and retransmission only
   mxwire verify --json trace.pcap | jq -r 'select(.record == "finding") | .rule'
   mxwire verify --junit trace.pcap > report.xml  for tools that collect test results
@@ -39,7 +41,7 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
 
 @click.command(epilog=EPILOG)
 @shared.input_options
-@shared.host_option("Report on this host only")
+@shared.filter_options()
 @click.option(
     "--rules",
     metavar="NUMBER,…",
@@ -59,7 +61,7 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
 @shared.decoding_options
 def command(
     inputs: shared.Inputs,
-    hosts: tuple[str, ...],
+    filters: shared.FilterOptions,
     rules: str | None,
     profile: str | None,
     from_start: bool,
@@ -72,11 +74,14 @@ def command(
     """Check captures against the rules of the specification.
 
     Each finding names the rule, the host, the frames that show it, and the expected and actual values.
+
+    All frames are checked, as the rules need the whole capture; a filter limits the findings that are reported and
+    counted. --host and --pair limit the hosts, other filters select findings shown by at least one selected frame.
     """
+    from mxwire.analysis.selection import FindingSelector
     from mxwire.analysis.verification import OrderedVerification
-    from mxwire.cli.reading import Failures, refuse_empty
+    from mxwire.cli.reading import Failures, refuse_empty, selection_of
     from mxwire.errors import MxwireError
-    from mxwire.ethernet import mac_bytes
     from mxwire.report.document import show
     from mxwire.report.rules import select
     from mxwire.report.verification import FindingSample, blocks, finding_line, host_lines, junit
@@ -84,7 +89,7 @@ def command(
     if as_json and as_junit:
         raise MxwireError("--json and --junit exclude each other: choose one")
     vantage = _vantage(profile, from_start, lossy)
-    addresses = {mac_bytes(host) for host in hosts} or None
+    filters.selection()  # mistakes are reported before anything is read
     numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None
     failures = Failures()
     verified: list[tuple[str, OrderedVerification, FindingSample]] = []
@@ -92,14 +97,15 @@ def command(
     for name in inputs.names:
         with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
             decoder, findings = decoding.decoder(), FindingSample()
+            selector = FindingSelector(selection_of(filters, name, decoding, live=inputs.live))
             verification = OrderedVerification(
                 vantage,
-                hosts=addresses,
+                selector=selector,
                 rules=numbers,
                 disordered=reordered,
                 patience_ns=_PATIENCE_NS if inputs.live else None,
             )
-            for found in _findings(verification, decoder, reader, streams=as_json):
+            for found in _findings(verification, decoder, reader, streams=as_json, selector=selector):
                 findings.add(found)
                 if as_json:
                     click.echo(finding_line(reader.name, found, decoder.start_ns))
@@ -122,14 +128,22 @@ def command(
 
 
 def _findings(
-    verification: OrderedVerification, decoder: Decoder, source: BatchSource, *, streams: bool
+    verification: OrderedVerification,
+    decoder: Decoder,
+    source: BatchSource,
+    *,
+    streams: bool,
+    selector: FindingSelector,
 ) -> Iterator[Violation]:
-    """The findings of a capture, or of passing frames."""
+    """The selected findings of a capture, or of passing frames."""
+    from mxwire.analysis.marks import FrameMarker
     from mxwire.cli.reading import dropped_by, judged_batches
 
+    marker = FrameMarker() if selector.needs_marks else None
     for decoded in judged_batches(decoder, source, streams=streams):
         if dropped_by(source):
             verification.lose()
+        selector.observe(decoded, None if marker is None else marker.observe(decoded), decoder.start_ns)
         yield from verification.observe(decoded)
     yield from verification.finish()
 

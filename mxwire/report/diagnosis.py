@@ -11,7 +11,7 @@ from mxwire.analysis.diagnosis.finding import Cost, seconds
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.json_line import keyed_line
-from mxwire.report.pointers import SEE_FRAME
+from mxwire.report.pointers import SEE_FRAME, left_out_text
 from mxwire.words import count_of
 
 Since = Callable[[int], int]
@@ -22,10 +22,15 @@ NO_COST = "cost -"
 SEE = f"mxwire diagnose --explain ID explains a diagnosis and how to distinguish it; {SEE_FRAME}"
 
 
-def blocks(path: str, examination: Examination, found: list[Finding]) -> list[Block]:
-    """Findings, grouped by diagnosis with one heading each, and the limits of the examination."""
+def blocks(path: str, examination: Examination, found: list[Finding], left_out: int = 0) -> list[Block]:
+    """Findings, grouped by diagnosis with one heading each, and the limits of the examination.
+
+    ``left_out`` is the number of findings that the user's filter left out.
+    """
     facts = examination.facts
     shown: list[Block] = [Heading(path), Paragraph(_at_a_glance(examination, found))]
+    if left_out:
+        shown.append(Paragraph(left_out_text(left_out)))
     names = _names(examination, found)
     if names:
         shown.append(Paragraph(names))
@@ -150,7 +155,7 @@ def finding_line(path: str, examination: Examination, found: Finding) -> str:
     )
 
 
-def summary_line(path: str, examination: Examination, found: list[Finding]) -> str:
+def summary_line(path: str, examination: Examination, found: list[Finding], left_out: int = 0) -> str:
     """The scope of the examination as a JSON line."""
     follower = examination.facts.follower
     return keyed_line(
@@ -160,6 +165,7 @@ def summary_line(path: str, examination: Examination, found: list[Finding]) -> s
         frames=follower.frames,
         messages=follower.messages,
         findings=len(found),
+        findings_left_out=left_out,
         ids=list(dict.fromkeys(each.id for each in found)),
         not_judged=examination.limits(),
     )

@@ -31,9 +31,7 @@ class PairOrder:
 
     def pairs(self, timing: Timing) -> list[PairStatistics]:
         """Return the pairs of a capture in this order."""
-        found = (
-            timing.pairs.by_hosts() if self.by == "host" else timing.pairs.by_endpoints(timing.follower.conversations)
-        )
+        found = timing.pairs.by_hosts() if self.by == "host" else timing.pairs.by_endpoints(timing.conversations)
         return sorted(found, key=SORT_KEYS[self.sort], reverse=True)
 
 

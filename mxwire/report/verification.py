@@ -11,7 +11,7 @@ from mxwire.analysis.verification import HostRecord, OrderedVerification, Verifi
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, code_columns, number_columns
 from mxwire.report.json_line import keyed_line
-from mxwire.report.pointers import SEE_FRAME
+from mxwire.report.pointers import SEE_FRAME, left_out_text
 from mxwire.rules import CATALOGUE, Violation
 from mxwire.words import count_of
 
@@ -75,6 +75,9 @@ def blocks(path: str, verification: Verification, findings: FindingSample) -> li
         )
     if isinstance(verification, OrderedVerification) and verification.disordered:
         shown.append(Paragraph(DISORDERED))
+    left_out = verification.selector.left_out if verification.selector is not None else 0
+    if left_out:
+        shown.append(Paragraph(left_out_text(left_out)))
     if not kinds:
         return shown
     rows = tuple(
@@ -124,15 +127,20 @@ def finding_line(path: str, found: Violation, start_ns: int | None = None) -> st
 
 
 def host_lines(path: str, verification: Verification) -> Iterator[str]:
-    """One JSON line per host with its verdict, preceded by one about the capture if it limits the rules applied."""
+    """One JSON line per host with its verdict, preceded by one about the capture if that or a filter limits
+    what is reported."""
     disordered = isinstance(verification, OrderedVerification) and verification.disordered
-    if verification.cooked or verification.lossy or disordered:
+    selector = verification.selector
+    left_out = selector.left_out if selector is not None else 0
+    by_frame = selector is not None and not selector.selection.is_of_hosts_only
+    if verification.cooked or verification.lossy or disordered or (left_out and by_frame):
         yield keyed_line(
             record="capture",
             file=path,
             without_destinations=verification.cooked,
             lossy=verification.lossy,
             disordered=disordered,
+            findings_left_out=left_out,
         )
     for each in verification.shown():
         yield keyed_line(

@@ -9,6 +9,7 @@ from operator import index as as_index
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
@@ -91,6 +92,22 @@ class DecodedBatch:
     def frame(self, index: int) -> Frame | Malformed:
         """One frame as a typed value; offsets in a :class:`Malformed` count from the start of an untagged frame."""
         return self.codec(index).parse(self.located.frame(index), int(self.located.wire_length[index]))
+
+    def select(self, places: NDArray[np.intp]) -> DecodedBatch:
+        """The frames at ``places`` as a batch of their own."""
+        located, found = self.located, self.assignment
+        return DecodedBatch(
+            Located(located.batch.select(places), located.rows[places], located.shift[places], located.vlan[places], 0),
+            replace(
+                found,
+                which=found.which[places],
+                decided=found.decided[places],
+                swapped=None if found.swapped is None else found.swapped[places],
+                source=found.source[places],
+                destination=found.destination[places],
+            ),
+            self.hosts,
+        )
 
     def vlan(self, index: int) -> list[int]:
         """VLAN ids of the frame, outermost first."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mxwire.analysis.frame_expression import EXPRESSION_FIELDS, FrameExpression
 from mxwire.analysis.marks import FLAGS, FrameMarker
-from mxwire.analysis.selection import FrameSelection
+from mxwire.analysis.selection import Selection
 from mxwire.capture import open_capture
 from mxwire.errors import MxwireError
 from mxwire.wire.decoder import Decoder
@@ -229,6 +229,6 @@ def test_any_text_is_an_expression_or_an_error(text):
 
 def test_a_selection_by_marks_refuses_batches_without_marks():
     ((decoded, _), *_), _ = decoded_of("mxoe-early.pcap")
-    for selection in (FrameSelection.of(flags=["gap"]), FrameSelection.of(where="message == 1")):
+    for selection in (Selection.of(flags=["gap"]), Selection.of(where="message == 1")):
         with pytest.raises(ValueError, match="needs the marks"):
             selection.places(decoded)

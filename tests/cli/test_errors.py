@@ -74,7 +74,7 @@ def test_bad_file(tmp_path, command, case):
         (["decode", "--type", "256", EVERY_TYPE], "no packet type '256'"),
         (["decode", "--dialect", "omx:10", EVERY_TYPE], "frame limit 10 is not possible"),
         (["decode", "--dialect", "mx", EVERY_TYPE], "no dialect 'mx'"),
-        (["decode", "--host", "52:54", EVERY_TYPE], "is not an Ethernet address"),
+        (["decode", "--host", "52:54", EVERY_TYPE], "no host '52:54': the hosts here are vm1:0, vm2:0"),
         (["decode", "--frames", "9-3", EVERY_TYPE], "ends before it starts"),
         (["decode", "--frames", "x", EVERY_TYPE], "is not a range of frames"),
         (["decode", "--fields", "lib_seqnu", EVERY_TYPE], "did you mean lib_seqnum?"),

@@ -19,7 +19,6 @@ MEANINGS = {
     "--duration": r"\bS seconds\b",
     "--endpoint": r"\b[Ee]ndpoint\b",
     "--ethertype": r"^EtherType (that|of) MXoE",
-    "--host": r"^(Only \w+ (from|to|or|of|this|address| )+|Report on this host only)",
     "--interface": r"\binterface\b",
     "--json": r"^(JSON Lines: |(Print .*)?[Oo]ne JSON object|Print .* as one JSON object)",
     "--judge": r"^Check all frames .*against the rules",
@@ -27,7 +26,7 @@ MEANINGS = {
     "--key": r"^Key of the endpoint\.",
     "--list": r"^List ",
     "--match": r"\b[Mm]atch info\b",
-    "--message": r"\bmessage\b.*, by its number in mxwire messages",
+    "--message": r"\b[Mm]essages?\b.*number",
     "--name": r"^Name of the (local|played) host\.",
     "--peers": r"one Ethernet address and name per line\.$",
     "--plot": r"\bdraw\b",
@@ -54,6 +53,7 @@ OTHER_TYPES = {
     "--dialect": "formats shows one family, or both",
     "--endpoint": "replay maps several, serve opens several",
     "--ethertype": "a link sends and receives one EtherType",
+    "--message": "commands about one message take one number, filters ranges",
 }
 """Options that take other values in some commands, with the same meaning."""
 
@@ -96,7 +96,7 @@ def kind(option: click.Option) -> tuple[object, ...]:
 
 
 def test_there_are_options_of_several_commands():
-    assert len(USES["--json"]) > 25 and {"--json", "--host", "-w"} <= set(SHARED)
+    assert len(USES["--json"]) > 25 and {"--json", "--pair", "-w"} <= set(SHARED)
     assert len(USES["--color"]) > 25 and {option.metavar for _, option in USES["--color"]} == {"|".join(COLOUR_CHOICES)}
 
 

@@ -103,9 +103,9 @@ class Follower:
         assert self._state.marks is not None
         return self._state.marks.take(decoded)
 
-    def take_flights(self) -> list[tuple[int, int, int, int]]:
+    def take_flights(self) -> list[tuple[int, int, int, int, int]]:
         """Return the blocks of large messages that were completed since the previous call: the times of the request and
-        of the last reply in nanoseconds, bytes and frames per block."""
+        of the last reply in nanoseconds, bytes and frames per block, and the number of the message."""
         taken = self._state.flights or []
         if taken:
             self._state.flights = []

@@ -10,7 +10,7 @@ plugin take them from :data:`FLAGS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -125,6 +125,22 @@ def flags_text(names: Iterable[str]) -> str:
     return ", ".join(FLAGS[each].label for each in shown)
 
 
+class MessageFacts(NamedTuple):
+    """The properties of a message by which frames are selected."""
+
+    kind: str
+    match: int | None
+    address: int
+    """Ethernet address of its sender."""
+    endpoint: int | None
+    back_endpoint: int | None
+    """The endpoint of its receiver."""
+
+
+def _no_facts(_number: int) -> MessageFacts | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameMarks:
     """The marks of a batch: arrays of shape (frames,)."""
@@ -143,6 +159,22 @@ class FrameMarks:
     """Place of the frame and number of the message for each message acknowledged, in order."""
     late: frozenset[int]
     """Places of frames whose message had already been reported."""
+    facts: Callable[[int], MessageFacts | None] = _no_facts
+    """Returns the facts of a message of this batch by its number, until the next batch is observed."""
+
+    def select(self, places: NDArray[np.intp]) -> FrameMarks:
+        """Return the marks of the frames at ``places``, in ascending order."""
+        at = {place: number for number, place in enumerate(places.tolist())}
+        return FrameMarks(
+            self.message[places],
+            self.role[places],
+            self.flags[places],
+            self.repeat[places],
+            self.acknowledges[places],
+            [(at[place], number) for place, number in self.acks if place in at],
+            frozenset(at[place] for place in self.late if place in at),
+            self.facts,
+        )
 
     def role_at(self, place: int) -> str | None:
         """Return the role of the frame at ``place``; None if it has none."""
@@ -183,7 +215,8 @@ class FrameMarks:
 class MarkRecorder:
     """Recorder of the marks of a batch while the follower passes its frames."""
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Callable[[int], MessageFacts | None] = _no_facts) -> None:
+        self._facts = facts
         self.begin(0)
 
     def begin(self, count: int) -> None:
@@ -228,7 +261,7 @@ class MarkRecorder:
             acknowledges[pairs[:, 0]] = pairs[:, 1]
         if len(message):
             _mark_by_fields(decoded, flags)
-        return FrameMarks(message, role, flags, repeat, acknowledges, self.acks, frozenset(self.late))
+        return FrameMarks(message, role, flags, repeat, acknowledges, self.acks, frozenset(self.late), self._facts)
 
 
 def _mark_by_fields(decoded: DecodedBatch, flags: NDArray[np.uint32]) -> None:

@@ -374,7 +374,8 @@ class PullTracker:
                 block.done_ns = int(time_ns[at])
                 if self.state.flights is not None:
                     frames = (block.end - 1 + transfer.lead) // transfer.payload - index + 1
-                    self.state.flights.append((block.asked_ns, block.done_ns, block.end - block.start, frames))
+                    size = block.end - block.start
+                    self.state.flights.append((block.asked_ns, block.done_ns, size, frames, transfer.message.number))
 
     @staticmethod
     def _mark_order(transfer: Transfer, offset: NDArray[np.int64], end: int, flags: NDArray[np.uint32]) -> None:

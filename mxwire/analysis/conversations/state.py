@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from mxwire.analysis.conversations.marks import ROLES, FrameMarks, MarkRecorder, Role
+from mxwire.analysis.conversations.marks import ROLES, FrameMarks, MarkRecorder, MessageFacts, Role
 from mxwire.analysis.conversations.message import (
     FLYING,
     HANDED_OUT,
@@ -39,6 +39,8 @@ ROOM: Final = 512
 NEVER: Final = 1 << 63
 IN_FLIGHT: Final = 1 << 16
 """Maximum number of unfinished messages of all conversations; beyond it the oldest are reported as they are."""
+REMEMBERED: Final = 1 << 17
+"""Maximum number of settled messages whose facts are remembered for their late frames."""
 CONVERSATIONS: Final = 1 << 14
 """Maximum number of conversations that are remembered."""
 ANNOUNCED: Final = 256
@@ -71,11 +73,13 @@ class FollowerState:
 
     def __init__(self, watch: MessageWatch | None, *, flights: bool = False, marks: bool = False) -> None:
         self.watch = watch
-        self.marks = MarkRecorder() if marks or watch is not None else None
+        self.marks = MarkRecorder(self.facts) if marks or watch is not None else None
         """None if frames are not marked."""
-        self.flights: list[tuple[int, int, int, int]] | None = [] if flights else None
-        """Pulled blocks: times of the request and of the last reply in nanoseconds, bytes and frames per block; None if
-        not recorded."""
+        self._settled: dict[int, tuple[str, int | None, Flow]] = {}
+        """Kind, match information and flow of the latest settled messages; kept only if frames are marked."""
+        self.flights: list[tuple[int, int, int, int, int]] | None = [] if flights else None
+        """Pulled blocks: times of the request and of the last reply in nanoseconds, bytes and frames per block, and the
+        number of the message; None if not recorded."""
         self.directions: dict[DirectionKey, EndpointDirection] = {}
         self.partners: dict[DirectionKey, PartnerPair] = {}
         self.conversations: dict[int, Conversation] = {}
@@ -240,8 +244,21 @@ class FollowerState:
             self.in_flight.pop(message.number, None)
             message.settled_ns = self.now_ns
             self.lingering.append(message)
+            if self.marks is not None:
+                self._settled[message.number] = message.kind, message.match, message.flow
+                if len(self._settled) > REMEMBERED:
+                    del self._settled[next(iter(self._settled))]
             if self.due_ns == NEVER:
                 self.due_ns = self.now_ns + LINGER_NS
+
+    def facts(self, number: int) -> MessageFacts | None:
+        """Return the facts of a message; None if there is none with this number, or it ended long ago."""
+        message = self.in_flight.get(number)
+        found = self._settled.get(number) if message is None else (message.kind, message.match, message.flow)
+        if found is None:
+            return None
+        kind, match, flow = found
+        return MessageFacts(kind, match, flow.address, flow.endpoint, flow.back.endpoint)
 
     def tick(self) -> None:
         """Report the messages that have waited long enough, or the longest if too many are waiting."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
-from mxwire.analysis.conversations import CapturedMessage, Follower
+from mxwire.analysis.conversations import CapturedMessage, Conversation, Follower
+from mxwire.analysis.conversations.marks import FrameMarks
 from mxwire.analysis.conversations.message import MessageSorter
+from mxwire.analysis.selection import MessageSelector, Selection
 from mxwire.analysis.time_sequence import FrameTrace
 from mxwire.analysis.timing.line import TimeLine
 from mxwire.analysis.timing.pairs import PairTable
@@ -25,11 +28,16 @@ CONVERSATIONS: Final = 4096
 class Timing:
     """Measurement of a capture, batch by batch, in bounded memory; results are reproducible for the same ``seed``.
 
-    ``trace`` records the frames for time-sequence graphs.
+    ``trace`` records the frames for time-sequence graphs. With a ``selection`` all frames are followed, but only
+    selected frames are counted, and selected messages measured.
     """
 
-    def __init__(self, seed: int = 0, trace: FrameTrace | None = None) -> None:
+    def __init__(self, seed: int = 0, trace: FrameTrace | None = None, selection: Selection | None = None) -> None:
         self.trace = trace
+        limited = selection is not None and selection.is_limited
+        self._selector = MessageSelector(selection) if selection is not None and limited else None
+        self._flights: dict[int, list[tuple[int, int, int, int]]] = {}
+        """Blocks in flight of messages that may still be selected, by message."""
         self.follower = Follower(flights=True, marks=True)
         self.pairs = PairTable()
         self.gaps = GapHistogram()
@@ -48,6 +56,8 @@ class Timing:
         """Time from one transmission of a message to the next."""
         self.re_request_delays = {cause: Samples(seed) for cause in ("early", "timer", "unknown")}
         """Time from one request for a block to the next, by its cause (R-PUL-07, R-PUL-08)."""
+        self.frames = 0
+        """Number of MXoE frames."""
         self.messages = 0
         self.kinds: Counter[str] = Counter()
         self.message_bytes = 0
@@ -59,10 +69,27 @@ class Timing:
         self._order = MessageSorter()
         self._trips: dict[int, RoundTrips] = {}
 
-    def observe(self, decoded: DecodedBatch) -> None:
-        """Process the next batch."""
+    def observe(self, decoded: DecodedBatch, start_ns: int | None = None) -> None:
+        """Process the next batch; ``start_ns`` is the time of the capture's first frame."""
         if not len(decoded):
             return
+        messages = self.follower.observe(decoded)
+        marks = self.follower.take_marks(decoded)
+        if self.trace is not None:
+            self.trace.observe(decoded, marks)
+        if self._selector is not None:
+            self._selector.observe(decoded, lambda _: marks, start_ns)
+            places = self._selector.selection.places(decoded, marks, start_ns)
+            self._measure(decoded.select(places), marks.select(places))
+        else:
+            self._measure(decoded, marks)
+        self._take(self._order.put(messages))
+
+    def _measure(self, decoded: DecodedBatch, marks: FrameMarks) -> None:
+        """Measure the selected frames of a batch."""
+        if not len(decoded):
+            return
+        self.frames += len(decoded)
         times = decoded.batch.timestamp_ns
         if self.first_ns is None:
             self.first_ns = int(times[0])
@@ -70,12 +97,7 @@ class Timing:
         self.last_ns = max(self.last_ns, int(times.max()))
         self.gaps.observe(decoded.assignment.source, times)
         self._count_dialects(decoded)
-        messages = self.follower.observe(decoded)
-        marks = self.follower.take_marks(decoded)
         self.pairs.observe(decoded, marks)
-        if self.trace is not None:
-            self.trace.observe(decoded, marks)
-        self._take(self._order.put(messages))
 
     def finish(self) -> None:
         """End the capture."""
@@ -83,25 +105,33 @@ class Timing:
         self._take(self._order.rest())
 
     @property
-    def frames(self) -> int:
-        """Number of MXoE frames."""
-        return self.follower.frames
+    def conversations(self) -> list[Conversation]:
+        """The conversations between the selected endpoints."""
+        found = self.follower.conversations
+        if self._selector is None:
+            return [*found]
+        return [each for each in found if self._selector.selection.takes_flow(each.flows[0])]
 
     @property
     def repeated_frames(self) -> int:
         """Number of repeated frames: retransmitted messages, re-requested data, and re-requests."""
+        if self._selector is not None:
+            totals = [*chain.from_iterable(each.totals for each in self.pairs.by_hosts())]
+            return sum(each.retransmissions + each.re_requests for each in totals)
         flows = (flow for each in self.follower.conversations for flow in each.flows)
         return sum(flow.retransmissions + flow.re_requests for flow in flows)
 
     @property
     def duplicate_frames(self) -> int:
         """Number of duplicates made by the network or by the capture."""
+        if self._selector is not None:
+            return sum(each.total("duplicates") for each in self.pairs.by_hosts())
         return sum(flow.duplicates for each in self.follower.conversations for flow in each.flows)
 
     @property
     def most_outstanding(self) -> int:
         """Maximum number of unacknowledged numbered packets in one direction at a time."""
-        flows = (flow for each in self.follower.conversations for flow in each.flows)
+        flows = (flow for each in self.conversations for flow in each.flows)
         return max((flow.most_outstanding for flow in flows), default=0)
 
     @property
@@ -119,7 +149,9 @@ class Timing:
     def _take(self, found: Iterable[CapturedMessage]) -> None:
         repeats: list[int] = []
         flights = []
-        messages = list(found)
+        for start, end, size, frames, number in self.follower.take_flights():
+            self._flights.setdefault(number, []).append((start, end, size, frames))
+        messages = list(found) if self._selector is None else self._selected(found)
         self.pairs.take(messages)
         if self.trace is not None:
             self.trace.take(messages)
@@ -131,9 +163,22 @@ class Timing:
             elif message.ack is not None and message.length is not None:
                 frames = message.fragments.bit_count() or 1
                 flights.append((message.first_ns, message.ack.time_ns, message.length, frames))
-        flights += self.follower.take_flights()
+        if self._selector is None:
+            flights += chain.from_iterable(self._flights.values())
+            self._flights.clear()
         self.line.add(np.array(flights, np.int64).reshape(-1, 4))
         self.line.repeat(np.array(repeats, np.int64))
+
+    def _selected(self, messages: Iterable[CapturedMessage]) -> list[CapturedMessage]:
+        """The selected ones of some messages; notes their blocks in flight."""
+        assert self._selector is not None
+        selected = []
+        for message in messages:
+            flights = self._flights.pop(message.number, [])
+            if self._selector.takes(message):
+                selected.append(message)
+                self.line.add(np.array(flights, np.int64).reshape(-1, 4))
+        return selected
 
     def _message(self, message: CapturedMessage) -> None:
         self.messages += 1

@@ -1,0 +1,162 @@
+"""One filter for all commands that read frames: the same options, with the same meaning."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from mxwire.capture.notes import read_notes
+from mxwire.cli.main import cli
+from mxwire.cli.options import FILTERS
+from tests.cli.support import CAPTURES, mxwire
+
+EVERY_TYPE = CAPTURES / "mxoe-every-type.pcap"
+LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
+EARLY = CAPTURES / "mxoe-early.pcap"
+ONE, OTHER = "52:54:00:0a:00:01", "52:54:00:0a:00:02"
+LACKING = {
+    "decode": set(),
+    "info": set(),
+    "messages": set(),
+    "conversations": set(),
+    "follow": {"messages"},
+    "extract": {"messages"},
+    "stats": {"messages"},
+    "verify": set(),
+    "diagnose": set(),
+    "merge": set(),
+    "capture": set(),
+    "replay": {"endpoint"},
+}
+"""The commands with a filter, and the options that they have with another type, or not at all."""
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_every_command_has_the_whole_filter(name):
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert {each.name for each in command.params} & FILTERS == FILTERS - LACKING[name]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--host", "vm1:0"],
+        ["--pair", "vm2", "5254.000a.0001"],
+        ["--pair", "vm1:0:5", f"{OTHER}/3"],
+        ["--pair", "vm1:0:4", f"{OTHER}/3"],
+        ["--endpoint", "5"],
+        ["--type", "MEDIUM"],
+        ["--kind", "rndv", "--kind", "SMALL"],
+        ["--match", "0x1003"],
+        ["--message", "3-5,9-"],
+        ["--frames", "40-60"],
+        ["--between", "35.8", "35.81"],
+        ["--flag", "retransmission", "--flag", "gap"],
+        ["--where", "role == ack or length > 4000"],
+        ["--kind", "MEDIUM", "--host", "vm2", "--type", "MEDIUM", "--where", "frag_seqnum == 1"],
+    ],
+)
+@pytest.mark.parametrize("path", [EVERY_TYPE, EARLY])
+def test_messages_are_those_of_the_selected_frames(options, path, tmp_path):
+    """A message is selected exactly if one of its frames is."""
+    peers = tmp_path / "peers"
+    peers.write_text("02:00:00:00:00:99 vm1\n52:54:00:0a:00:aa vm2\n" if path is EARLY else "")
+    frames = mxwire("decode", "--json", *options, "--peers", peers, path).objects
+    expected = sorted({each["message"] for each in frames if each["message"]})
+    found = [each["message"] for each in mxwire("messages", "--json", *options, "--peers", peers, path).objects]
+    assert found == expected
+    conversations = mxwire("conversations", "--json", *options, "--peers", peers, path)
+    assert conversations.code == 0 and len(conversations.objects) >= bool(expected)
+    if "--message" not in options:
+        counted = mxwire("stats", "--json", *options, "--peers", peers, path).objects[0]
+        assert (counted["messages"], counted["frames"]) == (len(expected), len(frames))
+
+
+def test_a_frame_without_endpoints_has_those_of_its_message():
+    replies = mxwire("decode", "--json", "--type", "PULL_REPLY", LOSSY).objects
+    host = f"{ONE}/5"
+    assert mxwire("decode", "--json", "--type", "PULL_REPLY", "--pair", host, f"{OTHER}:3", LOSSY).objects == replies
+    assert not mxwire("decode", "--json", "--type", "PULL_REPLY", "--endpoint", "4", LOSSY).objects
+
+
+def test_names_come_from_name_resolution_blocks_too(tmp_path):
+    cut = tmp_path / "cut.pcapng"
+    mxwire("decode", "--type", "TINY", "-w", cut, EVERY_TYPE)
+    assert "vm1:0" in read_notes(cut).names.values()
+    tiny = mxwire("decode", "--json", "--type", "TINY", "--where", f"source == '{ONE}'", EVERY_TYPE).objects
+    named = mxwire("decode", "--json", "--host", "vm1:0", "--where", f"source == '{ONE}'", cut).objects
+    assert tiny and [each["time_ns"] for each in named] == [each["time_ns"] for each in tiny]
+
+
+def test_given_names_take_precedence_and_read_no_capture_twice(tmp_path):
+    peers = tmp_path / "peers"
+    peers.write_text(f"{OTHER} vm1:0\n")
+    run = mxwire("decode", "--json", "--host", "vm1", "--type", "TINY", "--peers", peers, "-", stdin=LOSSY.read_bytes())
+    assert run.code == 0 and "no frame matches" in run.err
+    assert mxwire("info", "--json", "--host", "vm1", "--peers", peers, LOSSY).objects[0]["frames"]
+
+
+def test_verify_and_diagnose_analyse_all_and_report_the_selected():
+    every = [each for each in mxwire("verify", "--json", LOSSY).objects if each["record"] == "finding"]
+    assert [each["frames"] for each in every] == [[367], [368]]
+    run = mxwire("verify", "--json", "--frames", "368", LOSSY)
+    assert [each for each in run.objects if each["record"] == "finding"] == every[1:]
+    assert run.objects[1]["findings_left_out"] == 1 or run.objects[0]["findings_left_out"] == 1
+    assert "The filter left out 1 finding; all frames were analysed." in mxwire("verify", "--frames", "368", LOSSY).out
+    found = mxwire("diagnose", "--json", LOSSY).objects
+    chosen = mxwire("diagnose", "--json", "--between", 0, 0.02, LOSSY).objects
+    kept = [each for each in chosen if each["record"] == "finding"]
+    assert 0 < len(kept) < len(found) - 1 and all(each in found for each in kept)
+    assert chosen[-1]["findings_left_out"] == len(found) - 1 - len(kept)
+
+
+@pytest.mark.parametrize("command", [("follow",), ("extract", "-w", "-")])
+def test_a_filter_chooses_a_message(command):
+    chosen = mxwire(*command, "--frames", "369-", "--kind", "RNDV", "--host", ONE, "--between", 0.08, 3, LOSSY)
+    assert chosen.code == 2 and "2 messages match the selection (1, 2): choose one by its number" in chosen.err
+    assert mxwire(*command, "--where", "frame == 371", LOSSY).out == mxwire(*command, "2", LOSSY).out
+    for options, problem in (
+        (["--type", "TINY", LOSSY], "no message matches the selection"),
+        (["--type", "TINY", "3", LOSSY], "a filter chooses the message"),
+        (["--type", "TINY", "--frame", "3", LOSSY], "--frame and a filter exclude each other"),
+        (["--type", "TINY", "-"], "a filter reads a capture twice"),
+    ):
+        run = mxwire(*command, *options, stdin=LOSSY.read_bytes())
+        assert run.code == 2 and problem in run.err and len(run.err.splitlines()) == 1
+
+
+def test_merge_writes_the_selected_frames_of_both(tmp_path):
+    one, other, both = (tmp_path / name for name in ("one.pcap", "other.pcap", "both.pcapng"))
+    mxwire("decode", "-w", one, LOSSY)
+    mxwire("decode", "-w", other, LOSSY)
+    run = mxwire("merge", one, other, "--type", "PULL", "--between", 0, 0.5, "-w", both)
+    wanted = mxwire("decode", "--json", "--no-analysis", "--type", "PULL", "--between", 0, 0.5, LOSSY).objects
+    written = mxwire("decode", "--json", "--no-analysis", both).objects
+    assert run.code == 0 and [each["fields"] for each in written] == [each["fields"] for each in wanted]
+    refused = mxwire("merge", one, other, "--type", "PULL")
+    assert refused.code == 2 and "give -w FILE as well" in refused.err
+
+
+def test_replay_plans_the_selected_frames():
+    options = ["--kind", "SMALL", "--host", "vm1", "--where", "length == 100", EVERY_TYPE]
+    planned = mxwire("replay", "--dry-run", "--json", *options).objects
+    wanted = mxwire("decode", "--json", *options).objects
+    assert wanted and [each["frame"] for each in planned[:-1]] == [each["frame"] for each in wanted]
+    for given in (["--as", ONE, "--simulate", "open-mx"], ["-i", "nowhere0", "--as", ONE]):
+        run = mxwire("replay", *given, "--flag", "gap", EVERY_TYPE)
+        assert run.code == 2 and "--flag goes with unchanged frames" in run.err
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_a_wrong_filter_is_one_line(name):
+    more = {"extract": ["-w", "-"], "merge": [LOSSY, "-w", "-"], "replay": ["--dry-run"]}
+    inputs = ["-i", "nowhere0", "-l"] if name == "capture" else [*more.get(name, []), EVERY_TYPE]
+    for options, problem in (
+        (["--where", "typ == PULL"], "expression, column 1: no field 'typ' (did you mean type"),
+        (["--flag", "retransmision"], "did you mean retransmission?"),
+        (["--between", "3", "1"], "the end is before the start"),
+        (["--pair", "vm1", ":3"], "':3' is not a host: write alpha:0"),
+    ):
+        run = mxwire(name, *options, *inputs)
+        assert run.code == 2 and problem in run.err and len(run.err.splitlines()) == 1, run.err
