@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import mxwire
+from mxwire.analysis.selection import Selection
 from mxwire.link.memory import MemoryNetwork
 
 ROOT = Path(__file__).parents[1]
@@ -68,6 +69,20 @@ def test_a_capture_is_a_data_frame_of_messages():
     table = mxwire.read_messages(CAPTURE)
     assert table["message"].to_list() == list(range(1, len(table) + 1))
     assert set(table["kind"]) == {"TINY", "SMALL", "MEDIUM", "RNDV"}
+
+
+def test_an_expression_selects_rows():
+    where = "role == data and length >= 100"
+    frames = mxwire.read_frames(CAPTURE, ["frame", "message", "length"], where=where)
+    assert len(frames) and min(frames["length"]) >= 100
+    messages = mxwire.read_messages(CAPTURE, where=where)
+    assert messages["message"].to_list() == sorted(set(frames["message"])) and len(mxwire.read_messages(CAPTURE)) > 3
+    only = Selection.of(kinds=["TINY"])
+    assert set(mxwire.read_messages(CAPTURE, where=only)["kind"]) == {"TINY"}
+    assert set(mxwire.read_frames(CAPTURE, ["type"], where=only)["type"]) == {"TINY"}
+    for read in (mxwire.read_frames, mxwire.read_messages):
+        with pytest.raises(mxwire.MxwireError, match="expression, column 1: no field 'typ'"):
+            read(CAPTURE, where="typ == PULL")
 
 
 def test_a_capture_without_frames_is_an_empty_table_with_all_columns(tmp_path):

@@ -128,6 +128,22 @@ def cells(_context: click.Context, _parameter: click.Parameter, incomplete: str)
 # Shells
 
 
+def _open_quote(line: str) -> int | None:
+    """The place of a quote that the line opens and does not close; None if there is none."""
+    place: int | None = None
+    escaped = False
+    for at, each in enumerate(line):
+        if escaped:
+            escaped = False
+        elif each == "\\" and (place is None or line[place] == '"'):
+            escaped = True
+        elif place is None and each in "'\"":
+            place = at
+        elif place is not None and each == line[place]:
+            place = None
+    return place
+
+
 class Bash(BashComplete):
     """click's script, with whole words although bash breaks them at colons and equals signs, and files beside words."""
 
@@ -159,7 +175,7 @@ class Bash(BashComplete):
 complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
-    _begun = ""
+    _begun = _broken = ""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """The words before the one being typed, and that word."""
@@ -167,14 +183,17 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
         if line is None:
             return super().get_completion_args()
         words = split_arg_string(line)
-        self._begun = "" if not words or line[-1:].isspace() else words.pop()
+        quoted = _open_quote(line)
+        self._begun = "" if not words or (line[-1:].isspace() and quoted is None) else words.pop()
+        # bash does not break words inside quotes.
+        self._broken = self._begun if quoted is None else self._begun[: len(self._begun) - len(line) + quoted + 1]
         return words[1:], self._begun
 
     def format_completion(self, item: CompletionItem[str]) -> str:
         """Remove the part of the value that bash does not replace."""
         value = str(item.value)
         breaks = os.environ.get("COMP_WORDBREAKS", "")
-        for begun in (self._begun, self._begun.partition("=")[2]):
+        for begun in (self._broken, self._broken.partition("=")[2]):
             kept = max((begun.rfind(each) + 1 for each in ":=" if each in breaks), default=0)
             if kept and value.startswith(begun[:kept]):
                 value = value[kept:]

@@ -78,6 +78,18 @@ def test_values_are_offered(line, some):
     assert all(each.lower().startswith(begun.lower()) for each in found)
 
 
+def test_the_last_word_of_an_expression_is_completed():
+    def complete(begun: str) -> list[str]:
+        return [
+            each.value for each in ShellComplete(cli, {}, "mxwire", "_").get_completions(["decode", "--where"], begun)
+        ]
+
+    assert {"type", "total_length"} <= set(complete("t")) and complete("role != nac") == ["role != nack"]
+    assert "not flags.probe" in complete("not flags.p")
+    assert complete("type in (PULL, NACK_") == ["type in (PULL, NACK_LIB", "type in (PULL, NACK_MCP"]
+    assert complete("length > 5 a") == ["length > 5 acknowledges", "length > 5 app_key", "length > 5 and"]
+
+
 @pytest.mark.parametrize("command", ["capture", "messages", "doctor", "ping", "replay"])
 def test_interfaces_are_offered(command):
     assert "lo" in values(f"mxwire {command} -i l")
@@ -115,6 +127,7 @@ def test_whatever_takes_a_file_completes_files():
         "mxwire decode x",
         "mxwire decode --fields x,",
         "mxwire decode --type ",
+        "mxwire decode --where ",
         "mxwire decode --ty",
         "mxwire diagnose --only ",
         "mxwire interop --case ",
@@ -200,6 +213,13 @@ TYPED = [
     ("mxwire diagnose --explain zombie\t", "zombie-pull"),
     ("mxwire scenario show connect/bad-k\t", "connect/bad-key"),
     ("mxwire help plugin unin\t", "uninstall"),
+    ("mxwire decode --flag early_re\t", "early_re_request"),
+    ("mxwire stats --where total_l\t", "total_length"),
+    ("mxwire messages --where 'type == RN\t", "DV'"),
+    ('mxwire messages --where "type == TINY or type == RN\t', 'DV"'),
+    ("mxwire decode --where 'role in (data, rep\t", "(data, reply"),
+    ("mxwire capture --where 'length > 3 and not flags.dup\t", "licate'"),
+    ("mxwire messages --where='type == RN\t", "DV'"),
 ]
 
 
@@ -227,6 +247,7 @@ def test_bash_completes(files, typed, completed):
         ("mxwire decode --type=RN\t", "--type=RNDV"),
         ("mxwire decode --dialect omx:9\t", "omx:9000"),
         ("mxwire scenario show connect/bad-k\t", "connect/bad-key"),
+        ("mxwire decode --where 'type == RN\t", "type == RNDV"),
     ],
 )
 def test_zsh_completes(files, typed, completed):
