@@ -6,7 +6,7 @@ commands ``discover``, ``ping``, ``doctor`` and ``perf``.
 """
 
 from mxwire.host.endpoint import AsyncEndpoint, Endpoint
-from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
+from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError, HostWakeupError
 from mxwire.host.host import AsyncHost, Host, KnownPeer
 from mxwire.host.requests import HostRequest, Message, WaitingMessage
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -21,6 +21,7 @@ __all__ = [
     "HostError",
     "HostRequest",
     "HostTimeoutError",
+    "HostWakeupError",
     "KnownPeer",
     "Message",
     "WaitingMessage",

@@ -54,6 +54,8 @@ class _InterruptState:
         """Locks of all sections; the main thread may hold some of them."""
         self.users = 0
         """Number of open hosts."""
+        self.handlers = 0
+        """Unexpected handlers that run on the main thread, outside of the section of their host."""
         self.deferred: tuple[int, FrameType | None] | None = None
         self.previous: Handler | None = None
 
@@ -65,8 +67,8 @@ class _InterruptState:
             self.previous(number, frame)
 
     def _inside(self) -> bool:
-        """True if the calling thread is in a section."""
-        return any(each._is_owned() for each in self.locks)  # type: ignore[attr-defined]
+        """True if the main thread, which calls this, is in a section or in an unexpected handler."""
+        return self.handlers > 0 or any(each._is_owned() for each in self.locks)  # type: ignore[attr-defined]
 
     def deliver(self) -> None:
         """Pass on a deferred signal, if this is the main thread and it has left all sections."""
@@ -113,11 +115,15 @@ def restore_interrupts() -> None:
 class ExclusiveSection:
     """A reentrant lock that defers Ctrl-C while it is held."""
 
-    __slots__ = ("_acquire", "_release")
+    __slots__ = ("_acquire", "_condition", "_lock", "_release", "handler_thread")
 
     def __init__(self) -> None:
         lock = threading.RLock()
         self._acquire, self._release = lock.acquire, lock.release
+        self._lock: Any = lock
+        self._condition = threading.Condition(lock)
+        self.handler_thread: int | None = None
+        """The thread that runs an unexpected handler; None while there is none."""
         # A new set, since the handler may be iterating over the old one.
         _interrupts.locks = WeakSet([*_interrupts.locks, lock])
 
@@ -132,6 +138,35 @@ class ExclusiveSection:
         self._release()
         if _interrupts.deferred is not None:
             _interrupts.deliver()
+
+    def run_handler(self, handler: Callable[[], object]) -> bool:
+        """Call an unexpected handler without the lock, so that it may wait for threads that call the host.
+
+        Ctrl-C stays deferred, since the engine is in the middle of a pass.
+        """
+        owned, thread = self._lock._is_owned(), threading.get_ident()
+        on_main = thread == _MAIN
+        _interrupts.handlers += on_main
+        self.handler_thread = thread
+        depth = self._lock._release_save() if owned else None
+        try:
+            return bool(handler())
+        finally:
+            if owned:
+                self._lock._acquire_restore(depth)
+                self._condition.notify_all()
+            self.handler_thread = None
+            _interrupts.handlers -= on_main
+
+    @property
+    def in_handler(self) -> bool:
+        """True if the calling thread runs an unexpected handler."""
+        return self.handler_thread is not None and self.handler_thread == threading.get_ident()
+
+    def await_handler(self, seconds: float | None = None) -> None:
+        """Wait within the section, at most ``seconds``, until no other thread runs an unexpected handler."""
+        if self.handler_thread is not None and not self.in_handler:
+            self._condition.wait_for(lambda: self.handler_thread is None, seconds)
 
 
 class Core:
@@ -183,7 +218,8 @@ class Core:
 
         Without frames or expired timers the links are polled up to ``looks`` times.
         """
-        if self.ended is not None:
+        if self.ended is not None or self.section.handler_thread is not None:
+            # While an unexpected handler runs, the engine is in a pass over frames that the link still holds.
             return
         self.steps += 1
         try:

@@ -56,6 +56,7 @@ from mxwire.host.core import Core, defer_interrupts, restore_interrupts
 from mxwire.host.errors import HostTimeoutError
 from mxwire.host.requests import Pending, Waiter
 from mxwire.link.wakeup import Wakeup
+from mxwire.protocol import LocalProtocolError, Status
 from mxwire.units import MILLISECOND, SECOND
 
 NAP: Final = 0.01
@@ -93,10 +94,11 @@ class BlockingDriver:
         """True if a waiting thread runs the loop."""
         return self._driving is not None
 
-    def wait(self, pending: Pending[Result], timeout: float | None) -> Result:
+    def wait(self, pending: Pending[Result], timeout: float | None, endpoint: Any = None) -> Result:
         """Wait until ``pending`` is ready, at most ``timeout`` seconds (None: without limit), and return its result.
 
-        Raises what the result raises, :class:`~mxwire.host.errors.HostTimeoutError` after the timeout and
+        Raises what the result raises, :class:`~mxwire.host.errors.HostTimeoutError` after the timeout,
+        :class:`~mxwire.host.errors.HostWakeupError` when ``endpoint`` is woken up, and
         :class:`~mxwire.host.errors.HostClosedError` if the host ends.
         """
         core = self.core
@@ -104,6 +106,8 @@ class BlockingDriver:
         try:
             with core.section:
                 core.must_be_open()
+                if core.section.in_handler:
+                    raise LocalProtocolError(Status.NOT_SUPPORTED_IN_HANDLER, "an unexpected handler may not wait")
                 if core.check(pending):
                     return pending.result()
                 if self._driving is None:
@@ -112,7 +116,7 @@ class BlockingDriver:
                     if core.check(pending):
                         return pending.result()
                 limit = None if timeout is None else core.clock() + int(timeout * SECOND)
-                waiter = _BlockedWaiter(self, pending)
+                waiter = _BlockedWaiter(self, pending, endpoint)
                 core.waiters.append(waiter)
                 if self._driving is None:
                     self._driving = waiter
@@ -182,6 +186,8 @@ class BlockingDriver:
         core, section, spin, looks = self.core, self.core.section, self._spin, self._looks
         while True:
             with section:
+                if section.handler_thread is not None:
+                    section.await_handler(NAP)
                 core.step(looks)
                 if waiter.done or core.ended is not None:
                     return
@@ -224,8 +230,8 @@ class _BlockedWaiter(Waiter):
 
     __slots__ = ("_driver", "_gate", "thread")
 
-    def __init__(self, driver: BlockingDriver, pending: Pending[Any]) -> None:
-        super().__init__(pending)
+    def __init__(self, driver: BlockingDriver, pending: Pending[Any], endpoint: Any) -> None:
+        super().__init__(pending, endpoint)
         self._driver = driver
         self.thread = threading.get_ident()
         self._gate: threading.Event | None = None
@@ -275,6 +281,7 @@ class _BackgroundThread(threading.Thread):
 
     def _step(self) -> tuple[int | None, int]:
         with self._core.section:
+            self._core.section.await_handler()
             if not self._driver.driven:
                 self._core.step()
             return self._core.pause(), self._core.steps
@@ -328,7 +335,7 @@ class AsyncioDriver:
         core.after = self._schedule
         self._schedule()
 
-    async def wait(self, pending: Pending[Result], timeout: float | None) -> Result:
+    async def wait(self, pending: Pending[Result], timeout: float | None, endpoint: Any = None) -> Result:
         """Wait until ``pending`` is ready, at most ``timeout`` seconds (None: without limit), and return its result.
 
         Raises what :meth:`BlockingDriver.wait` raises. Cancelling the task abandons ``pending``.
@@ -339,7 +346,7 @@ class AsyncioDriver:
             core.must_be_open()
             if core.check(pending):
                 return pending.result()
-            waiter = _TaskWaiter(pending, self._loop.create_future())
+            waiter = _TaskWaiter(pending, self._loop.create_future(), endpoint)
             core.waiters.append(waiter)
             with suppress(TimeoutError):
                 await asyncio.wait_for(waiter.future, timeout)
@@ -388,8 +395,8 @@ class _TaskWaiter(Waiter):
 
     __slots__ = ("future",)
 
-    def __init__(self, pending: Pending[Any], future: asyncio.Future[None]) -> None:
-        super().__init__(pending)
+    def __init__(self, pending: Pending[Any], future: asyncio.Future[None], endpoint: Any) -> None:
+        super().__init__(pending, endpoint)
         self.future = future
 
     def wake(self) -> None:

@@ -7,17 +7,18 @@ host, which runs the host until it is ready.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import index
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeVar
 
-from mxwire.host.discovery import PendingConnect
-from mxwire.host.errors import HostError, HostTimeoutError
+from mxwire.host.discovery import PendingConnect, require_this_process
+from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
 from mxwire.host.requests import (
     AllOf,
     AnyOf,
+    HostConnect,
     HostReceive,
     HostRequest,
     HostSend,
@@ -26,6 +27,7 @@ from mxwire.host.requests import (
     WaitingMessage,
     bytes_of,
     place_of,
+    request_of,
 )
 from mxwire.protocol import ALL_BITS, EngineEndpoint, LocalProtocolError, Partner, Peer, Status
 from mxwire.protocol import Request as EngineRequest
@@ -44,6 +46,9 @@ CONNECT_TIMEOUT: Final = 10.0
 LINGER: Final = 2.0
 """Seconds that an endpoint waits for acks at the end of its ``with`` block."""
 
+ErrorHandler = Callable[[HostError], Status | None]
+"""An application's error handler: called with an error, whose status it may replace."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -57,6 +62,8 @@ class BaseEndpoint:
         """The engine's endpoint, for calls that are not offered here."""
         self.undelivered = 0
         """Sends that were reported complete, and were lost afterwards."""
+        self._queued = engine.completions is not None
+        self._error_handler: ErrorHandler | None = None
 
     @property
     def number(self) -> int:
@@ -77,16 +84,26 @@ class BaseEndpoint:
         """Representation for debugging."""
         return repr(self.engine)
 
-    def isend(self, partner: Partner, data: Any, match_info: SupportsIndex = 0) -> HostRequest[Status]:
+    @property
+    def own_partner(self) -> Partner:
+        """The endpoint itself as a partner, to which it is always connected."""
+        with self._core.section:
+            return self.engine.own_partner()
+
+    def isend(
+        self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, context: Any = None
+    ) -> HostRequest[Status]:
         """Post a send of any buffer, or of a sequence of up to 256.
 
-        Memory of more than 32 KiB must not change until the request has ended.
+        Memory of more than 32 KiB must not change until the request has ended. ``context`` is that of the request.
         """
-        return self._post_send(partner, data, match_info)
+        return self._post_send(partner, data, match_info, context)
 
-    def issend(self, partner: Partner, data: Any, match_info: SupportsIndex = 0) -> HostRequest[Status]:
+    def issend(
+        self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, context: Any = None
+    ) -> HostRequest[Status]:
         """Post a synchronous send, which ends only when the receiver has matched the message."""
-        return self._post_send(partner, data, match_info, synchronous=True)
+        return self._post_send(partner, data, match_info, context, synchronous=True)
 
     def ireceive(
         self,
@@ -95,6 +112,7 @@ class BaseEndpoint:
         *,
         buffer: Any = None,
         maximum: int | None = None,
+        context: Any = None,
     ) -> HostRequest[Message]:
         """Post a receive for the first message whose match info, masked, is ``match_info``; None: for any message.
 
@@ -105,22 +123,147 @@ class BaseEndpoint:
             raise LocalProtocolError(
                 Status.BAD_REQUEST, "a receive needs a buffer, or maximum=: the longest message it takes"
             )
-        return self._post_receive(buffer, match_info, mask, maximum)
+        return self._post_receive(buffer, match_info, mask, maximum, context)
+
+    def iconnect(
+        self,
+        peer: Peer | str | bytes,
+        endpoint: SupportsIndex = 0,
+        key: SupportsIndex = DEFAULT_KEY,
+        match_info: SupportsIndex = 0,
+        *,
+        context: Any = None,
+    ) -> HostRequest[Partner]:
+        """Post a connect to an endpoint of a host that is known, by name, or given by its Ethernet address.
+
+        ``match_info`` is that of the request, by which :meth:`test_next` finds it.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for an unknown name: see
+        :meth:`Host.wait_for_peer <mxwire.host.Host.wait_for_peer>`.
+        """
+        core = self._core
+        with core.section:
+            core.must_be_open()
+            found = self._owner.find_peer(peer)
+            if found is None:
+                raise LocalProtocolError(Status.PEER_NOT_FOUND, f"no host {peer!r} is known yet: wait for it")
+            require_this_process(self._owner, found, endpoint)
+            posted = HostConnect(self.engine.connect(found, endpoint, key, match_info=match_info), context)
+            if self._queued:
+                self._enlist(posted)
+            core.transmit()
+        return posted
 
     def test(self, request: HostRequest[Any]) -> bool:
         """Poll once, and return whether a request has ended; its ``result()`` then returns or raises the outcome."""
         if not request.done and self._core.ended is None:
             self._owner.poll()
-        return request.done
+        if not request.done:
+            return False
+        if self.engine.reports_failures:
+            # The error handler may be about to replace the status, within the section.
+            with self._core.section:
+                pass
+        if self._queued:
+            self._take(request)
+        return True
+
+    def ipeek(self) -> HostRequest[Any] | None:
+        """Poll once, and return the request that has ended first, or None; it stays in the queue.
+
+        This and the following calls need an endpoint that was opened with ``completions=True``, and raise
+        :class:`~mxwire.protocol.status.LocalProtocolError` otherwise. All requests enter its queue when they end,
+        except those of calls that block, and leave it when their result is taken: by :meth:`test` or a wait for them,
+        by :meth:`test_next`, or by :meth:`forget`.
+        """
+        self._owner.poll()
+        return self._next(0, 0, take=False)
+
+    def test_next(
+        self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS
+    ) -> HostRequest[Any] | None:
+        """Poll once, and take the request that has ended first, of those with such match info; None if there is none.
+
+        Requests of every kind count: sends and connects with the match info given to them, receives with that of the
+        message. ``status`` of the request is its outcome, which may be an error.
+        """
+        value, mask = _criteria(match_info, mask)
+        self._owner.poll()
+        return self._next(value, mask, take=True)
+
+    def forget(self, request: HostRequest[Any]) -> None:
+        """Take no interest in a request any more: it continues, but its end is not shown by :meth:`test_next`."""
+        with self._core.section:
+            self.engine.forget(request.inner)
+            request.inner.context = None
+
+    def is_buffered(self, request: HostRequest[Any]) -> bool:
+        """Return whether the data of a send was copied, so that its memory may be reused before the send has ended.
+
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a request that is not a send.
+        """
+        return self.engine.is_buffered(request.inner)
+
+    @property
+    def completion_count(self) -> memoryview:
+        """One 64-bit number, at a fixed address: requests that have entered the queue of this endpoint.
+
+        Code that runs without the interpreter may poll it.
+        """
+        if self.engine.completions is None:
+            self.engine.completed()
+        assert self.engine.completions is not None
+        return memoryview(self.engine.completions.count)
+
+    def set_timeout(self, seconds: float | None, request: HostRequest[Any] | None = None) -> None:
+        """Set the time for which packets are retransmitted before their partner is abandoned.
+
+        It is rounded up to a number of retransmissions, of which there are two per second: 0 means none, None the
+        number of the profile. It applies to all later requests of the endpoint, or to one ``request``, and to the
+        transfers of large messages. All unfinished requests with an abandoned partner end as unreachable.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a time that is not a number from 0.
+        """
+        with self._core.section:
+            self.engine.set_timeout(seconds, None if request is None else request.inner)
+
+    def wake_up(self) -> None:
+        """End all calls that wait on this endpoint with :class:`~mxwire.host.errors.HostWakeupError`.
+
+        The requests that they wait for continue, except those of a blocking connect or receive. Later calls wait as
+        usual.
+        """
+        with self._core.section:
+            for waiter in self._core.waiters:
+                if waiter.endpoint is self:
+                    waiter.interrupt()
+
+    def suspend(self) -> None:
+        """Stop the progress of the endpoint until :meth:`resume`, also in the background.
+
+        Messages are neither matched, acked nor retransmitted; pulls and answers to pulls continue. If another thread
+        runs the unexpected handler, wait for its end. Calling it again does nothing.
+        """
+        with self._core.section:
+            self._core.must_be_open()
+            self._core.section.await_handler()
+            self.engine.suspended = True
+
+    def resume(self) -> None:
+        """Allow progress after :meth:`suspend`, and make progress."""
+        with self._core.section:
+            self._core.must_be_open()
+            self.engine.suspended = False
+            self._core.transmit(timely=True)
 
     def cancel(self, request: HostRequest[Any]) -> bool:
         """Cancel a receive that is not matched, or a connect that is not answered; return False if it is too late.
 
+        A cancelled request does not enter the queue of :meth:`test_next`.
         Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a send.
         """
         with self._core.section:
             cancelled = self.engine.cancel(request.inner)
             if cancelled:
+                request.inner.context = None
                 request.cancelled()
                 self._core.transmit()
             return cancelled
@@ -142,24 +285,107 @@ class BaseEndpoint:
     def handle_unexpected(self, handler: Handler | None) -> None:
         """Set the function that sees each unexpected message first, and may consume it (R-MAT-06).
 
-        A message is unexpected if no posted receive takes it; a blocking receive counts as posted. The function is
-        called on the thread that runs the loop, and may send but not wait. If it raises, the error is logged and the
-        message kept.
+        A message is unexpected if no posted receive takes it; a blocking receive counts as posted. If the function
+        returns False, matching is tried again, since it may have posted the receive, and else the message is kept.
+
+        The function is called on the thread that runs the loop, while the host makes no progress and other threads may
+        call it. It may make all calls that do not wait, except those that close the endpoint or the host, which raise
+        :class:`~mxwire.protocol.status.LocalProtocolError`. If it raises, the error is logged and the message kept.
         """
         with self._core.section:
-            self.engine.handle_unexpected(None if handler is None else _guarded(handler))
+            self.engine.handle_unexpected(None if handler is None else self._guarded(handler))
+
+    def handle_errors(self, handler: ErrorHandler | None) -> None:
+        """Set the function that is called with the error of each request that ends with one; None for that of the host.
+
+        That includes truncated messages, but not cancelled requests. The function is called before anyone can take the
+        result, on the thread that runs the loop; it must not wait. A status that it returns replaces that of the
+        request. If it raises, that is logged.
+        """
+        with self._core.section:
+            self._error_handler = handler
+            self._update_error_reports()
+
+    def _update_error_reports(self) -> None:
+        """Report errors if there is a handler for them."""
+        self.engine.reports_failures = (self._error_handler or self._owner.error_handler) is not None
+
+    def _failed(self, inner: EngineRequest) -> None:
+        """Call the error handler for a request that has ended with an error."""
+        handler = self._error_handler or self._owner.error_handler
+        if handler is None:
+            return
+        request = request_of(inner)
+        try:
+            replacement = handler(request.failure(inner.status))
+        except Exception:
+            _log.exception("an error handler has failed")
+            return
+        if replacement is not None:
+            inner.status = replacement
 
     # For the blocking and the asyncio endpoint.
 
+    def _enlist(self, request: HostRequest[Any], listed: bool = True) -> None:
+        """Let a new request enter the queue when it ends, or, unless ``listed``, keep it out of it."""
+        if listed:
+            request.inner.context = request
+        else:
+            self.engine.forget(request.inner)
+
+    def _take(self, *requests: HostRequest[Any]) -> None:
+        """Remove requests from the queue, since their results are taken."""
+        if self._queued:
+            for each in requests:
+                self.forget(each)
+
+    def _restore(self, request: HostRequest[Any]) -> None:
+        """Put a request that was taken into the queue again."""
+        assert self.engine.completions is not None
+        self._enlist(request)
+        self.engine.completions.add(request.inner)
+
+    def _next(self, value: SupportsIndex, mask: SupportsIndex, *, take: bool) -> HostRequest[Any] | None:
+        with self._core.section:
+            found = self.engine.completed(value, mask)
+            if found is None:
+                return None
+            request = request_of(found)
+            if take:
+                self._take(request)
+            return request
+
+    def _guarded(self, handler: Handler) -> Handler:
+        """A handler that runs without the lock of the host, and whose errors are logged."""
+        section = self._core.section
+
+        def guarded(message: Unexpected) -> bool:
+            try:
+                return section.run_handler(lambda: handler(message))
+            except Exception:
+                _log.exception("an unexpected handler has failed")
+                return False
+
+        return guarded
+
     def _post_send(
-        self, partner: Partner, data: Any, match_info: SupportsIndex, *, synchronous: bool = False
+        self,
+        partner: Partner,
+        data: Any,
+        match_info: SupportsIndex,
+        context: Any = None,
+        *,
+        synchronous: bool = False,
+        listed: bool = True,
     ) -> HostSend:
         core = self._core
         with core.section:
             core.must_be_open()
-            request = self.engine.send(partner, data, match_info, synchronous=synchronous)
+            posted = HostSend(self.engine.send(partner, data, match_info, synchronous=synchronous), context)
+            if self._queued:
+                self._enlist(posted, listed)
             core.transmit()
-        return HostSend(request)
+        return posted
 
     def _post_receive(
         self,
@@ -167,19 +393,24 @@ class BaseEndpoint:
         match_info: SupportsIndex | None,
         mask: SupportsIndex,
         maximum: int | None,
+        context: Any = None,
         kind: type[HostReceive] = HostReceive,
     ) -> HostReceive:
         """Post a receive; without ``buffer`` and ``maximum`` memory is allocated when a message is matched."""
         if buffer is None and maximum is not None:
             buffer = bytearray(maximum)
         core = self._core
+        view = None if buffer is None else bytes_of(buffer)
         request: EngineRequest | None = None
         try:
             with core.section:
                 core.must_be_open()
-                posted = self.engine.receive(buffer, *_criteria(match_info, mask))
-                request = posted
-                if not posted.waiting:
+                inner = self.engine.receive(buffer, *_criteria(match_info, mask))
+                request = inner
+                posted = kind(inner, view, context)
+                if self._queued:
+                    self._enlist(posted, kind is HostReceive)
+                if not inner.waiting:
                     core.transmit()
         except BaseException:
             # An interrupt comes at the end of the section. The caller never sees the request, which must not take a
@@ -188,10 +419,11 @@ class BaseEndpoint:
                 with core.section:
                     self.engine.cancel(request)
             raise
-        return kind(posted, None if buffer is None else bytes_of(buffer))
+        return posted
 
     def _close(self) -> None:
         with self._core.section:
+            self._core.section.await_handler()
             if not self.engine.open:
                 return
             self.engine.close()
@@ -200,15 +432,24 @@ class BaseEndpoint:
             self._owner.forget_endpoint(self)
 
 
-def _guarded(handler: Handler) -> Handler:
-    def guarded(message: Unexpected) -> bool:
-        try:
-            return handler(message)
-        except Exception:
-            _log.exception("an unexpected handler has failed")
-            return False
+class _Taking:
+    """Takes requests from the queue at the end of a wait for them, unless that has timed out or was interrupted."""
 
-    return guarded
+    __slots__ = ("_endpoint", "_requests")
+
+    def __init__(self, endpoint: BaseEndpoint, requests: Sequence[HostRequest[Any]]) -> None:
+        self._endpoint = endpoint
+        self._requests = requests
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the requests."""
+        if error is None or (isinstance(error, HostError) and not isinstance(error, HostTimeoutError)):
+            self._endpoint._take(*self._requests)
 
 
 def _criteria(match_info: SupportsIndex | None, mask: SupportsIndex) -> tuple[SupportsIndex, SupportsIndex]:
@@ -246,6 +487,42 @@ class PendingProbe(Pending[WaitingMessage]):
     def late(self, seconds: float) -> HostError:
         """Error with the criteria."""
         return HostTimeoutError(f"no message {_criteria_text(self._value, self._mask)} within {seconds:g} s")
+
+
+class PendingNext(Pending[HostRequest[Any]]):
+    """Waits for a completed request, and takes it or leaves it in the queue."""
+
+    __slots__ = ("_endpoint", "_found", "_mask", "_take", "_value")
+
+    def __init__(self, endpoint: BaseEndpoint, value: SupportsIndex, mask: SupportsIndex, *, take: bool) -> None:
+        self._endpoint = endpoint
+        self._value, self._mask = value, mask
+        self._take = take
+        self._found: HostRequest[Any] | None = None
+
+    def ready(self) -> bool:
+        """Return whether there is one, or the endpoint was closed."""
+        if self._found is None and self._endpoint.engine.open:
+            self._found = self._endpoint._next(self._value, self._mask, take=self._take)
+        return self._found is not None or not self._endpoint.engine.open
+
+    def result(self) -> HostRequest[Any]:
+        """The request."""
+        if self._found is None:
+            number = self._endpoint.number
+            raise HostClosedError(Status.CANCELLED, f"a wait ended because endpoint {number} was closed")
+        return self._found
+
+    def late(self, seconds: float) -> HostError:
+        """Error with the criteria."""
+        wanted = "" if not index(self._mask) else f" {_criteria_text(self._value, self._mask)}"
+        return HostTimeoutError(f"no request{wanted} has ended within {seconds:g} s")
+
+    def abandon(self) -> None:
+        """Put a request that was taken, but not returned, into the queue again."""
+        found = self._found
+        if found is not None and self._take and self._endpoint.engine.open:
+            self._endpoint._restore(found)
 
 
 class PendingReceive(HostReceive):
@@ -329,7 +606,7 @@ class Endpoint(BaseEndpoint):
         timeout: float | None = CONNECT_TIMEOUT,
     ) -> Partner:
         """Connect to an endpoint of a host, given by name or address; wait for a name that is not known yet."""
-        return self.host.driver.wait(PendingConnect(self, peer, endpoint, key), timeout)
+        return self.host.driver.wait(PendingConnect(self, peer, endpoint, key), timeout, self)
 
     def send(self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None) -> None:
         """Send a message, and block until the memory of ``data`` may be reused.
@@ -339,13 +616,13 @@ class Endpoint(BaseEndpoint):
         matching receive and has pulled all of it: two hosts that both send first wait for each other, which
         :meth:`isend` avoids. To know that a message was delivered, call :meth:`flush`.
         """
-        self.wait(self._post_send(partner, data, match_info), timeout)
+        self.wait(self._post_send(partner, data, match_info, listed=False), timeout)
 
     def ssend(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
         """Send a message, and block until the receiver has matched and received it, whatever its length."""
-        self.wait(self._post_send(partner, data, match_info, synchronous=True), timeout)
+        self.wait(self._post_send(partner, data, match_info, synchronous=True, listed=False), timeout)
 
     def receive(
         self,
@@ -362,37 +639,59 @@ class Endpoint(BaseEndpoint):
         ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
         then the ``request`` of the error may be waited for again.
         """
-        return self.host.driver.wait(self._post_receive(buffer, match_info, mask, maximum, PendingReceive), timeout)
+        return self.host.driver.wait(
+            self._post_receive(buffer, match_info, mask, maximum, kind=PendingReceive), timeout, self
+        )
 
     def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
     ) -> WaitingMessage:
         """Wait until there is a message that such a receive would take, and return its envelope; it stays queued."""
-        return self.host.driver.wait(PendingProbe(self, match_info, mask), timeout)
+        return self.host.driver.wait(PendingProbe(self, match_info, mask), timeout, self)
 
     def wait(self, request: HostRequest[Result], timeout: float | None = None) -> Result:
         """Wait until a request has ended; return the message of a receive, or the status of a send."""
         if request.status is Status.SUCCESS and self._core.ended is None:
             # Without the section: a successful request changes no more. A cancelled one is marked after its end.
+            if self._queued:
+                self._take(request)
             return request.result()
-        return self.host.driver.wait(request, timeout)
+        if not self._queued:
+            return self.host.driver.wait(request, timeout, self)
+        with _Taking(self, (request,)):
+            return self.host.driver.wait(request, timeout, self)
 
     def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
         """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
-        found = self.host.driver.wait(AnyOf(requests), timeout)
+        found = self.host.driver.wait(AnyOf(requests), timeout, self)
         assert isinstance(found, HostRequest)
+        self._take(found)
         return found
 
     def wait_all(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> list[Any]:
         """Wait until all requests have ended, and return their results; raise the error of the first that failed."""
-        return self.host.driver.wait(AllOf(requests), timeout)
+        with _Taking(self, requests):
+            return self.host.driver.wait(AllOf(requests), timeout, self)
+
+    def peek(self, timeout: float | None = None) -> HostRequest[Any]:
+        """Wait until a request has ended, and return the first that has; it stays in the queue of :meth:`ipeek`."""
+        return self.host.driver.wait(PendingNext(self, 0, 0, take=False), timeout, self)
+
+    def wait_next(
+        self,
+        match_info: SupportsIndex | None = None,
+        mask: SupportsIndex = ALL_BITS,
+        timeout: float | None = None,
+    ) -> HostRequest[Any]:
+        """Wait until a request with such match info has ended, and take the first that has, as :meth:`test_next`."""
+        return self.host.driver.wait(PendingNext(self, *_criteria(match_info, mask), take=True), timeout, self)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all messages sent so far have been acknowledged.
 
         Raises :class:`~mxwire.host.errors.HostError` if one was lost because its receiver has gone.
         """
-        self.host.driver.wait(PendingAcks(self), timeout)
+        self.host.driver.wait(PendingAcks(self), timeout, self)
 
     def close(self, linger: float = 0.0) -> None:
         """Close the endpoint, after at most ``linger`` seconds of waiting for acks; closing it again does nothing.
@@ -437,7 +736,7 @@ class AsyncEndpoint(BaseEndpoint):
         timeout: float | None = CONNECT_TIMEOUT,
     ) -> Partner:
         """Connect to an endpoint of a host, given by name or address; wait for a name that is not known yet."""
-        return await self.host.driver.wait(PendingConnect(self, peer, endpoint, key), timeout)
+        return await self.host.driver.wait(PendingConnect(self, peer, endpoint, key), timeout, self)
 
     async def send(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
@@ -449,13 +748,13 @@ class AsyncEndpoint(BaseEndpoint):
         matching receive and has pulled all of it: two hosts that both send first wait for each other, which
         :meth:`isend` avoids. To know that a message was delivered, call :meth:`flush`.
         """
-        await self.wait(self._post_send(partner, data, match_info), timeout)
+        await self.wait(self._post_send(partner, data, match_info, listed=False), timeout)
 
     async def ssend(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
         """Send a message, and wait until the receiver has matched and received it, whatever its length."""
-        await self.wait(self._post_send(partner, data, match_info, synchronous=True), timeout)
+        await self.wait(self._post_send(partner, data, match_info, synchronous=True, listed=False), timeout)
 
     async def receive(
         self,
@@ -473,37 +772,53 @@ class AsyncEndpoint(BaseEndpoint):
         then the ``request`` of the error may be waited for again.
         """
         return await self.host.driver.wait(
-            self._post_receive(buffer, match_info, mask, maximum, PendingReceive), timeout
+            self._post_receive(buffer, match_info, mask, maximum, kind=PendingReceive), timeout, self
         )
 
     async def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
     ) -> WaitingMessage:
         """Wait until there is a message that such a receive would take, and return its envelope; it stays queued."""
-        return await self.host.driver.wait(PendingProbe(self, match_info, mask), timeout)
+        return await self.host.driver.wait(PendingProbe(self, match_info, mask), timeout, self)
 
     async def wait(self, request: HostRequest[Result], timeout: float | None = None) -> Result:
         """Wait until a request has ended; return the message of a receive, or the status of a send."""
-        if request.done and self._core.ended is None:
-            return request.result()
-        return await self.host.driver.wait(request, timeout)
+        with _Taking(self, (request,)):
+            if request.done and self._core.ended is None:
+                return request.result()
+            return await self.host.driver.wait(request, timeout, self)
 
     async def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
         """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
-        found = await self.host.driver.wait(AnyOf(requests), timeout)
+        found = await self.host.driver.wait(AnyOf(requests), timeout, self)
         assert isinstance(found, HostRequest)
+        self._take(found)
         return found
 
     async def wait_all(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> list[Any]:
         """Wait until all requests have ended, and return their results; raise the error of the first that failed."""
-        return await self.host.driver.wait(AllOf(requests), timeout)
+        with _Taking(self, requests):
+            return await self.host.driver.wait(AllOf(requests), timeout, self)
+
+    async def peek(self, timeout: float | None = None) -> HostRequest[Any]:
+        """Wait until a request has ended, and return the first that has; it stays in the queue of :meth:`ipeek`."""
+        return await self.host.driver.wait(PendingNext(self, 0, 0, take=False), timeout, self)
+
+    async def wait_next(
+        self,
+        match_info: SupportsIndex | None = None,
+        mask: SupportsIndex = ALL_BITS,
+        timeout: float | None = None,
+    ) -> HostRequest[Any]:
+        """Wait until a request with such match info has ended, and take the first that has, as :meth:`test_next`."""
+        return await self.host.driver.wait(PendingNext(self, *_criteria(match_info, mask), take=True), timeout, self)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until all messages sent so far have been acknowledged.
 
         Raises :class:`~mxwire.host.errors.HostError` if one was lost because its receiver has gone.
         """
-        await self.host.driver.wait(PendingAcks(self), timeout)
+        await self.host.driver.wait(PendingAcks(self), timeout, self)
 
     async def close(self, linger: float = 0.0) -> None:
         """Close the endpoint, after at most ``linger`` seconds of waiting for acks; closing it again does nothing.

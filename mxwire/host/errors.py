@@ -28,5 +28,9 @@ class HostTimeoutError(HostError, TimeoutError):
         super().__init__(Status.TIMEOUT, text, request)
 
 
+class HostWakeupError(HostTimeoutError):
+    """``wake_up`` has ended the wait; ``request`` continues, and may be waited for again."""
+
+
 class HostClosedError(HostError):
     """The host or the endpoint was closed, or the host has lost its interface."""

@@ -20,7 +20,7 @@ from mxwire.host import names
 from mxwire.host.core import Core
 from mxwire.host.discovery import PendingPeer
 from mxwire.host.driver import AsyncioDriver, BlockingDriver
-from mxwire.host.endpoint import AsyncEndpoint, BaseEndpoint, Endpoint
+from mxwire.host.endpoint import AsyncEndpoint, BaseEndpoint, Endpoint, ErrorHandler
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.names import Peers
 from mxwire.host.sharing import MachineSharing
@@ -120,6 +120,8 @@ class BaseHost:
         self._on_event = on_event
         self._appeared: set[Peer] = set()
         """Peers that have announced themselves or answered a host query."""
+        self.error_handler: ErrorHandler | None = None
+        """The error handler of endpoints that have none of their own."""
 
     @property
     def name(self) -> str:
@@ -148,9 +150,9 @@ class BaseHost:
         number: int | None,
         key: int,
         interface: int | str,
-        session: int | None,
+        **options: Any,
     ) -> Any:
-        """Open an engine endpoint, and return ``make(self, it)``."""
+        """Open an engine endpoint with ``options``, and return ``make(self, it)``."""
         core = self.core
         with core.section:
             core.must_be_open()
@@ -159,13 +161,22 @@ class BaseHost:
             if number is not None:
                 self._claim(place, wanted)
             try:
-                engine = core.node.open_endpoint(wanted, key, interface=place, session=session)
+                engine = core.node.open_endpoint(wanted, key, interface=place, **options)
             except BaseException:
                 self._release(place, wanted)
                 raise
             endpoint: BaseEndpoint = make(self, engine)
             self._endpoints[engine] = endpoint
+            endpoint._update_error_reports()
             return endpoint
+
+    def handle_errors(self, handler: ErrorHandler | None) -> None:
+        """Set the error handler of all endpoints that have none of their own; see
+        :meth:`Endpoint.handle_errors <mxwire.host.Endpoint.handle_errors>`."""
+        with self.core.section:
+            self.error_handler = handler
+            for each in self._endpoints.values():
+                each._update_error_reports()
 
     def _interface(self, which: int | str) -> int:
         if isinstance(which, int):
@@ -265,6 +276,7 @@ class BaseHost:
         """Close all endpoints, and end all waits; the links stay open."""
         core = self.core
         with core.section:
+            core.section.await_handler()
             if core.ended is None:
                 for each in list(self._endpoints.values()):
                     each._close()
@@ -278,6 +290,11 @@ class BaseHost:
                 self.sharing.close()
 
     def _handle_event(self, event: Event) -> None:
+        if event.kind is EventKind.FAILED and event.request is not None:
+            endpoint = self._endpoints.get(event.request.endpoint)
+            if endpoint is not None:
+                endpoint._failed(event.request)
+            return
         if event.kind is EventKind.UNDELIVERED and event.request is not None:
             endpoint = self._endpoints.get(event.request.endpoint)
             if endpoint is not None:
@@ -405,13 +422,37 @@ class Host(BaseHost):
             )
 
     def open_endpoint(
-        self, number: int | None = None, key: int = DEFAULT_KEY, *, interface: int | str = 0, session: int | None = None
+        self,
+        number: int | None = None,
+        key: int = DEFAULT_KEY,
+        *,
+        interface: int | str = 0,
+        session: int | None = None,
+        context_bits: int = 0,
+        context_shift: int = 0,
+        completions: bool = False,
+        acked_sends: bool = False,
     ) -> Endpoint:
         """Open an endpoint; without a number the lowest free one. ``interface`` is a name, or an index from 0.
 
+        The mask of each receive must contain the ``context_bits`` of the match information, at most 16, that start at
+        bit ``context_shift``. With ``completions`` requests that have ended enter a queue, see
+        :meth:`Endpoint.ipeek <mxwire.host.Endpoint.ipeek>`. With ``acked_sends`` a send of up to 32 KiB ends when it is
+        acked, instead of when it is transmitted.
+
         Raises :class:`~mxwire.errors.MxwireError` if it is open already, here or in another process.
         """
-        endpoint: Endpoint = self._open_endpoint(Endpoint, number, key, interface, session)
+        endpoint: Endpoint = self._open_endpoint(
+            Endpoint,
+            number,
+            key,
+            interface,
+            session=session,
+            context_bits=context_bits,
+            context_shift=context_shift,
+            completions=completions,
+            acked_sends=acked_sends,
+        )
         endpoint.host = self
         return endpoint
 
@@ -505,13 +546,37 @@ class AsyncHost(BaseHost):
             )
 
     def open_endpoint(
-        self, number: int | None = None, key: int = DEFAULT_KEY, *, interface: int | str = 0, session: int | None = None
+        self,
+        number: int | None = None,
+        key: int = DEFAULT_KEY,
+        *,
+        interface: int | str = 0,
+        session: int | None = None,
+        context_bits: int = 0,
+        context_shift: int = 0,
+        completions: bool = False,
+        acked_sends: bool = False,
     ) -> AsyncEndpoint:
         """Open an endpoint; without a number the lowest free one. ``interface`` is a name, or an index from 0.
 
+        The mask of each receive must contain the ``context_bits`` of the match information, at most 16, that start at
+        bit ``context_shift``. With ``completions`` requests that have ended enter a queue, see
+        :meth:`Endpoint.ipeek <mxwire.host.Endpoint.ipeek>`. With ``acked_sends`` a send of up to 32 KiB ends when it is
+        acked, instead of when it is transmitted.
+
         Raises :class:`~mxwire.errors.MxwireError` if it is open already, here or in another process.
         """
-        endpoint: AsyncEndpoint = self._open_endpoint(AsyncEndpoint, number, key, interface, session)
+        endpoint: AsyncEndpoint = self._open_endpoint(
+            AsyncEndpoint,
+            number,
+            key,
+            interface,
+            session=session,
+            context_bits=context_bits,
+            context_shift=context_shift,
+            completions=completions,
+            acked_sends=acked_sends,
+        )
         endpoint.host = self
         return endpoint
 

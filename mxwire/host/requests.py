@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
-from mxwire.protocol import Partner, Status
+from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError, HostWakeupError
+from mxwire.protocol import Partner, RequestKind, Status
 from mxwire.protocol import Request as EngineRequest
 
 Result = TypeVar("Result")
@@ -84,12 +84,13 @@ class Pending(Generic[Result]):
 
 
 class Waiter:
-    """A caller blocked on a :class:`Pending`."""
+    """A caller blocked on a :class:`Pending`; ``endpoint`` is the one whose ``wake_up`` ends the wait."""
 
-    __slots__ = ("done", "error", "pending")
+    __slots__ = ("done", "endpoint", "error", "pending")
 
-    def __init__(self, pending: Pending[Any]) -> None:
+    def __init__(self, pending: Pending[Any], endpoint: Any = None) -> None:
         self.pending = pending
+        self.endpoint = endpoint
         self.done = False
         """True if a check has found that the wait is over."""
         self.error: Exception | None = None
@@ -103,6 +104,14 @@ class Waiter:
             self.error = error
             self.done = True
         return self.done
+
+    def interrupt(self) -> None:
+        """End the wait without a result, unless it is over."""
+        if not self.done:
+            request = self.pending.late(0).request
+            self.error = HostWakeupError("the wait was ended by wake_up", request)
+            self.done = True
+            self.wake()
 
     def wake(self) -> None:
         """Wake the caller: the wait is over, the host has ended, or the caller must run the loop."""
@@ -157,11 +166,13 @@ class AllOf(Pending[list[Any]]):
 class HostRequest(Pending[Result]):
     """A request in progress; see ``wait``, ``test`` and ``cancel`` of the endpoint."""
 
-    __slots__ = ("_cancelled", "inner")
+    __slots__ = ("_cancelled", "context", "inner")
 
-    def __init__(self, inner: EngineRequest) -> None:
+    def __init__(self, inner: EngineRequest, context: Any = None) -> None:
         self.inner = inner
         """The engine's request."""
+        self.context = context
+        """Any object of the application."""
         self._cancelled = False
 
     @property
@@ -214,7 +225,7 @@ class HostRequest(Pending[Result]):
         """
         status = self.inner.status
         if status not in _SUCCEEDED and not (status is Status.CANCELLED and self._cancelled):
-            raise self._failure(status)
+            raise self.failure(status)
         return self._outcome()
 
     def late(self, seconds: float) -> HostError:
@@ -228,7 +239,8 @@ class HostRequest(Pending[Result]):
     def _outcome(self) -> Result:
         raise NotImplementedError
 
-    def _failure(self, status: Status | None) -> HostError:
+    def failure(self, status: Status | None) -> HostError:
+        """Error for a request with such a status."""
         if status is None:
             return HostError(Status.BAD_REQUEST, f"the {self} has not ended yet: wait for it", self)
         if status is Status.CANCELLED:
@@ -253,8 +265,8 @@ class HostReceive(HostRequest[Message]):
 
     __slots__ = ("_view",)
 
-    def __init__(self, inner: EngineRequest, view: memoryview | None) -> None:
-        super().__init__(inner)
+    def __init__(self, inner: EngineRequest, view: memoryview | None, context: Any = None) -> None:
+        super().__init__(inner, context)
         self._view = view
 
     def _outcome(self) -> Message:
@@ -275,6 +287,16 @@ class HostConnect(HostRequest[Partner]):
     def _outcome(self) -> Partner:
         assert self.inner.partner is not None
         return self.inner.partner
+
+
+def request_of(inner: EngineRequest) -> HostRequest[Any]:
+    """The request that the application has posted, or another one for the same request of the engine."""
+    known = inner.context
+    if isinstance(known, HostRequest):
+        return known
+    if inner.kind is RequestKind.RECEIVE:
+        return HostReceive(inner, None)
+    return HostConnect(inner) if inner.kind is RequestKind.CONNECT else HostSend(inner)
 
 
 def place_of(partner: Partner) -> str:

@@ -139,11 +139,15 @@ class Node:
         session: SupportsIndex | None = None,
         context_bits: SupportsIndex = 0,
         context_shift: SupportsIndex = 0,
+        completions: bool = False,
+        acked_sends: bool = False,
     ) -> EngineEndpoint:
         """Open an endpoint with a new random session, unless ``session`` is given (R-EP-01, R-EP-02).
 
         Up to 16 ``context_bits`` of the match information, starting at bit ``context_shift``, may be declared a
-        context id (R-MAT-04). Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a number at or above the
+        context id (R-MAT-04). With ``completions`` requests that have ended enter a queue, from which the application
+        takes them. With ``acked_sends`` a send of up to 32 KiB ends when it is acked, instead of when it is transmitted
+        (R-SND-06). Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a number at or above the
         limit, for one that is open already, and for other values out of range.
         """
         board = self._board(interface)
@@ -158,7 +162,15 @@ class Node:
         # The highest number means "no session", which an endpoint must refuse (R-CON-12).
         session = checked_integer("session", session, NO_SESSION - 1)
         card = board.open(number, session)
-        endpoint = EngineEndpoint(self, card, key, context_bits=context_bits, context_shift=context_shift)
+        endpoint = EngineEndpoint(
+            self,
+            card,
+            key,
+            context_bits=context_bits,
+            context_shift=context_shift,
+            completions=completions,
+            acked_sends=acked_sends,
+        )
         self.endpoints[card] = endpoint
         return endpoint
 

@@ -64,6 +64,8 @@ class EventKind(StrEnum):
 
     COMPLETED = "completed"
     """A request has ended; see its ``status``."""
+    FAILED = "failed"
+    """A request has ended with an error, at an endpoint that ``reports_failures``; being cancelled is not an error."""
     UNDELIVERED = "undelivered"
     """A send that was reported complete when it was posted was lost afterwards (R-SND-06, R-CLS-02)."""
     PEER_FOUND = "peer found"

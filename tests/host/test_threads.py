@@ -121,7 +121,7 @@ def test_a_request_has_its_result_before_its_status():
     """A thread that polls a request takes the result as soon as it sees the status."""
 
     class Polled:
-        endpoint = SimpleNamespace(requests={}, report_completed=False)
+        endpoint = SimpleNamespace(requests={}, report_completed=False, completions=None)
         transferred = 0
 
         def __setattr__(self, name, value):

@@ -181,27 +181,6 @@ def test_the_unexpected_handler_may_consume(length):
     assert there.tx_una == there.tx_next
 
 
-def test_what_a_handler_may_not_do():
-    """Section 20: error 96."""
-    world = World()
-    one, two, there, back = world.pair()
-    refused = []
-
-    def handler(_message: Unexpected) -> bool:
-        for call in (two.close, lambda: two.disconnect(back), lambda: two.receive(bytearray(1))):
-            with pytest.raises(LocalProtocolError) as failure:
-                call()
-            refused.append(failure.value.status)
-        return False
-
-    two.handle_unexpected(handler)
-    one.send(there, b"x")
-    world.settle()
-    assert refused == [96, 96, 96]
-    assert two.matching.unexpected == 1
-    two.close()
-
-
 def test_a_notify_for_a_consumed_message_may_be_lost():
     """R-MAT-06, R-NAK-08: nobody waits for it."""
     world = World()

@@ -74,6 +74,8 @@ class CardEndpoint:
         self.ring = Ring(port.profile.ring_size, port.profile.ring_batch)
         self.regions = RegionTable(port.profile.region_maximum, port.profile.region_first_use)
         self.slots = slots
+        self.pull_limit = port.profile.pull_limit
+        """Time in ns after which pulls that start now fail without a useful frame (R-PUL-09)."""
         self.pulls: dict[int, PullTransfer] = {}
         """The live pulls by handle."""
 

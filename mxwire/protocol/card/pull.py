@@ -192,6 +192,7 @@ class PullTransfer(Machine):
         "deadline",
         "endpoint",
         "handle",
+        "limit",
         "memory",
         "source",
         "started",
@@ -215,6 +216,8 @@ class PullTransfer(Machine):
         self.blocks: deque[PullBlock] = deque()
         """The requested blocks that are not retired, oldest first."""
         self.started = 0
+        self.limit = endpoint.pull_limit
+        """Time in ns after which an expiry of the timer ends the pull as failed (R-PUL-09)."""
         self.deadline = 0
         """When the timer expires, in ns."""
         self._late: list[PullBlock] = []
@@ -479,7 +482,7 @@ class PullTimers:
         """Fire every timer that is due: the pull re-requests, or ends at its time limit."""
         while (deadline := self.deadline()) is not None and deadline <= now:
             _, _, pull = heapq.heappop(self._heap)
-            if now - pull.started > self._profile.pull_limit:
+            if now - pull.started > pull.limit:
                 pull.fire(PullEvent.OVERDUE, Status.REMOTE_ENDPOINT_UNREACHABLE)
             else:
                 pull.fire(PullEvent.EXPIRED, now)

@@ -128,8 +128,8 @@ class ConnectCall(ListedRequest):
     kind = RequestKind.CONNECT
     table = CONNECT
 
-    def __init__(self, partner: Partner, key: int, maximum: int, *, own: bool = False) -> None:
-        super().__init__(partner.endpoint, partner, 0, 0)
+    def __init__(self, partner: Partner, key: int, maximum: int, match_info: int = 0, *, own: bool = False) -> None:
+        super().__init__(partner.endpoint, partner, match_info, 0)
         self.key = key
         self.maximum = maximum
         """Maximum number of retransmissions (R-RTX-03)."""

@@ -63,15 +63,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from mxwire.protocol.arguments import Segments, checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.corridor import LocalMessage
+from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.connect import NACKS, ConnectCall, take_reply, take_request
-from mxwire.protocol.library.inbound import Unexpected
+from mxwire.protocol.library.inbound import Unexpected, take_unmatched
 from mxwire.protocol.library.matching import ALL_BITS
 from mxwire.protocol.library.outbound import (
+    AckedSend,
     BufferedSend,
     EagerPacket,
     LargeSend,
@@ -85,6 +88,7 @@ from mxwire.protocol.library.receive import Receive, enqueue_notify
 from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery, NumberedPacket
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import ArgumentTypeError, LocalProtocolError, Status
+from mxwire.units import SECOND
 from mxwire.wire.formats import MEDIUM_MXOE
 from mxwire.wire.numbers import SMALL_MAXIMUM
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Truc
@@ -100,20 +104,34 @@ ENDPOINT_NUMBER_MAXIMUM: Final = 0xFF
 RESEND_MAXIMUM: Final = 0xFFFF_FFFF
 """Maximum value of a limit of retransmissions: 68 years, at 500 ms each."""
 
-Handler = Callable[[Unexpected], bool]
-"""An application's unexpected handler: True if it has consumed the message (R-MAT-06)."""
+Handler = Callable[[Unexpected], object]
+"""An application's unexpected handler: a true result consumes the message (R-MAT-06)."""
 
 
 class EngineEndpoint(LibraryEndpoint):
     """One open endpoint. Calls take effect at once, but frames leave at the node's next ``transmit``."""
 
-    def __init__(self, node: Node, card: CardEndpoint, key: int, *, context_bits: int, context_shift: int) -> None:
+    def __init__(
+        self,
+        node: Node,
+        card: CardEndpoint,
+        key: int,
+        *,
+        context_bits: int,
+        context_shift: int,
+        completions: bool = False,
+        acked_sends: bool = False,
+    ) -> None:
         super().__init__(card, key, node.report, node.report_completed, node.handler_calls)
         self.node = node
         self.open = True
-        self.progressing = True
-        """True if the application lets the library work; while it does not, only the card does (R-GEN-01)."""
-        self.matching.consumed = self._answer_consumed
+        self._progressing = True
+        self._suspended = False
+        self.works = True
+        """True if the library works now, or stops with its application (R-GEN-01)."""
+        if completions:
+            self.completions = CompletionQueue()
+        self._buffered_send: type[BufferedSend] = AckedSend if acked_sends else BufferedSend
         self.starving: dict[Partner, None] = {}
         """Partners whose next message waits for a region, the one that has waited longest first."""
         self._fed: Partner | None = None
@@ -143,25 +161,30 @@ class EngineEndpoint(LibraryEndpoint):
         number: SupportsIndex,
         key: SupportsIndex,
         *,
+        match_info: SupportsIndex = 0,
         resend_maximum: SupportsIndex | None = None,
     ) -> ConnectCall:
         """Connect to endpoint ``number`` of a peer, given as such, by address, host name or index (R-CON-01).
 
-        Messages sent to its ``partner`` before the request has succeeded are transmitted then. Raises
-        :class:`~mxwire.protocol.status.LocalProtocolError` for a peer that is not in the table.
+        ``match_info`` is only that of the request, in the queue of completed requests. Messages sent to its
+        ``partner`` before the request has succeeded are transmitted then.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a peer that is not in the table.
         """
         self._must_be_open()
         number = checked_integer("endpoint number", number, ENDPOINT_NUMBER_MAXIMUM)
         key = checked_integer("key", key, KEY_MAXIMUM)
+        match_info = checked_integer("match info", match_info, ALL_BITS)
         maximum = self._resends(resend_maximum)
-        partner = self.partner(self.node.peer(peer), number)
-        if partner is None:
-            raise LocalProtocolError(
-                Status.NO_RESOURCES, f"endpoint {self.number} has {len(self.partners)} partners, and no room for more"
-            )
-        request = ConnectCall(partner, key, maximum)
+        request = ConnectCall(self._partner(self.node.peer(peer), number), key, maximum, match_info)
         self.connecting.append(request)
         return request
+
+    def own_partner(self) -> Partner:
+        """The endpoint itself as a partner, to which it is always connected (R-LOC-01)."""
+        self._must_be_open()
+        partner = self._partner(self.node.peer(self.card.port.address), self.number)
+        partner.fwd = partner.rev = self.session
+        return partner
 
     def send(
         self,
@@ -207,8 +230,11 @@ class EngineEndpoint(LibraryEndpoint):
         without the context id (R-MAT-04).
         """
         self._must_be_open()
-        self._must_not_be_in_handler()
         match_info, mask = self._checked_match(match_info, mask)
+        if self._context_mask & ~mask:
+            raise LocalProtocolError(
+                Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} does not contain the context id"
+            )
         memory = None if buffer is None else Segments(buffer, writable=True)
         request = Receive(self, memory, match_info, mask)
         message = self.matching.post(request)
@@ -218,7 +244,10 @@ class EngineEndpoint(LibraryEndpoint):
         return request
 
     def probe(self, match_info: SupportsIndex = 0, mask: SupportsIndex = ALL_BITS) -> Unexpected | None:
-        """The unexpected message that a receive would take now, or None; it is not removed."""
+        """The unexpected message that a receive would take now, or None; it is not removed.
+
+        The mask need not contain the context id: without it, messages of all contexts are considered.
+        """
         self._must_be_open()
         match_info, mask = self._checked_match(match_info, mask)
         return self.matching.probe(match_info, mask)
@@ -226,21 +255,111 @@ class EngineEndpoint(LibraryEndpoint):
     def cancel(self, request: Request) -> bool:
         """Cancel a receive that is not matched, or a connect that is not answered (R-MSC-02).
 
-        Return False if it is too late. Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a send, and for a
-        request of another endpoint.
+        Return False if it is too late. A cancelled request does not enter the queue of completed requests. Raises
+        :class:`~mxwire.protocol.status.LocalProtocolError` for a send, and for a request of another endpoint.
         """
-        if not isinstance(request, Request):
-            raise LocalProtocolError(Status.BAD_REQUEST, f"{request!r} is not a request")
-        if request.endpoint is not self:
-            raise LocalProtocolError(Status.BAD_REQUEST, f"{request!r} is a request of another endpoint")
+        self._must_be_request(request)
         if not isinstance(request, (Receive, ConnectCall)):
             raise LocalProtocolError(Status.BAD_REQUEST, "a send cannot be cancelled")
-        return request.cancel()
+        cancelled = request.cancel()
+        if cancelled:
+            self.forget(request)
+        return cancelled
+
+    def forget(self, request: Request) -> None:
+        """Ignore the end of a request: it does not enter the queue of completed requests, or leaves it.
+
+        An application that has taken the result of a request calls this too.
+        """
+        self._must_be_request(request)
+        request.forgotten = True
+        if self.completions is not None:
+            self.completions.remove(request)
+
+    def completed(self, match_info: SupportsIndex = 0, mask: SupportsIndex = 0) -> Request | None:
+        """The first completed request whose match information, masked, equals ``match_info``, or None.
+
+        It stays in the queue until :meth:`forget`. Requests of all kinds count, and contexts as in :meth:`probe`.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for an endpoint that was opened without the queue.
+        """
+        self._must_be_open()
+        match_info, mask = self._checked_match(match_info, mask)
+        if self.completions is None:
+            raise LocalProtocolError(
+                Status.BAD_REQUEST, f"endpoint {self.number} keeps no completed requests: open it with completions=True"
+            )
+        return self.completions.first(match_info, mask)
+
+    def is_buffered(self, request: Request) -> bool:
+        """Return whether the data of a send was copied at the call, so that its memory may be reused.
+
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a request that is not a send.
+        """
+        self._must_be_request(request)
+        buffered: bool | None = getattr(request, "buffered", None)
+        if buffered is None:
+            raise LocalProtocolError(Status.BAD_REQUEST, f"a {request.kind} has no data to copy")
+        return buffered
+
+    def set_timeout(self, seconds: float | None, request: Request | None = None) -> None:
+        """Set the time for which packets are retransmitted before their partner is abandoned (R-RTX-03).
+
+        It is rounded up to a number of retransmissions: 0 means none, None the number of the profile. It applies to
+        all later requests of the endpoint and their pulls, or to one ``request`` and its pull. If a request has reached
+        its new limit, its partner is abandoned when the next retransmission is due.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a time that is not a number from 0.
+        """
+        self._must_be_open()
+        interval = self.profile.resend_delay * self.profile.tick
+        if seconds is None:
+            maximum, limit = self.profile.resend_maximum, self.profile.pull_limit
+        else:
+            if not isinstance(seconds, (int, float)) or not seconds >= 0:
+                raise LocalProtocolError(Status.BAD_REQUEST, f"{seconds!r} is not a time in seconds")
+            maximum = ceil(min(seconds * SECOND / interval, RESEND_MAXIMUM))
+            limit = maximum * interval
+        if request is None:
+            self.resend_maximum, self.card.pull_limit = maximum, limit
+            return
+        self._must_be_request(request)
+        if isinstance(request, Receive):
+            request.limit_pull(limit)
+        elif isinstance(request, ConnectCall):
+            request.maximum = maximum
+        elif request.partner is not None:
+            for delivery in (*request.partner.deliveries, *request.partner.waiting):
+                if delivery.owner is request:
+                    delivery.maximum = maximum
+
+    @property
+    def progressing(self) -> bool:
+        """True if the application lets the library work; while it does not, only the card does (R-GEN-01).
+
+        With a profile that progresses in the background the library works nevertheless.
+        """
+        return self._progressing
+
+    @progressing.setter
+    def progressing(self, progressing: bool) -> None:
+        self._progressing = progressing
+        self._decide_work()
+
+    @property
+    def suspended(self) -> bool:
+        """True if the application has suspended the library, also in the background; only the card works."""
+        return self._suspended
+
+    @suspended.setter
+    def suspended(self, suspended: bool) -> None:
+        self._suspended = suspended
+        self._decide_work()
+
+    def _decide_work(self) -> None:
+        self.works = not self._suspended and (self._progressing or self.profile.progress_in_background)
 
     def disconnect(self, partner: Partner) -> None:
         """Forget a partner completely, without a packet to it (R-CLS-03). Native MX keeps the partner."""
         self._must_be_open()
-        self._must_not_be_in_handler()
         self._must_own(partner)
         place = (partner.peer.index, partner.number)
         if self.profile.keeps_partner_on_disconnect or self.partners.get(place) is not partner:
@@ -254,9 +373,10 @@ class EngineEndpoint(LibraryEndpoint):
     def handle_unexpected(self, handler: Handler | None) -> None:
         """Set the handler that is called first with each unexpected message, and may consume it (R-MAT-06).
 
-        The handler may send, but not receive, disconnect or close, which raises
-        :class:`~mxwire.protocol.status.LocalProtocolError`. An exception of the handler is raised by the node's
-        ``receive`` or ``transmit`` when its work is done; the message then counts as not consumed.
+        The handler may make all calls but :meth:`close`, which raises
+        :class:`~mxwire.protocol.status.LocalProtocolError`; they make no progress while it runs. If it does not consume
+        the message, matching is tried again, since it may have posted the receive. An exception of the handler is
+        raised by the node's ``receive`` or ``transmit`` when its work is done; the message then counts as not consumed.
         """
         self._must_be_open()
         if handler is not None and not callable(handler):
@@ -270,7 +390,8 @@ class EngineEndpoint(LibraryEndpoint):
         """
         if not self.open:
             return
-        self._must_not_be_in_handler()
+        if self.node.handler_calls.running:
+            raise LocalProtocolError(Status.NOT_SUPPORTED_IN_HANDLER, "an unexpected handler may not close an endpoint")
         for partner in list(self.partners.values()):
             if partner.acks.state is AckState.DELAYED:
                 partner.acks.fire(AckEvent.CLOSE)
@@ -299,7 +420,7 @@ class EngineEndpoint(LibraryEndpoint):
             packet = EagerPacket(match_info, data)
         else:
             packet = MediumPacket(match_info, data, self._fragment, self._pipeline)
-        return self._enqueue(partner, packet, BufferedSend(self, partner, match_info, len(data)), maximum)
+        return self._enqueue(partner, packet, self._buffered_send(self, partner, match_info, len(data)), maximum)
 
     def _enqueue(
         self, partner: Partner, packet: NumberedPacket, request: BufferedSend | LargeSend, maximum: int
@@ -406,7 +527,7 @@ class EngineEndpoint(LibraryEndpoint):
         receive = self.matching.arrive(send.match_info)
         if receive is None:
             held = {"data": send.memory.copy()} if send.buffered else {"local": send}
-            if not self.matching.keep(Unexpected(source, send.match_info, send.length, **held)):
+            if not take_unmatched(Unexpected(source, send.match_info, send.length, **held)):
                 send.dropped(Status.NO_RESOURCES)
         elif send.buffered:
             receive.take_message(source, send.match_info, send.memory.copy())
@@ -435,11 +556,6 @@ class EngineEndpoint(LibraryEndpoint):
             since, acks = delayed.popleft()
             if acks.state is AckState.DELAYED and acks.since == since:
                 acks.fire(AckEvent.DUE)
-
-    @property
-    def works(self) -> bool:
-        """True if the library works now, or stops with its application (R-GEN-01)."""
-        return self.progressing or self.profile.progress_in_background
 
     def deadline(self) -> int | None:
         """Time of the next pass, in ns; 0 if something waits already, None if nothing does."""
@@ -476,7 +592,7 @@ class EngineEndpoint(LibraryEndpoint):
         """The open endpoint of the same host that a local partner stands for."""
         return self.node.endpoint_at(partner.peer, partner.number)
 
-    def _answer_consumed(self, message: Unexpected) -> None:
+    def answer_consumed(self, message: Unexpected) -> None:
         """Answer a message that the unexpected handler has consumed: a RNDV needs its NOTIFY (R-MAT-06)."""
         if message.rendezvous is not None:
             enqueue_notify(message.partner, message.rendezvous, 0, None)
@@ -489,11 +605,19 @@ class EngineEndpoint(LibraryEndpoint):
         if not self.open:
             raise LocalProtocolError(Status.BAD_ENDPOINT, f"endpoint {self.number} is closed")
 
-    def _must_not_be_in_handler(self) -> None:
-        if self.node.handler_calls.running:
+    def _must_be_request(self, request: Request) -> None:
+        if not isinstance(request, Request):
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{request!r} is not a request")
+        if request.endpoint is not self:
+            raise LocalProtocolError(Status.BAD_REQUEST, f"{request!r} is a request of another endpoint")
+
+    def _partner(self, peer: Peer, number: int) -> Partner:
+        partner = self.partner(peer, number)
+        if partner is None:
             raise LocalProtocolError(
-                Status.NOT_SUPPORTED_IN_HANDLER, "an unexpected handler may not receive, disconnect or close"
+                Status.NO_RESOURCES, f"endpoint {self.number} has {len(self.partners)} partners, and no room for more"
             )
+        return partner
 
     def _must_own(self, partner: Partner) -> None:
         if not isinstance(partner, Partner):
@@ -514,10 +638,6 @@ class EngineEndpoint(LibraryEndpoint):
         if value & ~mask:
             raise LocalProtocolError(
                 Status.BAD_MATCH_MASK, f"match info {value:#x} has bits outside of the mask {mask:#x}"
-            )
-        if self._context_mask & ~mask:
-            raise LocalProtocolError(
-                Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} does not contain the context id"
             )
         return value, mask
 

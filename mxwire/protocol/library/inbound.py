@@ -51,6 +51,9 @@ class MessageTarget(Postable, Protocol):
     def take_rendezvous(self, partner: Partner, match_info: int, frame: Rndv) -> None:
         """Take a message that must be pulled."""
 
+    def take_unexpected(self, message: Unexpected) -> None:
+        """Take a message that was offered to the unexpected handler, or kept, before the receive was posted."""
+
     def take_local(self, partner: Partner, send: Any) -> None:
         """Take a large message from the same host."""
 
@@ -82,7 +85,7 @@ class Unexpected:
         self.length = length
         """Length of the whole message in bytes."""
         self.data = data
-        """The message, if it is complete."""
+        """The message if it is complete; in the unexpected handler also that of a MEDIUM in one fragment."""
         self.reassembly = reassembly
         self.rendezvous = rendezvous
         self.local = local
@@ -286,11 +289,11 @@ def _handle(partner: Partner, arrival: Arrival | Fragments) -> bool:
     if kind is Rndv:
         # The message is pulled only once it is matched (R-RDV-03, R-MAT-05).
         if receive is None:
-            return matching.keep(Unexpected(partner, info, frame.msg_length, rendezvous=frame))
+            return take_unmatched(Unexpected(partner, info, frame.msg_length, rendezvous=frame))
         receive.take_rendezvous(partner, info, frame)
         return True
     if receive is None:
-        return matching.keep(Unexpected(partner, info, len(frame.data), data=frame.data))
+        return take_unmatched(Unexpected(partner, info, len(frame.data), data=frame.data))
     receive.take_message(partner, info, frame.data)
     return True
 
@@ -306,12 +309,53 @@ def _handle_medium(partner: Partner, arrival: Arrival | Fragments) -> bool:
     receive = endpoint.matching.arrive(info)
     if receive is not None:
         receive.take_fragments(partner, info, reassembly)
-    elif not endpoint.matching.keep(Unexpected(partner, info, frame.length, reassembly=reassembly)):
-        return False
     else:
-        reassembly.buffer_it()
+        message = Unexpected(partner, info, frame.length, reassembly=reassembly)
+        if endpoint.matching.handler is not None:
+            message.data = _only_fragment(arrival)
+        if not take_unmatched(message):
+            return False
+        if message.waiting:
+            reassembly.buffer_it()
+            message.data = None
     partner.incomplete[frame.lib_seqnum] = reassembly
     reassembly.add(arrival)
+    return True
+
+
+def _only_fragment(arrival: Arrival | Fragments) -> bytes | None:
+    """The data of a MEDIUM that has a single fragment, for the unexpected handler; None if it has several."""
+    if isinstance(arrival, Fragments):
+        start, length = arrival.starts[0], arrival.lengths[0]
+        data = arrival.buffer[start : start + length].tobytes()
+    else:
+        data = arrival.frame.data
+    return data if len(data) == arrival.frame.length else None
+
+
+def take_unmatched(message: Unexpected) -> bool:
+    """Take a message without a receive; return False if there is no memory for it, or its partner was disconnected.
+
+    The unexpected handler is called first. Unless it consumes the message, matching is tried again, since the handler
+    may have posted the receive (R-MAT-06).
+    """
+    partner = message.partner
+    endpoint = partner.endpoint
+    matching = endpoint.matching
+    if matching.handler is None:
+        return matching.keep(message)
+    epoch = partner.epoch
+    consumed = matching.offer(message)
+    if partner.epoch != epoch:
+        return False
+    receive = None if consumed else matching.arrive(message.match_info)
+    if not consumed and receive is None:
+        return matching.keep(message)
+    message.waiting = False
+    if receive is not None:
+        receive.take_unexpected(message)
+    else:
+        endpoint.answer_consumed(message)
     return True
 
 

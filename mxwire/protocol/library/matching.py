@@ -41,12 +41,16 @@ class Postable(Protocol):
     waiting: bool
 
 
-class Keepable(Protocol):
-    """A message that can be kept until a receive is posted."""
+class Selectable(Protocol):
+    """An object that can be selected by its match information."""
 
     match_info: int
     order: int
     waiting: bool
+
+
+class Keepable(Selectable, Protocol):
+    """A message that can be kept until a receive is posted."""
 
     @property
     def partner(self) -> Any:
@@ -65,6 +69,7 @@ class _Queued(Protocol):
 Item = TypeVar("Item", bound=_Queued)
 Posted = TypeVar("Posted", bound=Postable)
 Kept = TypeVar("Kept", bound=Keepable)
+Selected = TypeVar("Selected", bound=Selectable)
 
 
 class _Queue(ABC, Generic[Item]):
@@ -148,8 +153,10 @@ class _PostedQueue(_Queue[Posted]):
         return item.value
 
 
-class _KeptQueue(_Queue[Kept]):
-    def _key(self, item: Kept, mask: int) -> int:
+class SelectableQueue(_Queue[Selected]):
+    """Objects in order, selected by their match information."""
+
+    def _key(self, item: Selected, mask: int) -> int:
         return item.match_info & mask
 
 
@@ -160,14 +167,12 @@ class Matching(Generic[Posted, Kept]):
         self._profile = profile
         self._calls = calls
         self._posted: _PostedQueue[Posted] = _PostedQueue()
-        self._unexpected: _KeptQueue[Kept] = _KeptQueue()
+        self._unexpected: SelectableQueue[Kept] = SelectableQueue()
         self._by_partner: dict[Any, dict[Kept, None]] = {}
         """The unexpected messages by their source."""
         self._bytes = 0
-        self.handler: Callable[[Kept], bool] | None = None
+        self.handler: Callable[[Kept], object] | None = None
         """Unexpected handler: called with each message without a receive, before it is kept; True if it consumes it."""
-        self.consumed: Callable[[Kept], Any] | None = None
-        """Called with each message that the handler has consumed."""
 
     @property
     def posted(self) -> int:
@@ -209,11 +214,6 @@ class Matching(Generic[Posted, Kept]):
 
     def keep(self, message: Kept) -> bool:
         """Keep a message without a receive; return False if there is no memory for it (R-MAT-05)."""
-        if self.handler is not None and self._offer(self.handler, message):
-            message.waiting = False
-            if self.consumed is not None:
-                self.consumed(message)
-            return True
         full = self.unexpected >= self._profile.unexpected_maximum
         if full or self._bytes + message.buffered > self._profile.unexpected_bytes_maximum:
             return False
@@ -222,12 +222,14 @@ class Matching(Generic[Posted, Kept]):
         self._unexpected.add(message, tuple(self._unexpected.by_mask))
         return True
 
-    def _offer(self, handler: Callable[[Kept], bool], message: Kept) -> bool:
-        """Return whether the handler consumes a message; a handler that raises does not."""
-        calls = self._calls
+    def offer(self, message: Kept) -> bool:
+        """Return whether the unexpected handler consumes a message (R-MAT-06); a handler that raises does not."""
+        handler, calls = self.handler, self._calls
+        if handler is None:
+            return False
         calls.running = True
         try:
-            return handler(message)
+            return bool(handler(message))
         except Exception as error:
             calls.raised.append(error)
             return False

@@ -12,7 +12,7 @@ differs. A message to an endpoint of the same host has no packet: it is put into
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -252,6 +252,18 @@ BUFFERED_SEND: Final = TransitionTable(
 )
 
 
+ACKED_SEND: Final = TransitionTable(
+    "send that is complete when acked",
+    SendState.WAITING,
+    (
+        (SendState.WAITING, SendEvent.POSTED, SendState.POSTED, None, ("R-SND-06",)),
+        (SendState.WAITING, SendEvent.LOST, SendState.DONE, Request.finish, ("R-CLS-05",)),
+        (SendState.POSTED, SendEvent.ACK, SendState.DONE, Request.finish, ("R-ACK-05",)),
+        (SendState.POSTED, SendEvent.LOST, SendState.DONE, Request.finish, ("R-CLS-02", "R-NAK-05")),
+    ),
+)
+
+
 class BufferedSend(Request):
     """A send of a TINY, SMALL or MEDIUM: complete for the application as soon as it is posted (R-SND-06)."""
 
@@ -259,6 +271,7 @@ class BufferedSend(Request):
 
     kind = RequestKind.SEND
     table = BUFFERED_SEND
+    buffered: ClassVar[bool] = True
 
     def __init__(self, endpoint: LibraryEndpoint, partner: Partner, match_info: int, length: int) -> None:
         super().__init__(endpoint, partner, match_info, length)
@@ -276,6 +289,18 @@ class BufferedSend(Request):
     def lost(self, status: Status) -> None:
         """Note that the partner will not have the message."""
         self.fire(SendEvent.LOST, status)
+
+
+class AckedSend(BufferedSend):
+    """A send of a TINY, SMALL or MEDIUM that is complete for the application when the partner has acked it."""
+
+    __slots__ = ()
+
+    table = ACKED_SEND
+
+    def acked(self) -> None:
+        """Complete the send."""
+        self.fire(SendEvent.ACK, Status.SUCCESS, self.length)
 
 
 class LargeSendState(StrEnum):
@@ -332,6 +357,7 @@ class LargeSend(Request):
 
     kind = RequestKind.SEND
     table = LARGE_SEND
+    buffered: ClassVar[bool] = False
 
     def __init__(self, endpoint: LibraryEndpoint, partner: Partner, packet: RndvPacket) -> None:
         super().__init__(endpoint, partner, packet.match_info, packet.memory.length)

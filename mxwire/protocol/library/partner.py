@@ -45,6 +45,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
 from mxwire.protocol.card.endpoint import CardEndpoint
+from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.inbound import MessageTarget, Reassembly, Unexpected, Window
 from mxwire.protocol.library.matching import HandlerCalls, Matching
 from mxwire.protocol.library.reliability import (
@@ -104,7 +105,7 @@ class RequestKind(StrEnum):
 class Request(Machine):
     """An operation that an application has posted, and that ends with a status."""
 
-    __slots__ = ("context", "endpoint", "length", "match_info", "partner", "status", "transferred")
+    __slots__ = ("context", "endpoint", "forgotten", "length", "match_info", "partner", "status", "transferred")
 
     kind: ClassVar[RequestKind]
 
@@ -123,6 +124,8 @@ class Request(Machine):
         """Number of bytes transferred."""
         self.context: Any = None
         """Any object of the application."""
+        self.forgotten = False
+        """True if the application does not want to learn of its end."""
 
     @property
     def done(self) -> bool:
@@ -136,6 +139,10 @@ class Request(Machine):
         self.status = status
         endpoint = self.endpoint
         endpoint.requests.pop(self, None)
+        if endpoint.completions is not None and not self.forgotten:
+            endpoint.completions.add(self)
+        if status and endpoint.reports_failures and status is not Status.CANCELLED:
+            endpoint.report(EventKind.FAILED, self)
         if endpoint.report_completed:
             endpoint.report(EventKind.COMPLETED, self)
 
@@ -228,6 +235,10 @@ class LibraryEndpoint(ABC):
         """Reports an event to the application."""
         self.report_completed = report_completed
         """True if the end of a request is an event."""
+        self.reports_failures = False
+        """True if the end of a request with an error is an event of its own."""
+        self.completions: CompletionQueue[Request] | None = None
+        """The requests that have ended, for an application that takes them from a queue."""
         self.resend_maximum = profile.resend_maximum
         """Maximum number of retransmissions per request, unless the request sets its own (R-RTX-03)."""
         self.now_tick = 0
@@ -274,6 +285,10 @@ class LibraryEndpoint(ABC):
         """True if a delivery has all that it needs to be transmitted: a session, and a region if it is a RNDV."""
 
     @abstractmethod
+    def answer_consumed(self, message: Unexpected) -> None:
+        """Answer a message that the unexpected handler has consumed: a RNDV needs its NOTIFY (R-MAT-06)."""
+
+    @abstractmethod
     def neighbour(self, partner: Partner) -> LibraryEndpoint | None:
         """The open endpoint of the same host that a local partner stands for."""
 
@@ -284,6 +299,7 @@ class Partner:
     __slots__ = (
         "acks",
         "connects",
+        "context",
         "deliveries",
         "endpoint",
         "epoch",
@@ -315,6 +331,8 @@ class Partner:
         self.peer = peer
         self.number = number
         """Its endpoint number."""
+        self.context: Any = None
+        """Any object of the application; it stays when the remote endpoint restarts."""
         self.fwd: int | None = None
         """Its session for TINY, SMALL, MEDIUM and RNDV."""
         self.rev: int | None = None

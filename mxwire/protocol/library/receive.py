@@ -84,7 +84,18 @@ RECEIVE: Final = TransitionTable(
 class Receive(ListedRequest):
     """A posted receive, until its message is complete in its memory."""
 
-    __slots__ = ("_epoch", "buffer", "mask", "memory", "order", "outcome", "rendezvous", "value", "waiting")
+    __slots__ = (
+        "_epoch",
+        "_pull_limit",
+        "buffer",
+        "mask",
+        "memory",
+        "order",
+        "outcome",
+        "rendezvous",
+        "value",
+        "waiting",
+    )
 
     kind = RequestKind.RECEIVE
     table = RECEIVE
@@ -103,6 +114,7 @@ class Receive(ListedRequest):
         self.rendezvous: Rndv | None = None
         """The RNDV of a message to pull."""
         self._epoch = 0
+        self._pull_limit: int | None = None
         self.outcome = _NOTHING
         """Status and number of bytes of a finished pull, until the NOTIFY is transmitted."""
 
@@ -199,7 +211,16 @@ class Receive(ListedRequest):
             offset=frame.pulled_rdma_offset,
         )
         total = min(frame.msg_length, self.memory.length)
-        self.endpoint.card.start_pull(source, self.memory, total, self, now)
+        pull = self.endpoint.card.start_pull(source, self.memory, total, self, now)
+        if self._pull_limit is not None:
+            pull.limit = self._pull_limit
+
+    def limit_pull(self, limit: int) -> None:
+        """Set the time in ns after which the pull fails without a useful frame, now or once it runs (R-PUL-09)."""
+        self._pull_limit = limit
+        for pull in self.endpoint.card.pulls.values():
+            if pull.context is self:
+                pull.limit = limit
 
     def pull_ended(self, status: Status, transferred: int) -> None:
         """Notify the sender of the end of the pull, even if it failed (R-NOT-01)."""

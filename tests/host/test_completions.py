@@ -1,0 +1,466 @@
+"""The queue of completed requests, wake-ups, timeouts, suspension and error handlers of live hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from mxwire.host import AsyncHost, Host, HostClosedError, HostError, HostTimeoutError, HostWakeupError
+from mxwire.host.endpoint import PendingNext
+from mxwire.link import MemoryNetwork
+from mxwire.protocol import LocalProtocolError, Status
+
+from .conftest import PATIENCE, Pair
+from .test_threads import until
+
+
+class QueuePair(Pair):
+    """Two hosts; beta's endpoint keeps completed requests, and is connected to alpha's."""
+
+    def __init__(self, stack: ExitStack, **options) -> None:
+        super().__init__(stack, **options)
+        self.two.close()
+        self.two = self.beta.open_endpoint(3, completions=True)
+        self.partner = self.one.connect("beta", 3, timeout=PATIENCE)
+        self.back = self.two.connect("alpha", 0, timeout=PATIENCE)
+
+
+@pytest.fixture
+def pair() -> Iterator[QueuePair]:
+    with ExitStack() as stack:
+        yield QueuePair(stack)
+
+
+def test_requests_are_shown_in_the_order_of_their_end(pair):
+    context = object()
+    second = pair.two.ireceive(2, maximum=8)
+    first = pair.two.ireceive(1, maximum=8, context=context)
+    assert pair.two.ipeek() is None and pair.two.test_next() is None
+    pair.one.send(pair.partner, b"one", 1)
+    assert pair.two.peek(PATIENCE) is pair.two.ipeek() is first
+    pair.one.send(pair.partner, b"two", 2)
+    send = pair.two.isend(pair.back, b"x", 7, context="sent")
+    pair.two.wait(second, PATIENCE)
+    assert pair.two.test(first) and first.context is context
+    assert pair.two.wait_next(timeout=PATIENCE) is send
+    assert (send.context, send.match_info, send.status) == ("sent", 7, Status.SUCCESS)
+    assert pair.two.ipeek() is None
+
+
+def test_taking_by_match_info(pair):
+    requests = {each: pair.two.ireceive(each, maximum=8) for each in range(8)}
+    for each in reversed(range(8)):
+        pair.one.send(pair.partner, b"x", each)
+    assert pair.two.wait_next(2, timeout=PATIENCE) is requests[2]
+    assert [pair.two.wait_next(0, 1, PATIENCE).match_info for _ in range(3)] == [6, 4, 0]
+    assert pair.two.test_next(0, 1) is None
+    with pytest.raises(HostTimeoutError, match="no request with match info 0x0 under mask 0x1"):
+        pair.two.wait_next(0, 1, 0.01)
+    with pytest.raises(LocalProtocolError, match="outside of the mask"):
+        pair.two.test_next(2, 1)
+    assert pair.two.wait_any([requests[7]], PATIENCE) is requests[7]
+    assert len(pair.two.wait_all([requests[5], requests[3]], PATIENCE)) == 2
+    assert pair.two.peek(PATIENCE) is requests[1]
+
+
+def test_calls_that_block_never_appear(pair):
+    with ThreadPoolExecutor(1) as pool:
+        received = pool.submit(pair.two.receive, timeout=PATIENCE)
+        pair.one.send(pair.partner, b"x")
+        received.result()
+    pair.two.send(pair.back, b"x")
+    take = pair.one.ireceive(2, maximum=50000)
+    pair.two.ssend(pair.back, bytes(50000), 2, timeout=PATIENCE)
+    pair.one.wait(take, PATIENCE)
+    pair.two.connect("alpha", 0, timeout=PATIENCE)
+    assert pair.two.ipeek() is None
+
+
+def test_connects_are_found_by_their_match_info(pair):
+    good = pair.two.iconnect("alpha", 0, match_info=0x77, context=1)
+    bad = pair.two.iconnect(pair.alpha.addresses[0], 9, match_info=0x78)
+    assert pair.two.wait_next(0x77, timeout=PATIENCE) is good
+    assert good.partner is pair.back and good.result() is pair.back
+    assert pair.two.wait_next(0x78, timeout=PATIENCE) is bad
+    assert bad.status is Status.REMOTE_ENDPOINT_CLOSED
+    with pytest.raises(LocalProtocolError, match="no host 'gamma'") as failure:
+        pair.two.iconnect("gamma")
+    assert failure.value.status is Status.PEER_NOT_FOUND
+
+
+def test_a_failed_wait_takes_the_request_and_a_late_one_does_not(pair):
+    late = pair.two.ireceive(1, maximum=8)
+    with pytest.raises(HostTimeoutError):
+        pair.two.wait(late, 0.01)
+    pair.one.send(pair.partner, b"x", 1)
+    assert pair.two.peek(PATIENCE) is late
+    pair.two.forget(late)
+    failed = pair.two.iconnect("alpha", 9)
+    with pytest.raises(HostError, match="closed"):
+        pair.two.wait(failed, PATIENCE)
+    assert pair.two.ipeek() is None
+
+
+def test_forgotten_requests(pair):
+    pair.two.forget(pair.two.isend(pair.back, b"x"))
+    receive = pair.two.ireceive(5, maximum=8)
+    pair.two.forget(receive)
+    pair.one.send(pair.partner, b"y", 5)
+    until(lambda: receive.done)
+    cancelled = pair.two.ireceive(6, maximum=8)
+    assert pair.two.cancel(cancelled)
+    assert pair.two.ipeek() is None
+    assert bytes(receive.result()) == b"y"
+
+
+def test_the_count_of_completions_is_a_number_in_memory(pair):
+    count = pair.two.completion_count
+    before = count[0]
+    receive = pair.two.ireceive(1, maximum=8)
+    pair.one.send(pair.partner, b"x", 1)
+    until(lambda: count[0] == before + 1)
+    assert receive.done and (count.format, len(count)) == ("Q", 1)
+
+
+def test_an_endpoint_without_the_queue(pair):
+    calls = (pair.one.ipeek, pair.one.test_next, pair.one.peek, pair.one.wait_next, lambda: pair.one.completion_count)
+    for call in calls:
+        with pytest.raises(LocalProtocolError, match="completions=True"):
+            call()
+    pair.one.forget(pair.one.isend(pair.partner, b"x"))
+
+
+def test_several_threads_take_each_request_once(pair):
+    count = 200
+    with ThreadPoolExecutor(4) as pool:
+        takers = [
+            pool.submit(lambda: [pair.two.wait_next(timeout=PATIENCE) for _ in range(count // 4)]) for _ in range(4)
+        ]
+        requests = [pair.two.ireceive(each, maximum=8) for each in range(count)]
+        for each in range(count):
+            pair.one.send(pair.partner, b"x", each)
+        taken = [request for each in takers for request in each.result()]
+    assert sorted(map(id, taken)) == sorted(map(id, requests))
+
+
+def test_an_interrupted_wait_loses_nothing(pair):
+    receive = pair.two.ireceive(1, maximum=8)
+    pair.one.send(pair.partner, b"x", 1)
+    pair.two.peek(PATIENCE)
+    pending = PendingNext(pair.two, 0, 0, take=True)
+    with pair.beta.core.section:
+        assert pending.ready() and pair.two.engine.completed() is None
+        pending.abandon()
+    assert pair.two.wait_next(timeout=PATIENCE) is receive
+
+
+# Wake-ups.
+
+
+def test_a_wake_up_ends_all_waits_of_an_endpoint(pair):
+    """Of every kind, in many threads; other endpoints and later calls are not concerned."""
+    two, other = pair.two, pair.beta.open_endpoint()
+    pending = two.ireceive(99, maximum=8)
+    large = two.issend(pair.back, b"not matched", 50)
+    calls = [
+        lambda: two.wait(pending),
+        lambda: two.wait(large),
+        lambda: two.wait_any([pending]),
+        lambda: two.wait_all([pending]),
+        lambda: two.receive(98),
+        lambda: two.probe(97),
+        lambda: two.peek(),
+        lambda: two.wait_next(96),
+        lambda: two.connect("nobody", timeout=None),
+        lambda: two.connect("02:00:00:00:00:77", timeout=None),
+        lambda: two.ssend(pair.back, b"x", 51),
+        lambda: two.send(pair.back, bytes(100_000), 52),
+    ]
+    with ThreadPoolExecutor(len(calls) + 1) as pool:
+        foreign = pool.submit(other.receive, timeout=PATIENCE)
+        for _ in range(3):
+            waits = [pool.submit(each) for each in calls]
+            until(lambda: len(pair.beta.core.waiters) == len(calls) + 1)
+            two.wake_up()
+            for each in waits:
+                with pytest.raises(HostWakeupError) as failure:
+                    each.result(PATIENCE)
+                assert failure.value.status is Status.TIMEOUT
+        assert not foreign.done()
+        two.wake_up()
+        pair.one.send(pair.one.connect("beta", other.number, timeout=PATIENCE), b"x")
+        foreign.result(PATIENCE)
+    pair.one.send(pair.partner, b"y", 98)
+    pair.one.flush(PATIENCE)
+    assert bytes(two.receive(98, timeout=PATIENCE)) == b"y", "a receive that was woken has taken a message"
+    pair.one.send(pair.partner, b"z", 99)
+    assert bytes(two.wait(pending, PATIENCE)) == b"z"
+
+
+# Progression.
+
+
+def test_suspension(pair):
+    """No thread makes progress with the endpoint, not even that of the background."""
+    two = pair.two
+    two.suspend()
+    receive = two.ireceive(1, maximum=8)
+    pair.one.send(pair.partner, b"x", 1)
+    with pytest.raises(HostTimeoutError):
+        two.wait(receive, 0.1)
+    assert two.iprobe() is None and not receive.done
+    two.suspend()
+    two.resume()
+    assert bytes(two.wait(receive, PATIENCE)) == b"x"
+    two.resume()
+
+
+def test_suspension_waits_for_the_handler(pair):
+    running, release = threading.Event(), threading.Event()
+
+    def handler(_message):
+        running.set()
+        assert release.wait(PATIENCE)
+
+    pair.two.handle_unexpected(handler)
+    pair.one.send(pair.partner, b"x")
+    assert running.wait(PATIENCE)
+    with ThreadPoolExecutor(1) as pool:
+        suspended = pool.submit(pair.two.suspend)
+        time.sleep(0.05)
+        assert not suspended.done()
+        release.set()
+        suspended.result(PATIENCE)
+    pair.two.resume()
+
+
+# The unexpected handler.
+
+
+@pytest.mark.parametrize("length", [0, 20, 100, 3000, 20_000, 100_000])
+@pytest.mark.parametrize("waiting", [True, False], ids=["waiting", "background"])
+def test_receives_posted_in_the_handler(pair, length, waiting):
+    """Whatever thread runs it; the requests are as others."""
+    posted = []
+
+    def handler(message):
+        posted.append(pair.two.ireceive(message.match_info, maximum=length, context=message.partner))
+
+    pair.two.handle_unexpected(handler)
+    sends = [pair.one.isend(pair.partner, bytes([each]) * length, each) for each in range(5)]
+    if not waiting:
+        until(lambda: len(posted) == 5 and all(each.done for each in posted))
+    taken = [pair.two.wait_next(timeout=PATIENCE) for _ in sends]
+    pair.one.wait_all(sends, PATIENCE)
+    assert sorted(map(id, taken)) == sorted(map(id, posted))
+    assert [bytes(each.result()) for each in posted] == [bytes([each]) * length for each in range(5)]
+    assert {each.context for each in posted} == {pair.back}
+
+
+def test_the_handler_may_call_all_that_does_not_wait(pair):
+    two, seen = pair.two, {}
+    pending = two.ireceive(77, maximum=8)
+
+    def handler(message):
+        seen["connect"] = two.iconnect("alpha", 0, match_info=message.match_info)
+        seen["test"] = two.test(seen["connect"])
+        seen["send"] = two.isend(message.partner, b"from the handler", 5)
+        seen["probe"] = two.iprobe()
+        seen["cancel"] = two.cancel(pending)
+        two.set_timeout(10)
+        two.wake_up()
+        for name, call in {
+            "wait": lambda: two.wait(seen["send"], PATIENCE),
+            "close": two.close,
+            "host": pair.beta.close,
+        }.items():
+            with pytest.raises(LocalProtocolError) as failure:
+                call()
+            seen[name] = failure.value.status
+        return True
+
+    two.handle_unexpected(handler)
+    receive = pair.one.ireceive(5, maximum=20)
+    pair.one.send(pair.partner, b"x", 9)
+    assert bytes(pair.one.wait(receive, PATIENCE)) == b"from the handler"
+    assert two.wait(seen["connect"], PATIENCE) is pair.back
+    assert {seen[each] for each in ("wait", "close", "host")} == {Status.NOT_SUPPORTED_IN_HANDLER}
+    assert (seen["test"], seen["probe"], seen["cancel"]) == (False, None, True)
+
+
+def test_other_threads_may_call_while_the_handler_waits_for_them(pair):
+    """It runs without the lock of the host; a program may take a lock of its own in both."""
+    go, posted = threading.Event(), threading.Event()
+    receives = []
+
+    def handler(message):
+        go.set()
+        assert posted.wait(PATIENCE), "a thread could not call the host"
+        return False
+
+    def help_it():
+        assert go.wait(PATIENCE)
+        receives.append(pair.two.ireceive(1, maximum=8))
+        pair.two.isend(pair.back, b"x", 6)
+        pair.two.test(receives[0])
+        posted.set()
+
+    helper = threading.Thread(target=help_it)
+    helper.start()
+    pair.two.handle_unexpected(handler)
+    pair.one.send(pair.partner, b"x", 1)
+    helper.join(PATIENCE)
+    assert bytes(pair.two.wait(receives[0], PATIENCE)) == b"x"
+
+
+def test_closing_from_another_thread_waits_for_the_handler(pair):
+    running, release = threading.Event(), threading.Event()
+
+    def handler(_message):
+        running.set()
+        release.wait(PATIENCE)
+
+    pair.two.handle_unexpected(handler)
+    pair.one.send(pair.partner, b"x", 1)
+    assert running.wait(PATIENCE)
+    with ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(pair.two.receive, 5)
+        closing = pool.submit(pair.beta.close)
+        time.sleep(0.05)
+        assert not closing.done() and not waiting.done()
+        release.set()
+        closing.result(PATIENCE)
+        with pytest.raises(HostClosedError):
+            waiting.result(PATIENCE)
+
+
+# Contexts, timeouts, sends that end when they are acked.
+
+
+def test_context_ids(pair):
+    endpoint = pair.beta.open_endpoint(completions=True, context_bits=8, context_shift=8)
+    partner = pair.one.connect("beta", endpoint.number, timeout=PATIENCE)
+    with pytest.raises(LocalProtocolError) as failure:
+        endpoint.ireceive(0x0500, 0x0F00, maximum=8)
+    assert failure.value.status is Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK
+    receive = endpoint.ireceive(0x0500, 0xFF00, maximum=8)
+    pair.one.send(partner, b"x", 0x0501)
+    pair.one.send(partner, b"y", 0x0601)
+    assert endpoint.wait_next(0x01, 0xFF, PATIENCE) is receive
+    assert endpoint.probe(0x01, 0xFF, timeout=PATIENCE).match_info == 0x0601
+    with pytest.raises(LocalProtocolError) as failure:
+        pair.beta.open_endpoint(context_bits=17)
+    assert failure.value.status is Status.BAD_PARAMETER_VALUE
+
+
+def test_acked_sends_wait_for_the_receiver():
+    with ExitStack() as stack:
+        pair = Pair(stack)
+        endpoint = pair.alpha.open_endpoint(acked_sends=True)
+        partner = endpoint.connect("beta", 3, timeout=PATIENCE)
+        pair.two.suspend()
+        send = endpoint.isend(partner, b"x")
+        assert endpoint.is_buffered(send)
+        with pytest.raises(HostTimeoutError):
+            endpoint.wait(send, 0.05)
+        pair.two.resume()
+        assert endpoint.wait(send, PATIENCE) is Status.SUCCESS
+
+
+def test_a_timeout_abandons_a_partner_soon():
+    with ExitStack() as stack:
+        network = MemoryNetwork()
+        alpha = stack.enter_context(Host(network.attach("a"), name="alpha"))
+        beta = stack.enter_context(Host(network.attach("b"), name="beta"))
+        one = alpha.open_endpoint(0, acked_sends=True)
+        beta.open_endpoint(3)
+        partner = one.connect("beta", 3, timeout=PATIENCE)
+        beta.close()
+        one.set_timeout(0)
+        with pytest.raises(HostError, match="unreachable"):
+            one.send(partner, b"x", timeout=PATIENCE)
+
+
+# Errors.
+
+
+def test_an_error_handler_sees_and_replaces_errors(pair):
+    errors = []
+
+    def handler(error):
+        errors.append((error.request, error.status))
+        return Status.SUCCESS if error.status is Status.MESSAGE_TRUNCATED else None
+
+    pair.two.handle_errors(handler)
+    short = pair.two.ireceive(1, maximum=1)
+    bad = pair.two.iconnect("alpha", 9, match_info=2)
+    pair.one.send(pair.partner, b"long", 1)
+    assert pair.two.wait_next(1, timeout=PATIENCE).status is Status.SUCCESS
+    assert pair.two.wait_next(2, timeout=PATIENCE).status is Status.REMOTE_ENDPOINT_CLOSED
+    cancelled = pair.two.ireceive(3, maximum=1)
+    pair.two.cancel(cancelled)
+    assert set(errors) == {(short, Status.MESSAGE_TRUNCATED), (bad, Status.REMOTE_ENDPOINT_CLOSED)}
+    pair.two.handle_errors(None)
+    pair.two.wait_any([pair.two.iconnect("alpha", 9)], PATIENCE)
+    assert len(errors) == 2
+
+
+def test_the_error_handler_of_a_host_is_for_all_its_endpoints(pair, caplog):
+    errors = []
+    pair.beta.handle_errors(lambda error: errors.append(str(error)))
+    later = pair.beta.open_endpoint()
+    for endpoint in (pair.two, later):
+        with pytest.raises(HostError):
+            endpoint.connect("alpha", 9, timeout=PATIENCE)
+    assert errors == ["connect alpha:0 endpoint 9 failed: remote endpoint closed"] * 2
+    later.handle_errors(lambda error: 1 / 0)
+    with pytest.raises(HostError):
+        later.connect("alpha", 9, timeout=PATIENCE)
+    assert "an error handler has failed" in caplog.text and len(errors) == 2
+
+
+# asyncio.
+
+
+def test_the_same_with_asyncio():
+    async def main():
+        network = MemoryNetwork()
+        async with (
+            AsyncHost(network.attach("a"), name="alpha") as alpha,
+            AsyncHost(network.attach("b"), name="beta") as beta,
+        ):
+            one, two = alpha.open_endpoint(0), beta.open_endpoint(3, completions=True)
+            partner = await one.connect("beta", 3, timeout=PATIENCE)
+            receive = two.ireceive(1, maximum=8, context=5)
+            one.isend(partner, b"x", 1)
+            assert await two.peek(PATIENCE) is receive
+            assert await two.wait_next(1, timeout=PATIENCE) is receive
+            assert two.ipeek() is None and receive.context == 5
+            posted = []
+            two.handle_unexpected(lambda message: posted.append(two.ireceive(message.match_info, maximum=50000)))
+            large = one.isend(partner, bytes(50000), 2)
+            assert (await two.wait_next(timeout=PATIENCE)).match_info == 2
+            await one.wait(large, PATIENCE)
+            pending = two.ireceive(9, maximum=8)
+            waits = [asyncio.ensure_future(each) for each in (two.wait(pending), two.receive(8), two.peek())]
+            while len(beta.core.waiters) < 3:
+                await asyncio.sleep(0)
+            two.wake_up()
+            for each in waits:
+                with pytest.raises(HostWakeupError):
+                    await each
+            two.suspend()
+            one.isend(partner, b"x", 9)
+            with pytest.raises(HostTimeoutError):
+                await two.wait(pending, 0.05)
+            two.resume()
+            assert bytes(await two.wait(pending, PATIENCE)) == b"x"
+            assert two.ipeek() is None
+
+    asyncio.run(main())

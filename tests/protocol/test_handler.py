@@ -1,0 +1,248 @@
+"""Calls inside of the unexpected handler, and matching that is tried again after it (R-MAT-06)."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mxwire.protocol import EngineEndpoint, Request, Status
+from mxwire.protocol.library.inbound import Unexpected
+from mxwire.wire.packets import Notify
+
+from .world import KEY, World, address, pattern, statuses
+
+LENGTHS = [0, 3, 128, 900, 9000, 40000]
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_receive_posted_in_the_handler_takes_the_message(length, one_by_one):
+    """On all paths: TINY, SMALL, MEDIUMs of one and of several fragments, RNDV."""
+    world = World(one_by_one=one_by_one)
+    one, two, there, back = world.pair()
+    buffers, receives = [], []
+
+    def handler(message: Unexpected) -> bool:
+        assert message.partner is back
+        buffers.append(bytearray(length))
+        receives.append(two.receive(buffers[-1], message.match_info))
+        assert not receives[-1].done
+        return False
+
+    two.handle_unexpected(handler)
+    sends = [one.send(there, pattern(length, number), number) for number in range(3)]
+    world.settle()
+    assert statuses(*sends, *receives) == [Status.SUCCESS] * 6
+    assert [bytes(each) for each in buffers] == [pattern(length, number) for number in range(3)]
+    assert two.matching.unexpected == two.matching.posted == 0
+
+
+@pytest.mark.parametrize("synchronous", [False, True])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_the_same_from_the_own_host(length, synchronous):
+    """R-LOC-02: also from the endpoint itself, which needs no connect."""
+    world = World(hosts=1)
+    one = world.open(0)
+    receives = []
+    one.handle_unexpected(lambda message: receives.append(one.receive(None, message.match_info)))
+    send = one.send(one.own_partner(), pattern(length), 5, synchronous=synchronous)
+    world.settle()
+    assert statuses(send, *receives) == [Status.SUCCESS] * 2
+    assert receives[0].buffer == pattern(length)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_consumed_message_takes_no_receive(length):
+    """FINISHED ends the message; the receive that the handler has posted waits for another."""
+    world = World()
+    one, two, there, _ = world.pair()
+    receives = []
+    two.handle_unexpected(lambda message: bool(receives.append(two.receive(None, 0, 0))) or True)
+    one.send(there, pattern(length), 1)
+    world.settle()
+    two.handle_unexpected(None)
+    assert [each.done for each in receives] == [False]
+    assert [each.total_length for each in world.sent(Notify)] == ([0] if length > 32768 else [])
+    one.send(there, b"next", 2)
+    world.settle()
+    assert receives[0].buffer == b"next"
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_the_handler_sees_the_data_of_messages_in_one_packet(length, one_by_one):
+    """None for a RNDV and for a MEDIUM of several fragments; a kept one is not stored twice."""
+    world = World(one_by_one=one_by_one)
+    one, two, there, _ = world.pair()
+    seen = []
+    two.handle_unexpected(lambda message: bool(seen.append(message.data)) or message.match_info == 1)
+    for number in (1, 2):
+        one.send(there, pattern(length), number)
+    world.settle()
+    assert seen == [pattern(length) if length < 4000 else None] * 2
+    receive = two.receive(None, 2)
+    world.settle()
+    assert receive.buffer == pattern(length)
+
+
+def test_the_handler_may_connect_and_send():
+    """To a third host, and back to the sender; all leaves when the pass goes on."""
+    world = World(hosts=3)
+    one, two, there, back = world.pair()
+    third = world.open(2, 7)
+    connects = []
+
+    def handler(_message: Unexpected) -> bool:
+        connects.append(two.connect(address(2), 7, KEY))
+        two.send(connects[0].partner, b"to the third")
+        two.send(back, b"back")
+        return True
+
+    two.handle_unexpected(handler)
+    one.send(there, b"x")
+    receives = [one.receive(None, 0), third.receive(None, 0)]
+    world.settle()
+    assert statuses(*connects, *receives) == [Status.SUCCESS] * 3
+    assert [each.buffer for each in receives] == [b"back", b"to the third"]
+
+
+@pytest.mark.parametrize("consume", [False, True])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_the_handler_may_disconnect_the_sender(length, consume):
+    """R-CLS-03: the partner and its message are gone; a new connect starts from the beginning."""
+    world = World()
+    one, two, there, back = world.pair()
+    others = [one.send(there, pattern(length), number) for number in (1, 2)]
+    two.handle_unexpected(lambda _message: two.disconnect(back) or consume)
+    world.settle()
+    assert two.matching.unexpected == 0 and not two.partners
+    two.handle_unexpected(None)
+    again = world.connect(two, one, 0)
+    assert again is not back
+    two.send(again, b"still here", 9)
+    receive = one.receive(None, 9)
+    world.seconds(2)
+    assert receive.buffer == b"still here"
+    assert all(each.done for each in others) or length > 32768
+
+
+def test_disconnecting_another_partner_leaves_the_message():
+    world = World(hosts=3)
+    one, two, there, _ = world.pair()
+    third = world.open(2, 7)
+    other = world.connect(two, third, 2)
+    two.handle_unexpected(lambda _message: two.disconnect(other))
+    one.send(there, b"x", 1)
+    world.settle()
+    assert two.matching.unexpected == 1 and len(two.partners) == 1
+
+
+def test_only_closing_is_refused():
+    """Section 20: error 96; also for another endpoint of the host."""
+    world = World()
+    one, two, there, _ = world.pair()
+    other = world.open(1, 7)
+    refused = []
+
+    def handler(_message: Unexpected) -> bool:
+        for each in (two, other):
+            with pytest.raises(Exception, match="may not close") as failure:
+                each.close()
+            refused.append(failure.value.status)
+        return False
+
+    two.handle_unexpected(handler)
+    one.send(there, b"x")
+    world.settle()
+    assert refused == [96, 96]
+    assert two.open and other.open and two.matching.unexpected == 1
+    two.close()
+
+
+class Recorder:
+    """An application whose handler decides at random, and a model of what matching must do then."""
+
+    def __init__(self, two: EngineEndpoint, rng: Random) -> None:
+        self.two = two
+        self.rng = rng
+        self.posted: list[tuple[Request, int, int]] = []
+        self.kept: list[int] = []
+        self.expected: dict[Request, int] = {}
+        """The message that each receive must take, by its last byte."""
+        self.consumed: list[int] = []
+        self.number = 0
+
+    def post(self, value: int, mask: int) -> None:
+        request = self.two.receive(bytearray(50000), value, mask)
+        for number in self.kept:
+            if info_of(number) & mask == value:
+                self.kept.remove(number)
+                self.expected[request] = number
+                return
+        self.posted.append((request, value, mask))
+
+    def _match(self, number: int) -> bool:
+        for place, (request, value, mask) in enumerate(self.posted):
+            if info_of(number) & mask == value:
+                del self.posted[place]
+                self.expected[request] = number
+                return True
+        return False
+
+    def handle(self, message: Unexpected) -> bool:
+        # Messages that matched a receive have passed by without a call.
+        while self._match(self.number):
+            self.number += 1
+        number = self.number
+        assert message.match_info == info_of(number)
+        for _ in range(self.rng.randrange(3)):
+            self.post(*criteria(self.rng))
+        self.number += 1
+        if self.rng.random() < 0.2:
+            self.consumed.append(number)
+            return True
+        if not self._match(number):
+            self.kept.append(number)
+        return False
+
+
+def info_of(number: int) -> int:
+    return number * 7 % 4
+
+
+def criteria(rng: Random) -> tuple[int, int]:
+    mask = rng.choice((0, 1, 2, 3))
+    return rng.randrange(4) & mask, mask
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1 << 32), st.booleans())
+def test_order_with_a_handler_that_posts_at_random(seed, one_by_one):
+    """R-MAT-01, R-MAT-02, R-MAT-06: compared with a list of receives and a list of messages."""
+    rng = Random(seed)
+    world = World(one_by_one=one_by_one)
+    one, two, there, _ = world.pair()
+    model = Recorder(two, rng)
+    two.handle_unexpected(model.handle)
+    sizes = []
+    for _ in range(4):
+        for _ in range(rng.randrange(4)):
+            model.post(*criteria(rng))
+        for _ in range(rng.randrange(1, 6)):
+            sizes.append(rng.choice((1, 100, 3000, 9000, 40000)))
+            number = len(sizes) - 1
+            one.send(there, bytes([number]) * sizes[-1], info_of(number))
+        world.settle()
+        while model.number < len(sizes):
+            assert model._match(model.number), "a message was neither matched nor offered to the handler"
+            model.number += 1
+    for request, number in model.expected.items():
+        assert request.status is Status.SUCCESS and request.length == sizes[number]
+        assert request.match_info == info_of(number)
+        assert request.memory.copy()[: sizes[number]] == bytes([number]) * sizes[number]
+    assert two.matching.unexpected == len(model.kept)
+    assert two.matching.posted == len(model.posted)
+    assert len(model.expected) + len(model.kept) + len(model.consumed) == len(sizes)
