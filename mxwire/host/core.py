@@ -312,8 +312,8 @@ class Core:
         elif self.node.eager():
             self.transmit()
         else:
-            self._notify()
-            if self.node.eager():
+            # Only a waiter or a callback, which may call the engine, makes new work.
+            if self._notify() and self.node.eager():
                 self.transmit()
             elif self.after is not None:
                 self.after()
@@ -330,8 +330,10 @@ class Core:
                 observe(batch, True)
             link.send(batch)
 
-    def _notify(self) -> None:
-        for event in self.node.events():
+    def _notify(self) -> bool:
+        """Report events and check the waiters; return False if there are neither."""
+        events = self.node.events()
+        for event in events:
             self.notices.append(event)
             if self.on_event is not None:
                 try:
@@ -341,6 +343,7 @@ class Core:
         for waiter in self.waiters:
             if not waiter.done and waiter.check():
                 waiter.wake()
+        return bool(events or self.waiters)
 
     def _fail(self, error: Exception) -> None:
         if isinstance(error, LinkError):

@@ -31,8 +31,9 @@ from mxwire.host.requests import (
 )
 from mxwire.protocol import ALL_BITS, EngineEndpoint, LocalProtocolError, Partner, Peer, Status
 from mxwire.protocol import Request as EngineRequest
-from mxwire.protocol.library.endpoint import Handler
+from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM, Handler
 from mxwire.protocol.library.inbound import Unexpected
+from mxwire.protocol.library.receive import Receive
 from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ LINGER: Final = 2.0
 ErrorHandler = Callable[[HostError], Status | None]
 """An application's error handler: called with an error, whose status it may replace."""
 
+_SUCCESS: Final = Status.SUCCESS
 _log = logging.getLogger(__name__)
 
 
@@ -116,8 +118,8 @@ class BaseEndpoint:
     ) -> HostRequest[Message]:
         """Post a receive for the first message whose match info, masked, is ``match_info``; None: for any message.
 
-        The message goes into ``buffer``, any writable buffer or a sequence of up to 256, or into a new buffer of
-        ``maximum`` bytes.
+        The message goes into ``buffer``, any writable buffer or a sequence of up to 256, or into new memory of its
+        length, at most ``maximum`` bytes.
         """
         if buffer is None and maximum is None:
             raise LocalProtocolError(
@@ -394,22 +396,27 @@ class BaseEndpoint:
         mask: SupportsIndex,
         maximum: int | None,
         context: Any = None,
-        kind: type[HostReceive] = HostReceive,
+        *,
+        single: bool = False,
     ) -> HostReceive:
-        """Post a receive; without ``buffer`` and ``maximum`` memory is allocated when a message is matched."""
-        if buffer is None and maximum is not None:
-            buffer = bytearray(maximum)
+        """Post a receive; without ``buffer`` its memory is allocated when a message is matched.
+
+        A ``single`` receive is for one wait only, and not in the queue of completed requests.
+        """
+        value, mask = _criteria(match_info, mask)
+        if maximum is None or buffer is not None:
+            maximum = LENGTH_MAXIMUM
         core = self._core
         view = None if buffer is None else bytes_of(buffer)
-        request: EngineRequest | None = None
+        request: Receive | None = None
         try:
             with core.section:
                 core.must_be_open()
-                inner = self.engine.receive(buffer, *_criteria(match_info, mask))
+                inner = self.engine.receive(buffer, value, mask, maximum)
                 request = inner
-                posted = kind(inner, view, context)
+                posted = PendingReceive(inner, view, context) if single else HostReceive(inner, view, context)
                 if self._queued:
-                    self._enlist(posted, kind is HostReceive)
+                    self._enlist(posted, not single)
                 if not inner.waiting:
                     core.transmit()
         except BaseException:
@@ -535,7 +542,7 @@ class PendingReceive(HostReceive):
         inner: Any = self.inner
         if inner.waiting:
             return HostTimeoutError(f"no message {_criteria_text(inner.value, inner.mask)} within {seconds:g} s")
-        return HostTimeoutError(f"the {self} has not ended within {seconds:g} s", HostReceive(inner, self._view))
+        return HostTimeoutError(f"the {self} has not ended within {seconds:g} s", HostReceive(self._posted, self._view))
 
     def abandon(self) -> None:
         """Cancel the receive if it is not matched."""
@@ -639,9 +646,8 @@ class Endpoint(BaseEndpoint):
         ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
         then the ``request`` of the error may be waited for again.
         """
-        return self.host.driver.wait(
-            self._post_receive(buffer, match_info, mask, maximum, kind=PendingReceive), timeout, self
-        )
+        receive = self._post_receive(buffer, match_info, mask, maximum, single=True)
+        return self.host.driver.wait(receive, timeout, self)
 
     def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
@@ -651,7 +657,7 @@ class Endpoint(BaseEndpoint):
 
     def wait(self, request: HostRequest[Result], timeout: float | None = None) -> Result:
         """Wait until a request has ended; return the message of a receive, or the status of a send."""
-        if request.status is Status.SUCCESS and self._core.ended is None:
+        if request.status is _SUCCESS and self._core.ended is None:
             # Without the section: a successful request changes no more. A cancelled one is marked after its end.
             if self._queued:
                 self._take(request)
@@ -771,9 +777,8 @@ class AsyncEndpoint(BaseEndpoint):
         ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
         then the ``request`` of the error may be waited for again.
         """
-        return await self.host.driver.wait(
-            self._post_receive(buffer, match_info, mask, maximum, kind=PendingReceive), timeout, self
-        )
+        receive = self._post_receive(buffer, match_info, mask, maximum, single=True)
+        return await self.host.driver.wait(receive, timeout, self)
 
     async def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None

@@ -9,20 +9,28 @@ from typing import Any, Final, Generic, TypeVar
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError, HostWakeupError
 from mxwire.protocol import Partner, RequestKind, Status
 from mxwire.protocol import Request as EngineRequest
+from mxwire.protocol.library.receive import Receive
 
 Result = TypeVar("Result")
 
+_NO_MEMORY: Final = bytearray()
 _SUCCEEDED: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
 
 
 class Message:
     """A message that has been received."""
 
-    __slots__ = ("data", "length", "match_info", "partner", "status")
+    __slots__ = ("_data", "length", "match_info", "partner", "status")
 
-    def __init__(self, data: memoryview, match_info: int, partner: Partner | None, length: int, status: Status) -> None:
-        self.data = data
-        """The bytes received; of a truncated message those that fitted."""
+    def __init__(
+        self,
+        data: bytearray | memoryview,
+        match_info: int,
+        partner: Partner | None,
+        length: int,
+        status: Status,
+    ) -> None:
+        self._data = data
         self.match_info = match_info
         """Its 64 bits of match information."""
         self.partner = partner
@@ -33,17 +41,25 @@ class Message:
         """SUCCESS, MESSAGE_TRUNCATED if it did not fit, or CANCELLED."""
 
     @property
+    def data(self) -> memoryview:
+        """The bytes received; of a truncated message those that fitted."""
+        if isinstance(self._data, bytearray):
+            # Not before it is used, since this takes as long as matching the message.
+            self._data = memoryview(self._data)
+        return self._data
+
+    @property
     def truncated(self) -> bool:
         """True if the end of the message is missing."""
         return self.status == Status.MESSAGE_TRUNCATED
 
     def __len__(self) -> int:
         """Number of bytes received."""
-        return len(self.data)
+        return len(self._data)
 
     def __bytes__(self) -> bytes:
         """Copy of the data."""
-        return bytes(self.data)
+        return bytes(self._data)
 
     def __repr__(self) -> str:
         """Representation for debugging."""
@@ -263,20 +279,21 @@ class HostSend(HostRequest[Status]):
 class HostReceive(HostRequest[Message]):
     """A receive; its result is the message, in ``view`` or, with None, in the memory that the engine has allocated."""
 
-    __slots__ = ("_view",)
+    __slots__ = ("_posted", "_view")
 
-    def __init__(self, inner: EngineRequest, view: memoryview | None, context: Any = None) -> None:
-        super().__init__(inner, context)
+    def __init__(self, posted: Receive, view: memoryview | None, context: Any = None) -> None:
+        super().__init__(posted, context)
+        self._posted = posted
         self._view = view
 
     def _outcome(self) -> Message:
-        inner = self.inner
-        assert inner.status is not None
-        view = self._view
-        if view is None:
-            # A receive that was cancelled before its match has no memory.
-            view = memoryview(getattr(inner, "buffer", None) or b"")
-        return Message(view[: inner.transferred], inner.match_info, inner.partner, inner.length, inner.status)
+        posted = self._posted
+        assert posted.status is not None
+        # A receive that was cancelled before its match has no memory.
+        memory = self._view or posted.buffer or _NO_MEMORY
+        if len(memory) != posted.transferred:
+            memory = memoryview(memory)[: posted.transferred]
+        return Message(memory, posted.match_info, posted.partner, posted.length, posted.status)
 
 
 class HostConnect(HostRequest[Partner]):
@@ -294,7 +311,7 @@ def request_of(inner: EngineRequest) -> HostRequest[Any]:
     known = inner.context
     if isinstance(known, HostRequest):
         return known
-    if inner.kind is RequestKind.RECEIVE:
+    if isinstance(inner, Receive):
         return HostReceive(inner, None)
     return HostConnect(inner) if inner.kind is RequestKind.CONNECT else HostSend(inner)
 
@@ -307,6 +324,8 @@ def place_of(partner: Partner) -> str:
 
 def bytes_of(buffer: Any) -> memoryview:
     """View of a buffer as bytes; empty for a sequence of buffers, which are not contiguous."""
+    if type(buffer) is bytearray:
+        return memoryview(buffer)
     try:
         view = memoryview(buffer)
     except TypeError:

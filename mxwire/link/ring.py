@@ -94,7 +94,7 @@ class ReceiveRing(ABC):
     def take_short(self) -> list[bytes]:
         """Take copies of the next frames while they are few, short, complete and untagged; release them at once.
 
-        Empty if there are none, or if the next one is of another kind."""
+        Called only when the ring is ``ready``. Empty if the next frame is of another kind."""
 
     @abstractmethod
     def release(self) -> None:

@@ -54,8 +54,8 @@ _FEW: Final = 28
 _LOOKS: Final = (16, 128, BATCH)
 """Slots to search in each step; reading a slot that is still empty costs a cache miss."""
 _NOTE: Final = struct.Struct("IIIHxxII")
-_SHORT_NOTE: Final = struct.Struct("IIIH")
-"""The part of a header that copies need: status, both lengths and the offset of the frame."""
+_read_note: Final = struct.Struct("IIIH").unpack_from
+"""Read the part of a header that copies need: status, both lengths and the offset of the frame."""
 _HEADROOM: Final = 96
 """More bytes than the kernel writes before a frame: its header, a socket address and padding."""
 _SLOT_UNIT: Final = 1024
@@ -125,16 +125,19 @@ class SlotRing(ReceiveRing):
         # A caller that has polled without success wants this frame now, before the next slot is read.
         last = place + 1 if self._quiet else min(place + _FEW, self.slots)
         self._quiet = False
-        while place < last and words[place * step] & USER:
+        while True:
             fence()
             start = place * self._slot
-            status, whole, snapped, mac = _SHORT_NOTE.unpack_from(mapped, start)
-            if snapped > SHORT or snapped != whole or status & VLAN_VALID:
+            note = _read_note(mapped, start)
+            snapped: int = note[2]
+            if snapped > SHORT or snapped != note[1] or note[0] & VLAN_VALID:
                 break
-            start += mac
+            start += note[3]
             frames.append(mapped[start : start + snapped])
             words[place * step] = 0
             place += 1
+            if place == last or not words[place * step] & USER:
+                break
         self._head = 0 if place == self.slots else place
         return frames
 

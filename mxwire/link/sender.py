@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -39,7 +38,7 @@ class FrameSender:
         self.refused += count - sent
         return sent
 
-    def send_few(self, frames: Sequence[bytes | memoryview]) -> int:
+    def send_few(self, frames: list[bytes] | list[memoryview]) -> int:
         """Send single frames with a system call each; return the number sent."""
         send, sent = self._send, 0
         try:
@@ -53,7 +52,7 @@ class FrameSender:
         self.refused += len(frames) - sent
         return sent
 
-    def _one_by_one(self, frames: Sequence[bytes | memoryview]) -> int:
+    def _one_by_one(self, frames: list[bytes] | list[memoryview]) -> int:
         def one(first: int, _end: int) -> int:
             self._send(frames[first], _FLAGS)
             return 1

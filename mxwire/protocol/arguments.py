@@ -21,6 +21,8 @@ SEGMENTS_MAXIMUM: Final = 256
 
 Bytes = NDArray[np.uint8]
 
+_AT_START: Final = [0]
+"""The offset of a single segment."""
 _BUFFERS: Final = (bytes, bytearray, memoryview, np.ndarray)
 
 
@@ -64,35 +66,45 @@ class Segments:
     buffer, and for a read-only buffer if ``writable``.
     """
 
-    __slots__ = ("_pieces", "_starts", "length")
+    __slots__ = ("_arrays", "_only", "_starts", "length")
 
     def __init__(self, data: Any, *, writable: bool = False) -> None:
+        self._arrays: list[Bytes] | None = None
+        """The segments as arrays; None while the only one is ``_only``."""
+        self._only: memoryview | None = None
+        self._starts = _AT_START
         if type(data) is bytearray:
-            # The memory of most receives, which needs no check.
-            self._pieces: list[Bytes] = [np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)]
-            self._starts = [0]
+            # The memory of most receives, which needs no check. For a message of a few bytes, creating an array would
+            # cost more than its copy.
+            self._only = memoryview(data)
             self.length = len(data)
             return
         if isinstance(data, _BUFFERS) or not isinstance(data, Sequence) or _is_buffer(data):
-            self._pieces = [_flat(data, writable)]
-            self._starts = [0]
-            self.length = len(self._pieces[0])
+            self._arrays = [_flat(data, writable)]
+            self.length = len(self._arrays[0])
             return
         pieces = list(data)
         if len(pieces) > SEGMENTS_MAXIMUM:
             raise LocalProtocolError(
                 Status.SEGMENTS_BAD_COUNT, f"{len(pieces)} segments: a message has {SEGMENTS_MAXIMUM} at most"
             )
-        self._pieces = [_flat(piece, writable) for piece in pieces]
+        self._arrays = [_flat(piece, writable) for piece in pieces]
         self._starts = []
         self.length = 0
-        for piece in self._pieces:
+        for piece in self._arrays:
             self._starts.append(self.length)
             self.length += len(piece)
 
     def __len__(self) -> int:
         """The number of bytes."""
         return self.length
+
+    @property
+    def _pieces(self) -> list[Bytes]:
+        if self._arrays is None:
+            assert self._only is not None
+            self._arrays = [_flat(self._only, False)]
+        return self._arrays
 
     def view(self, offset: int, length: int) -> Bytes | None:
         """A view of ``length`` bytes from ``offset``; None if they are not in one segment."""
@@ -126,10 +138,11 @@ class Segments:
 
     def put_bytes(self, data: bytes) -> None:
         """Store a short message at the start, truncated at the end of the memory."""
-        if len(self._pieces) == 1:
-            room = min(len(data), self.length)
-            if room:
-                self._pieces[0].data[:room] = data[:room]
+        room = min(len(data), self.length)
+        if not room:
+            return
+        if self._only is not None:
+            self._only[:room] = data if room == len(data) else data[:room]
         else:
             self.put(0, np.frombuffer(data, np.uint8))
 

@@ -23,30 +23,56 @@ from mxwire.wire.packets import Medium
 class Arrival:
     """A frame that has passed the card's checks, with the peer designated by its index."""
 
-    __slots__ = ("frame", "peer")
+    __slots__ = ("endpoint", "frame", "peer", "piggyback", "sequence")
 
-    def __init__(self, peer: Peer, frame: Any) -> None:
+    def __init__(self, peer: Peer, frame: Any, endpoint: int, sequence: int = 0, piggyback: int = 0) -> None:
         self.peer = peer
         self.frame = frame
-        """A :class:`~mxwire.wire.packets.Frame` of a type for the library."""
+        """A :class:`~mxwire.wire.packets.Frame` of a type for the library; None for an :class:`EagerArrival`."""
+        self.endpoint = endpoint
+        """``src_endpoint``."""
+        self.sequence = sequence
+        """``lib_seqnum``, if the packet has a sequence number."""
+        self.piggyback = piggyback
+        """``lib_piggyack``, if the packet has a sequence number."""
 
 
-@dataclass(slots=True)
-class Fragments:
+class EagerArrival(Arrival):
+    """A TINY or SMALL, with its message instead of a frame object, which would cost more than all other checks."""
+
+    __slots__ = ("data", "match_info")
+
+    def __init__(self, peer: Peer, endpoint: int, sequence: int, piggyback: int, match_info: int, data: bytes) -> None:
+        super().__init__(peer, None, endpoint, sequence, piggyback)
+        self.match_info = match_info
+        self.data = data
+
+
+class Fragments(Arrival):
     """Consecutive MEDIUM fragments of one message, not yet copied out of their batch."""
 
-    peer: Peer
-    frame: Medium
-    """The first fragment; its data is not used."""
-    numbers: list[int]
-    """``frag_seqnum`` of each."""
-    starts: list[int]
-    """Offset in ``buffer`` of the data of each."""
-    lengths: list[int]
-    """``frag_length`` of each."""
-    buffer: NDArray[np.uint8]
-    surplus: bool = False
-    """True if fragments remained when the message was complete."""
+    __slots__ = ("buffer", "lengths", "numbers", "starts", "surplus")
+
+    def __init__(
+        self,
+        peer: Peer,
+        frame: Medium,
+        numbers: list[int],
+        starts: list[int],
+        lengths: list[int],
+        buffer: NDArray[np.uint8],
+    ) -> None:
+        # ``frame`` is the first fragment; its data is not used.
+        super().__init__(peer, frame, frame.src_endpoint, frame.lib_seqnum, frame.lib_piggyack)
+        self.numbers = numbers
+        """``frag_seqnum`` of each."""
+        self.starts = starts
+        """Offset in ``buffer`` of the data of each."""
+        self.lengths = lengths
+        """``frag_length`` of each."""
+        self.buffer = buffer
+        self.surplus = False
+        """True if fragments remained when the message was complete."""
 
     def __iter__(self) -> Iterator[Fragments]:
         """Iterate over the fragments, one per item."""
@@ -93,7 +119,7 @@ class Ring:
         self.maximum = maximum
         # A batch larger than the ring would never be complete; in the real ring a batch is a quarter of the slots.
         self._batch = max(1, min(batch, maximum // 4))
-        self.received: deque[Arrival | Fragments | LocalMessage] = deque()
+        self.received: deque[Arrival | LocalMessage] = deque()
         self.ended: deque[PullEnded] = deque()
         self._held = 0
         """Number of slots that are not free."""
@@ -111,7 +137,7 @@ class Ring:
         """Number of free slots."""
         return self.maximum - self._held
 
-    def push(self, event: Arrival | Fragments | LocalMessage) -> bool:
+    def push(self, event: Arrival | LocalMessage) -> bool:
         """Append an arrival; return False if there is no room for its frames."""
         count = len(event.numbers) if type(event) is Fragments else 1
         if self._held + count > self.maximum:
@@ -121,7 +147,7 @@ class Ring:
         self.received.append(event)
         return True
 
-    def pop(self) -> Arrival | Fragments | LocalMessage:
+    def pop(self) -> Arrival | LocalMessage:
         """Take the oldest arrival."""
         event = self.received.popleft()
         self._read += len(event.numbers) if type(event) is Fragments else 1

@@ -354,12 +354,12 @@ class Node:
         for board in self.interfaces:
             if not board.ready:
                 continue
-            for card in list(board.ready):
+            for card in list(board.ready.keys()):
                 endpoint = self.endpoints.get(card)
                 if endpoint is None:
                     board.ready.pop(card, None)
-                elif endpoint.works:
-                    board.ready.pop(card, None)
+                elif endpoint.works and card in board.ready:
+                    del board.ready[card]
                     try:
                         endpoint.progress(now)
                     except BaseException:

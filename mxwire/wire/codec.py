@@ -222,6 +222,17 @@ class Codec:
         compiled = self._by_name[name]
         return compiled.codec, compiled.layout.format.minimum_length
 
+    def reader(self, name: str, *fields: str) -> struct.Struct:
+        """A struct that unpacks only some fields of a layout, given in order of offset, from the start of a frame.
+
+        For receivers of many frames. The length of the struct is that of the header.
+        """
+        found = self._by_name[name].layout.fields
+        codes = (
+            _code(each, self.swapped) if each.name in fields or each.size is None else f"{each.size}x" for each in found
+        )
+        return struct.Struct(("<" if self.swapped else ">") + "".join(codes))
+
     def stretch(self, name: str, *fields: str) -> tuple[int, struct.Struct]:
         """The offset of adjacent fields of a layout, and a struct that packs their values.
 

@@ -18,17 +18,17 @@ from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
 from mxwire.protocol.card.outgoing import Port
 from mxwire.protocol.card.pull import PullEvent, PullTimers
 from mxwire.protocol.card.replies import FRAMES_MAXIMUM, PullReplies, region_offset, replies_needed
-from mxwire.protocol.corridor import Arrival
+from mxwire.protocol.corridor import Arrival, EagerArrival
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.discovery import Names, RawQueue
 from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import Defect, Profile
 from mxwire.protocol.status import Status
 from mxwire.wire.checks import Reason
-from mxwire.wire.codec import TYPE_OFFSET, Malformed
+from mxwire.wire.codec import TYPE_OFFSET, Codec, Malformed
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import NackType, PacketType, TrucType
-from mxwire.wire.numbers import LIBACK_LENGTH, NO_PEER_INDEX, PULL_MAGIC
+from mxwire.wire.numbers import LIBACK_LENGTH, NO_PEER_INDEX, PULL_MAGIC, SMALL_MAXIMUM, TINY_MAXIMUM
 from mxwire.wire.packets import (
     Announcement,
     ConnectReply,
@@ -83,15 +83,43 @@ _ODD_PULL_NACKS: Final[dict[int, Status]] = {
 """The status that the real driver derives from types that are not refusals (R-NAK-09)."""
 _LONG_QUERY: Final = 1500
 """Minimum length in bytes of a HOST_QUERY whose magic the real driver loses (R-MEA-07)."""
+_EAGER_FIELDS: Final = (
+    "src_mac",
+    "dst_src_peer_index",
+    "dst_endpoint",
+    "src_endpoint",
+    "length",
+    "lib_seqnum",
+    "lib_piggyack",
+    "match_a",
+    "match_b",
+    "session",
+)
 _FRAME_LENGTH_MAXIMUM: Final = 0xFFFF
 _NEVER: Final = 1 << 32
 _PULL: Final = int(PacketType.PULL)
+_TINY: Final = int(PacketType.TINY)
+_SMALL: Final = int(PacketType.SMALL)
 _VLAN_TAGS: Final = (b"\x81\x00", b"\x88\xa8")
 _ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
 # Bounds, not slice objects: mypyc compiles ``frame[slice]`` of bytes to the access of one byte, which fails.
 _TYPE_START: Final[int] = ETHERTYPE.start
 _TYPE_END: Final[int] = ETHERTYPE.stop
 _DESTINATION_END: Final[int] = DESTINATION.stop
+
+
+class EagerFormat:
+    """A reader of the fields of TINYs or SMALLs that decide whether one is accepted."""
+
+    __slots__ = ("counter", "header_end", "maximum", "read")
+
+    def __init__(self, codec: Codec, name: str, maximum: int, counter: Counter) -> None:
+        fields = codec.reader(name, *_EAGER_FIELDS)
+        self.read: Callable[[bytes], tuple[Any, ...]] = fields.unpack_from
+        self.header_end = fields.size
+        self.maximum = maximum
+        """Maximum length of a message in bytes."""
+        self.counter = counter
 
 
 class HostInterface(Port):
@@ -128,6 +156,8 @@ class HostInterface(Port):
         self._long_query = _LONG_QUERY if profile.has(Defect.LONG_QUERY_LOSES_MAGIC) else _NEVER
         self._pull_nacks = _PULL_NACKS | (_ODD_PULL_NACKS if profile.has(Defect.ODD_NACK_ENDS_PULL) else {})
         self._refuse = self._nack_lib
+        self._tiny_format = EagerFormat(self.codec, "tiny", TINY_MAXIMUM, Counter.RECV_TINY)
+        self._small_format = EagerFormat(self.codec, "small", SMALL_MAXIMUM, Counter.RECV_SMALL)
         self._take: dict[type, Callable[[Any, int], None]] = {
             Malformed: self._take_malformed,
             HostQuery: self._take_query,
@@ -181,6 +211,12 @@ class HostInterface(Port):
             if frame[_TYPE_START:_TYPE_END] != _ETHERTYPE:
                 return
         if frame[:_DESTINATION_END] != self.address and not self.promiscuous and not self.is_for_us(frame):
+            return
+        packet_type = frame[TYPE_OFFSET] if len(frame) > TYPE_OFFSET else 0
+        if packet_type == _TINY:
+            if self._take_eager(frame, self._tiny_format):
+                return
+        elif packet_type == _SMALL and self._take_eager(frame, self._small_format):
             return
         parsed = self.codec.parse(frame)
         if len(frame) >= self._long_query and type(parsed) is HostQuery:
@@ -241,13 +277,37 @@ class HostInterface(Port):
             self.counters[Counter.DROP_BAD_ENDPOINT] += 1
             self._nack_lib(peer, self._missing(frame.dst_endpoint), frame)
             return
-        self._deliver(endpoint, peer, frame)
+        self._deliver(endpoint, Arrival(peer, frame, frame.src_endpoint))
 
     def _take_message(self, frame: Any, _now: int) -> None:
         """Check peer index, endpoint and session of TINY, SMALL, MEDIUM, RNDV and NOTIFY, in this order (R-NAK-01)."""
         target = self._target(frame, self._refuse)
         if target is not None:
-            self._deliver(target[0], target[1], frame)
+            arrival = Arrival(target[1], frame, frame.src_endpoint, frame.lib_seqnum, frame.lib_piggyack)
+            self._deliver(target[0], arrival)
+
+    def _take_eager(self, frame: bytes, form: EagerFormat) -> bool:
+        """Take a TINY or SMALL that passes all checks; return False, and do nothing, for any other frame.
+
+        The effect is that of :meth:`_take_message`, in a fraction of the time.
+        """
+        if len(frame) < form.header_end:
+            return False
+        source, index, number, sender, size, sequence, piggyback, match_a, match_b, session = form.read(frame)
+        length: int = size
+        if length > form.maximum or length > len(frame) - form.header_end:
+            return False
+        peer, endpoint = self.peers.at(index), self.endpoints.get(number)
+        if peer is None or endpoint is None or session != endpoint.session:
+            return False
+        if self.strict_address and peer.address != source:
+            return False
+        data = frame[form.header_end : form.header_end + length]
+        if not endpoint.ring.push(EagerArrival(peer, sender, sequence, piggyback, (match_a << 32) | match_b, data)):
+            return False
+        self.counters[form.counter] += 1
+        self.ready[endpoint] = None
+        return True
 
     def _target(self, frame: Any, refuse: Callable[[Peer, NackType, Any], None]) -> tuple[CardEndpoint, Peer] | None:
         """Endpoint and source of a frame with index, endpoint and session; refused frames are counted and answered.
@@ -271,10 +331,10 @@ class HostInterface(Port):
             return None
         return endpoint, peer
 
-    def _deliver(self, endpoint: CardEndpoint, peer: Peer, frame: Any) -> None:
+    def _deliver(self, endpoint: CardEndpoint, arrival: Arrival) -> None:
         """Put a frame into the ring of an endpoint."""
-        if endpoint.ring.push(Arrival(peer, frame)):
-            self.counters[_RECEIVED[type(frame)]] += 1
+        if endpoint.ring.push(arrival):
+            self.counters[_RECEIVED[type(arrival.frame)]] += 1
             self.ready[endpoint] = None
         else:
             self.counters[Counter.DROP_RING_FULL] += 1
@@ -290,7 +350,7 @@ class HostInterface(Port):
         elif frame.liback_session_id != endpoint.session:
             self.counters[Counter.DROP_BAD_SESSION] += 1
         else:
-            self._deliver(endpoint, peer, frame)
+            self._deliver(endpoint, Arrival(peer, frame, frame.src_endpoint))
 
     def _take_pull(self, frame: Pull, _now: int) -> None:
         """Answer a PULL at once, regardless of earlier ones (R-PUL-12 to R-PUL-15)."""
@@ -405,7 +465,7 @@ class HostInterface(Port):
         if endpoint is None:
             self.counters[Counter.DROP_BAD_ENDPOINT] += 1
         else:
-            self._deliver(endpoint, peer, frame)
+            self._deliver(endpoint, Arrival(peer, frame, frame.src_endpoint))
 
     def _take_nack_mcp(self, frame: NackMcp, _now: int) -> None:
         """End the pull that a NACK_MCP refuses (R-NAK-09); other types are ignored."""

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from mxwire.frames import FrameBatch
 from mxwire.protocol.counters import Counter, Counters
 from mxwire.protocol.profile import Profile
-from mxwire.wire.codec import codec_of
+from mxwire.wire.codec import Codec, codec_of
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import Frame
 
 NO_FRAMES: Final = FrameBatch.from_frames(())
 """The empty batch, made once: most calls have nothing to transmit."""
 
+_EAGER_FIELDS: Final = ("length", "checksum", "lib_seqnum", "lib_piggyack", "match_a", "match_b", "session")
 _FIRST: Final = np.zeros(1, np.int64)
 _FIRST.flags.writeable = False
 
@@ -106,6 +107,24 @@ class Outgoing:
         )
 
 
+class EagerHeader:
+    """Packs the headers of TINYs or SMALLs: first the part that all to one partner share, then the rest."""
+
+    __slots__ = ("_whole", "pack", "shared", "shortest")
+
+    def __init__(self, codec: Codec, name: str) -> None:
+        self._whole, self.shortest = codec.header(name)
+        """The whole header, and the minimum length of a frame in bytes."""
+        self.shared, rest = codec.stretch(name, *_EAGER_FIELDS)
+        """Length of the shared part in bytes."""
+        self.pack = rest.pack
+        """Pack the fields from ``length`` on."""
+
+    def head(self, *fields: Any) -> bytes:
+        """Pack the fields before ``length``, from the destination on."""
+        return self._whole.pack(*fields, *(0 for _ in _EAGER_FIELDS))[: self.shared]
+
+
 class Port:
     """One interface as its endpoints, pulls and name queries see it: identity, counters and the queue of frames."""
 
@@ -122,9 +141,8 @@ class Port:
         self.speaks: Callable[[], bool] = lambda: True
         """True if this node, and not another one, answers and announces for the interface."""
         self.codec = codec_of(dialect)
-        self.tiny, self.tiny_minimum = self.codec.header("tiny")
-        """Packer of the header of a TINY, and the minimum length of its frame."""
-        self.small, self.small_minimum = self.codec.header("small")
+        self.tiny = EagerHeader(self.codec, "tiny")
+        self.small = EagerHeader(self.codec, "small")
         self.pull_block = self.codec.stretch("pull", "first_frame_offset", "block_length", "frame_index")
         """Offset and packer of the fields of a PULL that designate its block."""
 

@@ -221,10 +221,17 @@ class EngineEndpoint(LibraryEndpoint):
         packet = RndvPacket(match_info, memory)
         return self._enqueue(partner, packet, LargeSend(self, partner, packet), maximum)
 
-    def receive(self, buffer: Any, match_info: SupportsIndex = 0, mask: SupportsIndex = ALL_BITS) -> Receive:
+    def receive(
+        self,
+        buffer: Any,
+        match_info: SupportsIndex = 0,
+        mask: SupportsIndex = ALL_BITS,
+        maximum: SupportsIndex = LENGTH_MAXIMUM,
+    ) -> Receive:
         """Post a receive into any writable buffer, or a sequence of up to 256 buffers (R-MAT-01).
 
-        With ``buffer`` None, memory of the message's length is allocated at the match: the ``buffer`` of the request.
+        With ``buffer`` None, memory of the message's length, at most ``maximum`` bytes, is allocated at the match: the
+        ``buffer`` of the request.
         The receive takes the first message whose match information, masked, equals ``match_info``.
         Raises :class:`~mxwire.protocol.status.LocalProtocolError` for bits outside of the mask, or a mask
         without the context id (R-MAT-04).
@@ -236,7 +243,7 @@ class EngineEndpoint(LibraryEndpoint):
                 Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} does not contain the context id"
             )
         memory = None if buffer is None else Segments(buffer, writable=True)
-        request = Receive(self, memory, match_info, mask)
+        request = Receive(self, memory, match_info, mask, checked_integer("maximum", maximum, LENGTH_MAXIMUM))
         message = self.matching.post(request)
         if message is not None:
             request.waiting = False
@@ -482,11 +489,11 @@ class EngineEndpoint(LibraryEndpoint):
             if type(frame) is ConnectRequest:
                 take_request(self, event.peer, frame)
                 continue
-            partner = self.partners.get((event.peer.index, frame.src_endpoint))
+            partner = self.partners.get((event.peer.index, event.endpoint))
             # A packet from an unknown partner is dropped silently (R-ORD-01).
             if partner is None:
                 continue
-            take = _UNNUMBERED.get(type(frame))
+            take = None if frame is None else _UNNUMBERED.get(type(frame))
             if take is None:
                 partner.window.arrive(event)
             else:

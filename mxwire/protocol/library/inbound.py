@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from mxwire.protocol.arguments import Segments
-from mxwire.protocol.corridor import Arrival, Fragments
+from mxwire.protocol.corridor import Arrival, EagerArrival, Fragments
 from mxwire.protocol.library.matching import Postable
 from mxwire.protocol.library.reliability import JUST_BEFORE, AckEvent, distance, successor
 from mxwire.protocol.machine import Machine, TransitionTable
@@ -119,7 +119,7 @@ class Window:
 
     def __init__(self, partner: Partner) -> None:
         self.partner = partner
-        self.early: dict[int, list[Arrival | Fragments]] = {}
+        self.early: dict[int, list[Arrival]] = {}
         """Early packets by number, in order of arrival."""
         self._bytes = 0
 
@@ -133,22 +133,21 @@ class Window:
         self._bytes += size
         self.partner.endpoint.early_bytes += size
 
-    def _take(self, number: int) -> list[Arrival | Fragments]:
+    def _take(self, number: int) -> list[Arrival]:
         """Take the early packets with a number."""
         kept = self.early.pop(number & NUMBER_MASK, [])
         self._account(-sum(map(_size, kept)))
         return kept
 
-    def arrive(self, arrival: Arrival | Fragments) -> None:
+    def arrive(self, arrival: Arrival) -> None:
         """Take a numbered packet that the card has accepted (R-ORD-02, R-SEQ-07)."""
         partner = self.partner
-        frame = arrival.frame
-        if ((frame.lib_seqnum ^ partner.rx_done) | (frame.lib_piggyack ^ partner.tx_next)) & SESSION_NUMBER_MASK:
+        if ((arrival.sequence ^ partner.rx_done) | (arrival.piggyback ^ partner.tx_next)) & SESSION_NUMBER_MASK:
             # A packet of another session number, in either direction.
             return
         # The piggyback counts whatever becomes of the packet: even a duplicate may carry news.
-        partner.acknowledge(frame.lib_piggyack)
-        place = self.place(frame.lib_seqnum)
+        partner.acknowledge(arrival.piggyback)
+        place = self.place(arrival.sequence)
         if place is WindowPlace.NEXT:
             if self.early and type(arrival) is Fragments and len(arrival.numbers) > 1:
                 # Early packets are handled right after the first fragment, before the others (R-ORD-04).
@@ -164,7 +163,7 @@ class Window:
             self._keep(arrival)
         if type(arrival) is Fragments and arrival.surplus:
             # Fragments after the end of the message are duplicates: their place is that of the number now.
-            place = self.place(frame.lib_seqnum)
+            place = self.place(arrival.sequence)
         if place is WindowPlace.JUST_BEFORE:
             # The ack of the newest packet may have been lost.
             self.partner.acks.fire(AckEvent.AT_ONCE)
@@ -182,7 +181,7 @@ class Window:
             return WindowPlace.EARLY
         return WindowPlace.JUST_BEFORE if ahead == JUST_BEFORE else WindowPlace.OBSOLETE
 
-    def _next(self, arrival: Arrival | Fragments) -> bool:
+    def _next(self, arrival: Arrival) -> bool:
         """Handle the next packet in sequence; return False if there is no memory, as if it had been lost.
 
         The same applies to a packet that would use the last of the 2^14 numbers while a MEDIUM is incomplete: the
@@ -197,19 +196,19 @@ class Window:
             _hurry_ack_of_notify(partner)
         return True
 
-    def _behind(self, arrival: Arrival | Fragments) -> None:
+    def _behind(self, arrival: Arrival) -> None:
         """Take a further fragment of an incomplete MEDIUM; a duplicate is dropped without owing an ack (R-MED-05)."""
-        reassembly = self.partner.incomplete.get(arrival.frame.lib_seqnum)
+        reassembly = self.partner.incomplete.get(arrival.sequence)
         if reassembly is not None and isinstance(arrival.frame, Medium):
             reassembly.add(arrival)
             self.partner.advance()
 
-    def _keep(self, arrival: Arrival | Fragments) -> None:
+    def _keep(self, arrival: Arrival) -> None:
         """Keep an early packet, without an ack; duplicates, and packets for which there is no memory, are dropped."""
         endpoint, size = self.partner.endpoint, _size(arrival)
         if endpoint.early_bytes + size > endpoint.profile.early_bytes_maximum:
             return
-        kept = self.early.setdefault(arrival.frame.lib_seqnum & NUMBER_MASK, [])
+        kept = self.early.setdefault(arrival.sequence & NUMBER_MASK, [])
         if kept and not (isinstance(arrival.frame, Medium) and isinstance(kept[0].frame, Medium)):
             return
         if isinstance(arrival, Fragments):
@@ -218,10 +217,10 @@ class Window:
             kept.append(arrival)
             self._account(size)
 
-    def _drop_stale(self, arrival: Arrival | Fragments) -> None:
+    def _drop_stale(self, arrival: Arrival) -> None:
         """Handle the early packets with the number of ``arrival``, which has been received again (R-ORD-04)."""
         epoch = self.partner.epoch
-        for kept in self._take(arrival.frame.lib_seqnum):
+        for kept in self._take(arrival.sequence):
             if self.partner.epoch == epoch:
                 self._behind(kept)
 
@@ -245,11 +244,13 @@ class Window:
 
 def _size(arrival: Any) -> int:
     """Bytes of memory that an early packet occupies."""
-    data = sum(arrival.lengths) if isinstance(arrival, Fragments) else len(getattr(arrival.frame, "data", b""))
-    return _PACKET_SIZE + data
+    if isinstance(arrival, Fragments):
+        return _PACKET_SIZE + sum(arrival.lengths)
+    carrier = arrival if isinstance(arrival, EagerArrival) else arrival.frame
+    return _PACKET_SIZE + len(getattr(carrier, "data", b""))
 
 
-def _count(arrival: Arrival | Fragments) -> int:
+def _count(arrival: Arrival) -> int:
     return len(arrival.numbers) if isinstance(arrival, Fragments) else 1
 
 
@@ -257,7 +258,7 @@ def _numbers(arrival: Any) -> list[int]:
     return arrival.numbers if isinstance(arrival, Fragments) else [arrival.frame.frag_seqnum]
 
 
-def _is_duplicate(arrival: Arrival | Fragments, kept: list[Arrival | Fragments]) -> bool:
+def _is_duplicate(arrival: Arrival, kept: list[Arrival]) -> bool:
     """Return whether all fragments of an early MEDIUM are kept already."""
     if not kept:
         return False
@@ -268,7 +269,7 @@ def _is_duplicate(arrival: Arrival | Fragments, kept: list[Arrival | Fragments])
 # Packets in sequence.
 
 
-def _handle(partner: Partner, arrival: Arrival | Fragments) -> bool:
+def _handle(partner: Partner, arrival: Arrival) -> bool:
     """Handle a packet in sequence; return False if there is no memory for it, as if it had been lost (R-ORD-03).
 
     Each type may have any length that its format allows (R-SND-02).
@@ -284,7 +285,7 @@ def _handle(partner: Partner, arrival: Arrival | Fragments) -> bool:
     if kind is Medium:
         return _handle_medium(partner, arrival)
     matching = partner.endpoint.matching
-    info = match_info_of(frame)
+    info = arrival.match_info if isinstance(arrival, EagerArrival) else match_info_of(frame)
     receive = matching.arrive(info)
     if kind is Rndv:
         # The message is pulled only once it is matched (R-RDV-03, R-MAT-05).
@@ -292,13 +293,14 @@ def _handle(partner: Partner, arrival: Arrival | Fragments) -> bool:
             return take_unmatched(Unexpected(partner, info, frame.msg_length, rendezvous=frame))
         receive.take_rendezvous(partner, info, frame)
         return True
+    data: bytes = arrival.data if isinstance(arrival, EagerArrival) else frame.data
     if receive is None:
-        return take_unmatched(Unexpected(partner, info, len(frame.data), data=frame.data))
-    receive.take_message(partner, info, frame.data)
+        return take_unmatched(Unexpected(partner, info, len(data), data=data))
+    receive.take_message(partner, info, data)
     return True
 
 
-def _handle_medium(partner: Partner, arrival: Arrival | Fragments) -> bool:
+def _handle_medium(partner: Partner, arrival: Arrival) -> bool:
     """Match a MEDIUM when its first fragment arrives, whichever that is (R-MED-01)."""
     frame = arrival.frame
     endpoint = partner.endpoint
@@ -441,7 +443,7 @@ class Reassembly(Machine):
         """Store the data in a buffer of the engine, until a receive is posted (R-MAT-05)."""
         self.memory = Segments(bytearray(self.length), writable=True)
 
-    def add(self, arrival: Arrival | Fragments) -> None:
+    def add(self, arrival: Arrival) -> None:
         """Take fragments; duplicates are dropped (R-MED-03)."""
         if isinstance(arrival, Fragments):
             buffer = arrival.buffer

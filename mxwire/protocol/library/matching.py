@@ -19,6 +19,9 @@ ALL_BITS: Final = (1 << 64) - 1
 _STALE_ALLOWED: Final = 1024
 """Removed items that may stay in the tables before a sweep, so that a sweep is rare for small queues too."""
 
+_EMPTY_KEPT: Final = 64
+"""Empty queues kept: creating one takes as long as a search."""
+
 
 class HandlerCalls:
     """The calls of unexpected handlers on a host."""
@@ -81,17 +84,26 @@ class _Queue(ABC, Generic[Item]):
         self.live: dict[int, Item] = {}
         """The items that wait, by order of arrival."""
         self.by_mask: dict[int, dict[int, deque[Item]]] = {}
+        self._empty: list[deque[Item]] = []
+        """Queues of tables that have become empty, to be used again."""
 
     @abstractmethod
     def _key(self, item: Item, mask: int) -> int:
         """The key of an item in the table of a mask."""
 
     def add(self, item: Item, masks: tuple[int, ...]) -> None:
-        self._order += 1
-        item.order = self._order
-        self.live[item.order] = item
+        self._order = order = self._order + 1
+        item.order = order
+        self.live[order] = item
         for mask in masks:
-            self.by_mask.setdefault(mask, {}).setdefault(self._key(item, mask), deque()).append(item)
+            table = self.by_mask.get(mask)
+            if table is None:
+                table = self.by_mask[mask] = {}
+            key = self._key(item, mask)
+            queue = table.get(key)
+            if queue is None:
+                queue = table[key] = self._empty.pop() if self._empty else deque()
+            queue.append(item)
 
     def index(self, mask: int) -> dict[int, deque[Item]]:
         """The table of a mask, created if it is new."""
@@ -120,16 +132,25 @@ class _Queue(ABC, Generic[Item]):
     def remove(self, item: Item) -> None:
         item.waiting = False
         del self.live[item.order]
-        for mask, table in self.by_mask.items():
-            key = self._key(item, mask)
-            queue = table.get(key)
-            if not queue or queue[0] is not item:
-                self._stale += 1
-            elif len(queue) > 1:
-                queue.popleft()
-            else:
-                # Nearly all items are taken in order, and leave no entry behind that would keep their memory alive.
-                del table[key]
+        for mask in self.by_mask:
+            self._take_out(item, mask, self._key(item, mask))
+        self._tidy()
+
+    def _take_out(self, item: Item, mask: int, key: int) -> None:
+        """Remove an item from the table of a mask, if it is the first of its queue."""
+        table = self.by_mask[mask]
+        queue = table.get(key)
+        if not queue or queue[0] is not item:
+            self._stale += 1
+            return
+        queue.popleft()
+        if not queue:
+            # Nearly all items are taken in order, and leave no entry behind that would keep their memory alive.
+            del table[key]
+            if len(self._empty) < _EMPTY_KEPT:
+                self._empty.append(queue)
+
+    def _tidy(self) -> None:
         if not self.live and (self._stale or len(self.by_mask) > 1):
             # Drop the tables of masks that are no longer used: each costs a step per message.
             self.by_mask.clear()
@@ -151,6 +172,13 @@ class _Queue(ABC, Generic[Item]):
 class _PostedQueue(_Queue[Posted]):
     def _key(self, item: Posted, mask: int) -> int:
         return item.value
+
+    def remove(self, item: Posted) -> None:
+        item.waiting = False
+        del self.live[item.order]
+        # A receive is only in the table of its own mask.
+        self._take_out(item, item.mask, item.value)
+        self._tidy()
 
 
 class SelectableQueue(_Queue[Selected]):
@@ -186,11 +214,12 @@ class Matching(Generic[Posted, Kept]):
 
     def post(self, receive: Posted) -> Kept | None:
         """Return the first unexpected message that matches a new receive; without one the receive waits (R-MAT-02)."""
-        found = self.probe(receive.value, receive.mask)
+        mask = receive.mask
+        found = self.probe(receive.value, mask) if self._unexpected.live else None
         if found is not None:
             self._take(found)
             return found
-        self._posted.add(receive, (receive.mask,))
+        self._posted.add(receive, (mask,))
         return None
 
     def arrive(self, match_info: int) -> Posted | None:

@@ -40,6 +40,7 @@ _TINY: Final = int(PacketType.TINY)
 _SMALL: Final = int(PacketType.SMALL)
 _SEND_TINY: Final = Counter.SEND_TINY
 _SEND_SMALL: Final = Counter.SEND_SMALL
+_SUCCESS: Final = Status.SUCCESS
 _NO_CHECKSUM: Final = 0
 """The checksum of a release build (wire format, section 8)."""
 
@@ -58,19 +59,15 @@ class EagerPacket(NumberedPacket):
         partner = delivery.partner
         port = partner.port
         length = len(self.data)
+        index = partner.peer.index_for(port.number)
+        if index != partner.eager_index:
+            _pack_heads(partner, index)
         if length <= TINY_MAXIMUM:
-            header, shortest, kind, counter = port.tiny, port.tiny_minimum, _TINY, _SEND_TINY
+            head, header, counter = partner.tiny_head, port.tiny, _SEND_TINY
         else:
-            header, shortest, kind, counter = port.small, port.small_minimum, _SMALL, _SEND_SMALL
+            head, header, counter = partner.small_head, port.small, _SEND_SMALL
         port.counters[counter] += 1
-        packed = header.pack(
-            partner.peer.address,
-            port.address,
-            ETHERTYPE_MXOE,
-            partner.peer.index_for(port.number),
-            kind,
-            partner.number,
-            partner.endpoint.number,
+        frame = head + header.pack(
             length,
             _NO_CHECKSUM,
             delivery.sequence,
@@ -79,7 +76,20 @@ class EagerPacket(NumberedPacket):
             self.match_info & _LOW,
             delivery.session,
         )
-        port.outgoing.put((packed + self.data).ljust(shortest, b"\0"))
+        if length:
+            frame += self.data
+        if len(frame) < header.shortest:
+            frame = frame.ljust(header.shortest, b"\0")
+        port.outgoing.put(frame)
+
+
+def _pack_heads(partner: Partner, index: int) -> None:
+    """Pack the part of the headers that all TINYs and SMALLs to a partner share; ``index`` is the peer index in it."""
+    port = partner.port
+    first = (partner.peer.address, port.address, ETHERTYPE_MXOE, index)
+    last = (partner.number, partner.endpoint.number)
+    partner.eager_index = index
+    partner.tiny_head, partner.small_head = port.tiny.head(*first, _TINY, *last), port.small.head(*first, _SMALL, *last)
 
 
 class MediumPacket(NumberedPacket):
@@ -280,7 +290,7 @@ class BufferedSend(Request):
 
     def posted(self) -> None:
         """Complete the send for the application, since its packet has been transmitted."""
-        self.fire(SendEvent.POSTED, Status.SUCCESS, self.length)
+        self.fire(SendEvent.POSTED, _SUCCESS, self.length)
 
     def acked(self) -> None:
         """Note that the partner has the message."""

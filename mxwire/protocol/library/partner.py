@@ -110,7 +110,8 @@ class Request(Machine):
     kind: ClassVar[RequestKind]
 
     def __init__(self, endpoint: LibraryEndpoint, partner: Partner | None, match_info: int, length: int) -> None:
-        self.state = self.table.initial
+        # Like Machine's constructor, which is not called since this runs for every message.
+        self.state, self.leaving = self.table.initial, self.table.leaving
         self.endpoint = endpoint
         self.partner = partner
         """The remote endpoint; for a receive, the source of the message, once it is matched."""
@@ -301,6 +302,7 @@ class Partner:
         "connects",
         "context",
         "deliveries",
+        "eager_index",
         "endpoint",
         "epoch",
         "fwd",
@@ -318,6 +320,8 @@ class Partner:
         "rx_acked",
         "rx_done",
         "rx_next",
+        "small_head",
+        "tiny_head",
         "tx_next",
         "tx_una",
         "waiting",
@@ -362,6 +366,10 @@ class Partner:
         """Sends that wait for their NOTIFY, by region id and use counter."""
         self.incomplete: dict[int, Reassembly] = {}
         """MEDIUMs with missing fragments, by number, oldest first."""
+        self.eager_index = -1
+        """The index of the local host in the heads below."""
+        self.tiny_head = self.small_head = b""
+        """The first part of the headers of TINYs and SMALLs, which is the same for all."""
         self.acks = OwedAck(self)
         self.window = Window(self)
 
@@ -397,27 +405,29 @@ class Partner:
 
         NOTIFYs go first. The first packet that has to wait stops all others: a message never overtakes another.
         """
-        endpoint = self.endpoint
-        for queue in (self.notifies, self.waiting):
-            while queue:
-                delivery = queue[0]
-                # There is no other window or credit than the number of unacked packets (R-SEQ-06, R-SND-05).
-                if distance(self.tx_next, self.tx_una) >= endpoint.profile.outstanding_maximum:
-                    return
-                if not self.introduced and endpoint.profile.connects_back:
-                    endpoint.connect_back(self)
-                    return
-                if not endpoint.provide(delivery):
-                    return
-                queue.popleft()
-                self.deliveries.append(delivery)
-                delivery.sequence = self.tx_next
-                self.tx_next = successor(self.tx_next)
-                session = self.rev if delivery.uses_reverse_session else self.fwd
-                delivery.session = NO_SESSION if session is None else session
-                delivery.fire(DeliveryEvent.ASSIGNED)
-                if delivery.owner is not None:
-                    delivery.owner.posted()
+        endpoint, queue = self.endpoint, self.notifies
+        while queue or queue is not self.waiting:
+            if not queue:
+                queue = self.waiting
+                continue
+            delivery = queue[0]
+            # There is no other window or credit than the number of unacked packets (R-SEQ-06, R-SND-05).
+            if distance(self.tx_next, self.tx_una) >= endpoint.profile.outstanding_maximum:
+                return
+            if not self.introduced and endpoint.profile.connects_back:
+                endpoint.connect_back(self)
+                return
+            if not endpoint.provide(delivery):
+                return
+            queue.popleft()
+            self.deliveries.append(delivery)
+            delivery.sequence = self.tx_next
+            self.tx_next = successor(self.tx_next)
+            session = self.rev if delivery.uses_reverse_session else self.fwd
+            delivery.session = NO_SESSION if session is None else session
+            delivery.fire(DeliveryEvent.ASSIGNED)
+            if delivery.owner is not None:
+                delivery.owner.posted()
 
     # Acks and nacks.
 

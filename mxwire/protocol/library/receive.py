@@ -86,6 +86,7 @@ class Receive(ListedRequest):
 
     __slots__ = (
         "_epoch",
+        "_maximum",
         "_pull_limit",
         "buffer",
         "mask",
@@ -100,12 +101,14 @@ class Receive(ListedRequest):
     kind = RequestKind.RECEIVE
     table = RECEIVE
 
-    def __init__(self, endpoint: LibraryEndpoint, memory: Segments | None, value: int, mask: int) -> None:
+    def __init__(self, endpoint: LibraryEndpoint, memory: Segments | None, value: int, mask: int, maximum: int) -> None:
         super().__init__(endpoint, None, value, 0)
         self.memory = _UNALLOCATED if memory is None else memory
         """Destination of the message; None allocates memory of the message's length when the receive is matched."""
         self.buffer: bytearray | None = None
         """The memory allocated at the match."""
+        self._maximum = maximum
+        """Maximum number of bytes to allocate."""
         self.value = value
         self.mask = mask
         """A message matches if its masked match information is ``value`` (R-MAT-01)."""
@@ -118,14 +121,20 @@ class Receive(ListedRequest):
         self.outcome = _NOTHING
         """Status and number of bytes of a finished pull, until the NOTIFY is transmitted."""
 
-    def _taken(self, partner: Partner, match_info: int, length: int) -> None:
-        """Note the message that was matched, and allocate memory for it if there is none."""
+    def _taken(self, partner: Partner, match_info: int, length: int, data: bytes | None = None) -> None:
+        """Note the message that was matched, and allocate memory for it if there is none.
+
+        If all of ``data``, the message, fits, it becomes the ``buffer``, and no other memory is needed.
+        """
         self.partner = partner
         self.match_info = match_info
         self.length = length
         if self.memory is _UNALLOCATED:
             try:
-                self.buffer = bytearray(length)
+                if data is not None and length <= self._maximum:
+                    self.buffer = bytearray(data)
+                    return
+                self.buffer = bytearray(min(length, self._maximum))
             except MemoryError:
                 # The length is chosen by the sender: up to 4 GiB in a single RNDV. None of it fits then (R-MSC-01).
                 self.buffer = bytearray()
@@ -138,7 +147,10 @@ class Receive(ListedRequest):
 
     def take_message(self, partner: Partner, match_info: int, data: bytes) -> None:
         """Take a TINY, a SMALL or a message from the same host."""
-        self._taken(partner, match_info, len(data))
+        self._taken(partner, match_info, len(data), data)
+        if self.memory is _UNALLOCATED:
+            self.fire(ReceiveEvent.MESSAGE, _SUCCESS, len(data))
+            return
         self.memory.put_bytes(data)
         status, transferred = self._whole()
         self.fire(ReceiveEvent.MESSAGE, status, transferred)

@@ -211,8 +211,8 @@ class ResendQueue:
 
     def sent(self, each: Resendable) -> None:
         """Queue an entry that has just been transmitted."""
-        each.resend_tick = self.tick + self._delay
-        self._queue.append((each.resend_tick, each))
+        each.resend_tick = tick = self.tick + self._delay
+        self._queue.append((tick, each))
 
     def leaving(self, each: Resendable) -> None:
         """Note an entry in transmission, whose delay starts when its last fragment has left (R-RTX-02)."""
@@ -346,7 +346,7 @@ class Delivery(Machine):
     table = DELIVERY
 
     def __init__(self, partner: Partner, packet: NumberedPacket, owner: Request | None, maximum: int) -> None:
-        self.state = DeliveryState.WAITING
+        self.state, self.leaving = DeliveryState.WAITING, DELIVERY.leaving
         self.partner = partner
         self.packet: NumberedPacket | None = packet
         """The packet; None once it is done, since the queue of retransmissions may hold the delivery for longer."""
