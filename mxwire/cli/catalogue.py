@@ -43,6 +43,10 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("doctor", "-i eth0", "Find problems of an interface"),
         Entry("linerate", "generate -i eth0", "Send and count test frames at line rate, and find limits"),
     ),
+    "Run programs": (
+        Entry("library", "build", "Build libmyriexpress.so, the C interface of MX"),
+        Entry("run", "-i eth0 -- PROGRAM", "Start a program of MX on an interface"),
+    ),
     "Test": (
         Entry("simulate", "--loss 0.05", "Run hosts in a simulated network with faults"),
         Entry("scenario", "run", "Test hosts with short scripts of frames and answers"),

@@ -52,7 +52,7 @@ class KnownPeer:
 
 
 @contextmanager
-def _opened(
+def open_links(
     interfaces: str | Sequence[str], kind: LinkKind | str, spin: bool | float = False
 ) -> Iterator[tuple[list[Link], MachineSharing]]:
     """Yield links on interfaces of this machine, and the state shared with other processes that use them.
@@ -405,7 +405,7 @@ class Host(BaseHost):
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use, besides the errors of :class:`Host`.
         """
-        with _opened(interfaces, link, spin) as (links, sharing):
+        with open_links(interfaces, link, spin) as (links, sharing):
             return cls(
                 links,
                 name=name,
@@ -531,7 +531,7 @@ class AsyncHost(BaseHost):
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use.
         """
-        with _opened(interfaces, link) as (links, sharing):
+        with open_links(interfaces, link) as (links, sharing):
             return cls(
                 links,
                 name=name,

@@ -7,6 +7,9 @@ import socket
 from enum import StrEnum
 from typing import Final, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mxwire.ethernet import ETHERTYPE_MXOE, HEADER_SIZE
 from mxwire.frames import FrameBatch
 from mxwire.link import packet_filter, packet_socket, ring_v2, ring_v3
@@ -97,6 +100,19 @@ class PacketLink(RingSocket):
         # All others that are cut were longer than their slot: the MTU was raised after the link was opened.
         self._dropped += int((cut & ~foreign).sum())
         return arrivals.select(~(cut | foreign))
+
+    @property
+    def next_word(self) -> int:
+        """Address of a word whose lowest bit is set when the next frame has arrived, for callers that poll in C.
+
+        It changes with each ``receive``; 0 for a link that was opened for bulk.
+        """
+        return self._ring.next_word if isinstance(self._ring, SlotRing) else 0
+
+    @property
+    def ring_memory(self) -> NDArray[np.uint8]:
+        """The mapped ring; a reference keeps its memory when the link is closed."""
+        return self._ring.memory
 
     def statistics(self) -> LinkStatistics:
         """Counters since it was opened."""

@@ -87,6 +87,7 @@ class SlotRing(ReceiveRing):
         self._mapped = map_ring(opened, block, max(ring_bytes // block, 1), slot)
         self.slots = len(self._mapped) // slot
         self.memory = np.frombuffer(self._mapped, np.uint8)
+        self._base = int(self.memory.ctypes.data)
         self._words = memoryview(self._mapped).cast("I")
         self._words_per_slot = slot // 4
         self._slot = slot
@@ -107,6 +108,11 @@ class SlotRing(ReceiveRing):
             return True
         self._quiet = True
         return False
+
+    @property
+    def next_word(self) -> int:
+        """Address of the status word of the next slot; its lowest bit is set when a frame has arrived."""
+        return self._base + self._head * self._slot
 
     def take(self) -> Arrivals | None:
         """Take the next frames, at most ``BATCH``, which stay in place until ``release``; None if there are none."""

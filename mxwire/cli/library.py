@@ -1,0 +1,104 @@
+"""``mxwire library``: build and check libmyriexpress.so, for existing programs of MX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mxwire.cli.group import CommandGroup
+from mxwire.cli.options import json_option
+
+EPILOG = """\b
+Examples:
+  mxwire library build && mxwire library check
+  mxwire library build --prefix /opt/mxwire        for several users, with a Python that they share
+  mxwire library check --json
+  export PKG_CONFIG_PATH=$(mxwire library path --packages)
+  cc $(pkg-config --cflags --libs mxwire-mx) hello.c -o hello
+  mxwire run -i eth0 -- ./hello                    then start programs
+
+\b
+Exit code: 0, or 2 if something is missing, or the self-test fails.
+"""
+
+prefix_option = click.option(
+    "--prefix",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for lib/ and include/.  [default: the virtual environment of mxwire, or ~/.local]",
+)
+
+
+@click.group(cls=CommandGroup, epilog=EPILOG)
+def command() -> None:
+    """Build the C interface of MX for existing programs: libmyriexpress.so.
+
+    Programs written for MX or Open-MX, such as MPI libraries, then run on the engine of mxwire. The library belongs to
+    one version of Python, so it is compiled on this computer.
+    """
+
+
+@command.command()
+@prefix_option
+@json_option("Print one JSON object with the paths.")
+def build(prefix: Path | None, as_json: bool) -> None:
+    """Compile the library, and install it with its headers and its pkg-config file.
+
+    It needs a C compiler, the header files and the shared library of this Python, and cffi. CC and CFLAGS in the
+    environment are used.
+    """
+    from mxwire.myriexpress.build import build as compile_library
+    from mxwire.myriexpress.build import default_prefix
+
+    made = compile_library((prefix or default_prefix()).absolute())
+    if as_json:
+        _print_json(
+            {"library": made.library, "second_name": made.second_name, "include": made.include, "package": made.package}
+        )
+        return
+    click.echo(f"{made.library} built, also as {made.second_name.name}")
+    click.echo(f"{made.include / 'myriexpress.h'} and other headers copied")
+    click.echo(f"{made.package} written: export PKG_CONFIG_PATH={made.package.parent}")
+
+
+@command.command()
+@prefix_option
+@json_option("Print one JSON object.")
+def check(prefix: Path | None, as_json: bool) -> None:
+    """Check that the library is built by this mxwire, and run its self-test.
+
+    The self-test is a program in C that exchanges messages with itself; it needs no interface and no permission.
+    """
+    from mxwire.myriexpress.build import Installation, default_prefix
+    from mxwire.myriexpress.launch import run_self_test
+
+    installation = Installation((prefix or default_prefix()).absolute())
+    installation.require()
+    steps = run_self_test(installation)
+    if as_json:
+        _print_json({"library": installation.library, "steps": steps})
+    else:
+        click.echo(f"{installation.library}: {', '.join(steps)}")
+
+
+@command.command()
+@prefix_option
+@click.option("--packages", is_flag=True, help="Print the folder of the pkg-config file instead.")
+@json_option("Print one JSON object with all paths.")
+def path(prefix: Path | None, packages: bool, as_json: bool) -> None:
+    """Print the folder of the library, for LD_LIBRARY_PATH."""
+    from mxwire.myriexpress.build import Installation, default_prefix
+
+    installation = Installation((prefix or default_prefix()).absolute())
+    installation.require()
+    if as_json:
+        _print_json({"library": installation.library, "include": installation.include, "package": installation.package})
+    else:
+        click.echo(installation.package.parent if packages else installation.folder)
+
+
+def _print_json(made: dict[str, object]) -> None:
+    from mxwire.report.json_line import json_line
+
+    click.echo(json_line({name: str(value) if isinstance(value, Path) else value for name, value in made.items()}))

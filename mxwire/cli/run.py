@@ -1,0 +1,110 @@
+"""``mxwire run``: start a program of MX on an interface."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from mxwire.cli.completion import interfaces, offers
+from mxwire.cli.library import prefix_option
+from mxwire.cli.options import json_option, live_dialect_option, name_option, peers_option
+from mxwire.errors import MxwireError
+
+EPILOG = """\b
+The options become variables of the program's environment (MXWIRE_INTERFACE, MXWIRE_NAME, MXWIRE_DIALECT,
+MXWIRE_PROFILE, MXWIRE_PEERS, MXWIRE_ANNOUNCE), and LD_LIBRARY_PATH leads to the library. Without -i, the only
+Ethernet interface that is up is used.
+
+\b
+Examples:
+  mxwire library build                                    once
+  mxwire run -i eth0 -- ./mx_pingpong
+  mxwire run -i eth0,eth1 --name alpha -- ./hello         two boards, 0 and 1
+  mpirun -n 2 --host a,b mxwire run -- ./IMB-MPI1         on each host, with its own interface and name
+  mxwire run --json -i eth0                               print the variables instead
+
+\b
+Exit code: that of the program; 2 if it cannot be started.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "-i",
+    "--interface",
+    metavar="IF[,IF]",
+    shell_complete=offers(interfaces, listed=True),
+    help="The Ethernet interface, like eth0; several with commas are boards 0, 1 …",
+)
+@click.option("--name", metavar="NAME", help="Name of the local host.  [default: that of this computer, with :0]")
+@live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]")
+@name_option(
+    "Kind of the local host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
+    "profile",
+    "--profile",
+)
+@peers_option("Known hosts: one Ethernet address and name per line.")
+@click.option("--no-announce", is_flag=True, help="Do not announce the local host: only hosts that know it answer.")
+@click.option("--preload", is_flag=True, help="Preload the library, for programs that find another one by themselves.")
+@prefix_option
+@json_option("Print the variables as one JSON object; start nothing.")
+@click.argument("program", metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
+def command(
+    interface: str | None,
+    name: str | None,
+    dialect: str | None,
+    profile: str | None,
+    peers: Path | None,
+    no_announce: bool,
+    preload: bool,
+    prefix: Path | None,
+    as_json: bool,
+    program: tuple[str, ...],
+) -> None:
+    """Start a program of MX, such as mpirun, on the library of mxwire.
+
+    The program itself opens the interface, so it needs the permission for that (CAP_NET_RAW).
+    """
+    from mxwire.host import names
+    from mxwire.link.interface import read_interface
+    from mxwire.myriexpress import program_options
+    from mxwire.myriexpress.build import Installation, default_prefix
+    from mxwire.myriexpress.launch import environment
+    from mxwire.protocol import profile_by_name
+    from mxwire.wire.dialect import as_dialect
+
+    installation = Installation((prefix or default_prefix()).absolute())
+    installation.require()
+    for each in filter(None, (interface or "").split(",")):
+        read_interface(each)
+    if dialect is not None:
+        as_dialect(dialect)
+    if name is not None:
+        names.own_name(name)
+    if profile is not None:
+        profile_by_name(profile)
+    if peers is not None:
+        names.read_peers(peers)
+    variables = {
+        program_options.INTERFACE: interface,
+        program_options.NAME: name,
+        program_options.DIALECT: dialect,
+        program_options.PROFILE: profile,
+        program_options.PEERS: None if peers is None else str(peers.absolute()),
+        program_options.ANNOUNCE: "0" if no_announce else None,
+    }
+    made = environment(installation, os.environ, preload) | {key: value for key, value in variables.items() if value}
+    if as_json:
+        from mxwire.report.json_line import json_line
+
+        changed = {key: value for key, value in made.items() if os.environ.get(key) != value}
+        click.echo(json_line(changed))
+        return
+    if not program:
+        raise MxwireError("a program is missing: mxwire run -i eth0 -- PROGRAM [ARGUMENT]...")
+    try:
+        os.execvpe(program[0], program, made)
+    except OSError as error:
+        raise MxwireError(f"{program[0]} cannot be started: {error.strerror}") from None

@@ -1,0 +1,254 @@
+"""Build libmyriexpress.so and its engine with the user's C compiler, and install them with their headers."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Final
+
+from mxwire.errors import MxwireError
+from mxwire.extras import import_extra
+from mxwire.myriexpress.stamp import SOURCES, stamp
+
+LIBRARY: Final = "libmyriexpress.so"
+SECOND_NAME: Final = "libopen-mx.so.0"
+"""Name wanted by programs that were linked with Open-MX."""
+ENGINE: Final = Path("mxwire", "engine.so")
+"""Place of the engine beside the library; ``c/engine.c`` has the same."""
+PACKAGE: Final = "mxwire-mx"
+"""Name of the pkg-config file."""
+_ENGINE_MODULE: Final = "mxwire_engine"
+_PARTS: Final = ("tables", "progress", "errors", "engine", "calls", "information")
+_HEADERS: Final = (
+    Path("myriexpress.h"),
+    Path("mx_extensions.h"),
+    Path("mx_internals", "mx__fops.h"),
+    Path("mx_internals", "mx__driver_interface.h"),
+)
+_CALLED_BY_PYTHON: Final = """
+void mxwc_drain(void);
+void mxwc_name_partner(uint32_t partner, uint32_t endpoint, uint64_t nic_id, uint32_t number, uint32_t session);
+int mxwc_unexpected(uint32_t endpoint, uint32_t partner, uint64_t match_info, uint32_t length, void *data);
+const char *mxwc_build(void);
+char *getenv(const char *name);
+"""
+_START: Final = (
+    f"from {_ENGINE_MODULE} import ffi, lib\nfrom mxwire.myriexpress.entries import attach\nattach(ffi, lib)\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The files of a built library below a prefix."""
+
+    prefix: Path
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the library, for ``LD_LIBRARY_PATH``."""
+        return self.prefix / "lib"
+
+    @property
+    def library(self) -> Path:
+        """The library."""
+        return self.folder / LIBRARY
+
+    @property
+    def engine(self) -> Path:
+        """The engine, with Python in it."""
+        return self.folder / ENGINE
+
+    @property
+    def second_name(self) -> Path:
+        """The library under the name of Open-MX."""
+        return self.folder / SECOND_NAME
+
+    @property
+    def include(self) -> Path:
+        """Folder of the headers."""
+        return self.prefix / "include"
+
+    @property
+    def package(self) -> Path:
+        """The pkg-config file."""
+        return self.folder / "pkgconfig" / f"{PACKAGE}.pc"
+
+    @property
+    def stamp_file(self) -> Path:
+        """File with the stamp of the build, and the Python that it is for."""
+        return self.folder / "mxwire" / "stamp"
+
+    def require(self) -> None:
+        """Raise :class:`~mxwire.errors.MxwireError` unless the library is built, and by this mxwire and Python."""
+        try:
+            found = self.stamp_file.read_text(encoding="utf-8").strip()
+        except OSError:
+            found = ""
+        missing = [each for each in (self.library, self.engine) if not each.is_file()]
+        if missing or not found:
+            raise MxwireError(f"{self.library} is not built: run mxwire library build{_prefix_option(self.prefix)}")
+        if found != _full_stamp():
+            raise MxwireError(
+                f"{self.library} was built by another version of mxwire or Python ({found}): run mxwire library "
+                f"build{_prefix_option(self.prefix)} again"
+            )
+
+
+def default_prefix() -> Path:
+    """The virtual environment of mxwire, or without one ``~/.local``."""
+    return Path(sys.prefix) if sys.prefix != sys.base_prefix else Path.home() / ".local"
+
+
+def _prefix_option(prefix: Path) -> str:
+    return "" if prefix == default_prefix() else f" --prefix {shlex.quote(str(prefix))}"
+
+
+def _full_stamp() -> str:
+    return f"{stamp()} Python {sys.version_info.major}.{sys.version_info.minor} {sys.executable}"
+
+
+def compiler() -> list[str]:
+    """The command of the C compiler: ``CC``, else cc, gcc or clang. Raises MxwireError if there is none."""
+    chosen = shlex.split(os.environ.get("CC", ""))
+    for each in [chosen] if chosen else [["cc"], ["gcc"], ["clang"]]:
+        if shutil.which(each[0]):
+            return each
+    wanted = f"CC={chosen[0]}" if chosen else "cc"
+    raise MxwireError(f"there is no C compiler ({wanted}): install one, such as the package gcc or build-essential")
+
+
+def build(prefix: Path) -> Installation:
+    """Compile and install below ``prefix``, and return the files.
+
+    ``CC`` and ``CFLAGS`` in the environment are used. Raises :class:`~mxwire.errors.MxwireError` if a tool, a header or
+    libpython is missing, or if compiling fails.
+    """
+    cffi = import_extra("cffi", "library", "mxwire library build")
+    cc = compiler()
+    include = _python_include()
+    libpython = _libpython()
+    made = Installation(prefix)
+    with tempfile.TemporaryDirectory(prefix="mxwire-build-") as folder:
+        work = Path(folder)
+        _write_engine(cffi, work / "engine.c")
+        quoted = {"MXW_BUILD": stamp(), "MXW_EXECUTABLE": sys.executable}
+        _compile(
+            [*cc, *_flags(), f"-I{include}", f"-I{SOURCES}", *(f'-D{name}="{text}"' for name, text in quoted.items())],
+            [str(work / "engine.c")],
+            [str(libpython), f"-Wl,-rpath,{libpython.parent}", "-o", str(work / "engine.so")],
+        )
+        _compile(
+            [*cc, *_flags(), "-Wall", "-Wextra", "-fvisibility=hidden", f"-I{SOURCES}", f'-DMXW_PYTHON="{_version()}"'],
+            [str(SOURCES / f"{each}.c") for each in _PARTS],
+            [
+                f"-Wl,-soname,{LIBRARY},--version-script={SOURCES / 'versions.map'},-z,nodelete",
+                *("-pthread", "-ldl", "-o", str(work / LIBRARY)),
+            ],
+        )
+        _install(made, work)
+    return made
+
+
+def _version() -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _flags() -> list[str]:
+    return ["-shared", "-fPIC", "-O2", "-g", *shlex.split(os.environ.get("CFLAGS", ""))]
+
+
+def _python_include() -> str:
+    include = sysconfig.get_path("include")
+    if not Path(include, "Python.h").is_file():
+        raise MxwireError(
+            f"{include} has no Python.h: install the header files of Python {_version()}, such as the package "
+            f"python{_version()}-dev"
+        )
+    return include
+
+
+def _libpython() -> Path:
+    """The shared library of this Python."""
+    name = sysconfig.get_config_var("INSTSONAME") or ""
+    folders = [sysconfig.get_config_var(each) for each in ("LIBDIR", "LIBPL")]
+    multiarch = sysconfig.get_config_var("MULTIARCH")
+    if multiarch:
+        folders += [f"{folders[0]}/{multiarch}", f"/usr/lib/{multiarch}"]
+    if ".so" in name:
+        for each in filter(None, folders):
+            if Path(each, name).is_file():
+                return Path(each, name)
+    raise MxwireError(
+        f"Python {_version()} ({sys.executable}) has no shared library{f' {name}' if '.so' in name else ''}, which "
+        f"programs would load: install libpython{_version()}, or use a Python that was built with --enable-shared"
+    )
+
+
+def _write_engine(cffi: object, path: Path) -> None:
+    """Write the source of the engine in C."""
+    ffi = cffi.FFI()  # type: ignore[attr-defined]
+    ffi.cdef((SOURCES / "interface.h").read_text(encoding="utf-8"))
+    ffi.embedding_api((SOURCES / "entries.h").read_text(encoding="utf-8"))
+    ffi.cdef(_CALLED_BY_PYTHON)
+    ffi.set_source(_ENGINE_MODULE, (SOURCES / "embedding.c").read_text(encoding="utf-8"))
+    ffi.embedding_init_code(_START)
+    # cffi reports each file that it writes.
+    with redirect_stdout(StringIO()):
+        ffi.emit_c_code(str(path))
+
+
+def _compile(command: list[str], sources: list[str], output: list[str]) -> None:
+    done = subprocess.run([*command, *sources, *output], capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (
+            [each for each in done.stderr.splitlines() if "error" in each] or done.stderr.splitlines() or ["no reason"]
+        )
+        raise MxwireError(f"{command[0]} fails: {lines[0].strip()}")
+
+
+def _install(made: Installation, work: Path) -> None:
+    """Copy what was built below the prefix; a running program keeps the files that it has opened."""
+    try:
+        made.engine.parent.mkdir(parents=True, exist_ok=True)
+        made.package.parent.mkdir(parents=True, exist_ok=True)
+        _replace(work / LIBRARY, made.library)
+        _replace(work / "engine.so", made.engine)
+        made.second_name.unlink(missing_ok=True)
+        made.second_name.symlink_to(LIBRARY)
+        for each in _HEADERS:
+            (made.include / each).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(SOURCES / each, made.include / each)
+        made.package.write_text(_package_text(made), encoding="utf-8")
+        made.stamp_file.write_text(f"{_full_stamp()}\n", encoding="utf-8")
+    except OSError as error:
+        raise MxwireError(
+            f"{error.filename}: the library cannot be installed: {error.strerror}; choose another --prefix"
+        ) from error
+
+
+def _replace(source: Path, target: Path) -> None:
+    beside = target.with_name(f".{target.name}.new")
+    shutil.copyfile(source, beside)
+    beside.chmod(0o755)
+    beside.replace(target)
+
+
+def _package_text(made: Installation) -> str:
+    import mxwire
+
+    # Some linkers drop libraries that precede the objects that need them.
+    return (
+        f"prefix={made.prefix}\nlibdir={made.folder}\nincludedir={made.include}\n\n"
+        f"Name: {PACKAGE}\nDescription: C interface of Myrinet Express (MX) over Ethernet\n"
+        f"Version: {mxwire.__version__}\nCflags: -I${{includedir}}\n"
+        "Libs: -L${libdir} -Wl,--push-state,--no-as-needed -lmyriexpress -Wl,--pop-state\n"
+    )

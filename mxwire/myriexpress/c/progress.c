@@ -1,0 +1,237 @@
+/* Waits, and the thread that continues the protocol while the program computes; see internal.h. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* Longest sleep: another thread may have set an earlier timer in the engine. */
+#define LONGEST_MS 100
+/* Time without a call of the program after which the progression thread works instead of it. */
+#define IDLE_MS 5
+#define MILLISECOND 1000000ull
+/* A wait polls for so long before it sleeps: longer than an answer of a partner that polls takes. */
+#define SPIN_SECONDS 50e-6
+/* Polls between two reads of the clock. */
+#define POLLS 64
+
+uint64_t mxw_beats;
+int mxw_tick;
+__thread int mxw_in_handler;
+
+static pthread_cond_t changed;
+static uint64_t changes;      /* counts what a waiting thread might wait for; with the lock held */
+static int driving, asleep;   /* a thread waits for frames; it sleeps; with the lock held */
+static int waiters;           /* threads that wait at the condition variable; with the lock held */
+static int wake_driver = -1;  /* event descriptors */
+static int stop_thread = -1;
+static pthread_t progression;
+static int progressing;
+static uint64_t spin;
+static int ends_by_signals;
+
+uint64_t mxw_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+void mxw_progress(void)
+{
+    if (mxw_in_handler)
+        return;
+    __atomic_store_n(&mxw_tick, 0, __ATOMIC_RELAXED);
+    mxw_engine.step();
+    mxw_drain();
+}
+
+static void signal_event(int descriptor)
+{
+    uint64_t one = 1;
+    if (descriptor >= 0 && write(descriptor, &one, sizeof one) < 0) {
+        /* It is full, so it is readable. */
+    }
+}
+
+static void clear_event(int descriptor)
+{
+    uint64_t count;
+    if (read(descriptor, &count, sizeof count) < 0) {
+        /* It was not set. */
+    }
+}
+
+/* Notify waiting threads; with the lock held. */
+void mxw_changed_locked(void)
+{
+    changes++;
+    if (waiters)
+        pthread_cond_broadcast(&changed);
+    if (asleep)
+        signal_event(wake_driver);
+}
+
+/* Sleep until a frame arrives, the engine is due, or event is signalled; at most longest ns. Return 1 after a signal. */
+static int sleep_for_frames(int event, uint64_t longest)
+{
+    struct pollfd ready[MXW_LINKS + 1];
+    nfds_t count = 0;
+    ready[count].fd = event;
+    ready[count++].events = POLLIN;
+    for (uint64_t link = 0; link < mxw_shared.links; link++) {
+        ready[count].fd = (int)mxw_shared.descriptor[link];
+        ready[count++].events = POLLIN;
+    }
+    int64_t due = mxw_engine.pause();
+    if (due >= 0 && (uint64_t)due < longest)
+        longest = (uint64_t)due;
+    struct timespec limit = {(time_t)(longest / 1000000000ull), (long)(longest % 1000000000ull)};
+    int interrupted = longest && ppoll(ready, count, &limit, NULL) < 0 && errno == EINTR;
+    if (due >= 0)
+        __atomic_store_n(&mxw_tick, 1, __ATOMIC_RELAXED);
+    return interrupted;
+}
+
+static uint64_t longest_sleep(uint64_t deadline)
+{
+    uint64_t longest = LONGEST_MS * MILLISECOND, now = mxw_now();
+    if (deadline && deadline < now + longest)
+        longest = deadline > now ? deadline - now : 0;
+    return longest;
+}
+
+/* Sleep at the condition variable; with the lock held. */
+static void sleep_for_changes(uint64_t deadline)
+{
+    uint64_t until = mxw_now() + longest_sleep(deadline);
+    struct timespec limit = {(time_t)(until / 1000000000ull), (long)(until % 1000000000ull)};
+    waiters++;
+    pthread_cond_timedwait(&changed, &mxw_lock, &limit);
+    waiters--;
+}
+
+int mxw_wait_for(struct mxw_endpoint *endpoint, int (*check)(struct mxw_endpoint *, void *), void *argument,
+                 uint64_t deadline)
+{
+    uint64_t handle = endpoint->handle, sleep_from = mxw_now() + spin;
+    unsigned woken = __atomic_load_n(&endpoint->woken, __ATOMIC_ACQUIRE);
+    for (;;) {
+        mxw_beat();
+        pthread_mutex_lock(&mxw_lock);
+        uint64_t seen = changes;
+        pthread_mutex_unlock(&mxw_lock);
+        if (mxw_attention())
+            mxw_progress();
+        if (check(endpoint, argument))
+            return 1;
+        if (endpoint->handle != handle || !mxw_alive)
+            return -1;
+        if (mxw_in_handler || __atomic_load_n(&endpoint->woken, __ATOMIC_ACQUIRE) != woken)
+            return 0;
+        uint64_t now = mxw_now();
+        if (deadline && now >= deadline)
+            return 0;
+        if (now < sleep_from) {
+            for (int polls = 0; polls < POLLS && !mxw_attention(); polls++)
+                __asm__ __volatile__("" ::: "memory");
+            continue;
+        }
+        pthread_mutex_lock(&mxw_lock);
+        if (changes != seen) {
+            /* Something has changed since the check. */
+        } else if (driving) {
+            sleep_for_changes(deadline);
+        } else {
+            driving = asleep = 1;
+            pthread_mutex_unlock(&mxw_lock);
+            int interrupted = sleep_for_frames(wake_driver, longest_sleep(deadline));
+            pthread_mutex_lock(&mxw_lock);
+            clear_event(wake_driver);
+            driving = asleep = 0;
+            /* Another thread takes over if this one finds that its wait is over. */
+            if (waiters)
+                pthread_cond_signal(&changed);
+            if (interrupted && ends_by_signals)
+                deadline = 1;
+        }
+        pthread_mutex_unlock(&mxw_lock);
+    }
+}
+
+static int stopped(uint64_t milliseconds)
+{
+    struct pollfd stop = {stop_thread, POLLIN, 0};
+    return poll(&stop, 1, (int)milliseconds) > 0;
+}
+
+static void *run_progression(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        uint64_t beats = __atomic_load_n(&mxw_beats, __ATOMIC_RELAXED);
+        if (stopped(IDLE_MS))
+            return NULL;
+        if (__atomic_load_n(&driving, __ATOMIC_RELAXED))
+            continue;
+        if (__atomic_load_n(&mxw_beats, __ATOMIC_RELAXED) != beats) {
+            /* The program makes calls: the next one also runs the timers that are due. */
+            __atomic_store_n(&mxw_tick, 1, __ATOMIC_RELAXED);
+            continue;
+        }
+        while (__atomic_load_n(&mxw_beats, __ATOMIC_RELAXED) == beats && !stopped(0)) {
+            if (mxw_attention())
+                mxw_progress();
+            sleep_for_frames(stop_thread, LONGEST_MS * MILLISECOND);
+        }
+    }
+}
+
+int mxw_start_progression(void)
+{
+    mxw_reset_waits();
+    spin = (uint64_t)(mxw_seconds("MXWIRE_SPIN", mxw_seconds("OMX_WAITSPIN", 0) > 0 ? 1e6 : SPIN_SECONDS) * 1e9);
+    ends_by_signals = mxw_seconds("OMX_WAITINTR", 0) > 0;
+    wake_driver = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    stop_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    /* Signals belong to the threads of the program. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    progressing = wake_driver >= 0 && stop_thread >= 0 && !pthread_create(&progression, NULL, run_progression, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return progressing;
+}
+
+void mxw_stop_progression(void)
+{
+    if (progressing && !pthread_equal(pthread_self(), progression)) {
+        signal_event(stop_thread);
+        pthread_join(progression, NULL);
+    }
+    progressing = 0;
+    pthread_mutex_lock(&mxw_lock);
+    mxw_changed_locked();
+    pthread_mutex_unlock(&mxw_lock);
+}
+
+/* Forget the waits and the thread of another life: of a former mx_init, or of the parent of this process. */
+void mxw_reset_waits(void)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (wake_driver >= 0)
+        close(wake_driver);
+    if (stop_thread >= 0)
+        close(stop_thread);
+    wake_driver = stop_thread = -1;
+    driving = asleep = waiters = progressing = 0;
+}

@@ -1,0 +1,566 @@
+"""The engine's side of libmyriexpress.so: the functions of ``c/entries.h``, on a host without a driver.
+
+The waits of programs, and the loop that polls links and runs timers, are in C (``c/progress.c``), since a program that
+polls must not enter Python unless there is something to do. The functions here never block. They return ``OK`` plus a
+return code of MX: 0 is the result of cffi when Python cannot be reached, and would be MX_SUCCESS. The end of a request
+is written as a record into memory that C reads (``c/interface.h``), as is the state of the links and queues.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final
+
+from mxwire.errors import MxwireError
+from mxwire.host.discovery import PendingPeer
+from mxwire.host.endpoint import BaseEndpoint, PendingAcks
+from mxwire.host.errors import HostClosedError, HostError
+from mxwire.host.host import BaseHost, open_links
+from mxwire.link import Link, LinkError, PacketLink, memory_pair
+from mxwire.myriexpress.program_options import ProgramOptions, read_options
+from mxwire.myriexpress.stamp import stamp
+from mxwire.protocol import Counter, EventKind, LocalProtocolError, Partner, Peer, Request, Status
+from mxwire.protocol.library.inbound import Unexpected
+from mxwire.wire.numbers import SMALL_MAXIMUM
+
+OK: Final = 1000
+"""Result of an entry that has succeeded; the return codes of MX are added to it."""
+_FAILURE: Final = OK + 1
+_NOT_COMPLETED: Final = 19
+_NIC_DEAD: Final = 39
+_CODES: Final = {Status.NOT_SUPPORTED_IN_HANDLER: 41} | {each: each for each in Status if each <= 38 or each == 42}
+"""Return codes of MX by status; all others are MX_BAD_BAD_BAD."""
+_NO_PARTNER: Final = 0xFFFF_FFFF
+_ENDPOINT_NUMBERS: Final = 0xFF
+_RECORD: Final = struct.Struct("QQIIII")
+_WRITTEN, _TAKEN, _WORK, _ENDED, _LINKS, _WORD = range(6)
+"""Places of the first fields of ``struct mxw_shared``, in units of 8 bytes."""
+_log = logging.getLogger(__name__)
+
+
+class ProgramHost(BaseHost):
+    """A host that a program in C runs: it has no driver, and no background thread."""
+
+    def __init__(self, options: ProgramOptions, links: list[Link], sharing: Any) -> None:
+        super().__init__(
+            links,
+            options.name,
+            options.dialect,
+            options.profile,
+            options.peers,
+            options.announce,
+            None,
+            None,
+            sharing=sharing,
+        )
+        self._acked_sends = options.acked_sends
+
+    @classmethod
+    def open(cls, options: ProgramOptions) -> ProgramHost:
+        """Open the interfaces, or without any a host that is alone on its network."""
+        if not options.interfaces:
+            return cls(options, [memory_pair()[0]], None)
+        with open_links(options.interfaces, "packet") as (links, sharing):
+            return cls(options, links, sharing)
+
+    def open_endpoint(self, number: int | None, key: int, board: int, bits: int, shift: int) -> BaseEndpoint:
+        """Open an endpoint on a board."""
+        opened: BaseEndpoint = self._open_endpoint(
+            *(BaseEndpoint, number, key, board),
+            session=None,
+            context_bits=bits,
+            context_shift=shift,
+            completions=False,
+            acked_sends=self._acked_sends,
+        )
+        return opened
+
+    def close(self) -> None:
+        """Close all endpoints and links."""
+        self._end()
+        self._close_links()
+
+
+class Entries:
+    """The entries of one process, and all state of its programs that Python keeps."""
+
+    def __init__(self, ffi: Any, lib: Any) -> None:
+        self._ffi, self._lib = ffi, lib
+        self._buffer, self._drain = ffi.buffer, lib.mxwc_drain
+        self._host: ProgramHost
+        self._options: ProgramOptions
+        self._words = memoryview(bytearray(8)).cast("Q")
+        self._records = memoryview(bytearray(8))
+        self._endpoints: dict[int, BaseEndpoint] = {}
+        self._requests: dict[int, Request] = {}
+        """Requests that have not ended, by handle, without buffered sends."""
+        self._partners: list[Partner] = []
+        self._places: dict[Partner, int] = {}
+        """Places of partners in the table in C."""
+        self._keys: dict[tuple[int, int, int], int] = {}
+        """Places by endpoint, peer and number: a partner that reappears after a disconnect keeps its address."""
+        self._sessions: list[int] = []
+        self._doubtful: list[tuple[Request, Peer]] = []
+        """Connects to addresses from which no frame was received."""
+        self._until = 0.0
+        """Time until which unknown hosts may still be discovered."""
+        self._lookups: dict[str, PendingPeer] = {}
+        self._kept: Any = None
+        """The memory of closed links, at which a thread in C may still look."""
+
+    def attach(self) -> None:
+        """Define the functions of ``c/entries.h``."""
+        entries: tuple[Callable[..., int], ...] = (
+            *(self.open, self.close, self.step, self.pause, self.open_endpoint, self.close_endpoint, self.unacked),
+            *(self.send, self.receive, self.connect, self.cancel, self.disconnect, self.probe, self.suspend),
+            *(self.handle, self.set_timeout, self.find_host, self.find_nic, self.board, self.info),
+        )
+        for each in entries:
+            self._ffi.def_extern(f"mxw_{each.__name__}", error=_FAILURE, onerror=_code_of_error)(each)
+
+    # The host.
+
+    def open(self, shared: Any, error: Any, room: int) -> int:
+        """Open the host with the options in the environment; a failure is described in ``error``."""
+        try:
+            built = self._text(self._lib.mxwc_build())
+            if built != stamp():
+                code = Status.BAD_LIB_ABI
+                raise HostError(
+                    code,
+                    f"libmyriexpress.so was built by another version of mxwire ({built}): run mxwire library build",
+                )
+            self._open(shared)
+        except MxwireError as failure:
+            text = str(failure).encode()[: room - 1] + b"\0"
+            self._ffi.memmove(error, text, len(text))
+            return OK + _code_of_opening(failure)
+        return OK
+
+    def _open(self, shared: Any) -> None:
+        self._options = options = read_options(self._getenv)
+        self._host = host = ProgramHost.open(options)
+        size = self._ffi.sizeof("struct mxw_shared")
+        records = self._ffi.offsetof("struct mxw_shared", "records")
+        memory = memoryview(self._ffi.buffer(shared, size))
+        self._words = memory[:records].cast("Q")
+        self._records = memory[records:]
+        self._record_count = len(self._records) // _RECORD.size
+        self._unexpected = self._ffi.offsetof("struct mxw_shared", "unexpected") // 8
+        descriptors = self._ffi.offsetof("struct mxw_shared", "descriptor") // 8
+        self._words[:] = memoryview(bytes(records)).cast("Q")
+        for place, link in enumerate(host.core.links):
+            self._words[descriptors + place] = link.fileno()
+        # A link in memory has no other hosts, and is never polled.
+        self._words[_LINKS] = len(options.interfaces)
+        self._rings = [
+            (_WORD + place, each) for place, each in enumerate(host.core.links) if isinstance(each, PacketLink)
+        ]
+        self._kept = [link.ring_memory for _, link in self._rings]
+        self._until = time.monotonic() + options.discovery
+        self._lookups.clear()
+        host.core.step()
+        self._publish()
+        if options.verbose:
+            where = ", ".join(options.interfaces) or "no interface"
+            print(f"mxwire: host {host.name} on {where}, dialect {options.dialect}", file=sys.stderr, flush=True)
+
+    def close(self) -> int:
+        """Close the host."""
+        with self._host.core.section:
+            self._words[_LINKS] = 0
+            self._endpoints.clear()
+            self._requests.clear()
+            self._places.clear()
+            self._keys.clear()
+            self._partners.clear()
+            self._sessions.clear()
+            self._doubtful.clear()
+            self._host.close()
+        return OK
+
+    def step(self) -> int:
+        """Receive the frames that have arrived and transmit what is due."""
+        core = self._host.core
+        with core.section:
+            core.step()
+            if self._doubtful:
+                self._examine_doubtful()
+            self._publish()
+        return OK
+
+    def pause(self) -> int:
+        """Nanoseconds until ``step`` is due if no frame arrives; -1 without a limit."""
+        core = self._host.core
+        with core.section:
+            pause = None if core.ended is not None else core.pause()
+            return -1 if pause is None else pause
+
+    def _publish(self) -> None:
+        """Write the state of links and queues into the shared memory; within the section."""
+        words = self._words
+        for place, link in self._rings:
+            words[place] = link.next_word
+        first = self._unexpected
+        for number, endpoint in self._endpoints.items():
+            words[first + number] = endpoint.engine.matching.unexpected
+        if self._host.core.ended is not None and not words[_ENDED]:
+            words[_ENDED] = 1
+            self._fail()
+
+    def _fail(self) -> None:
+        """End everything, since the host has lost an interface."""
+        print(f"mxwire: {self._host.core.ended}", file=sys.stderr, flush=True)
+        for endpoint in self._endpoints.values():
+            endpoint._close()
+
+    # Endpoints.
+
+    def open_endpoint(
+        self, place: int, board: int, number: Any, key: int, bits: int, shift: int, own: Any, copied: Any
+    ) -> int:
+        """Open endpoint ``number`` of a board, which is replaced by the one chosen for MX_ANY_ENDPOINT."""
+        host, options = self._host, self._options
+        if board >= len(host.core.links):
+            return OK + Status.BOARD_NOT_FOUND
+        wanted = options.any_endpoint if number[0] == _NO_PARTNER else number[0]
+        if not bits:
+            bits, shift = options.context_id
+        with host.core.section:
+            host.core.must_be_open()
+            endpoint = host.open_endpoint(wanted, key, board, bits, shift)
+            engine = endpoint.engine
+            engine.report, engine.report_completed = self._report, True
+            self._endpoints[place] = endpoint
+            number[0] = endpoint.number
+            copied[0] = engine.medium_threshold
+            own[0] = self._place(endpoint.own_partner)
+        return OK
+
+    def close_endpoint(self, place: int) -> int:
+        """Close an endpoint; its requests end."""
+        endpoint = self._endpoints[place]
+        endpoint._close()
+        with self._host.core.section:
+            del self._endpoints[place]
+            for key in [each for each in self._keys if each[0] == place]:
+                gone = self._partners[self._keys.pop(key)]
+                self._places.pop(gone, None)
+        return OK
+
+    def unacked(self, place: int) -> int:
+        """MX_NOT_COMPLETED while messages of an endpoint are not acknowledged."""
+        with self._host.core.section:
+            pending = self._host.core.ended is None and not PendingAcks(self._endpoints[place]).ready()
+        return OK + _NOT_COMPLETED if pending else OK
+
+    def suspend(self, place: int, suspended: int) -> int:
+        """Disable the progression of an endpoint, or enable it again."""
+        endpoint = self._endpoints[place]
+        endpoint.suspend() if suspended else endpoint.resume()
+        return OK
+
+    def handle(self, place: int, handled: int) -> int:
+        """Call the unexpected handler in C, or no longer."""
+        call, ffi = self._lib.mxwc_unexpected, self._ffi
+
+        def handler(message: Unexpected) -> bool:
+            data = message.data
+            memory = ffi.NULL if data is None else ffi.from_buffer(data)
+            return bool(call(place, self._place(message.partner), message.match_info, message.length, memory))
+
+        self._endpoints[place].handle_unexpected(handler if handled else None)
+        return OK
+
+    def set_timeout(self, place: int, request: int, milliseconds: int) -> int:
+        """Limit the retransmissions of a request, or of all later ones of an endpoint."""
+        with self._host.core.section:
+            self._endpoints[place].engine.set_timeout(milliseconds / 1000, self._requests.get(request))
+        return OK
+
+    # Requests.
+
+    def send(
+        self, place: int, partner: int, segments: Any, count: int, match_info: int, synchronous: int, handle: int
+    ) -> int:
+        """Post a send from the memory of the program."""
+        core = self._host.core
+        with core.section:
+            if core.ended is not None:
+                return OK + _NIC_DEAD
+            memory = self._memory(segments, count)
+            engine = self._endpoints[place].engine
+            self._posted(
+                engine.send(self._partners[partner], memory, match_info, synchronous=bool(synchronous)), handle
+            )
+            core.transmit()
+            self._publish()
+        return OK
+
+    def receive(self, place: int, segments: Any, count: int, match_info: int, mask: int, handle: int) -> int:
+        """Post a receive into the memory of the program."""
+        core = self._host.core
+        with core.section:
+            if core.ended is not None:
+                return OK + _NIC_DEAD
+            view = [self._buffer(segments[each].pointer, segments[each].length) for each in range(count)]
+            posted = self._endpoints[place].engine.receive(view, match_info, mask)
+            self._posted(posted, handle)
+            if not posted.waiting:
+                core.transmit()
+                self._publish()
+        return OK
+
+    def connect(self, place: int, nic_id: int, number: int, key: int, match_info: int, handle: int) -> int:
+        """Post a connect; an address that is not known yet may still be discovered shortly after the start."""
+        host, core = self._host, self._host.core
+        if nic_id >> 48:
+            return OK + Status.NIC_ID_NOT_FOUND
+        if number > _ENDPOINT_NUMBERS:
+            return OK + Status.REMOTE_ENDPOINT_BAD_ID
+        with core.section:
+            if core.ended is not None:
+                return OK + _NIC_DEAD
+            peer = self._peer(nic_id)
+            known = peer is not None and (peer.own is not None or peer.name is not None or peer in host.heard_peers())
+            if not known and time.monotonic() >= self._until:
+                return OK + Status.NIC_ID_NOT_FOUND
+            if peer is None:
+                peer = core.node.add_peer(nic_id.to_bytes(6))
+            posted = self._endpoints[place].engine.connect(peer, number, key)
+            self._posted(posted, handle)
+            if not known:
+                self._doubtful.append((posted, peer))
+            core.transmit()
+            self._publish()
+        return OK
+
+    def cancel(self, place: int, handle: int) -> int:
+        """Cancel a receive or connect; MX_NOT_COMPLETED if it is too late."""
+        core = self._host.core
+        with core.section:
+            request = self._requests.get(handle)
+            if request is None or not self._endpoints[place].engine.cancel(request):
+                return OK + _NOT_COMPLETED
+            core.transmit()
+        return OK
+
+    def disconnect(self, place: int, partner: int) -> int:
+        """Forget a partner and all unfinished requests with it."""
+        self._endpoints[place].disconnect(self._partners[partner])
+        return OK
+
+    def probe(self, place: int, match_info: int, mask: int, found: Any) -> int:
+        """Describe the first unexpected message that matches; ``OK + 1`` if there is one."""
+        with self._host.core.section:
+            message = self._endpoints[place].engine.probe(match_info, mask)
+            if message is None:
+                return OK
+            found.match_info, found.length = message.match_info, message.length
+            found.partner = self._place(message.partner)
+        return OK + 1
+
+    # Hosts.
+
+    def find_host(self, name: Any, nic_id: Any) -> int:
+        """Address of a host by name; MX_NOT_COMPLETED while it may still be discovered."""
+        text = self._text(name)
+        with self._host.core.section:
+            lookup = self._lookups.get(text)
+            if lookup is None:
+                lookup = self._lookups[text] = PendingPeer(self._host, text if ":" in text else f"{text}:0")
+            if lookup.ready():
+                nic_id[0] = int.from_bytes(lookup.result().address)
+                return OK
+            if self._host.core.node.eager():
+                self._host.core.transmit()
+        return self._unknown()
+
+    def find_nic(self, nic_id: int, name: Any) -> int:
+        """Name of a host by address; MX_NOT_COMPLETED while it may still be discovered, or its name arrive."""
+        if nic_id >> 48:
+            return OK + Status.PEER_NOT_FOUND
+        with self._host.core.section:
+            peer = self._peer(nic_id)
+            if peer is not None and peer.name is not None:
+                text = peer.name.encode() + b"\0"
+                self._ffi.memmove(name, text, len(text))
+                return OK
+        return self._unknown()
+
+    def _unknown(self) -> int:
+        return OK + (_NOT_COMPLETED if time.monotonic() < self._until else Status.PEER_NOT_FOUND)
+
+    def board(self, board: int, nic_id: Any) -> int:
+        """Address of a board."""
+        links = self._host.core.links
+        if board >= len(links):
+            return OK + Status.BOARD_NOT_FOUND
+        nic_id[0] = int.from_bytes(links[board].address)
+        return OK
+
+    def info(self, board: int, key: int, out: Any, room: int) -> int:
+        """Write the value of an info key into ``room`` bytes."""
+        node = self._host.core.node
+        if board >= len(node.interfaces):
+            return OK + Status.BOARD_NOT_FOUND
+        value = self._info(board, key)
+        if value is None:
+            return OK + Status.BAD_INFO_KEY
+        if len(value) > room:
+            return OK + Status.BAD_INFO_LENGTH
+        self._ffi.memmove(out, value, len(value))
+        return OK
+
+    def _info(self, board: int, key: int) -> bytes | None:
+        """Value of an info key of ``mx_get_info``; None for an unknown key."""
+        node, links = self._host.core.node, self._host.core.links
+        numbers = {
+            1: len(links),
+            3: node.profile.endpoint_maximum,
+            4: 0xFFFF_FFFF,
+            5: len(Counter),
+            11: 1,
+            12: SMALL_MAXIMUM,
+            13: node.profile.medium_threshold,
+            14: 0,
+            15: 1,
+            # All hosts of a job must report the same, whatever the speed of their interfaces.
+            16: 1 if self._options.dialect.name == "mxoe" else 2,
+            _KNOWN_HOSTS: len(node.peers),
+        }
+        if key in numbers:
+            return struct.pack("I", numbers[key])
+        if key == 2:
+            return struct.pack(f"{len(links) + 1}Q", *(int.from_bytes(each.address) for each in links), 0)
+        if key == 6:
+            return b"".join(each.value.encode().ljust(128, b"\0") for each in Counter)
+        if key == 7:
+            return struct.pack(
+                f"{len(Counter)}I", *(node.interfaces[board].counters[each] & _NO_PARTNER for each in Counter)
+            )
+        if key in (8, 9, 10):
+            return b"N/A (mxwire)\0"
+        return None
+
+    # Internal.
+
+    def _getenv(self, name: str) -> str | None:
+        value = self._lib.getenv(name.encode())
+        return None if value == self._ffi.NULL else self._text(value)
+
+    def _text(self, value: Any) -> str:
+        return str(self._ffi.string(value).decode(errors="replace"))
+
+    def _memory(self, segments: Any, count: int) -> Any:
+        """Memory of a send, in place."""
+        if count == 1:
+            view = self._buffer(segments.pointer, segments.length)
+            # The engine takes bytes faster than other memory.
+            return view[:] if segments.length <= SMALL_MAXIMUM else view
+        return [self._buffer(segments[each].pointer, segments[each].length) for each in range(count)]
+
+    def _posted(self, request: Request, handle: int) -> None:
+        """Enter a request that was just posted, and may have ended already."""
+        request.context = handle
+        if request.status is not None:
+            self._record(request)
+        else:
+            self._requests[handle] = request
+
+    def _report(self, kind: EventKind, request: Any = None, *, partner: Any = None, peer: Any = None) -> None:
+        """Take an event of an endpoint."""
+        if kind is EventKind.COMPLETED:
+            if request.context is not None:
+                self._record(request)
+        else:
+            self._host.core.node.report(kind, request, partner=partner, peer=peer)
+
+    def _record(self, request: Request, status: Status | None = None) -> None:
+        """Write the record of a request that has ended."""
+        words, handle, partner = self._words, request.context, request.partner
+        self._requests.pop(handle, None)
+        written = words[_WRITTEN]
+        if written - words[_TAKEN] >= self._record_count:
+            self._drain()
+        _RECORD.pack_into(
+            self._records,
+            written % self._record_count * _RECORD.size,
+            handle,
+            request.match_info,
+            request.status if status is None else status,
+            _NO_PARTNER if partner is None else self._place(partner),
+            request.length,
+            request.transferred,
+        )
+        words[_WRITTEN] = written + 1
+
+    def _place(self, partner: Partner) -> int:
+        """Place of a partner in the table in C, where it is entered when it is new or has another session."""
+        place = self._places.get(partner)
+        session = partner.rev if partner.rev is not None else partner.fwd
+        if place is not None and (session is None or self._sessions[place] == session):
+            return place
+        endpoint = next(each for each, opened in self._endpoints.items() if opened.engine is partner.endpoint)
+        key = (endpoint, partner.peer.index, partner.number)
+        place = self._keys.get(key)
+        if place is None:
+            place = self._keys[key] = len(self._partners)
+            self._partners.append(partner)
+            self._sessions.append(0)
+        self._partners[place] = partner
+        self._places[partner] = place
+        self._sessions[place] = session = session or 0
+        self._lib.mxwc_name_partner(place, endpoint, int.from_bytes(partner.peer.address), partner.number, session)
+        return place
+
+    def _peer(self, nic_id: int) -> Peer | None:
+        self._host.query_shared_peers()
+        return self._host.core.node.peers.by_address(nic_id.to_bytes(6))
+
+    def _examine_doubtful(self) -> None:
+        """End connects to addresses that were not discovered in time."""
+        if time.monotonic() < self._until:
+            self._doubtful = [each for each in self._doubtful if each[0].status is None]
+            return
+        heard = set(self._host.heard_peers())
+        doubtful, self._doubtful = self._doubtful, []
+        for request, peer in doubtful:
+            if request.status is None and peer not in heard:
+                handle, request.context = request.context, None
+                request.cancel()  # type: ignore[attr-defined]
+                request.context = handle
+                self._record(request, Status.NIC_ID_NOT_FOUND)
+
+
+_KNOWN_HOSTS: Final = 0x100
+"""Info key of the library itself: the number of hosts in the peer table."""
+
+
+def _code_of_opening(failure: MxwireError) -> int:
+    """Return code of MX for a host that cannot be opened."""
+    if isinstance(failure.__cause__, PermissionError):
+        return Status.ACCESS_DENIED
+    if isinstance(failure, LinkError):
+        return Status.NO_DEVICE
+    return _CODES.get(failure.status, 1) if isinstance(failure, HostError) else 1
+
+
+def _code_of_error(kind: type[BaseException], error: BaseException, where: TracebackType) -> int:
+    """Result of an entry that has raised."""
+    if isinstance(error, HostClosedError):
+        return OK + _NIC_DEAD
+    if isinstance(error, (HostError, LocalProtocolError)):
+        return OK + _CODES.get(error.status, 1)
+    _log.error("an entry of libmyriexpress.so has failed", exc_info=error)
+    return _FAILURE
+
+
+def attach(ffi: Any, lib: Any) -> None:
+    """Define the entries; called once, when Python is first reached."""
+    Entries(ffi, lib).attach()

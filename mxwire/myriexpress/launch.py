@@ -1,0 +1,64 @@
+"""Start programs with the library, and the self-test that does so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from mxwire.errors import MxwireError
+from mxwire.myriexpress.build import Installation, compiler
+from mxwire.myriexpress.stamp import SOURCES
+
+_SELF_TEST_TIMEOUT: Final = 60
+
+
+def environment(installation: Installation, before: Mapping[str, str], preload: bool = False) -> dict[str, str]:
+    """Return the environment ``before`` with the library first in the search path; ``preload``: also preloaded.
+
+    Preloading reaches programs whose own search path has another library of that name.
+    """
+    made = dict(before)
+    made["LD_LIBRARY_PATH"] = _first(installation.folder, before.get("LD_LIBRARY_PATH"), ":")
+    if preload:
+        made["LD_PRELOAD"] = _first(installation.library, before.get("LD_PRELOAD"), " ")
+    return made
+
+
+def _first(path: Path, others: str | None, separator: str) -> str:
+    return f"{path}{separator}{others}" if others else str(path)
+
+
+def run_self_test(installation: Installation) -> list[str]:
+    """Compile and run the self-test; return its steps. Raises :class:`~mxwire.errors.MxwireError` if it fails."""
+    cc = compiler()
+    with tempfile.TemporaryDirectory(prefix="mxwire-check-") as folder:
+        program = Path(folder, "self_test")
+        flags = [f"-I{installation.include}", f"-L{installation.folder}", "-lmyriexpress"]
+        compiled = subprocess.run(
+            [*cc, str(SOURCES / "self_test.c"), "-o", str(program), *flags], capture_output=True, text=True, check=False
+        )
+        if compiled.returncode:
+            raise MxwireError(f"{cc[0]} does not compile a program with the library: {_first_line(compiled.stderr)}")
+        try:
+            done = subprocess.run(
+                [str(program)],
+                env=environment(installation, os.environ) | {"MX_NO_MYRINET": "1"},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_SELF_TEST_TIMEOUT,
+            )
+        except subprocess.TimeoutExpired:
+            raise MxwireError(f"the self-test has not ended within {_SELF_TEST_TIMEOUT} s") from None
+    if done.returncode:
+        reason = _first_line(done.stderr) or _first_line(done.stdout) or f"exit code {done.returncode}"
+        raise MxwireError(f"the self-test fails: {reason}")
+    return ["compiled with the header", "started Python", "exchanged messages of 10 lengths", "ended"]
+
+
+def _first_line(text: str) -> str:
+    return next((each.strip() for each in text.splitlines() if each.strip()), "")

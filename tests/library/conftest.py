@@ -1,0 +1,83 @@
+"""The library, built once for all processes of a test run, and programs in C that are compiled with it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.myriexpress.build import Installation, build
+from mxwire.myriexpress.launch import environment
+from tests.live.namespaces import Laboratory, Port, missing, sweep
+
+SOURCES = Path(__file__).parent
+Compile = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of this run share."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "mx-library"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def installation(shared_folder: Path) -> Installation:
+    """The library, built by this mxwire."""
+    made = Installation(shared_folder / "prefix")
+    with (shared_folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.stamp_file.exists():
+            try:
+                build(made.prefix)
+            except MxwireError as error:
+                pytest.skip(str(error))
+    return made
+
+
+@pytest.fixture(scope="session")
+def compile_program(installation: Installation, shared_folder: Path) -> Compile:
+    """Compile a program in C with the flags of the pkg-config file; warnings are errors."""
+
+    def compiled(source: Path, *flags: str, name: str = "") -> Path:
+        program = shared_folder / (name or source.stem)
+        with (shared_folder / f"{program.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not program.exists():
+                found = subprocess.run(
+                    ["pkg-config", "--cflags", "--libs", "mxwire-mx"],
+                    env=os.environ | {"PKG_CONFIG_PATH": str(installation.package.parent)},
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+                strict = ["-g", "-Wall", "-Wextra", "-Werror", "-pthread", *flags]
+                subprocess.run(["cc", *found.stdout.split(), *strict, str(source), "-o", str(program)], check=True)
+        return program
+
+    return compiled
+
+
+@pytest.fixture(scope="session")
+def alone(installation: Installation) -> dict[str, str]:
+    """The environment of programs that have no interface, and only talk to themselves."""
+    quick = {"MX_NO_MYRINET": "1", "MXWIRE_DISCOVERY": "0.3"}
+    return environment(installation, os.environ) | quick
+
+
+@pytest.fixture(scope="module")
+def cable() -> Iterator[tuple[Port, Port]]:
+    """Two machines for all tests of a module, joined by a cable: veth0 and veth1."""
+    why_not = missing()
+    if why_not:
+        pytest.skip(why_not)
+    sweep()
+    with Laboratory() as made:
+        yield made.pair(9000)

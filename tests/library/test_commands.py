@@ -1,0 +1,148 @@
+"""The commands mxwire library and mxwire run: what they build, print and refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.myriexpress.build import Installation, build
+from tests.cli.support import Run, mxwire
+from tests.forked import CLI
+
+
+def refused(done: Run, *words: str) -> None:
+    """One line, exit code 2."""
+    assert done.code == 2 and done.out == "", done
+    assert done.err.count("\n") == 1 and all(each in done.err for each in words), done.err
+
+
+def test_check_runs_the_self_test(installation: Installation):
+    done = mxwire("library", "check", "--prefix", installation.prefix)
+    assert done.code == 0, done.err
+    assert done.out == (
+        f"{installation.library}: compiled with the header, started Python, exchanged messages of 10 lengths, ended\n"
+    )
+
+
+def test_path_prints_folders(installation: Installation):
+    assert mxwire("library", "path", "--prefix", installation.prefix).out == f"{installation.folder}\n"
+    packages = mxwire("library", "path", "--packages", "--prefix", installation.prefix).out.strip()
+    assert Path(packages, "mxwire-mx.pc").is_file()
+    (found,) = mxwire("library", "path", "--json", "--prefix", installation.prefix).objects
+    assert found["library"] == str(installation.library)
+
+
+@pytest.mark.parametrize("command", [("library", "check"), ("library", "path"), ("run", "--json")])
+def test_a_missing_library_is_one_line(tmp_path: Path, command: tuple[str, ...]):
+    refused(mxwire(*command, "--prefix", tmp_path / "none"), "is not built", "mxwire library build --prefix")
+
+
+def test_a_stale_library_is_detected(installation: Installation, tmp_path: Path, alone: dict[str, str]):
+    stale = Installation(tmp_path / "stale")
+    stale.engine.parent.mkdir(parents=True)
+    for name in ("library", "engine"):
+        getattr(stale, name).symlink_to(getattr(installation, name))
+    stale.stamp_file.write_text("0.1-0123456789ab Python 3.11 /usr/bin/python3\n")
+    refused(mxwire("library", "check", "--prefix", stale.prefix), "another version", "0.1-0123456789ab")
+
+
+def test_a_stale_library_is_refused_by_mx_init(tmp_path: Path, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    """As after an upgrade of mxwire: the engine compares the stamp of its build."""
+    import mxwire.myriexpress.build as module
+
+    monkeypatch.setattr(module, "stamp", lambda: "0.1-0123456789ab")
+    made = build(tmp_path / "prefix")
+    program = tmp_path / "program"
+    source = tmp_path / "program.c"
+    source.write_text(
+        '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
+    )
+    subprocess.run(
+        ["cc", f"-I{made.include}", str(source), "-o", str(program), f"-L{made.folder}", "-lmyriexpress"], check=True
+    )
+    done = subprocess.run(
+        [program], env=alone | {"LD_LIBRARY_PATH": str(made.folder)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 38
+    assert done.stderr == (
+        "mxwire: libmyriexpress.so was built by another version of mxwire (0.1-0123456789ab): "
+        "run mxwire library build\n"
+    )
+
+
+def test_build_needs_a_compiler_headers_and_libpython(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import sysconfig
+
+    with monkeypatch.context() as patch:
+        patch.setenv("CC", "no-such-compiler")
+        with pytest.raises(MxwireError, match="there is no C compiler"):
+            build(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setenv("CC", "false")
+        with pytest.raises(MxwireError, match="false fails"):
+            build(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(sysconfig, "get_path", lambda name: str(tmp_path / name))
+        with pytest.raises(MxwireError, match=r"has no Python\.h"):
+            build(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            sysconfig, "get_config_var", lambda name: "libpython3.a" if name == "INSTSONAME" else str(tmp_path)
+        )
+        with pytest.raises(MxwireError, match="has no shared library"):
+            build(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "cffi", None)
+        with pytest.raises(MxwireError, match=r"\[library\]"):
+            build(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(MxwireError, match="cannot be installed"):
+        build(tmp_path / "file" / "below")
+
+
+def run_command(installation: Installation, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """``mxwire run`` replaces its process, so it needs one of its own."""
+    command = [sys.executable, str(CLI), "run", "--prefix", str(installation.prefix), *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"LD_LIBRARY_PATH": "/x"}
+    )
+
+
+def test_run_sets_variables_and_becomes_the_program(installation: Installation):
+    program = "import os, sys; print(os.environ['LD_LIBRARY_PATH'], os.environ['MXWIRE_NAME']); sys.exit(5)"
+    done = run_command(installation, "--name", "alpha", "--", sys.executable, "-c", program)
+    assert (done.returncode, done.stdout, done.stderr) == (5, f"{installation.folder}:/x alpha\n", "")
+
+
+def test_run_prints_the_variables(installation: Installation):
+    options = ("--name", "beta", "--dialect", "omx:1500", "--profile", "native-mx", "--no-announce", "--preload")
+    done = run_command(installation, "--json", *options)
+    assert json.loads(done.stdout) == {
+        "LD_LIBRARY_PATH": f"{installation.folder}:/x",
+        "LD_PRELOAD": str(installation.library),
+        "MXWIRE_NAME": "beta",
+        "MXWIRE_DIALECT": "omx:1500",
+        "MXWIRE_PROFILE": "native-mx",
+        "MXWIRE_ANNOUNCE": "0",
+    }
+
+
+def test_run_refuses_what_the_program_could_not_use(installation: Installation):
+    for arguments, words in {
+        ("-i", "nosuch0", "--", "true"): "nosuch0",
+        ("--name", "a:b", "--", "true"): "'a:b' is not a host name",
+        ("--profile", "nonsense", "--", "true"): "nonsense",
+        ("--dialect", "nonsense", "--", "true"): "nonsense",
+        ("--peers", "/nonexistent", "--", "true"): "/nonexistent",
+        ("--", "/no/such/program"): "cannot be started",
+        (): "a program is missing",
+    }.items():
+        done = run_command(installation, *arguments)
+        assert (done.returncode, done.stdout) == (2, "") and words in done.stderr, done
+        assert done.stderr.count("\n") == 1

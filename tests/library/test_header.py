@@ -1,0 +1,74 @@
+"""Headers and symbols of the library, compared with the specification of the interface."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mxwire.myriexpress.build import Installation
+
+API: dict[str, Any] = json.loads(Path(__file__).parents[1].joinpath("data", "mx-api.json").read_text(encoding="utf-8"))
+HEADERS = ("myriexpress.h", "mx_extensions.h", "mx_internals/mx__fops.h", "mx_internals/mx__driver_interface.h")
+FUNCTIONS = [each for each in API["functions"] if each.get("group") != "raw"]
+_OF_THE_MAPPER = ("RAW", "MX_HOST_", "mx_raw", "mx_host_type")
+"""Only the mapper uses these, and no application."""
+
+
+def assertions() -> list[str]:
+    """Assertions in C about everything that the specification gives a number for."""
+    lines = []
+    for name, value in API["constants"].items():
+        if not any(each in name for each in _OF_THE_MAPPER):
+            suffix = "ull" if value > 0x7FFFFFFF else ""
+            lines.append(f'_Static_assert({name} == {value}{suffix}, "{name}");')
+    for name, type_ in API["types"].items():
+        if any(name.startswith(each) for each in _OF_THE_MAPPER):
+            continue
+        lines.append(f'_Static_assert(sizeof({name}) == {type_["size"]}, "size of {name}");')
+        lines.append(f'_Static_assert(_Alignof({name}) == {type_["align"]}, "alignment of {name}");')
+        for field in type_.get("fields", ()):
+            place = f"offsetof({name}, {field['name']})"
+            lines.append(f'_Static_assert({place} == {field["offset"]}, "{name}.{field["name"]}");')
+    for each in FUNCTIONS:
+        if "args" in each:
+            arguments = ", ".join(kind for kind, _ in each["args"]) or "void"
+            lines.append(f"{each['returns']} (*has_{each['name']})({arguments}) = {each['name']};")
+    return lines
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the sizes were measured on x86-64")
+@pytest.mark.parametrize("compiler", ["cc", "c++"])
+def test_sizes_offsets_constants_and_signatures(installation: Installation, tmp_path: Path, compiler: str):
+    source = tmp_path / ("header.c" if compiler == "cc" else "header.cc")
+    text = "\n".join([*(f'#include "{each}"' for each in HEADERS), *assertions(), ""])
+    if compiler == "c++":
+        text = text.replace("_Static_assert", "static_assert").replace("_Alignof", "alignof")
+    source.write_text(text)
+    assert text.count("tatic_assert") > 150 and text.count("(*has_") == len(FUNCTIONS) == 48
+    standard = ["-std=c11", "-pedantic-errors"] if compiler == "cc" else ["-Wno-invalid-offsetof"]
+    command = [compiler, *standard, "-Wall", "-Wextra", "-Werror", f"-I{installation.include}", "-c", str(source)]
+    done = subprocess.run([*command, "-o", str(tmp_path / "header.o")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_symbols_and_their_versions(installation: Installation):
+    table = subprocess.run(["objdump", "-T", installation.library], capture_output=True, text=True, check=True).stdout
+    versions = {name: version for version, names in API["abi"]["versions"].items() for name in names}
+    lines = re.findall(r"^\S+ g\s+D[FO]\s\S+\s\S+\s+(\S+)\s+(\w\S+)$", table, re.MULTILINE)
+    have = {name: version for version, name in lines}
+    for each in FUNCTIONS:
+        assert have[each["name"]] == versions.get(each["name"], "Base"), each["name"]
+    assert {"MX_0.0", "MX_0.9", "MX_0.91", "MX_0.92"} <= set(have)
+    assert set(API["abi"]["data_symbols"]) <= set(have)
+    assert not [name for name in have if name.startswith("mxw")], "internal functions are not visible"
+    dynamic = subprocess.run(
+        ["readelf", "-dV", installation.library], capture_output=True, text=True, check=True
+    ).stdout
+    assert "Library soname: [libmyriexpress.so]" in dynamic and "libpython" not in dynamic
+    assert re.search(r"Parent 1: MX_0.91", dynamic) and re.search(r"Parent 1: MX_0.9\n", dynamic)

@@ -1,0 +1,175 @@
+"""Programs in C on two hosts: messages of all kinds, exits, kills, and what the rules say about their frames."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mxwire.capture import create_capture
+from mxwire.link import Tap
+from mxwire.myriexpress.build import Installation
+from mxwire.myriexpress.launch import environment
+from tests.cli.support import mxwire
+from tests.live.namespaces import Port
+
+from .conftest import SOURCES, Compile
+
+PAIR = SOURCES / "pair.c"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LONGEST = 60.0
+
+
+class Machines:
+    """Two machines joined by a cable, alpha and beta."""
+
+    def __init__(self, ports: tuple[Port, Port], installation: Installation, pair: Path) -> None:
+        self.ports = dict(zip(("alpha", "beta"), ports, strict=True))
+        self.environment = environment(installation, os.environ)
+        self.pair = pair
+
+    def start(self, host: str, *words: str, **variables: str) -> subprocess.Popen[str]:
+        port = self.ports[host]
+        own = {"MXWIRE_INTERFACE": port.interface, "MXWIRE_NAME": host}
+        return port.namespace.start(*words, env=self.environment | own | variables, stdin=subprocess.PIPE)
+
+    @contextmanager
+    def serving(self, part: str, count: int) -> Iterator[subprocess.Popen[str]]:
+        """A program on alpha that is ready."""
+        with self.start("alpha", str(self.pair), part, str(count)) as server:
+            try:
+                assert server.stdout is not None and server.stdout.readline() == "ready\n"
+                yield server
+            finally:
+                server.kill()
+
+    def play(self, part: str, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a program on beta to its end."""
+        with self.start("beta", str(self.pair), part, "alpha:0", *more, **variables) as client:
+            out, errors = client.communicate(timeout=LONGEST)
+            return subprocess.CompletedProcess(client.args, client.returncode, out, errors)
+
+
+@pytest.fixture(scope="module")
+def machines(cable: tuple[Port, Port], installation: Installation, compile_program: Compile) -> Machines:
+    return Machines(cable, installation, compile_program(PAIR))
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    out, errors = process.communicate(timeout=LONGEST)
+    assert process.returncode == 0, out + errors
+    return out
+
+
+def succeeded(done: subprocess.CompletedProcess[str]) -> None:
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_messages_of_all_kinds_follow_the_rules(machines: Machines, tmp_path: Path):
+    """The frames of the run break no rule."""
+
+    port = machines.ports["alpha"]
+    capture = tmp_path / "run.pcap"
+    with port.namespace.inside():
+        tap = Tap.open(port.interface)
+    with tap, create_capture(capture) as writer, machines.serving("serve", 36) as server:
+        succeeded(machines.play("talk"))
+        ended(server)
+        while len(batch := tap.receive(0.2)):
+            writer.write(batch)
+    judged = mxwire("verify", capture)
+    assert judged.code == 0, judged.out
+    assert judged.out.count(" pass ") == 2 and "fail" not in judged.out
+
+
+def test_the_eleven_calls_of_netpipe(machines: Machines):
+    with machines.serving("serve", 12) as server:
+        succeeded(machines.play("eleven"))
+        ended(server)
+
+
+def test_no_message_is_lost_by_an_exit_without_finalize(machines: Machines):
+    with machines.serving("receive", 200) as server:
+        assert machines.play("leave", "200").returncode == 7
+        assert ended(server).strip() == "200"
+
+
+def test_connects_that_fail(machines: Machines):
+    with machines.serving("serve", 1) as server:
+        succeeded(machines.play("errors", MXWIRE_DISCOVERY="3"))
+        ended(server)
+
+
+def test_an_error_ends_the_program_by_default(machines: Machines):
+    with machines.serving("serve", 1):
+        done = machines.play("fatal")
+        assert done.returncode == 255
+        assert done.stderr == "MX: fatal error: mx_connect: The remote host has no endpoint of that number\n"
+
+
+def test_a_killed_partner_is_abandoned(machines: Machines):
+    with (
+        machines.serving("serve", 1) as server,
+        machines.start("beta", str(machines.pair), "lonely", "alpha:0") as client,
+    ):
+        assert client.stdout is not None and client.stdout.readline() == "connected\n"
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+        out, errors = client.communicate("\n", timeout=LONGEST)
+        assert client.returncode == 0, out + errors
+
+
+def test_an_interface_that_disappears_ends_requests(
+    installation: Installation, compile_program: Compile, cable, tmp_path: Path
+):
+    source = tmp_path / "gone.c"
+    source.write_text(
+        """
+        #include <stdio.h>
+        #include "myriexpress.h"
+        int main(void)
+        {
+            mx_endpoint_t endpoint;
+            mx_request_t request;
+            mx_status_t status;
+            uint32_t result = 0;
+            mx_set_error_handler(MX_ERRORS_RETURN);
+            if (mx_init() || mx_open_endpoint(0, 1, 1, NULL, 0, &endpoint))
+                return 1;
+            mx_irecv(endpoint, NULL, 0, 1, MX_MATCH_MASK_NONE, NULL, &request);
+            puts("ready");
+            fflush(stdout);
+            mx_wait(endpoint, &request, 30000, &status, &result);
+            return !(result && status.code == MX_STATUS_CANCELLED &&
+                     mx_irecv(endpoint, NULL, 0, 1, MX_MATCH_MASK_NONE, NULL, &request) == MX_NIC_DEAD &&
+                     mx_close_endpoint(endpoint) == MX_SUCCESS && mx_finalize() == MX_SUCCESS);
+        }
+        """
+    )
+    namespace = cable[0].namespace
+    namespace.ip("link", "add", "gone0", "mtu", "9000", "type", "veth", "peer", "name", "gone1")
+    for name in ("gone0", "gone1"):
+        namespace.ip("link", "set", name, "up")
+    variables = environment(installation, os.environ) | {"MXWIRE_INTERFACE": "gone0"}
+    with namespace.start(str(compile_program(source)), env=variables) as program:
+        assert program.stdout is not None and program.stdout.readline() == "ready\n"
+        namespace.ip("link", "del", "gone0")
+        _, errors = program.communicate(timeout=LONGEST)
+    assert program.returncode == 0, errors
+    assert errors == "mxwire: gone0: the interface is gone\n"
+
+
+def test_hello(machines: Machines, compile_program: Compile):
+    """The example of the documentation, as its page shows it."""
+    program = str(compile_program(EXAMPLES / "mx_hello.c"))
+    with (
+        machines.start("alpha", program, "alpha:0") as one,
+        machines.start("beta", program, "--to", "alpha:0") as other,
+    ):
+        assert ended(other) == "alpha:0 answers beta:0\n"
+        assert ended(one) == "beta:0: hello from beta:0\n"

@@ -1,0 +1,175 @@
+"""Functions, return codes and pitfalls of the C interface, by a program in C that talks to itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import SOURCES, Compile
+
+PROGRAM = SOURCES / "semantics.c"
+CASES = re.findall(r"CASE\((\w+)\)[,\n]", PROGRAM.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def outcome(compile_program: Compile, alone: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [compile_program(PROGRAM)], env=alone, capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case(outcome: subprocess.CompletedProcess[str], case: str):
+    assert f"ok {case}" in outcome.stdout.splitlines(), outcome.stdout + outcome.stderr
+
+
+def test_the_program_ends_without_a_traceback(outcome: subprocess.CompletedProcess[str]):
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    # The children of forks, which may not use MX again.
+    assert set(outcome.stderr.splitlines()) == {
+        "mxwire: a process that has forked cannot use MX again: start another program (exec) instead"
+    }
+
+
+def test_a_failing_case_is_noticed(compile_program: Compile, alone: dict[str, str]):
+    """Without the wait for discovery, and with another number of boards, a case has something to report."""
+    done = subprocess.run(
+        [compile_program(PROGRAM), "opening"],
+        env=alone | {"OMX_ANY_ENDPOINT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1 and "semantics.c" in done.stdout
+
+
+def test_data_symbols_are_right_in_programs_that_copy_them(
+    compile_program: Compile, alone: dict[str, str], tmp_path: Path
+):
+    source = tmp_path / "symbols.c"
+    source.write_text(
+        """
+        #include <string.h>
+        #include "myriexpress.h"
+        static mx_return_t call(mx_error_handler_t handler) { return handler((char *)"text", MX_BUSY); }
+        mx_return_t (*test)(mx_endpoint_t, mx_request_t *, mx_status_t *, uint32_t *) = &mx_test;
+        int main(void)
+        {
+            if (mx_set_error_handler(MX_ERRORS_RETURN) != MX_ERRORS_ARE_FATAL)
+                return 1;
+            if (mx_set_error_handler(MX_ERRORS_ARE_FATAL) != MX_ERRORS_RETURN || !test)
+                return 2;
+            return call(MX_ERRORS_RETURN) == MX_BUSY ? 0 : 3;
+        }
+        """
+    )
+    for name, flags in {"symbols-pie": ("-fPIE", "-pie"), "symbols-fixed": ("-fno-PIE", "-no-pie")}.items():
+        assert subprocess.run([compile_program(source, *flags, name=name)], env=alone, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("variables", "code"), [({}, 255), ({"MX_ERRORS_ARE_FATAL": "0"}, 0)])
+def test_errors_are_fatal_unless_the_environment_says_otherwise(
+    compile_program: Compile, alone: dict[str, str], tmp_path: Path, variables: dict[str, str], code: int
+):
+    source = tmp_path / "fatal.c"
+    source.write_text('#include "myriexpress.h"\nint main(void) { mx_init(); mx_close_endpoint(0); return 0; }\n')
+    done = subprocess.run([compile_program(source)], env=alone | variables, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert done.stderr == ("MX: fatal error: mx_close_endpoint: Bad endpoint\n" if code else "")
+
+
+def test_programs_that_never_use_the_library_start_no_python(installation, alone: dict[str, str]):
+    """Preloaded, it must cost little: neither libpython nor anything of Python is mapped."""
+    maps = subprocess.run(
+        ["cat", "/proc/self/maps"],
+        env=alone | {"LD_PRELOAD": str(installation.library)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "libmyriexpress.so" in maps and "python" not in maps
+
+
+def test_the_second_name_is_the_same_library(
+    compile_program: Compile, alone: dict[str, str], tmp_path: Path, installation
+):
+    """Programs linked with Open-MX want libopen-mx.so.0."""
+    source = tmp_path / "second.c"
+    source.write_text('#include "myriexpress.h"\nint main(void) { return mx_init() || mx_finalize() ? 1 : 0; }\n')
+    program = tmp_path / "second"
+    subprocess.run(
+        ["cc", f"-I{installation.include}", str(source), "-o", str(program), str(installation.second_name)], check=True
+    )
+    assert subprocess.run([program], env=alone, check=False).returncode == 0
+
+
+def test_garbage_in_the_environment_is_one_line(compile_program: Compile, alone: dict[str, str], tmp_path: Path):
+    source = tmp_path / "start.c"
+    source.write_text(
+        '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
+    )
+    program = compile_program(source)
+    cases = {
+        "MXWIRE_DIALECT": ("nonsense", 1),
+        "MXWIRE_PROFILE": ("nonsense", 1),
+        "MXWIRE_NAME": ("a:b:c", 1),
+        "MXWIRE_PEERS": ("/nonexistent", 1),
+        "MX_MAX_RETRIES": ("many", 1),
+        "OMX_CTXIDS": ("many", 1),
+    }
+    for name, (value, code) in cases.items():
+        done = subprocess.run([program], env=alone | {name: value}, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (code, 1), (name, done.stderr)
+        assert done.stderr.startswith("mxwire: ") and "Traceback" not in done.stderr
+    gone = {"MX_NO_MYRINET": "0", "MXWIRE_INTERFACE": "nosuch0"}
+    done = subprocess.run([program], env=alone | gone, capture_output=True, text=True, check=False)
+    assert done.returncode == 5 and "nosuch0" in done.stderr
+
+
+def test_a_user_without_permission_gets_a_return_code(
+    compile_program: Compile, alone: dict[str, str], tmp_path: Path, cable
+):
+    source = tmp_path / "start.c"
+    source.write_text(
+        '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
+    )
+    port = cable[0]
+    drop = ["setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"]
+    done = port.namespace.run(
+        *(*drop, str(compile_program(source))),
+        env=alone | {"MX_NO_MYRINET": "0", "MXWIRE_INTERFACE": port.interface},
+    )
+    assert done.returncode == 7 and done.stderr.startswith("mxwire: veth0: "), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_c_side_is_clean_under_the_sanitizers(
+    alone: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The library and the program with AddressSanitizer and UndefinedBehaviorSanitizer."""
+    from mxwire.myriexpress.build import build
+
+    flags = "-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
+    monkeypatch.setenv("CFLAGS", flags)
+    made = build(tmp_path / "prefix")
+    program = tmp_path / "semantics"
+    subprocess.run(
+        [
+            *("cc", "-g", *flags.split(), f"-I{made.include}", str(PROGRAM), "-o", str(program)),
+            *(f"-L{made.folder}", "-lmyriexpress", "-pthread"),
+        ],
+        check=True,
+    )
+    done = subprocess.run(
+        [program],
+        # Memory that Python keeps until the end is not a leak of the library.
+        env=alone | {"LD_LIBRARY_PATH": str(made.folder), "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
