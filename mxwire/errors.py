@@ -24,3 +24,7 @@ class OutputError(MxwireError):
 
 class MergeError(MxwireError):
     """The captures do not show the same traffic, or not enough of it to compare their clocks."""
+
+
+class InvalidRecordError(MxwireError):
+    """Shared memory with content that no correct process writes; the channel to that process ends."""

@@ -32,6 +32,7 @@ COMPILED = (
     "wire/codec.py",
     "protocol/**/*.py",
     "host/**/*.py",
+    "link/local.py",
     "link/ring.py",
     "link/ring_v2.py",
     "link/ring_v3.py",

@@ -29,6 +29,7 @@ from mxwire.host.errors import HostClosedError
 from mxwire.host.requests import Pending, Waiter
 from mxwire.link import FewLink, Link, RoomLink
 from mxwire.link.errors import LinkError
+from mxwire.link.local import SharedMemoryPath
 from mxwire.protocol import Event, Node, Status
 from mxwire.protocol.card.outgoing import FEW
 from mxwire.units import MILLISECOND
@@ -179,8 +180,11 @@ class Core:
         *,
         clock: Callable[[], int] = time.monotonic_ns,
         on_event: Callable[[Event], object] | None = None,
+        local: SharedMemoryPath | None = None,
     ) -> None:
         self.links = tuple(links)
+        self.local = local
+        """Channels to other processes of this machine on the same interfaces."""
         self.node = node
         self.clock = clock
         self.on_event = on_event
@@ -222,10 +226,16 @@ class Core:
             # While an unexpected handler runs, the engine is in a pass over frames that the link still holds.
             return
         self.steps += 1
+        local = self.local
         try:
             for _ in range(looks):
                 self.now = now = self.clock()
                 received = False
+                if local is not None:
+                    channels = local.poll(now)
+                    if channels:
+                        received, self._due_known = True, False
+                        self.node.receive_local(channels, now)
                 for number, link, few in self._numbered:
                     found = link.receive(0.0) if few is None or self.observers else few.receive_few()
                     if not found:
@@ -281,7 +291,12 @@ class Core:
         return done
 
     def pause(self) -> int | None:
-        """Nanoseconds until the engine is due if no frame arrives; None: no timer is set."""
+        """Nanoseconds until the engine is due if no frame arrives; None: no timer is set.
+
+        The caller is about to sleep until then, so other processes are requested to wake it.
+        """
+        if self.local is not None and self.local.arm():
+            return 0
         if not self._due_known:
             self._due, self._due_known = self.node.deadline(), True
         return None if self._due is None else max(0, self._due - self.clock())
@@ -294,6 +309,11 @@ class Core:
                 each.wake()
             if self.after is not None:
                 self.after()
+
+    def descriptors(self) -> list[int]:
+        """Descriptors that are readable when a step has something to do."""
+        found = [each.fileno() for each in self.links]
+        return found if self.local is None else [*found, self.local.fileno()]
 
     def must_be_open(self) -> None:
         """Raise :class:`~mxwire.host.errors.HostClosedError` if the host has stopped."""

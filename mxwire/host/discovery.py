@@ -94,7 +94,6 @@ class PendingConnect(Pending[Partner]):
             if peer is None:
                 self._querier.query()
                 return False
-            require_this_process(self._host, peer, self._number)
             self._request = HostConnect(self._endpoint.engine.connect(peer, self._number, self._key))
             # The caller blocks, and learns of the end by that.
             self._endpoint.engine.forget(self._request.inner)
@@ -138,19 +137,6 @@ class PendingConnect(Pending[Partner]):
         request = self._request
         if request is not None and not request.done and self._endpoint.engine.open:
             self._endpoint.engine.cancel(request.inner)
-
-
-def require_this_process(host: BaseHost, peer: Peer, number: Any) -> None:
-    """Raise HostError for an endpoint of this host in another process: local messages never leave the process
-    (R-LOC-02)."""
-    sharing = host.sharing
-    owner = None if peer.own is None or sharing is None else sharing.owner(peer.own, number)
-    if owner is not None:
-        raise HostError(
-            Status.NOT_IMPLEMENTED,
-            f"endpoint {number} of {peer.name} is on this host, but belongs to {owner}: endpoints of one "
-            f"interface in different processes cannot communicate",
-        )
 
 
 def _not_found(host: BaseHost, which: str | bytes, seconds: float) -> HostTimeoutError:

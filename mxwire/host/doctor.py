@@ -26,6 +26,7 @@ from mxwire.link.listeners import (
     packet_sockets,
     xdp_program,
 )
+from mxwire.link.local import copy_refusal
 from mxwire.link.xdp import xdp_refusal
 from mxwire.wire.dialect import MXOE as MXOE_DIALECT
 from mxwire.wire.dialect import Dialect
@@ -414,6 +415,7 @@ def examine(interface: str, dialect: Dialect, seconds: float, **options: Any) ->
     yield from check_hardware(interface, read_hardware(interface))
     yield from check_master(interface, master_of(interface))
     yield from _listeners(found)
+    yield check_local(copy_refusal())
     try:
         yield check_xdp(interface, xdp_program(found.index), read_hardware(interface).queues, xdp_refusal(found))
     except OSError:
@@ -428,6 +430,13 @@ def examine(interface: str, dialect: Dialect, seconds: float, **options: Any) ->
         if found.up and found.carrier:
             with Host.open(interface, dialect=dialect, small_mtu=True, background=False, **options) as host:
                 yield from run_host(host, tap, dialect, seconds)
+
+
+def check_local(refusal: str | None) -> DoctorFinding:
+    """Report the number of copies of large messages between processes of this machine; ``refusal`` prevents one."""
+    if refusal is None:
+        return ok("local", "large messages between processes of this machine are copied once (process_vm_readv)")
+    return ok("local", f"large messages between processes of this machine are copied twice: {refusal}")
 
 
 def _listeners(found: NetworkInterface) -> Iterator[DoctorFinding]:

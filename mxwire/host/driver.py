@@ -317,7 +317,7 @@ class _PendingCondition(Pending[None]):
 def _poller(core: Core, wakeup: Wakeup) -> select.poll:
     """Poll object for frames on any link, and for the wakeup."""
     poller = select.poll()
-    for descriptor in (*(each.fileno() for each in core.links), wakeup.fileno()):
+    for descriptor in (*core.descriptors(), wakeup.fileno()):
         poller.register(descriptor, select.POLLIN)
     return poller
 
@@ -329,7 +329,7 @@ class AsyncioDriver:
         self.core = core
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        self._descriptors = [each.fileno() for each in core.links]
+        self._descriptors = core.descriptors()
         for each in self._descriptors:
             self._loop.add_reader(each, core.step)
         core.after = self._schedule

@@ -13,7 +13,7 @@ from operator import index
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeVar
 
-from mxwire.host.discovery import PendingConnect, require_this_process
+from mxwire.host.discovery import PendingConnect
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
 from mxwire.host.requests import (
     AllOf,
@@ -148,7 +148,6 @@ class BaseEndpoint:
             found = self._owner.find_peer(peer)
             if found is None:
                 raise LocalProtocolError(Status.PEER_NOT_FOUND, f"no host {peer!r} is known yet: wait for it")
-            require_this_process(self._owner, found, endpoint)
             posted = HostConnect(self.engine.connect(found, endpoint, key, match_info=match_info), context)
             if self._queued:
                 self._enlist(posted)
@@ -565,7 +564,9 @@ class PendingAcks(Pending[None]):
         """Return whether no message is unacknowledged."""
         engine = self._endpoint.engine
         return not engine.open or not (
-            engine.local_sends or any(each.deliveries or each.waiting for each in engine.partners.values())
+            engine.local_sends
+            or engine.held_sends
+            or any(each.deliveries or each.waiting for each in engine.partners.values())
         )
 
     def result(self) -> None:

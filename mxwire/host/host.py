@@ -111,9 +111,10 @@ class BaseHost:
             announce=announce,
             listen=True,
             sharing=sharing,
+            path=None if sharing is None else sharing.path,
             report_completed=False,
         )
-        self.core = Core(found, node, on_event=self._handle_event)
+        self.core = Core(found, node, on_event=self._handle_event, local=None if sharing is None else sharing.path)
         self.sharing = sharing
         """State shared with other processes on the same interfaces; None for links of this process alone."""
         self._endpoints: dict[LibraryEndpoint, BaseEndpoint] = {}

@@ -21,6 +21,7 @@ from typing import Final
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.host.errors import HostError
+from mxwire.link.local import SharedMemoryPath
 from mxwire.protocol import Status
 
 _CLAIMED_FOR: Final = 0.1
@@ -29,7 +30,7 @@ _FREE_FOR: Final = 0.02
 """Seconds for which the absence of a claim is cached: shorter, so that a new endpoint of another
 process is not refused for long."""
 _BACKLOG: Final = 1024
-"""Owner queries that a claim answers before the backlog of its stream socket is full."""
+"""Connections to a claim that wait to be accepted."""
 _CREDENTIALS: Final = struct.Struct("3i")
 """struct ucred: process, user and group."""
 _LONGEST: Final = ADDRESS_SIZE * 65536
@@ -50,6 +51,8 @@ class MachineSharing:
         self._claims: dict[str, _Claim] = {}
         self._cache: dict[str, tuple[float, bool]] = {}
         self._peers = SharedPeerTable()
+        self.path = SharedMemoryPath(self._address_of)
+        """Channels to the endpoints of the other processes."""
 
     # For the node.
 
@@ -88,11 +91,13 @@ class MachineSharing:
             raise HostError(
                 Status.BUSY, f"endpoint {endpoint} of {self._interfaces[interface]} is taken by {owner}: choose another"
             )
+        self.path.listen(self._claims[self._endpoint(interface, endpoint)].identity)
 
     def release(self, interface: int, endpoint: int) -> None:
         """Release an endpoint number."""
         claim = self._claims.pop(self._endpoint(interface, endpoint), None)
         if claim is not None:
+            self.path.ignore(claim.identity)
             claim.close()
 
     def owner(self, interface: int, endpoint: int) -> str | None:
@@ -110,7 +115,8 @@ class MachineSharing:
         return f"process {process}" if process != os.getpid() else "another host of this process"
 
     def close(self) -> None:
-        """Release all claims."""
+        """Release all claims, and close all channels."""
+        self.path.close()
         for each in self._claims.values():
             each.close()
         self._claims.clear()
@@ -118,6 +124,9 @@ class MachineSharing:
 
     def _endpoint(self, interface: int, endpoint: int) -> str:
         return f"{self._interfaces[interface]}/{endpoint}"
+
+    def _address_of(self, interface: int, endpoint: int) -> str:
+        return _address(self._endpoint(interface, endpoint))
 
     def _bind(self, name: str) -> bool:
         try:
@@ -143,7 +152,8 @@ class MachineSharing:
 class _Claim:
     """Two sockets with one name: the datagram socket is the claim, the stream socket identifies its owner.
 
-    Connections to the stream socket are never accepted; SO_PEERCRED at the connecting side shows the process.
+    SO_PEERCRED at the side that connects to the stream socket shows the process; the channels of the local path begin
+    with such a connection.
     """
 
     def __init__(self, name: str) -> None:
@@ -151,7 +161,8 @@ class _Claim:
         try:
             for each in self._sockets:
                 each.bind(_address(name))
-            self._sockets[1].listen(_BACKLOG)
+            self.identity = self._sockets[1]
+            self.identity.listen(_BACKLOG)
         except OSError:
             self.close()
             raise

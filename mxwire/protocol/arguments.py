@@ -136,7 +136,7 @@ class Segments:
             done += count
         return room
 
-    def put_bytes(self, data: bytes) -> None:
+    def put_bytes(self, data: bytes | memoryview) -> None:
         """Store a short message at the start, truncated at the end of the memory."""
         room = min(len(data), self.length)
         if not room:
@@ -151,6 +151,10 @@ class Segments:
         if len(self._pieces) == 1:
             return self._pieces[0].tobytes()
         return b"".join(piece.tobytes() for piece in self._pieces)
+
+    def places(self) -> list[tuple[int, int]]:
+        """Address and length of each segment in the memory of this process."""
+        return [(each.__array_interface__["data"][0], len(each)) for each in self._pieces]
 
     def _spans(self, offset: int, length: int) -> Iterator[tuple[Bytes, int, int]]:
         """Yield segment, start in it and number of bytes for each segment of a range of bytes."""

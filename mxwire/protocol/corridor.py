@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import Status
 from mxwire.wire.packets import Medium
+
+SHARED_THRESHOLD: Final = 4096
+"""Maximum length in bytes of a buffered message between endpoints of one host (R-LOC-02)."""
 
 
 class Arrival:
@@ -103,7 +106,8 @@ class LocalMessage:
     """A message from an endpoint of the same host, which is never a frame (R-LOC-01, R-LOC-02)."""
 
     source: Any
-    """The sending :class:`~mxwire.protocol.library.outbound.LocalSend`."""
+    """The sending :class:`~mxwire.protocol.library.outbound.LocalSend`, or a
+    :class:`~mxwire.protocol.neighbours.NeighbourMessage` of another node."""
 
 
 class Ring:

@@ -19,6 +19,7 @@ from mxwire.protocol.discovery import Discovery, Names, RawQueue
 from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, EngineEndpoint
 from mxwire.protocol.library.matching import HandlerCalls
 from mxwire.protocol.library.partner import Event
+from mxwire.protocol.neighbours import LocalChannel, LocalPath, Neighbourhood
 from mxwire.protocol.peers import Peer, PeerTable, Sharing
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.protocol.status import EventKind, LocalProtocolError, Status
@@ -35,8 +36,9 @@ class Node:
     ``addresses`` are the Ethernet addresses of its interfaces, ``hostname`` is its name, to which ``:0`` and so on is
     added per interface. All randomness comes from ``rng``; all times are nanoseconds of any monotonic clock. With
     ``announce`` the host announces itself as the discovery daemon does (R-DISC-02); with ``listen`` alone it only adds
-    announced hosts as peers (R-DISC-03). ``sharing`` is required if other nodes share its interfaces. With
-    ``report_completed=False`` the end of a request is not reported, for a caller that polls its requests.
+    announced hosts as peers (R-DISC-03). ``sharing`` is required if other nodes share its interfaces, and ``path`` for
+    messages to their endpoints. With ``report_completed=False`` the end of a request is not reported, for a caller that
+    polls its requests.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Node:
         announce: bool = False,
         listen: bool = False,
         sharing: Sharing | None = None,
+        path: LocalPath | None = None,
         report_completed: bool = True,
     ) -> None:
         self.profile = profile
@@ -66,6 +69,8 @@ class Node:
         self._names = Names(profile, self.report)
         self._raw = RawQueue(profile.raw_queue_maximum)
         self.handler_calls = HandlerCalls()
+        self.neighbourhood = Neighbourhood(self, path)
+        """The other nodes of this host."""
         self.interfaces: list[HostInterface] = []
         self.endpoints: dict[CardEndpoint, EngineEndpoint] = {}
         """The open endpoints by their card's side."""
@@ -218,6 +223,14 @@ class Node:
             self._hear_announcements(now)
         if board.ready:
             self._progress_ready(now)
+        self._raise_from_handlers()
+
+    def receive_local(self, channels: Sequence[LocalChannel], now: int) -> None:
+        """Take the records of ``channels``, to other nodes of this host, which have some or have ended (R-LOC-02)."""
+        if self.handler_calls.running:
+            return
+        self.neighbourhood.receive(channels)
+        self._progress_ready(now)
         self._raise_from_handlers()
 
     def transmit(self, now: int, interface: int = 0) -> FrameBatch:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Partner, Request, RequestKind, Status
-from mxwire.protocol.library.outbound import SHARED_THRESHOLD
+from mxwire.protocol.corridor import SHARED_THRESHOLD
 from mxwire.simulation.ledger import NACKED
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.receiver import SimulatedReceiver, cut_places

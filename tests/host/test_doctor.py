@@ -172,3 +172,10 @@ def test_who_is_only_known_beforehand_was_not_heard():
         each.text for each in doctor.check_peers([silent, sighting()], MXOE, None) if each.level is DoctorLevel.WARNING
     ]
     assert told == [about.text]
+
+
+def test_copies_between_processes_are_reported():
+    """One copy unless the kernel refuses it, which is slower, but works."""
+    once, twice = doctor.check_local(None), doctor.check_local("Yama forbids it (kernel.yama.ptrace_scope is 1)")
+    assert once.level is twice.level is DoctorLevel.OK
+    assert "copied once" in once.text and "copied twice: Yama" in twice.text

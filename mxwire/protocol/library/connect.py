@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, RequestKind
@@ -42,7 +42,8 @@ class ConnectEvent(StrEnum):
     """Events of a connect."""
 
     EMITTED = "emitted"
-    LOCAL = "own host"
+    LOCAL = "own node"
+    PASSED = "passed to a neighbour"
     DUE = "resend delay over"
     ACCEPTED = "reply: success"
     BAD_KEY = "reply: bad key"
@@ -51,6 +52,16 @@ class ConnectEvent(StrEnum):
 
 
 def _emit_first(connect: ConnectCall) -> None:
+    _number(connect)
+    _emit(connect)
+
+
+def _pass(connect: ConnectCall, neighbour: Any) -> None:
+    _number(connect)
+    neighbour.connect(connect)
+
+
+def _number(connect: ConnectCall) -> None:
     partner = connect.partner
     assert partner is not None
     connect.number = partner.connects
@@ -60,7 +71,6 @@ def _emit_first(connect: ConnectCall) -> None:
     if older is not None:
         older.refuse(Status.NO_RESOURCES)
     partner.pending_connects[connect.number] = connect
-    _emit(connect)
 
 
 def _emit(connect: ConnectCall) -> None:
@@ -88,6 +98,8 @@ def _end(connect: ConnectCall, status: Status) -> None:
     assert partner is not None
     if partner.pending_connects.get(connect.number) is connect:
         del partner.pending_connects[connect.number]
+    if partner.local:
+        endpoint.release_sends()
     if connect.own:
         connect.status = status
         endpoint.requests.pop(connect, None)
@@ -109,6 +121,7 @@ CONNECT: Final = TransitionTable(
     (
         (ConnectState.WAITING, ConnectEvent.EMITTED, ConnectState.ASKED, _emit_first, ("R-CON-01",)),
         (ConnectState.WAITING, ConnectEvent.LOCAL, ConnectState.DONE, _end, ("R-CON-07", "R-LOC-02")),
+        (ConnectState.WAITING, ConnectEvent.PASSED, ConnectState.ASKED, _pass, ("R-CON-07", "R-LOC-02")),
         (ConnectState.WAITING, ConnectEvent.CANCEL, ConnectState.DONE, _end, ("R-MSC-02",)),
         (ConnectState.WAITING, ConnectEvent.REFUSED, ConnectState.DONE, _end, ("R-CLS-02", "R-CLS-03")),
         (ConnectState.ASKED, ConnectEvent.DUE, ConnectState.ASKED, _emit, ("R-CON-02",)),
@@ -148,7 +161,13 @@ class ConnectCall(ListedRequest):
         if self.state is not ConnectState.WAITING:
             return
         if self.partner.local:
-            self.fire(ConnectEvent.LOCAL, _connect_locally(self.endpoint, self.partner, self.key))
+            neighbour = None
+            if self.endpoint.neighbour(self.partner) is None:
+                neighbour = self.endpoint.neighbourhood.towards(self.partner)
+            if neighbour is None:
+                self.fire(ConnectEvent.LOCAL, _connect_locally(self.endpoint, self.partner, self.key))
+            else:
+                self.fire(ConnectEvent.PASSED, neighbour)
         else:
             self.fire(ConnectEvent.EMITTED)
 
@@ -172,6 +191,17 @@ class ConnectCall(ListedRequest):
             self.fire(ConnectEvent.ACCEPTED, Status.SUCCESS)
         else:
             self.fire(ConnectEvent.BAD_KEY, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY)
+
+    def answered(self, status: Status, session: int) -> None:
+        """End with the answer of another node of this host (R-LOC-02)."""
+        assert self.partner is not None
+        if self.state is not ConnectState.ASKED:
+            return
+        if status == Status.SUCCESS:
+            self.partner.fwd = self.partner.rev = session
+            self.fire(ConnectEvent.ACCEPTED, Status.SUCCESS)
+        else:
+            self.fire(ConnectEvent.REFUSED, status)
 
     def refuse(self, status: Status) -> None:
         """End without an answer."""

@@ -86,8 +86,9 @@ from mxwire.protocol.library.outbound import (
 from mxwire.protocol.library.partner import LibraryEndpoint, Partner, Request
 from mxwire.protocol.library.receive import Receive, enqueue_notify
 from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery, NumberedPacket
+from mxwire.protocol.neighbours import place_of
 from mxwire.protocol.peers import Peer
-from mxwire.protocol.status import ArgumentTypeError, LocalProtocolError, Status
+from mxwire.protocol.status import ArgumentTypeError, EventKind, LocalProtocolError, Status
 from mxwire.units import SECOND
 from mxwire.wire.formats import MEDIUM_MXOE
 from mxwire.wire.numbers import SMALL_MAXIMUM
@@ -137,6 +138,9 @@ class EngineEndpoint(LibraryEndpoint):
         self._fed: Partner | None = None
         """The partner among them that may take a region now."""
         self.local_sends: deque[LocalSend] = deque()
+        self.held_sends: dict[Partner, deque[LocalSend]] = {}
+        """Sends to other nodes of this host that wait for room, or for the answer to a connect."""
+        self.neighbourhood = node.neighbourhood
         self._tick, self._ack_delay = self.profile.tick, self.profile.ack_delay
         self._context_mask = ((1 << context_bits) - 1) << context_shift
         dialect, profile = card.dialect, card.profile
@@ -402,6 +406,8 @@ class EngineEndpoint(LibraryEndpoint):
         for partner in list(self.partners.values()):
             if partner.acks.state is AckState.DELAYED:
                 partner.acks.fire(AckEvent.CLOSE)
+        # Before any send ends, since its memory may be reused then.
+        self.neighbourhood.close_endpoint(self)
         self.open = False
         waiting = list(self.card.ring.received)
         self.node.detach(self)
@@ -414,6 +420,7 @@ class EngineEndpoint(LibraryEndpoint):
             request.close()
         self.flushing.clear()
         self.starving.clear()
+        self.held_sends.clear()
         self.connecting.clear()
         self.immediate_acks.clear()
         self.delayed_acks.clear()
@@ -513,7 +520,7 @@ class EngineEndpoint(LibraryEndpoint):
                 partner.assign()
             if self.starving:
                 self._feed()
-            while self.local_sends and self.local_sends[0].offer():
+            while self.local_sends and self._offer(self.local_sends[0]):
                 self.local_sends.popleft()
             while self.pull_starts and self.card.slots.available:
                 self.pull_starts.popleft().start(now)
@@ -525,7 +532,13 @@ class EngineEndpoint(LibraryEndpoint):
 
     def _take_local(self, event: LocalMessage) -> None:
         """Match a message from an endpoint of the same host."""
-        send: LocalSend = event.source
+        send = event.source
+        if not isinstance(send, LocalSend):
+            if not send.done and not self.take_from_neighbour(
+                send.peer, send.source & ENDPOINT_NUMBER_MAXIMUM, send.session, send.match_info, send.data, send
+            ):
+                send.dropped(Status.NO_RESOURCES)
+            return
         if send.state is not LocalState.OFFERED:
             return
         source = self.partner(self.node.peer(send.endpoint.card.port.address), send.endpoint.number)
@@ -540,6 +553,59 @@ class EngineEndpoint(LibraryEndpoint):
             receive.take_message(source, send.match_info, send.memory.copy())
         else:
             receive.take_local(source, send)
+
+    def take_from_neighbour(
+        self, peer: Peer, number: int, session: int, match_info: int, data: Any, message: Any
+    ) -> bool:
+        """Match a message from another node of this host; return False if there is no memory for it.
+
+        ``data`` are the bytes of a short message, which belong to the channel; None for ``message``, an offer.
+        """
+        source = self.partner(peer, number)
+        if source is None:
+            return False
+        source.fwd = source.rev = session
+        receive = self.matching.arrive(match_info)
+        if receive is None:
+            if data is None:
+                return take_unmatched(Unexpected(source, match_info, message.length, local=message))
+            return take_unmatched(Unexpected(source, match_info, len(data), data=bytes(data)))
+        if data is None:
+            receive.take_local(source, message)
+        else:
+            receive.take_message(source, match_info, data)
+        return True
+
+    def _offer(self, send: LocalSend) -> bool:
+        """Offer a send, unless an earlier one to its partner is held; return False if it must be offered again."""
+        held = self.held_sends.get(send.partner) if self.held_sends and send.partner is not None else None
+        if held is None:
+            return send.offer()
+        held.append(send)
+        return True
+
+    def hold_send(self, send: LocalSend) -> None:
+        """Hold a send to another node of this host until :meth:`release_sends`; later sends wait behind it."""
+        assert send.partner is not None
+        self.held_sends.setdefault(send.partner, deque()).append(send)
+
+    def release_sends(self) -> None:
+        """Offer the sends that were held again, before later ones."""
+        held, self.held_sends = self.held_sends, {}
+        for queue in held.values():
+            self.local_sends.extendleft(reversed(queue))
+
+    def drop_held(self, places: set[int]) -> None:
+        """End the sends that were held for endpoints whose process has ended."""
+        for partner in [each for each in self.held_sends if place_of(each.peer.address, each.number) in places]:
+            for send in self.held_sends.pop(partner):
+                send.dropped()
+
+    def report_lost(self, partner: Partner | None, match_info: int, length: int, status: Status) -> None:
+        """Report a message to another node of this host that was lost after its send was complete."""
+        lost = BufferedSend(self, partner, match_info, length)
+        lost.status, lost.transferred, lost.late_status = Status.SUCCESS, length, status
+        self.report(EventKind.UNDELIVERED, lost)
 
     def _retransmit(self) -> None:
         for each in self.resends.take_due():
@@ -596,7 +662,7 @@ class EngineEndpoint(LibraryEndpoint):
     # The local host.
 
     def neighbour(self, partner: Partner) -> EngineEndpoint | None:
-        """The open endpoint of the same host that a local partner stands for."""
+        """The open endpoint of the same node that a local partner stands for."""
         return self.node.endpoint_at(partner.peer, partner.number)
 
     def answer_consumed(self, message: Unexpected) -> None:

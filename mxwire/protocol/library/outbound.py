@@ -12,7 +12,7 @@ differs. A message to an endpoint of the same host has no packet: it is put into
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.replies import Region
-from mxwire.protocol.corridor import LocalMessage
+from mxwire.protocol.corridor import SHARED_THRESHOLD, LocalMessage
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery, NumberedPacket
@@ -283,7 +283,7 @@ class BufferedSend(Request):
     table = BUFFERED_SEND
     buffered: ClassVar[bool] = True
 
-    def __init__(self, endpoint: LibraryEndpoint, partner: Partner, match_info: int, length: int) -> None:
+    def __init__(self, endpoint: LibraryEndpoint, partner: Partner | None, match_info: int, length: int) -> None:
         super().__init__(endpoint, partner, match_info, length)
         self.late_status: Status | None = None
         """The reason if the message was lost after it had been reported complete."""
@@ -424,9 +424,6 @@ class LargeSend(Request):
 
 # Messages between endpoints of one host, which are never on the wire (R-LOC-01, R-LOC-02).
 
-SHARED_THRESHOLD: Final = 4096
-"""Maximum length in bytes of a buffered message between endpoints of one host (R-LOC-02)."""
-
 
 class LocalState(StrEnum):
     """States of a message to the same host."""
@@ -445,6 +442,8 @@ class LocalEvent(StrEnum):
 
 
 def _end(send: LocalSend, status: Status, transferred: int) -> None:
+    if send.neighbour is not None:
+        send.neighbour.sends.pop(send.number, None)
     if not send.done:
         send.finish(status, transferred)
         return
@@ -467,7 +466,7 @@ LOCAL_SEND: Final = TransitionTable(
 class LocalSend(ListedRequest):
     """A send to an endpoint of the same host."""
 
-    __slots__ = ("buffered", "late_status", "memory")
+    __slots__ = ("buffered", "late_status", "memory", "neighbour", "number")
 
     kind = RequestKind.SEND
     table = LOCAL_SEND
@@ -479,6 +478,10 @@ class LocalSend(ListedRequest):
         self.memory = Segments(memory.copy()) if self.buffered else memory
         self.late_status: Status | None = None
         """The reason if the message was lost after it had been reported complete."""
+        self.neighbour: Any = None
+        """The :class:`~mxwire.protocol.neighbours.Neighbour` to which a message that is not buffered was offered."""
+        self.number = 0
+        """The number of the offer."""
 
     def offer(self) -> bool:
         """Put the message into the ring of the target; return False if there is no room now."""
@@ -487,18 +490,34 @@ class LocalSend(ListedRequest):
         if self.state is not LocalState.WAITING:
             return True
         target = self.endpoint.neighbour(partner)
-        if target is None or target.session != partner.fwd:
-            closed = target is None
-            self.fire(
-                LocalEvent.REFUSED, Status.REMOTE_ENDPOINT_CLOSED if closed else Status.REMOTE_ENDPOINT_BAD_SESSION, 0
-            )
+        if target is None:
+            self._offer_elsewhere(partner)
+            return True
+        if target.session != partner.fwd:
+            self.fire(LocalEvent.REFUSED, Status.REMOTE_ENDPOINT_BAD_SESSION, 0)
             return True
         if not target.card.offer(LocalMessage(self)):
             return False
+        self._offered()
+        return True
+
+    def _offer_elsewhere(self, partner: Partner) -> None:
+        """Pass the message to another node of this host; hold it while there is no room, or no session yet."""
+        endpoint = self.endpoint
+        neighbour = endpoint.neighbourhood.towards(partner)
+        if neighbour is None:
+            self.fire(LocalEvent.REFUSED, Status.REMOTE_ENDPOINT_CLOSED, 0)
+        elif partner.fwd is None and not endpoint.connects_to(partner):
+            self.fire(LocalEvent.REFUSED, Status.REMOTE_ENDPOINT_BAD_SESSION, 0)
+        elif partner.fwd is None or not neighbour.send(self):
+            endpoint.hold_send(self)
+        else:
+            self._offered()
+
+    def _offered(self) -> None:
         self.fire(LocalEvent.OFFER)
         if self.buffered:
             self.finish(Status.SUCCESS, self.length)
-        return True
 
     def received(self, transferred: int) -> None:
         """End the send: the receiver has taken ``transferred`` bytes."""

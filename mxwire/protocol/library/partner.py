@@ -262,6 +262,8 @@ class LibraryEndpoint(ABC):
         """Receives whose pull is not finished; an ordered set."""
         self.rendezvous = 0
         """Number of RNDVs that wait for their NOTIFY."""
+        self.neighbourhood: Any = None
+        """The :class:`~mxwire.protocol.neighbours.Neighbourhood` of the node."""
         self.early_bytes = 0
         """Bytes of early packets of all partners."""
 
@@ -291,7 +293,15 @@ class LibraryEndpoint(ABC):
 
     @abstractmethod
     def neighbour(self, partner: Partner) -> LibraryEndpoint | None:
-        """The open endpoint of the same host that a local partner stands for."""
+        """The open endpoint of the same node that a local partner stands for."""
+
+    @abstractmethod
+    def hold_send(self, send: Any) -> None:
+        """Hold a send to another node of this host until :meth:`release_sends`; later sends wait behind it."""
+
+    @abstractmethod
+    def release_sends(self) -> None:
+        """Offer the sends that were held again."""
 
 
 class Partner:

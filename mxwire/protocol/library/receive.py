@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.pull import PullSource
@@ -121,7 +121,7 @@ class Receive(ListedRequest):
         self.outcome = _NOTHING
         """Status and number of bytes of a finished pull, until the NOTIFY is transmitted."""
 
-    def _taken(self, partner: Partner, match_info: int, length: int, data: bytes | None = None) -> None:
+    def _taken(self, partner: Partner, match_info: int, length: int, data: bytes | memoryview | None = None) -> None:
         """Note the message that was matched, and allocate memory for it if there is none.
 
         If all of ``data``, the message, fits, it becomes the ``buffer``, and no other memory is needed.
@@ -145,7 +145,7 @@ class Receive(ListedRequest):
         room = self.memory.length
         return (_TRUNCATED, room) if self.length > room else (_SUCCESS, self.length)
 
-    def take_message(self, partner: Partner, match_info: int, data: bytes) -> None:
+    def take_message(self, partner: Partner, match_info: int, data: bytes | memoryview) -> None:
         """Take a TINY, a SMALL or a message from the same host."""
         self._taken(partner, match_info, len(data), data)
         if self.memory is _UNALLOCATED:
@@ -155,13 +155,20 @@ class Receive(ListedRequest):
         status, transferred = self._whole()
         self.fire(ReceiveEvent.MESSAGE, status, transferred)
 
-    def take_local(self, partner: Partner, send: LocalSend) -> None:
+    def take_local(self, partner: Partner, send: Any) -> None:
         """Take a large message from the memory of a sender on the same host, unless that endpoint has closed."""
         if send.done:
             self._taken(partner, send.match_info, send.length)
             self.fire(ReceiveEvent.MESSAGE, Status.REMOTE_ENDPOINT_CLOSED, 0)
             return
-        self.take_message(partner, send.match_info, send.memory.copy())
+        if isinstance(send, LocalSend):
+            self.take_message(partner, send.match_info, send.memory.copy())
+        else:
+            self._taken(partner, send.match_info, send.length)
+            if not send.fetch(self, min(self.length, self.memory.length)):
+                self.fire(ReceiveEvent.FRAGMENT)
+                return
+            self.fire(ReceiveEvent.MESSAGE, *self._whole())
         send.received(self.transferred)
 
     def take_fragments(self, partner: Partner, match_info: int, reassembly: Reassembly) -> None:

@@ -1,0 +1,658 @@
+"""Local path: records between the processes of one host, through shared memory.
+
+Theory of operation
+-------------------
+A process that opens an endpoint listens on an abstract Unix socket whose name contains interface and number. A process
+that wants to reach the endpoint connects to it, and passes a sealed memfd with two rings, one per direction, over the
+socket. Both sides map it; the socket stays open, as the sign of life of both. No name exists in a file system, so
+nothing stays behind when a process is killed, and the kernel reports its end on the socket, and on its pidfd in case it
+has forked.
+
+**Rings.** Each ring has one producer and one consumer. Both count bytes without wrapping around, in 64 bits; a record
+is its length, its bytes, and padding to 8 bytes, and never wraps: the producer skips the end of the ring. The consumer
+works on the record in place.
+
+**Wake-ups.** A process that is about to sleep sets a flag in each ring that it consumes, and looks into the rings once
+more; a producer that finds the flag clears it and sends a byte over the socket, whose descriptor the sleeper polls. A
+process that spins sets no flag, so that no system call is made. A producer without room sets another flag, which the
+consumer answers likewise. A socket instead of an eventfd, because its owner cannot make a write to it block.
+
+**Large messages** are read from the sender's memory by process_vm_readv. The process is that of the socket's
+credentials, so that the sender can offer its own memory only, and the kernel checks the permission. Each side offers
+some random bytes in its greeting; if the other one cannot read them, because Yama, a container or the user forbids it,
+messages are copied through the ring.
+
+**Trust.** Only processes of the same user are accepted. Each position and length in shared memory is checked before it
+is used; the seals keep the other process from truncating the memory. Positions of this side are kept in its own memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+import platform
+import secrets
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from array import array
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from mxwire.errors import InvalidRecordError
+from mxwire.units import MILLISECOND, SECOND
+
+RING_BYTES: Final = 1 << 18
+"""Bytes of a ring: several records of the longest kind."""
+LONGEST: Final = 1 << 16
+"""Length of the longest record in bytes."""
+_CONTROL: Final = 4096
+"""Bytes before each ring."""
+_SIDE: Final = _CONTROL + RING_BYTES
+_MASK: Final = RING_BYTES - 1
+# Words of 8 bytes in the control part, each in a cache line of its own.
+_PRODUCED: Final = 0
+_CONSUMED: Final = 8
+_ASLEEP: Final = 16
+_STARVED: Final = 24
+_COUNTS: Final = 1024
+"""Offset of the number of withdrawals of each endpoint, 4 bytes each."""
+_ENDPOINTS: Final = 256
+_SKIP: Final = (1 << 64) - 1
+"""Length of a record that stands for the unused end of the ring."""
+_GREETING: Final = struct.Struct("=8s16sQ")
+"""Magic with version, random bytes, and their address."""
+_MAGIC: Final = b"mxlocal\x01"
+_TOKEN_SIZE: Final = 16
+_CREDENTIALS: Final = struct.Struct("3i")
+_SEALS: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+_CHECK_INTERVAL: Final = MILLISECOND
+"""Nanoseconds between checks of the sockets while the process polls: a system call costs more than a message."""
+_GREETING_TIMEOUT: Final = SECOND
+_GREETINGS_MAXIMUM: Final = 64
+_CHANNELS_MAXIMUM: Final = 4096
+_CHUNK: Final = 1 << 26
+"""Bytes per call of process_vm_readv."""
+_STRONG: Final = platform.machine() in ("x86_64", "AMD64", "i686", "i386")
+"""True if the processor keeps the order of stores, and that of loads."""
+_YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
+_lock: Final = threading.Lock()
+_token: Final = bytearray(secrets.token_bytes(_TOKEN_SIZE))
+_token_view: Final = (ctypes.c_char * _TOKEN_SIZE).from_buffer(_token)
+
+
+def _fence() -> None:
+    """Order all accesses to memory before it before all those after it: the atomic operations of a lock do that."""
+    _lock.acquire()
+    _lock.release()
+
+
+def _load_readv() -> Any:
+    try:
+        function = ctypes.CDLL(None, use_errno=True).process_vm_readv
+    except (OSError, AttributeError):
+        return None
+    function.restype = ctypes.c_ssize_t
+    function.argtypes = [
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_ulong,
+        ctypes.c_void_p,
+        ctypes.c_ulong,
+        ctypes.c_ulong,
+    ]
+    return function
+
+
+_readv: Final = _load_readv()
+
+
+def copy_from(process: int, places: list[tuple[int, int]], memory: list[tuple[int, int]], length: int) -> bool:
+    """Copy ``length`` bytes from the memory of another process; both are lists of addresses and lengths.
+
+    Return False if the kernel does not permit it, or if any of the memory does not exist.
+    """
+    if _readv is None or process <= 0:
+        return False
+    done = 0
+    while done < length:
+        count = min(_CHUNK, length - done)
+        source, target = _vector(places, done, count), _vector(memory, done, count)
+        copied = _readv(
+            process, target.buffer_info()[0], len(target) // 2, source.buffer_info()[0], len(source) // 2, 0
+        )
+        if copied != count:
+            return False
+        done += count
+    return True
+
+
+def _vector(places: list[tuple[int, int]], offset: int, count: int) -> array[int]:
+    """The part of some memory from ``offset`` as an array of struct iovec."""
+    vector = array("L")
+    for start, size in places:
+        if offset >= size:
+            offset -= size
+            continue
+        part = min(size - offset, count)
+        vector.append(start + offset)
+        vector.append(part)
+        count -= part
+        offset = 0
+        if not count:
+            break
+    return vector
+
+
+def _greeting() -> bytes:
+    return _GREETING.pack(_MAGIC, bytes(_token), ctypes.addressof(_token_view))
+
+
+_TEST: Final = """
+import sys
+from mxwire.link.local import copy_from
+memory = bytearray(16)
+import ctypes
+view = (ctypes.c_char * 16).from_buffer(memory)
+done = copy_from(int(sys.argv[1]), [(int(sys.argv[2]), 16)], [(ctypes.addressof(view), 16)], 16)
+sys.exit(0 if done and memory.hex() == sys.argv[3] else 3)
+"""
+
+
+def copy_refusal() -> str | None:
+    """The reason why processes cannot read each other's memory, so that large messages are copied twice; or None.
+
+    A process is started that reads this one, since Yama lets a parent read its children.
+    """
+    arguments = [str(os.getpid()), str(ctypes.addressof(_token_view)), _token.hex()]
+    root = str(Path(__file__).parents[2])
+    found = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r})\n{_TEST}", *arguments],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    if found.returncode == 0:
+        return None
+    with suppress(OSError, ValueError):
+        scope = int(_YAMA.read_text())
+        if scope:
+            return f"Yama forbids it (kernel.yama.ptrace_scope is {scope})"
+    return "the kernel does not permit process_vm_readv, as in many containers"
+
+
+class Memory(Protocol):
+    """The memory of a message."""
+
+    def places(self) -> list[tuple[int, int]]:
+        """Address and length of each segment in the memory of this process."""
+
+
+class _Produced:
+    """The ring that this side fills."""
+
+    __slots__ = ("blocked", "control", "counts", "data", "position", "seen", "words")
+
+    def __init__(self, memory: memoryview) -> None:
+        self.control = memory[:_CONTROL].cast("Q")
+        self.counts = memory[_COUNTS : _COUNTS + 4 * _ENDPOINTS].cast("I")
+        self.data = memory[_CONTROL:_SIDE]
+        self.words = self.data.cast("Q")
+        self.position = 0
+        self.seen = 0
+        """Position of the consumer, when it was last read."""
+        self.blocked = False
+        """True if a record has found no room."""
+
+    def room(self, span: int) -> bool:
+        """Return whether ``span`` bytes fit into the ring without a wrap."""
+        left = RING_BYTES - (self.position & _MASK)
+        needed = span if span <= left else left + span
+        if self.position + needed - self.seen <= RING_BYTES:
+            return True
+        seen = self.control[_CONSUMED]
+        if not self.seen <= seen <= self.position:
+            raise InvalidRecordError("the consumer's position is impossible")
+        self.seen = seen
+        return self.position + needed - seen <= RING_BYTES
+
+    def put(self, head: bytes, data: Any) -> bool:
+        length = len(head) + len(data)
+        span = 8 + ((length + 7) & ~7)
+        if not self.room(span):
+            self.blocked = True
+            self.control[_STARVED] = 1
+            _fence()
+            if not self.room(span):
+                return False
+        self.blocked = False
+        place = self.position & _MASK
+        if place + span > RING_BYTES:
+            self.words[place >> 3] = _SKIP
+            self.position += RING_BYTES - place
+            place = 0
+        self.words[place >> 3] = length
+        place += 8
+        middle = place + len(head)
+        self.data[place:middle] = head
+        if len(data):
+            self.data[middle : middle + len(data)] = data
+        self.position += span
+        if not _STRONG:
+            _fence()
+        self.control[_PRODUCED] = self.position
+        return True
+
+
+class _Consumed:
+    """The ring that the other side fills."""
+
+    __slots__ = ("control", "counts", "data", "position", "seen", "span", "words")
+
+    def __init__(self, memory: memoryview) -> None:
+        self.control = memory[:_CONTROL].cast("Q")
+        self.counts = memory[_COUNTS : _COUNTS + 4 * _ENDPOINTS].cast("I")
+        self.data = memory[_CONTROL:_SIDE]
+        self.words = self.data.cast("Q")
+        self.position = 0
+        self.seen = 0
+        """Position of the producer, when a record was last taken."""
+        self.span = 0
+        """Bytes that the current record occupies."""
+
+    def peek(self) -> memoryview | None:
+        produced = self.control[_PRODUCED]
+        self.seen = produced
+        available = produced - self.position
+        if not available:
+            return None
+        if not _STRONG:
+            _fence()
+        if not 8 <= available <= RING_BYTES:
+            raise InvalidRecordError("the producer's position is impossible")
+        place = self.position & _MASK
+        length = self.words[place >> 3]
+        if length == _SKIP and place:
+            available -= RING_BYTES - place
+            self.position += RING_BYTES - place
+            if available < 8:
+                raise InvalidRecordError("the end of the ring is skipped for nothing")
+            place = 0
+            length = self.words[0]
+        if length > LONGEST:
+            raise InvalidRecordError("a record is too long")
+        span = 8 + ((length + 7) & ~7)
+        if span > available or place + span > RING_BYTES:
+            raise InvalidRecordError("a record exceeds the ring")
+        self.span = span
+        return self.data[place + 8 : place + 8 + length]
+
+
+class SharedMemoryChannel:
+    """One side of a channel between two processes; see :class:`~mxwire.protocol.neighbours.LocalChannel`."""
+
+    def __init__(self, path: SharedMemoryPath, connection: socket.socket, memory: mmap.mmap, first: bool) -> None:
+        self.ended = False
+        self.connection = connection
+        view = memoryview(memory)
+        sides = view[:_SIDE], view[_SIDE:]
+        self._produced = _Produced(sides[0] if first else sides[1])
+        self._consumed = _Consumed(sides[1] if first else sides[0])
+        self._path = path
+        self._greeted = not first
+        self._closed = False
+        self.process = _credentials(connection)[0]
+        self.reads = False
+        """True if this process may read the memory of the other one."""
+        self.pidfd = -1
+        with suppress(OSError):
+            self.pidfd = os.pidfd_open(self.process)
+
+    # For the engine.
+
+    def put(self, head: bytes, data: Any = b"") -> bool:
+        """Append a record of two parts; return False if there is no room now, or the neighbour has gone."""
+        if self.ended:
+            return False
+        try:
+            if not self._produced.put(head, data):
+                return False
+        except InvalidRecordError:
+            self.ended = True
+            return False
+        _fence()
+        control = self._produced.control
+        if control[_ASLEEP]:
+            control[_ASLEEP] = 0
+            self._ring_bell()
+        return True
+
+    def peek(self) -> memoryview | None:
+        """The oldest record, valid until :meth:`advance`."""
+        return None if self._closed else self._consumed.peek()
+
+    def advance(self) -> None:
+        """Remove the oldest record."""
+        ring = self._consumed
+        ring.position += ring.span
+        if not _STRONG:
+            _fence()
+        ring.control[_CONSUMED] = ring.position
+
+    def settle(self) -> None:
+        """Wake a producer that waits for room."""
+        control = self._consumed.control
+        _fence()
+        if control[_STARVED]:
+            control[_STARVED] = 0
+            self._ring_bell()
+
+    def describe(self, memory: Memory, endpoint: int) -> bytes:
+        """Number of withdrawals of the endpoint, then addresses and lengths of the memory."""
+        words = array("Q", [self._produced.counts[endpoint]])
+        for place, size in memory.places():
+            words.append(place)
+            words.append(size)
+        return words.tobytes()
+
+    def read(self, described: bytes, memory: Memory, length: int, endpoint: int) -> bool:
+        """Copy from the memory of the other process; return False if that is impossible, or was withdrawn."""
+        if not self.reads or len(described) % 16 != 8:
+            return False
+        words = array("Q", described)
+        places = list(zip(words[1::2], words[2::2], strict=True))
+        if sum(size for _, size in places) < length:
+            return False
+        if not copy_from(self.process, places, memory.places(), length):
+            return False
+        _fence()
+        # If the process has ended, its number may be another one's now; if it withdrew the memory, it may reuse it.
+        return self._alive() and self._consumed.counts[endpoint] == words[0]
+
+    def withdraw(self, endpoint: int) -> None:
+        """Make all descriptions for ``endpoint`` void."""
+        counts = self._produced.counts
+        counts[endpoint] = (counts[endpoint] + 1) & 0xFFFFFFFF
+        _fence()
+
+    def unread(self) -> list[bytes]:
+        """The records that the neighbour has not taken."""
+        ring = self._produced
+        position, records = ring.control[_CONSUMED], []
+        while 0 < ring.position - position <= RING_BYTES:
+            place = position & _MASK
+            length = ring.words[place >> 3]
+            if length == _SKIP:
+                position += RING_BYTES - place
+                continue
+            if position & 7 or length > LONGEST:
+                break
+            records.append(bytes(ring.data[place + 8 : place + 8 + length]))
+            position += 8 + ((length + 7) & ~7)
+        return records
+
+    def close(self) -> None:
+        """End the channel; closing it again does nothing."""
+        self.ended = True
+        if not self._closed:
+            self._closed = True
+            self._path.forget(self)
+            self.connection.close()
+            if self.pidfd >= 0:
+                os.close(self.pidfd)
+
+    # For the path.
+
+    def waits(self) -> bool:
+        """Return whether there is a record, room that was missing, or the end of the other side."""
+        ring = self._consumed
+        return ring.control[_PRODUCED] != ring.position or self.ended or (self._produced.blocked and self._has_room())
+
+    def arm(self) -> bool:
+        """Request a wake-up for the next record; return whether there is something new already."""
+        ring = self._consumed
+        ring.control[_ASLEEP] = 1
+        _fence()
+        # A record that was left since its target cannot take it is nothing new.
+        return ring.control[_PRODUCED] != ring.seen or self.ended or (self._produced.blocked and self._has_room())
+
+    def listen(self) -> None:
+        """Take what the socket has: the greeting, wake-ups, or the end of the other process."""
+        try:
+            found = self.connection.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            found = b""
+        if not found:
+            self.ended = True
+        elif not self._greeted:
+            self._greeted = True
+            if len(found) < _GREETING.size or not self.greet(found[: _GREETING.size]):
+                self.ended = True
+
+    def greet(self, greeting: bytes) -> bool:
+        """Take the greeting of the other side, and try to read its memory; return False for an invalid one."""
+        magic, token, place = _GREETING.unpack(greeting)
+        if magic != _MAGIC:
+            return False
+        memory = array("B", bytes(_TOKEN_SIZE))
+        copied = copy_from(self.process, [(place, _TOKEN_SIZE)], [memory.buffer_info()], _TOKEN_SIZE)
+        self.reads = copied and memory.tobytes() == token and self._path.single_copy
+        return True
+
+    def _has_room(self) -> bool:
+        try:
+            return self._produced.room(8 + LONGEST)
+        except InvalidRecordError:
+            self.ended = True
+            return True
+
+    def _alive(self) -> bool:
+        try:
+            return bool(self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def _ring_bell(self) -> None:
+        # A full socket has bytes that the sleeper has not read: it will wake up.
+        with suppress(OSError):
+            self.connection.send(b"\0", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+
+
+class SharedMemoryPath:
+    """The channels of a process to others on its host. ``address_of`` is the name of the abstract Unix socket of an
+    endpoint, by interface number and endpoint number.
+
+    Not thread-safe.
+    """
+
+    def __init__(self, address_of: Callable[[int, int], str]) -> None:
+        self.single_copy = True
+        """False to copy large messages through the rings, as where processes may not read each other's memory."""
+        self._address_of = address_of
+        self._channels: list[SharedMemoryChannel] = []
+        self._epoll = select.epoll()
+        self._listeners: dict[int, socket.socket] = {}
+        self._greeting: dict[int, tuple[socket.socket, int]] = {}
+        """Accepted connections without a greeting, and when they are dropped."""
+        self._by_descriptor: dict[int, SharedMemoryChannel] = {}
+        self._armed = True
+        self._check_at = 0
+        self._now = 0
+
+    def fileno(self) -> int:
+        """Descriptor for event loops, readable when a sleeping process should poll."""
+        return self._epoll.fileno()
+
+    @property
+    def channels(self) -> tuple[SharedMemoryChannel, ...]:
+        """The open channels."""
+        return tuple(self._channels)
+
+    def listen(self, listener: socket.socket) -> None:
+        """Accept connections of a listening socket from now on."""
+        listener.setblocking(False)
+        self._listeners[listener.fileno()] = listener
+        self._epoll.register(listener.fileno(), select.EPOLLIN)
+
+    def ignore(self, listener: socket.socket) -> None:
+        """Accept no more connections of a socket, which is about to be closed."""
+        if self._listeners.pop(listener.fileno(), None) is not None:
+            self._epoll.unregister(listener.fileno())
+
+    def reach(self, interface: int, endpoint: int) -> SharedMemoryChannel | None:
+        """A new channel to the process that has an endpoint open; None if there is none, or it is another user's."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            connection.connect(self._address_of(interface, endpoint))
+            if _credentials(connection)[1] != os.geteuid() or len(self._channels) >= _CHANNELS_MAXIMUM:
+                connection.close()
+                return None
+            descriptor = os.memfd_create("mxwire-local", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            try:
+                os.ftruncate(descriptor, 2 * _SIDE)
+                fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS | fcntl.F_SEAL_SEAL)
+                memory = mmap.mmap(descriptor, 2 * _SIDE)
+                socket.send_fds(connection, [_greeting()], [descriptor])
+            finally:
+                os.close(descriptor)
+        except OSError:
+            connection.close()
+            return None
+        return self._enter(SharedMemoryChannel(self, connection, memory, first=True))
+
+    def poll(self, now: int) -> list[SharedMemoryChannel]:
+        """The channels with records, with room that was missing, or that have ended; ``now`` is in ns."""
+        if self._armed or now >= self._check_at:
+            self._armed = False
+            self._check_at = now + _CHECK_INTERVAL
+            self._now = now
+            self._check()
+        return [each for each in self._channels if each.waits()]
+
+    def arm(self) -> bool:
+        """Request wake-ups, since the process is about to sleep; return whether it should poll again instead."""
+        self._armed = True
+        news = False
+        for each in self._channels:
+            news |= each.arm()
+        return news
+
+    def forget(self, channel: SharedMemoryChannel) -> None:
+        """Remove a channel that is being closed."""
+        if channel in self._channels:
+            self._channels.remove(channel)
+        for descriptor in (channel.connection.fileno(), channel.pidfd):
+            if self._by_descriptor.pop(descriptor, None) is not None:
+                with suppress(OSError):
+                    self._epoll.unregister(descriptor)
+
+    def close(self) -> None:
+        """Close everything except the listening sockets; closing it again does nothing."""
+        for each in list(self._channels):
+            each.close()
+        for connection, _ in self._greeting.values():
+            connection.close()
+        self._greeting.clear()
+        self._listeners.clear()
+        self._epoll.close()
+
+    def _enter(self, channel: SharedMemoryChannel) -> SharedMemoryChannel:
+        self._channels.append(channel)
+        for descriptor in (channel.connection.fileno(), channel.pidfd):
+            if descriptor >= 0:
+                self._by_descriptor[descriptor] = channel
+                self._epoll.register(descriptor, select.EPOLLIN)
+        return channel
+
+    def _check(self) -> None:
+        """Handle what the sockets have."""
+        for descriptor, _ in self._epoll.poll(0):
+            channel = self._by_descriptor.get(descriptor)
+            if channel is not None:
+                if descriptor == channel.pidfd:
+                    channel.ended = True
+                else:
+                    channel.listen()
+            elif descriptor in self._listeners:
+                self._accept(self._listeners[descriptor])
+            elif descriptor in self._greeting:
+                self._take_greeting(descriptor)
+        if self._greeting:
+            for descriptor in [each for each, (_, late) in self._greeting.items() if self._now > late]:
+                self._drop(descriptor)
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        connection.setblocking(False)
+        full = len(self._greeting) >= _GREETINGS_MAXIMUM or len(self._channels) >= _CHANNELS_MAXIMUM
+        if full or _credentials(connection)[1] != os.geteuid():
+            connection.close()
+            return
+        self._greeting[connection.fileno()] = connection, self._now + _GREETING_TIMEOUT
+        self._epoll.register(connection.fileno(), select.EPOLLIN)
+        self._take_greeting(connection.fileno())
+
+    def _take_greeting(self, descriptor: int) -> None:
+        connection, _ = self._greeting[descriptor]
+        try:
+            data, descriptors, _, _ = socket.recv_fds(connection, _GREETING.size, 1)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, descriptors = b"", []
+        try:
+            memory = _map(descriptors[0]) if len(descriptors) == 1 and len(data) == _GREETING.size else None
+        finally:
+            for each in descriptors:
+                os.close(each)
+        channel = None
+        if memory is not None:
+            channel = SharedMemoryChannel(self, connection, memory, first=False)
+            if not channel.greet(data):
+                channel = None
+        if channel is None:
+            self._drop(descriptor)
+            return
+        del self._greeting[descriptor]
+        self._epoll.unregister(descriptor)
+        self._enter(channel)
+        with suppress(OSError):
+            connection.send(_greeting())
+
+    def _drop(self, descriptor: int) -> None:
+        connection, _ = self._greeting.pop(descriptor)
+        self._epoll.unregister(descriptor)
+        connection.close()
+
+
+def _map(descriptor: int) -> mmap.mmap | None:
+    """Map the memory that another process has passed, unless it has another size or could be truncated."""
+    try:
+        seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+        if seals & _SEALS != _SEALS or os.fstat(descriptor).st_size != 2 * _SIDE:
+            return None
+        return mmap.mmap(descriptor, 2 * _SIDE)
+    except (OSError, ValueError):
+        return None
+
+
+def _credentials(connection: socket.socket) -> tuple[int, int]:
+    """Process and user of the other side."""
+    process, user, _ = _CREDENTIALS.unpack(
+        connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    )
+    return process, user

@@ -1,0 +1,621 @@
+"""Neighbours: the other nodes of this host, whose endpoints are reached without the wire (R-LOC-02).
+
+Theory of operation
+===================
+
+Several processes may share an interface, each with a node of its own. Between two of them is a *channel*, which passes
+records in both directions, in order and without loss, while both live (:class:`LocalChannel`). The node does not know
+how: between processes it is shared memory (``mxwire.link.local``), in the simulator a queue. The library treats all
+partners on its own host alike (``LocalSend`` in ``library/outbound.py``); here, records replace the direct call of the
+target.
+
+========== ================================================== ============================================
+record     from the initiator of the exchange                 answer
+========== ================================================== ============================================
+CONNECT    endpoint and key                                   ANSWER: session of the endpoint, or a status
+MESSAGE    a message of up to 4,096 bytes, with its data      only if it is refused: LOST
+OFFER      a longer or synchronous message: where its data is ENDED: status, and number of bytes taken
+PULL       (of the receiver) the data of an offered message   DATA, several
+WITHDRAWN  an endpoint has closed: its offers are void
+========== ================================================== ============================================
+
+A message is complete for its sender when its record is in the channel; there are no acks. The receiver of an OFFER
+copies the data out of the sender's memory if the channel can (one copy); otherwise it requests it with a PULL.
+
+**Order.** The records of one endpoint to another one pass the same channel in the order of the sends. A record that the
+target cannot take now, because its library does not work and its ring is full, or because the unexpected queue is full,
+stays in the channel, like all records behind it. A full channel holds the sends of its partners only.
+
+**Trust.** A neighbour is another process, which may be killed at any time, and may be hostile. Each number, length and
+index in a record is checked; a record that no correct neighbour sends ends the channel. When a channel ends, everything
+unfinished with that neighbour ends as REMOTE_ENDPOINT_CLOSED. The records that it had sent before are handled first,
+since its sends were complete.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from enum import IntEnum
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from mxwire.errors import InvalidRecordError
+from mxwire.protocol.arguments import Segments
+from mxwire.protocol.corridor import SHARED_THRESHOLD, LocalMessage
+from mxwire.protocol.peers import Peer
+from mxwire.protocol.status import Status
+
+if TYPE_CHECKING:
+    from mxwire.protocol.card.interface import HostInterface
+    from mxwire.protocol.library.connect import ConnectCall
+    from mxwire.protocol.library.endpoint import EngineEndpoint
+    from mxwire.protocol.library.outbound import LocalSend
+    from mxwire.protocol.library.partner import Partner
+    from mxwire.protocol.node import Node
+
+DATA_MAXIMUM: Final = 8 * SHARED_THRESHOLD
+"""Bytes of a DATA record: a small part of a channel, so that both sides copy at the same time."""
+RECORD_HEAD: Final = Struct("=BBHI2Q2I3Q")
+"""Kind, status, two unused fields, source, target, session of the source, session of the target, number, match
+information, length. Source and target are an Ethernet address and, in the lowest byte, an endpoint number."""
+RECORD_MAXIMUM: Final = RECORD_HEAD.size + DATA_MAXIMUM
+"""Length of the longest record in bytes."""
+_HEAD: Final = RECORD_HEAD.size
+_RECORDS: Final = 256
+"""Records taken from a neighbour before others have their turn."""
+_QUEUE_MAXIMUM: Final = 65536
+"""Answers that wait for room in the channel of a neighbour that does not read them, before it is abandoned."""
+_ENDPOINT: Final = 0xFF
+_STATUSES: Final = {int(each): each for each in Status}
+
+
+class RecordKind(IntEnum):
+    """Kinds of records; see the table at the top of this file."""
+
+    CONNECT = 1
+    ANSWER = 2
+    MESSAGE = 3
+    LOST = 4
+    OFFER = 5
+    ENDED = 6
+    PULL = 7
+    DATA = 8
+    WITHDRAWN = 9
+
+
+_MESSAGE: Final = int(RecordKind.MESSAGE)
+_OFFER: Final = int(RecordKind.OFFER)
+_DATA: Final = int(RecordKind.DATA)
+
+
+class LocalChannel(Protocol):
+    """A connection to another node of this host, for records of up to ``RECORD_MAXIMUM`` bytes."""
+
+    ended: bool
+    """True if the neighbour has gone; records that it has sent before can still be taken."""
+
+    def put(self, head: bytes, data: Any = b"") -> bool:
+        """Append a record of two parts; return False if there is no room now, or the neighbour has gone.
+
+        When there is room again, the channel is among those that its path reports.
+        """
+
+    def peek(self) -> memoryview | None:
+        """The oldest record, valid until :meth:`advance`; None if there is none.
+
+        Raises :class:`~mxwire.errors.InvalidRecordError` if the content of the channel is inconsistent.
+        """
+
+    def advance(self) -> None:
+        """Remove the record that :meth:`peek` has returned."""
+
+    def settle(self) -> None:
+        """Let the neighbour know of the room, after the last :meth:`advance` of several."""
+
+    def describe(self, memory: Segments, endpoint: int) -> bytes:
+        """A description of the memory of an endpoint's message, by which the neighbour can read it."""
+
+    def read(self, described: bytes, memory: Segments, length: int, endpoint: int) -> bool:
+        """Copy ``length`` bytes that the neighbour has described into ``memory``; return False if that is impossible,
+        or if ``endpoint``, to which they belonged, has withdrawn them."""
+
+    def withdraw(self, endpoint: int) -> None:
+        """Make all descriptions for ``endpoint`` void."""
+
+    def unread(self) -> list[bytes]:
+        """The records that the neighbour has not taken."""
+
+    def close(self) -> None:
+        """End the channel."""
+
+
+class LocalPath(Protocol):
+    """Opens channels to the other nodes of this host."""
+
+    def reach(self, interface: int, endpoint: int) -> LocalChannel | None:
+        """A channel to the node that has an endpoint of a local interface open; None if there is no such node."""
+
+
+class NeighbourMessage:
+    """A message of a neighbour's endpoint that is not received yet."""
+
+    __slots__ = (
+        "_described",
+        "_filled",
+        "_receive",
+        "_wanted",
+        "data",
+        "done",
+        "endpoint",
+        "length",
+        "match_info",
+        "neighbour",
+        "number",
+        "peer",
+        "session",
+        "source",
+        "target",
+    )
+
+    def __init__(
+        self,
+        neighbour: Neighbour,
+        peer: Peer,
+        source: int,
+        session: int,
+        target: int,
+        number: int,
+        match_info: int,
+        length: int,
+        data: bytes | None,
+        described: bytes,
+    ) -> None:
+        self.neighbour = neighbour
+        self.peer = peer
+        self.source = source
+        """Address and endpoint number of the sender, as in the record."""
+        self.session = session
+        self.target = target
+        """Address and number of the endpoint that it is for."""
+        self.number = number
+        """The sender's number of an offered message."""
+        self.match_info = match_info
+        self.length = length
+        self.data = data
+        """The message; None for an offered one."""
+        self.done = False
+        """True if the sender has withdrawn it, or has its answer."""
+        self.endpoint: EngineEndpoint | None = None
+        """The target, while the data is being transferred."""
+        self._described = described
+        self._receive: Any = None
+        self._wanted = 0
+        self._filled = 0
+
+    def fetch(self, receive: Any, length: int) -> bool:
+        """Copy ``length`` bytes into the memory of a receive; return False if its data will come in records."""
+        if not length or self.neighbour.channel.read(self._described, receive.memory, length, self.source & _ENDPOINT):
+            return True
+        self._receive, self._wanted, self.endpoint = receive, length, receive.endpoint
+        self.neighbour.answer(RecordKind.PULL, self.number, length=length)
+        return False
+
+    def fill(self, offset: int, data: Any) -> None:
+        """Take a part of the data; data that was not requested is ignored, since the receive may have ended."""
+        receive = self._receive
+        if receive is None or offset != self._filled or offset + len(data) > self._wanted:
+            return
+        receive.memory.put(offset, np.frombuffer(data, np.uint8))
+        self._filled += len(data)
+        if self._filled == self._wanted:
+            self._receive = None
+            receive.filled()
+            self.received(self._wanted)
+
+    def received(self, transferred: int) -> None:
+        """Answer that ``transferred`` bytes were taken."""
+        self._end(Status.SUCCESS, transferred)
+
+    def dropped(self, status: Status = Status.REMOTE_ENDPOINT_CLOSED) -> None:
+        """Answer that the message will not be received."""
+        self._end(status, 0)
+
+    def abandon(self, status: Status) -> None:
+        """End the transfer, since the sender has withdrawn the message or the receiver closes."""
+        receive, self._receive = self._receive, None
+        if receive is not None:
+            receive.abandoned(status)
+
+    def _end(self, status: Status, transferred: int) -> None:
+        if self.done:
+            return
+        self.done = True
+        if self.data is None:
+            self.neighbour.offers.pop(self.number, None)
+            self.neighbour.answer(RecordKind.ENDED, self.number, status, transferred)
+        else:
+            self.neighbour.lose_message(self, status)
+
+
+class Neighbour:
+    """Another node of this host, and everything unfinished with its endpoints."""
+
+    def __init__(self, neighbourhood: Neighbourhood, channel: LocalChannel) -> None:
+        self.channel = channel
+        self.connects: dict[int, ConnectCall] = {}
+        """Connects without an answer, by number."""
+        self.sends: dict[int, LocalSend] = {}
+        """Offered sends without an answer, by number."""
+        self.offers: dict[int, NeighbourMessage] = {}
+        """Offered messages of the neighbour, by its number."""
+        self.full = False
+        """True if sends wait for room in the channel."""
+        self._neighbourhood = neighbourhood
+        self._node = neighbourhood.node
+        self._next = 0
+        self._queue: deque[bytes] = deque()
+        """Answers that wait for room in the channel."""
+        self._pushes: deque[tuple[LocalSend, int, int]] = deque()
+        """Messages whose data was requested: send, offset of the next byte, number of bytes requested."""
+
+    # Sending.
+
+    def connect(self, connect: ConnectCall) -> None:
+        """Pass on a connect."""
+        partner = connect.partner
+        assert partner is not None
+        self._next += 1
+        self.connects[self._next] = connect
+        self._put(self._head(RecordKind.CONNECT, partner, self._next, 0, connect.key))
+
+    def send(self, send: LocalSend) -> bool:
+        """Pass on a message; return False if there is no room for it now."""
+        if self._queue:
+            self.full = True
+            return False
+        partner = send.partner
+        assert partner is not None
+        if send.buffered:
+            head = self._head(RecordKind.MESSAGE, partner, 0, send.match_info, send.length)
+            data = send.memory.view(0, send.length)
+            if self.channel.put(head, send.memory.copy() if data is None else data):
+                return True
+        else:
+            head = self._head(RecordKind.OFFER, partner, self._next + 1, send.match_info, send.length)
+            if self.channel.put(head, self.channel.describe(send.memory, send.endpoint.number)):
+                self._next += 1
+                send.neighbour, send.number = self, self._next
+                self.sends[send.number] = send
+                return True
+        self.full = True
+        return False
+
+    def answer(self, kind: RecordKind, number: int, status: Status = Status.SUCCESS, length: int = 0) -> None:
+        """Send a record that concerns a request of the neighbour by its number."""
+        self._put(RECORD_HEAD.pack(kind, status, 0, 0, 0, 0, 0, 0, number, 0, length))
+
+    def lose_message(self, message: NeighbourMessage, status: Status) -> None:
+        """Notify the sender of a message that it will not be received, though its send is complete."""
+        self._lose(message.source, message.session, message.target, message.match_info, message.length, status)
+
+    def withdraw(self, endpoint: EngineEndpoint) -> None:
+        """End everything of a local endpoint that closes."""
+        self.channel.withdraw(endpoint.number)
+        for message in [each for each in self.offers.values() if each.endpoint is endpoint]:
+            message.abandon(Status.CANCELLED)
+            message.dropped()
+        source = place_of(endpoint.card.port.address, endpoint.number)
+        self._put(RECORD_HEAD.pack(RecordKind.WITHDRAWN, 0, 0, 0, source, 0, endpoint.session, 0, 0, 0, 0))
+
+    def _head(self, kind: int, partner: Partner, number: int, match_info: int, length: int) -> bytes:
+        endpoint = partner.endpoint
+        return RECORD_HEAD.pack(
+            kind,
+            0,
+            0,
+            0,
+            place_of(partner.port.address, endpoint.number),
+            place_of(partner.peer.address, partner.number),
+            endpoint.session,
+            partner.fwd or 0,
+            number,
+            match_info,
+            length,
+        )
+
+    def _lose(self, source: int, session: int, target: int, match_info: int, length: int, status: Status) -> None:
+        self._put(RECORD_HEAD.pack(RecordKind.LOST, status, 0, 0, target, source, 0, session, 0, match_info, length))
+
+    def _put(self, record: bytes) -> None:
+        if self._queue or not self.channel.put(record):
+            self._queue.append(record)
+
+    def _flush(self) -> None:
+        """Send what has waited for room: answers, requested data, then messages."""
+        queue, pushes, channel = self._queue, self._pushes, self.channel
+        while queue and channel.put(queue[0]):
+            queue.popleft()
+        while pushes and not queue:
+            send, offset, end = pushes[0]
+            count = min(DATA_MAXIMUM, end - offset)
+            if count <= 0 or send.number not in self.sends:
+                pushes.popleft()
+                continue
+            data = send.memory.view(offset, count)
+            if data is None:
+                data = np.empty(count, np.uint8)
+                send.memory.take(offset, data)
+            head = RECORD_HEAD.pack(_DATA, 0, 0, 0, 0, 0, 0, 0, send.number, offset, count)
+            if not channel.put(head, data):
+                return
+            pushes[0] = (send, offset + count, end)
+        if self.full and not queue:
+            self.full = False
+            for endpoint in self._node.endpoints.values():
+                endpoint.release_sends()
+
+    # Receiving.
+
+    def receive(self) -> None:
+        """Take the records that have arrived, up to a number, and use the room that the neighbour has made."""
+        channel = self.channel
+        try:
+            for _ in range(_RECORDS):
+                record = channel.peek()
+                if record is None or not self._take(record):
+                    break
+                channel.advance()
+            if len(self._queue) > _QUEUE_MAXIMUM:
+                raise InvalidRecordError("the answers are not read")
+            channel.settle()
+            over = channel.ended and channel.peek() is None
+        except InvalidRecordError:
+            over = True
+        if over:
+            self._neighbourhood.lose(self)
+        elif self._queue or self._pushes or self.full:
+            self._flush()
+
+    def _take(self, record: memoryview) -> bool:
+        """Handle a record; return False if it must stay in the channel."""
+        if len(record) < _HEAD:
+            raise InvalidRecordError("a record without a whole head")
+        kind, code, _, _, source, target, from_session, session, number, match, length = RECORD_HEAD.unpack_from(record)
+        if kind in (_MESSAGE, _OFFER):
+            return self._take_message(kind, source, target, from_session, session, number, match, length, record)
+        if kind == _DATA:
+            message = self.offers.get(number)
+            if message is not None:
+                message.fill(match, record[_HEAD:])
+            return True
+        status = _STATUSES.get(code)
+        if status is None or len(record) != _HEAD:
+            raise InvalidRecordError("an unknown status, or data where none belongs")
+        if kind == RecordKind.CONNECT:
+            self._take_connect(source, target, number, length)
+        elif kind == RecordKind.ANSWER:
+            self._take_answer(number, status, session)
+        elif kind == RecordKind.LOST:
+            self._take_lost(target, session, source, match, length, status)
+        elif kind == RecordKind.ENDED:
+            self._take_ended(number, status, length)
+        elif kind == RecordKind.PULL:
+            send = self.sends.get(number)
+            if send is not None:
+                self._pushes.append((send, 0, min(length, send.length)))
+                self._flush()
+        elif kind == RecordKind.WITHDRAWN:
+            self._take_withdrawn(source, from_session)
+        else:
+            raise InvalidRecordError("an unknown kind of record")
+        return True
+
+    def _take_message(
+        self,
+        kind: int,
+        source: int,
+        target: int,
+        from_session: int,
+        session: int,
+        number: int,
+        match_info: int,
+        length: int,
+        record: memoryview,
+    ) -> bool:
+        """Take a message for an endpoint of this node, or refuse it as the card does (R-NAK-01)."""
+        buffered = kind == _MESSAGE
+        if buffered and (length != len(record) - _HEAD or length > SHARED_THRESHOLD):
+            raise InvalidRecordError("a message of another length")
+        neighbourhood = self._neighbourhood
+        endpoint = neighbourhood.endpoint_at(target)
+        peer = neighbourhood.own_peer(source)
+        if not buffered and number in self.offers:
+            raise InvalidRecordError("an offer with the number of another one")
+        if endpoint is None or peer is None or endpoint.session != session:
+            if endpoint is None or peer is None:
+                status = neighbourhood.missing(target)
+            else:
+                status = Status.REMOTE_ENDPOINT_BAD_SESSION
+            if buffered:
+                self._lose(source, from_session, target, match_info, length, status)
+            else:
+                self.answer(RecordKind.ENDED, number, status)
+            return True
+        neighbourhood.routes[source] = self
+        ring = endpoint.card.ring
+        if endpoint.works and buffered and not ring.received:
+            return endpoint.take_from_neighbour(
+                peer, source & _ENDPOINT, from_session, match_info, record[_HEAD:], None
+            )
+        kept, described = (bytes(record[_HEAD:]), b"") if buffered else (None, bytes(record[_HEAD:]))
+        message = NeighbourMessage(
+            self, peer, source, from_session, target, number, match_info, length, kept, described
+        )
+        if not endpoint.works or ring.received:
+            taken = endpoint.card.offer(LocalMessage(message))
+        else:
+            taken = endpoint.take_from_neighbour(peer, source & _ENDPOINT, from_session, match_info, None, message)
+        if taken and not buffered and not message.done:
+            self.offers[number] = message
+        return taken
+
+    def _take_connect(self, source: int, target: int, number: int, key: int) -> None:
+        endpoint = self._neighbourhood.endpoint_at(target)
+        status, session = Status.SUCCESS, 0
+        if endpoint is None or self._neighbourhood.own_peer(source) is None:
+            status = self._neighbourhood.missing(target)
+        elif endpoint.key != key:
+            status = Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY
+        else:
+            session = endpoint.session
+            self._neighbourhood.routes[source] = self
+        self._put(RECORD_HEAD.pack(RecordKind.ANSWER, status, 0, 0, 0, 0, 0, session, number, 0, 0))
+
+    def _take_answer(self, number: int, status: Status, session: int) -> None:
+        connect = self.connects.pop(number, None)
+        if connect is not None:
+            connect.answered(status, session)
+
+    def _take_ended(self, number: int, status: Status, transferred: int) -> None:
+        send = self.sends.get(number)
+        if send is None:
+            return
+        if status == Status.SUCCESS:
+            send.received(min(transferred, send.length))
+        else:
+            assert send.partner is not None
+            self._neighbourhood.unroute(place_of(send.partner.peer.address, send.partner.number), status)
+            send.dropped(status)
+
+    def _take_lost(
+        self, sender: int, session: int, receiver: int, match_info: int, length: int, status: Status
+    ) -> None:
+        """Report a message that was complete for its sender, and that its receiver has refused (R-SND-06)."""
+        self._neighbourhood.unroute(receiver, status)
+        endpoint = self._neighbourhood.endpoint_at(sender)
+        peer = self._neighbourhood.own_peer(receiver)
+        if endpoint is not None and peer is not None and endpoint.session == session and status != Status.SUCCESS:
+            partner = endpoint.partners.get((peer.index, receiver & _ENDPOINT))
+            endpoint.report_lost(partner, match_info, min(length, SHARED_THRESHOLD), status)
+
+    def _take_withdrawn(self, source: int, session: int) -> None:
+        if self._neighbourhood.routes.get(source) is self:
+            del self._neighbourhood.routes[source]
+        for message in list(self.offers.values()):
+            if message.source == source and message.session == session:
+                self._void(message)
+
+    def _void(self, message: NeighbourMessage) -> None:
+        """End an offer of a sender that has gone; an unexpected one stays queued, and is found to be void then."""
+        message.done = True
+        self.offers.pop(message.number, None)
+        message.abandon(Status.REMOTE_ENDPOINT_CLOSED)
+
+    def gone(self, places: set[int]) -> None:
+        """End everything unfinished with the endpoints at ``places``, since the channel has ended."""
+        self._queue.clear()
+        self._pushes.clear()
+        for endpoint in list(self._node.endpoints.values()):
+            endpoint.drop_held(places)
+        for message in list(self.offers.values()):
+            self._void(message)
+        for connect in list(self.connects.values()):
+            connect.answered(Status.REMOTE_ENDPOINT_CLOSED, 0)
+        for send in list(self.sends.values()):
+            send.dropped()
+        for record in self.channel.unread():
+            # The neighbour could write there, too.
+            if len(record) < _HEAD:
+                continue
+            kind, _, _, _, source, target, session, _, _, match_info, length = RECORD_HEAD.unpack_from(record)
+            if kind == _MESSAGE:
+                self._take_lost(source, session, target, match_info, length, Status.REMOTE_ENDPOINT_CLOSED)
+        self.channel.close()
+
+
+class Neighbourhood:
+    """The neighbours of a node, and which of them has which endpoint."""
+
+    def __init__(self, node: Node, path: LocalPath | None) -> None:
+        self.node = node
+        self.routes: dict[int, Neighbour] = {}
+        """The neighbours by address and endpoint number, as far as they are known."""
+        self._path = path
+        self._neighbours: dict[int, Neighbour] = {}
+        """By the identity of the channel."""
+        self._own: dict[int, tuple[Peer, HostInterface]] = {}
+        """The local interfaces by address."""
+
+    def towards(self, partner: Partner) -> Neighbour | None:
+        """The neighbour that has an endpoint of this host open, which is looked for if it is not known."""
+        place = place_of(partner.peer.address, partner.number)
+        found = self.routes.get(place)
+        if found is None and self._path is not None and partner.peer.own is not None:
+            channel = self._path.reach(partner.peer.own, partner.number)
+            if channel is not None:
+                found = self.routes[place] = self._neighbour(channel)
+        return found
+
+    def receive(self, channels: Sequence[LocalChannel]) -> None:
+        """Take the records of channels that have some, or have ended."""
+        for channel in channels:
+            self._neighbour(channel).receive()
+
+    def close_endpoint(self, endpoint: EngineEndpoint) -> None:
+        """Notify all neighbours that an endpoint closes."""
+        for each in self._neighbours.values():
+            each.withdraw(endpoint)
+
+    def lose(self, neighbour: Neighbour) -> None:
+        """Forget a neighbour whose channel has ended."""
+        if self._neighbours.pop(id(neighbour.channel), None) is None:
+            return
+        places = {place for place, each in self.routes.items() if each is neighbour}
+        for place in places:
+            del self.routes[place]
+        neighbour.gone(places)
+
+    def unroute(self, place: int, status: Status) -> None:
+        """Look for an endpoint again at the next send to it, if its neighbour has refused a message as closed."""
+        if status == Status.REMOTE_ENDPOINT_CLOSED:
+            self.routes.pop(place, None)
+
+    def endpoint_at(self, place: int) -> EngineEndpoint | None:
+        """The open endpoint of this node at an address and number."""
+        own = self._interface(place)
+        if own is None:
+            return None
+        card = own[1].endpoints.get(place & _ENDPOINT)
+        return None if card is None else self.node.endpoints.get(card)
+
+    def own_peer(self, place: int) -> Peer | None:
+        """The local interface at an address, as a peer; a neighbour may not speak for another host."""
+        own = self._interface(place)
+        return None if own is None else own[0]
+
+    def missing(self, place: int) -> Status:
+        """The reason why an endpoint cannot be reached (R-EP-01)."""
+        known = (place & _ENDPOINT) < self.node.profile.endpoint_maximum
+        return Status.REMOTE_ENDPOINT_CLOSED if known else Status.REMOTE_ENDPOINT_BAD_ID
+
+    def _interface(self, place: int) -> tuple[Peer, HostInterface] | None:
+        if not self._own:
+            for board in self.node.interfaces:
+                peer = self.node.peers.by_address(board.address)
+                assert peer is not None
+                self._own[int.from_bytes(board.address, "big")] = (peer, board)
+        return self._own.get(place >> 8)
+
+    def _neighbour(self, channel: LocalChannel) -> Neighbour:
+        found = self._neighbours.get(id(channel))
+        if found is None:
+            found = self._neighbours[id(channel)] = Neighbour(self, channel)
+        return found
+
+
+def place_of(address: bytes, number: int) -> int:
+    """Address and endpoint number as one number."""
+    return int.from_bytes(address, "big") << 8 | number

@@ -1,0 +1,137 @@
+"""Channels between the nodes of a simulated host: queues in memory, with the bounds and the deaths of real ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final
+
+import numpy as np
+
+from mxwire.protocol import Node
+from mxwire.protocol.arguments import Segments
+
+CHANNEL_BYTES: Final = 1 << 17
+"""Bytes of records that a channel holds in each direction."""
+
+
+class SimulatedChannel:
+    """One side of a channel. With ``copies`` = 1 it reads the memory of its neighbour, with 2 it cannot."""
+
+    def __init__(self, owner: SimulatedPath, copies: int, size: int) -> None:
+        self.owner = owner
+        self.ended = False
+        self._closed = False
+        self.other: SimulatedChannel = self
+        self.arrived: deque[bytes] = deque()
+        self._copies = copies
+        self._size = size
+        self._room = size
+        self._refused = False
+        self._described: dict[int, tuple[int, Segments]] = {}
+
+    def put(self, head: bytes, data: Any = b"") -> bool:
+        """Append a record."""
+        record = head + bytes(data)
+        if self.ended or len(record) > self._room:
+            self._refused = not self.ended
+            return False
+        self._room -= len(record)
+        self.other.arrived.append(record)
+        self.other.owner.notice(self.other)
+        return True
+
+    def peek(self) -> memoryview | None:
+        """The oldest record."""
+        return memoryview(self.arrived[0]) if self.arrived and not self._closed else None
+
+    def advance(self) -> None:
+        """Remove the oldest record."""
+        self.other._room += len(self.arrived.popleft())
+
+    def settle(self) -> None:
+        """Notify the neighbour of the room, if it has waited for some."""
+        if self.other._refused:
+            self.other._refused = False
+            self.other.owner.notice(self.other)
+
+    def describe(self, memory: Segments, endpoint: int) -> bytes:
+        """Number the memory."""
+        number = len(self._described)
+        self._described[number] = endpoint, memory
+        return number.to_bytes(8, "big")
+
+    def read(self, described: bytes, memory: Segments, length: int, endpoint: int) -> bool:
+        """Copy the memory, unless it was withdrawn."""
+        found = self.other._described.pop(int.from_bytes(described, "big"), None)
+        if found is None or self._copies > 1 or self.ended or found[0] != endpoint:
+            return False
+        data = np.empty(length, np.uint8)
+        found[1].take(0, data)
+        memory.put(0, data)
+        return True
+
+    def withdraw(self, endpoint: int) -> None:
+        """Forget the memory of an endpoint."""
+        for number in [number for number, (owner, _) in self._described.items() if owner == endpoint]:
+            del self._described[number]
+
+    def unread(self) -> list[bytes]:
+        """The records that were not taken."""
+        return list(self.other.arrived)
+
+    def close(self) -> None:
+        """End both sides; the other one can still take what was sent before."""
+        self._closed = True
+        for each in (self, self.other):
+            if not each.ended:
+                each.ended = True
+                each.owner.notice(each)
+
+
+class SimulatedPath:
+    """The path of one node to the others of its host, ``nodes``, which all their paths share."""
+
+    def __init__(self, paths: list[SimulatedPath], *, copies: int = 1, size: int = CHANNEL_BYTES) -> None:
+        self.node: Node | None = None
+        """Set after the node was made; None again when its process has ended."""
+        self._paths = paths
+        self._copies = copies
+        self._size = size
+        self._noticed: list[Any] = []
+        self._channels: list[SimulatedChannel] = []
+        paths.append(self)
+
+    def reach(self, interface: int, endpoint: int) -> SimulatedChannel | None:
+        """A new channel to the node that has an endpoint open."""
+        for each in self._paths:
+            if each is not self and each.node is not None and endpoint in each.node.interfaces[interface].endpoints:
+                near = SimulatedChannel(self, self._copies, self._size)
+                far = SimulatedChannel(each, self._copies, self._size)
+                near.other, far.other = far, near
+                self._channels.append(near)
+                each._channels.append(far)
+                return near
+        return None
+
+    def notice(self, channel: SimulatedChannel) -> None:
+        """Note that a channel has records, room, or has ended."""
+        if channel not in self._noticed:
+            self._noticed.append(channel)
+
+    def receive(self, now: int) -> bool:
+        """Let the node take what has arrived; return whether there was anything."""
+        noticed, self._noticed = self._noticed, []
+        if self.node is None or not noticed:
+            return False
+        self.node.receive_local(noticed, now)
+        for each in noticed:
+            if each.peek() is not None:
+                # Some records were left: as a real channel, it is reported until it is empty.
+                self.notice(each)
+        return True
+
+    def die(self) -> None:
+        """End the process of the node, in the middle of everything."""
+        self.node = None
+        for each in self._channels:
+            each.close()

@@ -1,0 +1,263 @@
+"""Endpoints of several processes on one interface: through shared memory, never on the wire (R-LOC-02)."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import fcntl
+import mmap
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from mxwire.host import AsyncHost, Host, HostError
+from mxwire.link import local
+from mxwire.protocol import Status
+from mxwire.protocol.neighbours import RECORD_MAXIMUM
+
+from .local_ranks import PATIENCE, content, opened
+
+FOLDER = Path(__file__).parent
+GONE = (Status.REMOTE_ENDPOINT_CLOSED, Status.REMOTE_ENDPOINT_UNREACHABLE)
+
+ECHO = f"""
+import sys
+sys.path.insert(0, {str(FOLDER.parents[1])!r})
+from tests.host.local_ranks import opened
+from mxwire.host import Host
+with opened(Host, sys.argv[1], int(sys.argv[2])) as host:
+    endpoint = host.open_endpoint(2)
+    print("ready", flush=True)
+    while True:
+        message = endpoint.receive()
+        endpoint.send(message.partner, message.data, message.match_info)
+"""
+
+
+@pytest.fixture
+def interface(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses."""
+    return f"t{os.getpid()}-{abs(hash(request.node.name)) % 100000}"
+
+
+@contextmanager
+def echo(interface: str, copies: int = 1) -> Iterator[subprocess.Popen[str]]:
+    """A process with endpoint 2, which sends all messages back."""
+    process = subprocess.Popen([sys.executable, "-c", ECHO, interface, str(copies)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.parametrize(("face", "count", "copies"), [("blocking", 8, 1), ("blocking", 3, 2), ("asyncio", 4, 1)])
+def test_all_to_all(interface, face, count, copies):
+    """R-LOC-02: each rank with each, itself included, in all size classes; no frame leaves."""
+    ranks = FOLDER / "local_ranks.py"
+    found = subprocess.run(
+        [sys.executable, str(ranks), interface, face, str(count), str(copies)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE * 3,
+        env=os.environ | {"PYTHONPATH": str(FOLDER.parents[1]) + os.pathsep + os.environ.get("PYTHONPATH", "")},
+    )
+    assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_killed_process(interface, copies):
+    """Whatever waits for it ends, and nothing of it remains; its successor is reached."""
+    with opened(Host, interface, copies) as host:
+        endpoint = host.open_endpoint(1)
+        with echo(interface, copies) as process:
+            partner = endpoint.connect(host.name, 2, timeout=PATIENCE)
+            endpoint.send(partner, b"hello", 5, timeout=PATIENCE)
+            assert bytes(endpoint.receive(5, timeout=PATIENCE)) == b"hello"
+            process.send_signal(signal.SIGSTOP)
+            os.waitpid(process.pid, os.WUNTRACED)
+            waiting = [endpoint.isend(partner, bytes(size), 7) for size in (5000, 3_000_000)]
+            short = [endpoint.isend(partner, bytes(4000), 7) for _ in range(200)]
+            assert not all(each.done for each in short), "the channel is full"
+            process.send_signal(signal.SIGKILL)
+            for each in (*waiting, *(each for each in short if not each.done)):
+                with pytest.raises(HostError) as error:
+                    endpoint.wait(each, PATIENCE)
+                assert error.value.status in GONE
+            assert endpoint.undelivered >= sum(each.status is Status.SUCCESS for each in short)
+            assert not host.sharing.path.channels
+            process.wait()
+            with pytest.raises(HostError) as error:
+                endpoint.send(partner, b"late", timeout=PATIENCE)
+            assert error.value.status in GONE
+            with pytest.raises(HostError):
+                endpoint.connect(host.name, 2, timeout=PATIENCE)
+        with echo(interface, copies):
+            partner = endpoint.connect(host.name, 2, timeout=PATIENCE)
+            endpoint.send(partner, content(1, 2, 100_000), 9, timeout=PATIENCE)
+            assert bytes(endpoint.receive(9, timeout=PATIENCE)) == content(1, 2, 100_000)
+    assert not list(Path("/dev/shm").glob("mxwire-local*"))
+
+
+def test_a_process_that_is_killed_in_the_middle_of_a_transfer(interface):
+    """At any moment; the copy in two steps leaves most of them."""
+    with opened(Host, interface, 2) as host:
+        endpoint = host.open_endpoint(1)
+        for turn in range(3):
+            with echo(interface, 2) as process:
+                partner = endpoint.connect(host.name, 2, timeout=PATIENCE)
+                sends = [endpoint.isend(partner, bytes(20_000_000), turn) for _ in range(2)]
+                receives = [endpoint.ireceive(turn, maximum=20_000_000) for _ in range(2)]
+                host.driver.pause(0.003 * turn)
+                process.kill()
+                for each in (*sends, *receives):
+                    if each in sends or each.inner.partner is not None:
+                        with pytest.raises(HostError) as error:
+                            endpoint.wait(each, PATIENCE)
+                        assert error.value.status in GONE
+                    else:
+                        endpoint.cancel(each)
+
+
+def test_the_sender_may_exit_when_its_sends_are_complete(interface):
+    """R-SND-06: its last messages are received after its end."""
+    program = ECHO[: ECHO.index("    print")] + (
+        "    partner = endpoint.connect(host.name, 1)\n    [endpoint.send(partner, bytes([n]), n) for n in range(20)]\n"
+        "    import os\n    os._exit(0)\n"
+    )
+    with opened(Host, interface) as host:
+        endpoint = host.open_endpoint(1)
+        child = subprocess.Popen([sys.executable, "-c", program, interface, "1"])
+        for number in range(20):
+            assert bytes(endpoint.receive(number, timeout=PATIENCE)) == bytes([number])
+        assert child.wait() == 0
+
+
+def test_asyncio_and_blocking_hosts_of_one_process(interface):
+    """Two hosts of one process have channels as those of two processes."""
+
+    async def play() -> None:
+        async with opened(AsyncHost, interface) as host:
+            endpoint = host.open_endpoint(3)
+            with echo(interface):
+                partner = await endpoint.connect(host.name, 2, timeout=PATIENCE)
+                for size in (0, 4096, 4097, 300_000):
+                    await endpoint.send(partner, content(3, 2, size), size, timeout=PATIENCE)
+                    assert bytes(await endpoint.receive(size, timeout=PATIENCE)) == content(3, 2, size)
+
+    asyncio.run(play())
+    with opened(Host, interface) as one, opened(Host, interface) as two:
+        near, far = one.open_endpoint(), two.open_endpoint()
+        assert (near.number, far.number) == (0, 1)
+        partner = near.connect(two.name, 1, timeout=PATIENCE)
+        near.isend(partner, content(0, 1, 50_000))
+        assert bytes(far.receive(timeout=PATIENCE)) == content(0, 1, 50_000)
+
+
+# Hostile processes.
+
+
+def greet(endpoint_name: str, memory: int | None, greeting: bytes) -> socket.socket:
+    """A connection to the socket of an endpoint, with a greeting that may carry any descriptor."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(f"\0mxwire/{endpoint_name}")
+    if memory is None:
+        connection.send(greeting)
+    else:
+        socket.send_fds(connection, [greeting], [memory])
+    connection.settimeout(PATIENCE)
+    return connection
+
+
+def memory_file(size: int = 2 * local._SIDE, seals: int = local._SEALS) -> int:
+    descriptor = os.memfd_create("hostile", os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    if seals:
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+    return descriptor
+
+
+def check_alive(host: Host, interface: str) -> None:
+    """Another process reaches the host as before."""
+    with opened(Host, interface) as other:
+        endpoint = other.open_endpoint(9)
+        partner = endpoint.connect(host.name, 1, timeout=PATIENCE)
+        endpoint.issend(partner, b"still here", 77)
+        (own,) = host._endpoints.values()
+        assert bytes(own.receive(77, timeout=PATIENCE)) == b"still here"
+
+
+def test_invalid_greetings(interface):
+    """A process that passes no memory, another size, or memory that it could truncate, is refused."""
+    good = local._greeting()
+    with opened(Host, interface) as host:
+        host.open_endpoint(1)
+        for memory, greeting in (
+            (None, good),
+            (None, b""),
+            (memory_file(), b"x" * len(good)),
+            (memory_file(), b"short"),
+            (memory_file(size=4096), good),
+            (memory_file(seals=0), good),
+            (os.open("/dev/zero", os.O_RDWR), good),
+            (os.eventfd(0), good),
+        ):
+            with greet(f"{interface}/1", memory, greeting) as connection:
+                if not greeting:
+                    connection.shutdown(socket.SHUT_WR)
+                assert connection.recv(100) == b"", "the connection is closed"
+            if memory is not None:
+                os.close(memory)
+        assert not host.sharing.path.channels
+        check_alive(host, interface)
+
+
+def test_hostile_memory(interface):
+    """Positions, lengths and records that no correct process writes end the channel, and nothing else."""
+    rng = Random(1)
+    with opened(Host, interface) as host:
+        host.open_endpoint(1)
+        for turn in range(40):
+            descriptor = memory_file()
+            memory = mmap.mmap(descriptor, 2 * local._SIDE)
+            words = memoryview(memory).cast("Q")
+            produced = rng.choice((8, 16, 4096, local.RING_BYTES, local.RING_BYTES + 8, 7, (1 << 64) - 8))
+            length = rng.choice((0, 1, 56, 4000, 60_000, local.LONGEST + 1, 1 << 40, (1 << 64) - 1))
+            words[512] = length
+            for place in range(513, 513 + 2000):
+                words[place] = rng.choice((0, 1, rng.getrandbits(8), rng.getrandbits(64)))
+            words[512 + 7 : 512 + 9] = array.array("Q", [rng.getrandbits(64)] * 2)
+            words[0] = produced
+            if turn % 2:
+                words[(local._SIDE >> 3) + local._CONSUMED] = rng.getrandbits(64)
+            with greet(f"{interface}/1", descriptor, local._greeting()) as connection:
+                host.driver.pause(0.02)
+                connection.close()
+            os.close(descriptor)
+        check_alive(host, interface)
+
+
+def test_the_longest_record_fits():
+    assert RECORD_MAXIMUM <= local.LONGEST
+    assert local.LONGEST * 3 <= local.RING_BYTES
+
+
+def test_memory_that_does_not_exist_is_not_read():
+    target = array.array("B", bytes(16))
+    places = [target.buffer_info()]
+    assert not local.copy_from(os.getpid(), [(0, 16)], places, 16)
+    assert not local.copy_from(os.getpid(), [(1 << 63, 16)], places, 16)
+    assert not local.copy_from(0, places, places, 16)
+    assert local.copy_from(os.getpid(), places, places, 16) or local.copy_refusal()

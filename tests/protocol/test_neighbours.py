@@ -1,0 +1,459 @@
+"""Nodes of several processes on one host: nothing between their endpoints is ever on the wire (R-LOC-02)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mxwire.frames import FrameBatch
+from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Node, Partner, Status
+from mxwire.protocol.neighbours import DATA_MAXIMUM, RECORD_HEAD, RecordKind, place_of
+from mxwire.protocol.profile import OPEN_MX_1_5, Profile
+from mxwire.simulation.local_path import SimulatedPath
+from mxwire.units import SECOND
+
+from .world import KEY, address, pattern, statuses
+
+MINE = address(0)
+SIZES = (0, 1, 32, 4096, 4097, DATA_MAXIMUM + 1, 300_000)
+
+
+class Machine:
+    """A host whose interface several nodes share; the log has all that reaches the wire."""
+
+    def __init__(self, count: int = 2, *, copies: int = 1, size: int = 1 << 17, profile: Profile = OPEN_MX_1_5) -> None:
+        paths: list[SimulatedPath] = []
+        self.paths = [SimulatedPath(paths, copies=copies, size=size) for _ in range(count)]
+        self.nodes = [
+            Node(MINE, "shared", rng=Random(place), path=path, profile=profile) for place, path in enumerate(self.paths)
+        ]
+        for path, node in zip(self.paths, self.nodes, strict=True):
+            path.node = node
+        self.now = SECOND
+        self.log: list[FrameBatch] = []
+        self.events: list[Event] = []
+
+    def step(self) -> bool:
+        moved = False
+        for path in self.paths:
+            node = path.node
+            if node is None:
+                continue
+            moved |= path.receive(self.now)
+            moved |= node.eager()
+            batch = node.transmit(self.now)
+            if len(batch):
+                self.log.append(batch)
+            self.events += node.events()
+        return moved
+
+    def settle(self) -> None:
+        for _ in range(10_000):
+            if not self.step():
+                assert not self.log, "nothing of this is on the wire"
+                return
+        raise AssertionError("the nodes never come to rest")
+
+    def open(self, place: int, number: int) -> EngineEndpoint:
+        return self.nodes[place].open_endpoint(number, KEY)
+
+    def connect(self, source: EngineEndpoint, number: int) -> Partner:
+        request = source.connect(MINE, number, KEY)
+        self.settle()
+        assert request.status is Status.SUCCESS and request.partner is not None
+        return request.partner
+
+    def pair(self) -> tuple[EngineEndpoint, EngineEndpoint, Partner]:
+        one, two = self.open(0, 1), self.open(1, 2)
+        return one, two, self.connect(one, 2)
+
+    def lost(self) -> list[Any]:
+        return [each.request for each in self.events if each.kind is EventKind.UNDELIVERED]
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("synchronous", [False, True])
+@pytest.mark.parametrize("expected", [False, True])
+@pytest.mark.parametrize("length", SIZES)
+def test_messages_to_a_neighbour(length, expected, synchronous, copies):
+    """R-LOC-02, R-CON-07, R-SND-06: of any size, complete without an ack, and answered without a connect."""
+    machine = Machine(copies=copies)
+    one, two, there = machine.pair()
+    buffer = bytearray(length)
+    receive = two.receive(buffer, 5) if expected else None
+    send = one.send(there, pattern(length), 5, synchronous=synchronous)
+    machine.settle()
+    assert send.done is (expected or (length <= 4096 and not synchronous))
+    receive = receive or two.receive(buffer, 5)
+    machine.settle()
+    assert statuses(send, receive) == [Status.SUCCESS] * 2
+    assert bytes(buffer) == pattern(length)
+    assert receive.partner is not None and receive.partner.number == 1
+    back = one.receive(bytearray(3), 6)
+    two.send(receive.partner, b"abc", 6)
+    machine.settle()
+    assert back.status is Status.SUCCESS
+    assert all(node.deadline() is None for node in machine.nodes)
+
+
+@pytest.mark.parametrize(
+    ("number", "key", "status"),
+    [
+        (2, 1, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY),
+        (3, KEY, Status.REMOTE_ENDPOINT_CLOSED),
+        (99, KEY, Status.REMOTE_ENDPOINT_BAD_ID),
+    ],
+)
+def test_connects_that_fail(number, key, status):
+    """R-LOC-02, R-EP-01, R-EP-04."""
+    machine = Machine()
+    one, _ = machine.open(0, 1), machine.open(1, 2)
+    request = one.connect(MINE, number, key)
+    waiting = one.send(request.partner, b"too early")
+    machine.settle()
+    assert request.status is status
+    assert waiting.status in (Status.REMOTE_ENDPOINT_CLOSED, Status.REMOTE_ENDPOINT_BAD_SESSION)
+
+
+def test_sends_wait_for_the_connect_and_keep_their_order():
+    """R-CON-06, R-ORD-01: and those to other partners do not wait for them."""
+    machine = Machine(3)
+    one, two, third = machine.open(0, 1), machine.open(1, 2), machine.open(2, 3)
+    ready = machine.connect(one, 3)
+    request = one.connect(MINE, 2, KEY)
+    early = [one.send(request.partner, bytes([each])) for each in range(3)]
+    one.progress(machine.now)
+    other = one.send(ready, b"x")
+    one.progress(machine.now)
+    assert not any(each.done for each in early) and other.done
+    machine.settle()
+    late = one.send(request.partner, b"\x03")
+    machine.settle()
+    assert statuses(*early, late) == [Status.SUCCESS] * 4
+    buffers = [bytearray(1) for _ in range(4)]
+    assert statuses(*(two.receive(each) for each in buffers)) == [Status.SUCCESS] * 4
+    assert b"".join(buffers) == bytes(range(4))
+    assert third.matching.unexpected == 1
+
+
+def test_a_cancelled_connect_releases_what_waits():
+    """R-MSC-02; its late answer is ignored."""
+    machine = Machine()
+    one, _ = machine.open(0, 1), machine.open(1, 2)
+    request = one.connect(MINE, 2, KEY)
+    waiting = one.send(request.partner, b"x")
+    one.progress(machine.now)
+    assert one.cancel(request)
+    machine.settle()
+    assert statuses(request, waiting) == [Status.CANCELLED, Status.REMOTE_ENDPOINT_BAD_SESSION]
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_truncated(copies):
+    """R-MSC-01: the sender of a large message learns it."""
+    machine = Machine(copies=copies)
+    one, two, there = machine.pair()
+    receives = [two.receive(bytearray(size), number) for number, size in ((1, 10), (2, 5000), (3, 0))]
+    sends = [one.send(there, pattern(length), number) for number, length in ((1, 100), (2, 9000), (3, 9000))]
+    machine.settle()
+    assert statuses(*receives) == [Status.MESSAGE_TRUNCATED] * 3
+    assert statuses(*sends) == [Status.SUCCESS, Status.MESSAGE_TRUNCATED, Status.MESSAGE_TRUNCATED]
+    assert sends[1].transferred == 5000
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_segments_on_both_sides(copies):
+    """R-SND-07, R-MSC-03."""
+    machine = Machine(copies=copies)
+    one, two, there = machine.pair()
+    data = pattern(100_000)
+    buffers = [bytearray(30_001), bytearray(0), bytearray(69_999)]
+    receive = two.receive(buffers)
+    one.send(there, [data[:1], data[1:50_000], b"", data[50_000:]])
+    machine.settle()
+    assert receive.status is Status.SUCCESS and b"".join(buffers) == data
+
+
+def test_the_remote_endpoint_closes():
+    """R-CLS-02, R-EP-02: while the message waits for a receive, before the send, and reopened."""
+    machine = Machine()
+    one, two, there = machine.pair()
+    kept = one.send(there, pattern(9000))
+    machine.settle()
+    two.close()
+    machine.settle()
+    late = one.send(there, pattern(9000))
+    machine.settle()
+    machine.open(1, 2)
+    wrong = one.send(there, pattern(9000))
+    machine.settle()
+    assert statuses(kept, late) == [Status.REMOTE_ENDPOINT_CLOSED] * 2
+    assert wrong.status is Status.REMOTE_ENDPOINT_BAD_SESSION
+    assert statuses(one.send(machine.connect(one, 2), b"")) == [None]
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_the_sender_closes(copies):
+    """R-CLS-02: a receive that takes its message then, or is taking it, ends as closed."""
+    machine = Machine(copies=copies)
+    one, two, there = machine.pair()
+    sends = [one.send(there, pattern(9000), number) for number in (5, 6)]
+    machine.settle()
+    taking = two.receive(bytearray(9000), 6)
+    one.close()
+    machine.settle()
+    assert sends[0].status is Status.CANCELLED
+    assert two.receive(bytearray(9000), 5).status is Status.REMOTE_ENDPOINT_CLOSED
+    assert taking.status is (Status.SUCCESS if copies == 1 else Status.REMOTE_ENDPOINT_CLOSED)
+
+
+def test_an_offer_that_is_withdrawn_before_its_record_is_taken():
+    """R-CLS-02: the memory is not read, though the withdrawal is behind other records."""
+    machine = Machine()
+    one, two, there = machine.pair()
+    receive = two.receive(bytearray(9000))
+    one.send(there, pattern(9000))
+    machine.nodes[0].transmit(machine.now)
+    one.close()
+    machine.settle()
+    assert receive.status is Status.REMOTE_ENDPOINT_CLOSED
+
+
+def test_the_receiver_closes_while_the_data_comes():
+    """R-CLS-02."""
+    machine = Machine(copies=2)
+    one, two, there = machine.pair()
+    receive = two.receive(bytearray(900_000))
+    send = one.send(there, pattern(900_000))
+    for _ in range(3):
+        machine.step()
+    assert not receive.done and not send.done
+    two.close()
+    machine.settle()
+    assert statuses(send, receive) == [Status.REMOTE_ENDPOINT_CLOSED, Status.CANCELLED]
+
+
+def test_a_short_message_that_is_lost_after_all():
+    """R-SND-06: refused by the receiver's card."""
+    machine = Machine()
+    one, two, there = machine.pair()
+    two.close()
+    machine.settle()
+    machine.open(1, 2)
+    send = one.send(there, b"xyz", 7)
+    machine.settle()
+    assert send.status is Status.SUCCESS
+    (lost,) = machine.lost()
+    assert (lost.late_status, lost.match_info, lost.length) == (Status.REMOTE_ENDPOINT_BAD_SESSION, 7, 3)
+    assert lost.partner is there
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("steps", range(8))
+def test_a_killed_process(steps, copies):
+    """R-LOC-02: whatever was going on ends, what was sent before can be received, and nothing hangs."""
+    machine = Machine(copies=copies)
+    one, two = machine.open(0, 1), machine.open(1, 2)
+    request = one.connect(MINE, 2, KEY)
+    there = request.partner
+    sends = [one.send(there, pattern(length), 1) for length in (100, 500_000)]
+    back = two.connect(MINE, 1, KEY)
+    answer = two.send(back.partner, b"before", 9)
+    buffers = [bytearray(500_000) for _ in range(2)]
+    receives = [two.receive(each, 1) for each in buffers]
+    for _ in range(steps):
+        machine.step()
+    machine.paths[1].die()
+    machine.settle()
+    ended = (Status.SUCCESS, Status.REMOTE_ENDPOINT_CLOSED, Status.REMOTE_ENDPOINT_BAD_SESSION)
+    assert request.status in ended and all(each.status in ended for each in sends)
+    for receive, send in zip(receives, sends, strict=True):
+        # What the receiver has seen as complete is not reported as failed.
+        assert receive.status is not Status.SUCCESS or send.status is not None
+    if answer.status is Status.SUCCESS:
+        assert one.receive(bytearray(6), 9).status is Status.SUCCESS
+    late = one.send(there, b"x")
+    machine.settle()
+    assert late.status in (Status.REMOTE_ENDPOINT_CLOSED, Status.REMOTE_ENDPOINT_BAD_SESSION)
+    assert all(each.deadline() is None for each in machine.nodes[:1])
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_killed_sender(copies):
+    """R-LOC-02: a receive of its data ends as closed, its short messages can be received."""
+    machine = Machine(copies=copies)
+    one, two, there = machine.pair()
+    receive = two.receive(bytearray(900_000), 1)
+    short = one.send(there, b"abc", 2)
+    one.send(there, pattern(900_000), 3)
+    one.send(there, pattern(900_000), 1)
+    machine.nodes[0].transmit(machine.now)
+    machine.paths[1].receive(machine.now)
+    machine.paths[0].die()
+    machine.settle()
+    assert short.status is Status.SUCCESS and two.receive(bytearray(3), 2).status is Status.SUCCESS
+    assert two.receive(bytearray(9), 3).status is Status.REMOTE_ENDPOINT_CLOSED
+    assert receive.status is (Status.SUCCESS if copies == 1 else Status.REMOTE_ENDPOINT_CLOSED)
+
+
+def test_short_messages_that_a_killed_process_has_not_taken():
+    """R-SND-06: they were complete, and are reported as undelivered."""
+    machine = Machine()
+    one, _, there = machine.pair()
+    sends = [one.send(there, b"x", number) for number in range(3)]
+    machine.nodes[0].transmit(machine.now)
+    machine.paths[1].die()
+    machine.settle()
+    assert statuses(*sends) == [Status.SUCCESS] * 3
+    assert [each.match_info for each in machine.lost()] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_full_channel_is_waited_for(copies):
+    """R-GEN-01: nothing is lost, the order is kept, and nothing spins while the neighbour does not take anything."""
+    machine = Machine(copies=copies, size=40_000, profile=replace(OPEN_MX_1_5, unexpected_maximum=10))
+    one, two, there = machine.pair()
+    sends = [one.send(there, pattern(4000, number), number) for number in range(40)]
+    sends.append(one.send(there, pattern(100_000), 40))
+    for _ in range(50):
+        machine.step()
+    assert 10 < sum(each.done for each in sends) < 40
+    assert not machine.nodes[0].eager() and machine.nodes[0].deadline() is None
+    for number in range(40):
+        buffer = bytearray(4000)
+        receive = two.receive(buffer, 0, 0)
+        for _ in range(10):
+            machine.step()
+        assert receive.match_info == number and bytes(buffer) == pattern(4000, number)
+    last = two.receive(bytearray(100_000), 40)
+    machine.settle()
+    assert statuses(*sends, last) == [Status.SUCCESS] * 42
+
+
+def test_a_library_that_does_not_work():
+    """R-GEN-01: its card takes messages until the ring is full; connects are answered."""
+    machine = Machine(profile=replace(OPEN_MX_1_5, ring_size=2))
+    one, two, there = machine.pair()
+    two.progressing = False
+    sends = [one.send(there, bytes([each])) for each in range(4)]
+    large = one.send(there, pattern(9000))
+    for _ in range(5):
+        machine.step()
+    assert statuses(*sends, large) == [Status.SUCCESS] * 4 + [None]
+    assert two.matching.unexpected == 0
+    two.progressing = True
+    machine.settle()
+    got = [bytearray(9000) for _ in range(5)]
+    receives = [two.receive(each) for each in got]
+    machine.settle()
+    assert statuses(*receives, large) == [Status.SUCCESS] * 6
+    assert [each[0] for each in got[:4]] == [0, 1, 2, 3]
+
+
+def test_the_handler_may_consume_messages():
+    """R-MAT-06."""
+    machine = Machine()
+    one, two, there = machine.pair()
+    seen: list[Any] = []
+    two.handle_unexpected(lambda message: bool(seen.append((message.data, message.length))) or True)
+    sends = [one.send(there, pattern(length)) for length in (3, 9000)]
+    machine.settle()
+    assert seen == [(pattern(3), 3), (None, 9000)]
+    assert (sends[1].status, sends[1].transferred) == (Status.MESSAGE_TRUNCATED, 0)
+
+
+def test_four_nodes_all_to_all():
+    """R-LOC-02, R-ORD-01: each with each, at the same time."""
+    machine = Machine(4, size=1 << 16)
+    endpoints = [machine.open(place, place) for place in range(4)]
+    partners = {(a, b): machine.connect(endpoints[a], b) for a in range(4) for b in range(4)}
+    sends, receives = [], []
+    for (a, _), there in partners.items():
+        for turn, length in enumerate((0, 100, 4096, 70_000)):
+            sends.append(endpoints[a].send(there, pattern(length, a), a << 8 | turn))
+    for a, b in partners:
+        for turn, length in enumerate((0, 100, 4096, 70_000)):
+            buffer = bytearray(length)
+            receives.append((endpoints[b].receive(buffer, a << 8 | turn), buffer, pattern(length, a)))
+    machine.settle()
+    assert statuses(*sends) == [Status.SUCCESS] * len(sends)
+    for receive, buffer, expected in receives:
+        assert receive.status is Status.SUCCESS and bytes(buffer) == expected
+
+
+def test_the_wire_and_a_neighbour_at_the_same_time():
+    """R-LOC-02: messages of other hosts arrive beside those of neighbours."""
+    machine = Machine()
+    machine.nodes[0].add_peer(address(1), "far:0")
+    one, two, there = machine.pair()
+    receive = two.receive(bytearray(1))
+    request = one.connect(address(1), 7, KEY)
+    one.send(there, b"x")
+    while machine.step():
+        pass
+    assert receive.status is Status.SUCCESS and request.status is None
+    assert {batch.frame(0)[:6] for batch in machine.log} == {address(1)}
+
+
+HEADS = st.tuples(
+    st.one_of(st.sampled_from([int(each) for each in RecordKind]), st.integers(0, 255)),
+    st.one_of(st.sampled_from([0, 33, 93, 92]), st.integers(0, 255)),
+    st.integers(0, 0xFFFF),
+    st.integers(0, 0xFFFFFFFF),
+    st.sampled_from([place_of(MINE, 1), place_of(MINE, 2), place_of(address(9), 1), 0, (1 << 64) - 1]),
+    st.sampled_from([place_of(MINE, 2), place_of(MINE, 3), place_of(MINE, 255), 0, (1 << 64) - 1]),
+    st.integers(0, 0xFFFFFFFF),
+    st.one_of(st.just(-1), st.integers(0, 0xFFFFFFFF)),
+    st.integers(0, 4),
+    st.one_of(st.integers(0, 10), st.integers(0, (1 << 64) - 1)),
+    st.one_of(st.integers(0, 5000), st.integers(0, (1 << 64) - 1)),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(HEADS, st.binary(max_size=100)), max_size=12), st.booleans(), st.sampled_from([1, 2]))
+def test_hostile_records(records, posted, copies):
+    """A neighbour that sends anything crashes nothing, and does not disturb the others."""
+    machine = Machine(3, copies=copies)
+    one, two, there = machine.pair()
+    third = machine.open(2, 3)
+    if posted:
+        two.receive(bytearray(50), 0, 0)
+    two.send(machine.connect(two, 1), pattern(9000))
+    send = one.send(there, pattern(9000), 77)
+    machine.settle()
+    (channel,) = {
+        id(each): each for each in machine.paths[0]._channels if each.other.owner is machine.paths[1]
+    }.values()
+    for head, data in records:
+        session = two.session if head[7] < 0 else head[7]
+        channel.put(RECORD_HEAD.pack(*head[:7], session, *head[8:]), data)
+    for _ in range(30):
+        machine.step()
+    good = two.receive(bytearray(3), 1 << 60)
+    third.send(machine.connect(third, 2), b"abc", 1 << 60)
+    for _ in range(30):
+        machine.step()
+    assert good.status is Status.SUCCESS
+    one.close()
+    two.close()
+    for _ in range(30):
+        machine.step()
+    assert send.done
+
+
+def test_short_records_end_the_channel():
+    machine = Machine()
+    one, two, there = machine.pair()
+    kept = one.send(there, pattern(9000))
+    machine.settle()
+    machine.paths[0]._channels[0].put(b"short")
+    machine.settle()
+    assert kept.status is Status.REMOTE_ENDPOINT_CLOSED
+    with pytest.raises(LocalProtocolError):
+        two.send(there, b"x")
