@@ -6,11 +6,13 @@ if one survives. Most are the interoperability defects that Open-MX had once (di
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.abc import MetaPathFinder, SourceLoader
 from importlib.machinery import ModuleSpec
@@ -449,22 +451,36 @@ def verdict(mutant: Mutant | None, seeds: int = SEEDS, options: dict[str, object
     return None
 
 
-def _tried(mutant: Mutant) -> tuple[int | None, str]:
-    """The seed that killed a mutant, if one did, and what to say of it."""
+def verdict_by_plans(mutant: Mutant, bound: int) -> list | None:
+    """Workload and plan, invariant and text that killed a mutant with at most ``bound`` faults, or None if it lives."""
+    with engine(mutant) as simulation:
+        fixed = {name: value for name, value in mutant.fixed().items() if name in ("dialect", "profiles", "discovery")}
+        for faults in range(bound + 1):
+            for workload in simulation.SMALL_WORKLOADS:
+                play = simulation.ExhaustivePlay(simulation.Scenario(workload=workload, **fixed), faults)
+                for outcome in play.outcomes():
+                    if not outcome.held:
+                        plan = ",".join(map(str, outcome.scenario.faults)) or "-"
+                        return [f"{workload} {plan}", outcome.breaches[0].invariant, outcome.breaches[0].text]
+    return None
+
+
+def _tried(mutant: Mutant, bound: int | None = None) -> tuple[int | str | None, str]:
+    """The seed (or plan of up to ``bound`` faults) that killed a mutant, if one did, and the report of it."""
     try:
-        killed = verdict(mutant)
+        killed = verdict(mutant) if bound is None else verdict_by_plans(mutant, bound)
     except LookupError as error:
         return None, f"CANNOT BE MADE: {error}"
     return (None, "SURVIVES") if killed is None else (killed[0], f"{killed[1]}: {killed[2]}")
 
 
-def main() -> int:
-    """Try all mutants, print what killed them."""
+def main(bound: int | None = None) -> int:
+    """Try all mutants by random seeds, or by all plans of up to ``bound`` faults; print a line for each."""
     alive = 0
-    columns = "{:50} {:24} {:10} {:10} {:>5}  {}"
-    print(columns.format("mutant", "file", "mended in", "rule", "seed", "killed by"))
+    columns = "{:50} {:24} {:10} {:10} {:>5}  {}" if bound is None else "{:50} {:24} {:10} {:10} {:26}  {}"
+    print(columns.format("mutant", "file", "mended in", "rule", "seed" if bound is None else "plan", "killed by"))
     with ProcessPoolExecutor() as pool:
-        for mutant, (seed, found) in zip(MUTANTS, pool.map(_tried, MUTANTS), strict=True):
+        for mutant, (seed, found) in zip(MUTANTS, pool.map(partial(_tried, bound=bound), MUTANTS), strict=True):
             alive += seed is None
             shown = "-" if seed is None else seed
             line = columns.format(mutant.name, mutant.file, mutant.mended_in or "-", mutant.rule, shown, found[:100])
@@ -476,4 +492,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--exhaustive", type=int, metavar="FAULTS")
+    sys.exit(main(parser.parse_args().exhaustive))

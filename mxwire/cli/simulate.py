@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mxwire.protocol import Profile
-    from mxwire.simulation import RunOutcome, Scenario
+    from mxwire.simulation import ExhaustivePlay, RunOutcome, Scenario
+    from mxwire.simulation.exhaustive import Play
+    from mxwire.simulation.faults import Plan
 
 EPILOG = """\b
 Examples:
@@ -34,6 +37,9 @@ Examples:
   mxwire simulate --profile native-mx,open-mx --dialect mxoe --pcap out.pcapng
   mxwire simulate --seeds 0-1999 --jobs 2                  two thousand runs, each with its own faults
   mxwire simulate --seeds 0-1999 --dialect omx:1500 --kill 2
+  mxwire simulate --workload large --faults lose@7,die:1@31 --pcap out.pcapng      exactly these faults
+  mxwire simulate --exhaustive 1                           every single fault of every small workload
+  mxwire simulate --exhaustive 2 --workload train          every pair of faults of one of them
 """
 _IN_MICROSECONDS: Final = ("delay", "jitter", "held", "coalescing", "gap")
 _LEGEND: Final = (
@@ -41,6 +47,13 @@ _LEGEND: Final = (
     "kills, crashes, pauses, stalls, partitions, filters and MTU changes; steps: events of the simulation; fallen: "
     "breaches of invariants that do not apply to this run; deviations: breaches of rules that only recommend."
 )
+_EXHAUSTIVE_LEGEND: Final = (
+    "played: plans of faults, each run from the beginning and checked for all invariants; pruned: plans that were not "
+    "played, as another one leads to the same state before its last fault; states: different states before a step of "
+    "the runs that were extended by one more fault."
+)
+_PLANS: Final = 32
+"""Plans per task of a worker process: one takes a few milliseconds."""
 _FAILURES_SHOWN: Final = 20
 _CHUNK: Final = 8
 """Seeds per task of a worker process: a run is short beside the transfer of its outcome."""
@@ -64,6 +77,18 @@ class SeedRange(click.ParamType):  # type: ignore[type-arg]
         return found
 
 
+class PlanOption(click.ParamType):  # type: ignore[type-arg]
+    """``lose@7,die:1@31``: a plan of faults."""
+
+    name = "plan"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Plan:
+        """The plan."""
+        from mxwire.simulation.faults import parse_plan
+
+        return parse_plan(value) if isinstance(value, str) else value
+
+
 def _rate(name: str, text: str) -> Decorator:
     return click.option(f"--{name}", type=Amount(0, 1, max_open=True), metavar="P", help=text)
 
@@ -82,7 +107,7 @@ def _microseconds(name: str, text: str) -> Decorator:
 @integer_option("Processes.  [default: one per CPU]", "--jobs", least=1)
 @integer_option("Hosts, 2 to 8.  [default: 2]", "--hosts", least=2, most=8)
 @integer_option("Messages.  [default: 100]", "--messages", least=1)
-@name_option("ping-pong, stream, many-to-one or all-to-all.  [default: all-to-all]", "workload", "--workload")
+@name_option("Exchanged messages; see below.  [default: all-to-all]", "workload", "--workload")
 @live_dialect_option("Dialect of the hosts.  [default: mxoe]")
 @name_option(
     "Kinds of the hosts, in turn; see below.  [default: open-mx]",
@@ -96,6 +121,10 @@ def _microseconds(name: str, text: str) -> Decorator:
 @name_option("How hosts find each other: static, nameless or announce.  [default: static]", "discovery", "--discovery")
 @integer_option("Longest message.  [default: 1048576]", "--largest", metavar="BYTES")
 @integer_option("Retransmissions until a partner is abandoned.", "--resend-maximum", least=1)
+@click.option("--faults", type=PlanOption(), metavar="PLAN", help="Faults at given frames and steps: lose@7,die:1@31.")
+@integer_option(
+    "Play every plan of up to this many faults of a small workload, or of all of them.", "--exhaustive", least=1, most=4
+)
 @_rate("loss", "Share of frames that are lost, 0 to 1.")
 @_rate("duplicate", "Share of frames that are duplicated.")
 @_rate("reorder", "Share of frames that are held back.")
@@ -124,6 +153,7 @@ def command(
     pcap: str | None,
     at: int | None,
     as_json: bool,
+    exhaustive: int | None,
     **options: Any,
 ) -> None:
     """Run hosts in a simulated network, and check invariants.
@@ -135,9 +165,24 @@ def command(
 
     Profiles: open-mx (the newest without its defects), open-mx-1.5-as-found, open-mx-1.1, open-mx-1.0, open-mx-0.6,
     open-mx-0.5, native-mx; with /HZ appended, the ticks of the host's clock per second.
+
+    Workloads: ping-pong, stream, many-to-one, all-to-all; and small ones of one to three messages: tiny, small, medium,
+    large, synchronous, handled (by the unexpected handler), exchange (one each way), crossing (a medium one and a large
+    one, opposite ways), train (tiny, medium, large).
+
+    Faults of --faults and --exhaustive: lose, double, swap (delayed behind its burst), delay (by 2 ms) and echo
+    (arrives again after 2 ms), each @FRAME; pause (no calls for 1.5 s) and die (killed, and restarted), each
+    :APPLICATION@STEP. --exhaustive plays them all, at every frame and step, and omits a plan where another one has led
+    to the same state.
     """
     fixed = fixed_by(options)
-    if seeds is None:
+    if exhaustive is not None:
+        if not (seeds is None and pcap is None and at is None and options["faults"] is None):
+            raise MxwireError(
+                "--exhaustive plans the faults of all runs: use it without --seeds, --faults, --pcap and --at"
+            )
+        failed = _exhaust(exhaustive, jobs, seed or 0, fixed, as_json)
+    elif seeds is None:
         outcome = _run(scenario_of(seed or 0, fixed), pcap, at)
         failed = _report(outcome, as_json)
     elif seed is not None or pcap is not None:
@@ -250,8 +295,6 @@ def _campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: bo
 
 @contextmanager
 def _outcomes(seeds: range, fixed: dict[str, Any], workers: int) -> Iterator[Iterator[RunOutcome]]:
-    from concurrent.futures import ProcessPoolExecutor
-
     run = partial(_drawn_run, fixed)
     if workers == 1:
         yield map(run, seeds)
@@ -270,6 +313,48 @@ def _drawn_run(fixed: dict[str, Any], seed: int) -> RunOutcome:
     return Simulation(draw_scenario(seed, **fixed)).run()
 
 
+def _exhaust(bound: int, jobs: int | None, seed: int, fixed: dict[str, Any], as_json: bool) -> bool:
+    """Play all plans of the small workloads, or of the one that is fixed; return True if any failed."""
+    from mxwire.simulation import SMALL_WORKLOADS, Scenario
+    from mxwire.simulation.exhaustive import ExhaustivePlay
+
+    names = [fixed.pop("workload")] if "workload" in fixed else list(SMALL_WORKLOADS)
+    if names[0] not in SMALL_WORKLOADS:
+        raise MxwireError(
+            f"--exhaustive plays small workloads, not {names[0]}: use one of {', '.join(SMALL_WORKLOADS)}"
+        )
+    plays = [ExhaustivePlay(Scenario(seed, workload=name, **fixed), bound) for name in names]
+    with bar("plans", None, streams=as_json) as shown, _plan_player(jobs or os.cpu_count() or 1) as player:
+        for play in plays:
+            for _ in play.outcomes(player):
+                shown.update(sum(each.played for each in plays), sum(each.planned for each in plays))
+            if as_json:
+                click.echo(json_line(_exhaustive_record(play)))
+    failed = [outcome for play in plays for outcome in play.failed]
+    if not as_json:
+        fallen = {name: why for play in plays for name, why in play.fallen.items()}
+        show([_exhaustive_table(plays), Paragraph(_EXHAUSTIVE_LEGEND), *_unchecked(fallen)])
+        if failed:
+            show(_failures(failed))
+    return bool(failed)
+
+
+@contextmanager
+def _plan_player(workers: int) -> Iterator[Play]:
+    """Play plans in as many processes as ``workers``."""
+    from mxwire.simulation.exhaustive import play_plan, play_plans
+
+    if workers == 1:
+        yield play_plans
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        try:
+            yield lambda scenarios, traced: pool.map(partial(play_plan, traced=traced), scenarios, chunksize=_PLANS)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
 # Reports
 
 
@@ -282,9 +367,7 @@ def _report(outcome: RunOutcome, as_json: bool) -> bool:
         return not outcome.held
     rows = {"virtual time": f"{outcome.duration / SECOND:.6f} s", **outcome.counts}
     blocks: list[Block] = [_table(rows), Paragraph(_LEGEND), Paragraph(f"digest {outcome.digest}")]
-    for why in dict.fromkeys(outcome.fallen.values()):
-        names = [name for name, reason in outcome.fallen.items() if reason == why]
-        blocks.append(Paragraph(f"not checked against the engine, because {why}: {', '.join(names)}"))
+    blocks += _unchecked(outcome.fallen)
     if outcome.held:
         checked = [name for name in INVARIANTS if name not in outcome.fallen]
         blocks.append(Paragraph(f"all {len(checked)} invariants held: {', '.join(checked)}"))
@@ -292,6 +375,17 @@ def _report(outcome: RunOutcome, as_json: bool) -> bool:
     if not outcome.held:
         show(_failures([outcome]))
     return not outcome.held
+
+
+def _unchecked(fallen: Mapping[str, str]) -> list[Block]:
+    """The invariants and rules that need not hold, by reason."""
+    return [
+        Paragraph(
+            f"not checked against the engine, because {why}: "
+            f"{', '.join(name for name, reason in fallen.items() if reason == why)}"
+        )
+        for why in dict.fromkeys(fallen.values())
+    ]
 
 
 def _record(outcome: RunOutcome) -> dict[str, Any]:
@@ -309,6 +403,31 @@ def _record(outcome: RunOutcome) -> dict[str, Any]:
         "scenario": outcome.scenario.differences(),
         "command": command_for(outcome.scenario),
     }
+
+
+def _exhaustive_record(play: ExhaustivePlay) -> dict[str, Any]:
+    """The JSON object of an exhaustive play."""
+    return {
+        "workload": play.scenario.workload,
+        "faults": play.bound,
+        "held": not play.failed,
+        "played": play.played,
+        "pruned": play.pruned,
+        "states": play.states,
+        "fallen": play.fallen,
+        "failed": [_record(each) for each in play.failed],
+        "digest": play.digest,
+    }
+
+
+def _exhaustive_table(plays: list[ExhaustivePlay]) -> Block:
+    """The table of exhaustive plays, one row per workload."""
+    counts = tuple(Column(each, right=True) for each in ("played", "pruned", "states", "failed"))
+    rows = [
+        Row((each.scenario.workload, *map(str, (each.played, each.pruned, each.states, len(each.failed))), each.digest))
+        for each in plays
+    ]
+    return Table((Column("workload"), *counts, Column("digest of all runs")), tuple(rows))
 
 
 def _table(rows: Mapping[str, Any]) -> Block:

@@ -109,7 +109,7 @@ def fallen(scenario: Scenario) -> dict[str, str]:
     if few and (scenario.loss or scenario.corrupt):
         why = f"with fewer than {_ENOUGH_RESENDS} retransmissions, random loss alone makes a host abandon another one"
         found |= dict.fromkeys(_OF_CHANCE, why)
-    parts = few or any(getattr(scenario, each) for each in _GIVING_UP)
+    parts = few or bool(scenario.faults) or any(getattr(scenario, each) for each in _GIVING_UP)
     if parts and any(profile.has(each) for profile in profiles for each in _PARTING):
         why = "partners with the defects D-3, D-4, D-5 or D-13 lose each other, and do not always reconnect"
         found |= dict.fromkeys((*_OF_PARTNERS, "rules"), why)
@@ -127,7 +127,7 @@ def fallen_rules(scenario: Scenario) -> dict[str, str]:
 
 def _forgets_what_overtook(scenario: Scenario, profiles: list[Profile]) -> bool:
     """Return whether a NOTIFY may reach a host with D-1 before the CONNECT request that was sent first (R-CON-12)."""
-    overtaking = scenario.reorder or scenario.jitter
+    overtaking = scenario.reorder or scenario.jitter or scenario.faults
     forgetting = any(each.has(Defect.REPLY_LEAVES_REVERSE_SESSION) for each in profiles)
     return bool(overtaking and forgetting and any(not each.connects_back for each in profiles))
 

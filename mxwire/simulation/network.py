@@ -13,8 +13,11 @@ from mxwire.frames import FrameBatch
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.scenario import Scenario
 from mxwire.simulation.schedule import Schedule
+from mxwire.units import MICROSECOND
 from mxwire.wire.codec import TYPE_OFFSET
 
+SWAPPED: Final = 8 * MICROSECOND
+"""Delay of a frame that the next ones of its burst overtake: more than the longest frame takes at 10 Gb/s."""
 LOST: Final = -1
 """Time of arrival of a frame that never arrives."""
 _HEAD: Final = 16
@@ -68,16 +71,19 @@ class Network:
         self._deliver = deliver
         self._free_at: dict[Port, int] = {}
         self._waiting: dict[tuple[Port, int], list[FrameBatch | bytes]] = {}
+        self._planned = {each.place: each.kind for each in scenario.faults if each.victim is None}
+        """Planned faults by the number of their frame."""
         rates = ("loss", "duplicate", "reorder", "corrupt", "tamper", "jitter")
         self._draws = {name: stream(scenario.seed, "network", name) for name in rates}
 
     def send(self, source: Port, batch: FrameBatch) -> None:
         """Take frames from an interface and decide the fate of each."""
         now = self._schedule.now
+        first = self.frames + 1
         self.frames += len(batch)
         self.incidents = [each for each in self.incidents if each.end > now]
         faulty = self.scenario.faulty and now < self.faults_until
-        if not (faulty or self.incidents or self.down or self.observers):
+        if not (faulty or self.incidents or self.down or self.observers or self._planned):
             self._pass(source, batch)
             return
         for index in range(len(batch)):
@@ -85,7 +91,7 @@ class Network:
             arrival = self._arrival(source, len(frame))
             reached: list[int] = []
             for target in self._targets(source, frame):
-                reached += self._frame(source, target, frame, arrival, faulty)
+                reached += self._frame(source, target, frame, arrival, faulty, self._planned.get(first + index))
             for observe in self.observers:
                 observe(frame, min(reached, default=LOST), len(reached))
 
@@ -144,13 +150,18 @@ class Network:
 
     # With faults.
 
-    def _frame(self, source: Port, target: Port, frame: bytes, arrival: int, faulty: bool) -> list[int]:
+    def _frame(
+        self, source: Port, target: Port, frame: bytes, arrival: int, faulty: bool, planned: str | None
+    ) -> list[int]:
         """Decide the fate of one frame to one port; return the times at which it arrives unharmed."""
         now = self._schedule.now
         if any(each.hits(now, source[0], target[0], frame) for each in self.incidents):
             self.lost += 1
             return []
-        times = [arrival]
+        if planned == "lose":
+            self.lost += 1
+            return []
+        times = self._planned_times(planned, arrival)
         harmed = False
         if faulty:
             scenario = self.scenario
@@ -175,6 +186,16 @@ class Network:
             if not harmed:
                 reached.append(there)
         return reached
+
+    def _planned_times(self, kind: str | None, arrival: int) -> list[int]:
+        """Return the times of arrival of a frame with a planned fault that does not lose it."""
+        if kind == "double":
+            return [arrival, arrival]
+        if kind == "swap":
+            return [arrival + SWAPPED]
+        if kind == "delay":
+            return [arrival + self.scenario.held]
+        return [arrival, arrival + self.scenario.held] if kind == "echo" else [arrival]
 
     def _happens(self, name: str) -> bool:
         rate: float = getattr(self.scenario, name)

@@ -16,11 +16,25 @@ from mxwire.protocol.profile import (
     OPEN_MX_1_5,
     OPEN_MX_1_5_AS_FOUND,
 )
+from mxwire.simulation.faults import Plan, plan_text
 from mxwire.simulation.randomness import stream
 from mxwire.units import MICROSECOND, MILLISECOND, SECOND
 from mxwire.wire.dialect import MXOE, Dialect, omx
 
 WORKLOADS: Final = ("ping-pong", "stream", "many-to-one", "all-to-all")
+SMALL_WORKLOADS: Final = {
+    "tiny": ((0, "tiny"),),
+    "small": ((0, "small"),),
+    "medium": ((0, "medium"),),
+    "large": ((0, "large"),),
+    "synchronous": ((0, "synchronous"),),
+    "handled": ((0, "handled"),),
+    "exchange": ((0, "tiny"), (1, "tiny")),
+    "crossing": ((0, "medium"), (1, "large")),
+    "train": ((0, "tiny"), (0, "medium"), (0, "large")),
+}
+"""Workloads of a few given messages between applications 0 and 1, each with its sender and kind (``workload.py``).
+They are small enough to play all their faults (``exhaustive.py``)."""
 DISCOVERIES: Final = ("static", "nameless", "announce")
 HOSTS_MAXIMUM: Final = 8
 DIALECTS: Final = (MXOE, omx(1500), omx(9000))
@@ -89,6 +103,8 @@ class Scenario:
     """Time spans in which long frames do not pass."""
     incident_longest: int = 3 * SECOND
     """Longest duration of an incident."""
+    faults: Plan = ()
+    """Faults at given frames and steps, beside those that are drawn."""
     judged: bool = True
     """Check the frames against the rules."""
 
@@ -96,8 +112,13 @@ class Scenario:
         """Refuse impossible parameters."""
         if not 2 <= self.hosts <= HOSTS_MAXIMUM:
             raise MxwireError(f"{self.hosts} hosts: a simulated network has 2 to {HOSTS_MAXIMUM}")
-        if self.workload not in WORKLOADS:
-            raise MxwireError(f"no workload {self.workload!r}: use one of {', '.join(WORKLOADS)}")
+        if self.workload not in (*WORKLOADS, *SMALL_WORKLOADS):
+            raise MxwireError(f"no workload {self.workload!r}: use one of {', '.join((*WORKLOADS, *SMALL_WORKLOADS))}")
+        if self.workload in SMALL_WORKLOADS and self.hosts * self.processes != 2:
+            raise MxwireError(f"workload {self.workload!r} has two applications: use 2 hosts with 1 process each")
+        for fault in self.faults:
+            if fault.victim is not None and fault.victim >= self.hosts * self.processes:
+                raise MxwireError(f"fault {fault}: the applications are 0 to {self.hosts * self.processes - 1}")
         if self.discovery not in DISCOVERIES:
             raise MxwireError(f"no discovery {self.discovery!r}: use one of {', '.join(DISCOVERIES)}")
         for name in RATES:
@@ -111,6 +132,11 @@ class Scenario:
                 raise MxwireError(f"{name} {getattr(self, name)}: a count cannot be negative")
         if not self.profiles:
             raise MxwireError("a simulation needs at least one profile")
+
+    @property
+    def interrupted(self) -> bool:
+        """Return whether a planned fault stops or kills an application."""
+        return any(each.victim is not None for each in self.faults)
 
     @property
     def faulty(self) -> bool:
@@ -142,6 +168,8 @@ class Scenario:
         }
         if "dialect" in found:
             found["dialect"] = self.dialect.name
+        if "faults" in found:
+            found["faults"] = plan_text(self.faults)
         if "profiles" in found:
             found["profiles"] = ",".join(f"{each.name}/{each.hz}" for each in self.profiles)
         return found

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.simulation.scenario import INCIDENTS, RATES, Scenario
+from mxwire.simulation.scenario import INCIDENTS, RATES, SMALL_WORKLOADS, Scenario
 from mxwire.simulation.simulation import RunOutcome, Simulation
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -53,7 +53,9 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _steps(scenario: Scenario) -> Iterator[dict[str, Any]]:
-    messages = scenario.messages
+    for fault in scenario.faults:
+        yield {"faults": tuple(each for each in scenario.faults if each != fault)}
+    messages = 1 if scenario.workload in SMALL_WORKLOADS else scenario.messages
     for count in (1, messages // 8, messages // 4, messages // 2, messages * 3 // 4, messages - 1):
         if 1 <= count < messages:
             yield {"messages": count}

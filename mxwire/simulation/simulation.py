@@ -21,6 +21,8 @@ _STEPS_BETWEEN_CHECKS: Final = 16
 _STEPS_PER_MESSAGE: Final = 20_000
 _SHOWN: Final = 5
 
+Trace = Callable[[World], None]
+"""Called before a step, with the world as the step finds it."""
 Progress = Callable[[int, int], None]
 """Called with the number of settled messages and the number of all messages."""
 
@@ -49,14 +51,21 @@ class RunOutcome:
 
 class Simulation:
     """One run of a scenario. ``tap`` receives all frames as they are sent; with ``at``, the frames that the host of
-    that number sends and receives, as in a capture on it."""
+    that number sends and receives, as in a capture on it. ``trace`` sees the world before each step of the work."""
 
     def __init__(
-        self, scenario: Scenario, tap: Tap | None = None, progress: Progress | None = None, *, at: int | None = None
+        self,
+        scenario: Scenario,
+        tap: Tap | None = None,
+        progress: Progress | None = None,
+        *,
+        at: int | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self.scenario = scenario
         self.world = World(scenario, tap, at)
         self._progress = progress
+        self._trace = trace
         self._judge = WireJudge(scenario, self.world.ledger, self.world.schedule) if scenario.judged else None
         if self._judge is not None:
             self.world.network.observers.append(self._judge.observe)
@@ -87,6 +96,10 @@ class Simulation:
             for _ in range(_STEPS_BETWEEN_CHECKS):
                 if not len(schedule):
                     break
+                if world.incidents.planned:
+                    world.incidents.reached(schedule.done + 1)
+                if self._trace is not None:
+                    self._trace(world)
                 schedule.step()
             if limit is None and schedule.now >= self.scenario.faults_end and not world.incidents.pending:
                 world.incidents.cancel()

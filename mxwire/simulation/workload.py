@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 from mxwire.simulation.randomness import stream
-from mxwire.simulation.scenario import Scenario
+from mxwire.simulation.scenario import SMALL_WORKLOADS, Scenario
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -82,6 +82,8 @@ def message_number(match_info: int) -> int:
 
 def plan(scenario: Scenario, applications: int) -> list[PlannedMessage]:
     """Return all messages of a run, those of each sender in the order of sending."""
+    if scenario.workload in SMALL_WORKLOADS:
+        return _small(scenario)
     rng = stream(scenario.seed, "workload")
     disciplines = [rng.random() < 0.25 for _ in range(applications)]
     messages: list[PlannedMessage] = []
@@ -93,6 +95,25 @@ def plan(scenario: Scenario, applications: int) -> list[PlannedMessage]:
         pieces = rng.choice((1, 1, 1, 2, 3, 7)) if length else 1
         messages.append(PlannedMessage(number, source, target, length, kind, synchronous, pieces, after))
     return messages
+
+
+def _small(scenario: Scenario) -> list[PlannedMessage]:
+    """Return the messages of a small workload: a medium one has three fragments, a large one two blocks."""
+    dialect = scenario.dialect
+    medium = min(2 * dialect.fragment_payload + 1, RENDEZVOUS_THRESHOLD)
+    large = max(dialect.block_length, RENDEZVOUS_THRESHOLD) + 1
+    lengths = {"tiny": 20, "small": 100, "medium": medium, "large": large, "synchronous": 20, "handled": medium}
+    return [
+        PlannedMessage(
+            number,
+            source,
+            1 - source,
+            lengths[name],
+            kind=HANDLED if name == "handled" else EXACT,
+            synchronous=name == "synchronous",
+        )
+        for number, (source, name) in enumerate(SMALL_WORKLOADS[scenario.workload])
+    ]
 
 
 Pairs = list[tuple[int, int, int | None]]

@@ -31,6 +31,8 @@ _FILTERED: Final = tuple(
     each for each in PacketType if each in (PacketType.HOST_QUERY, PacketType.HOST_REPLY) or each >= PacketType.TRUC
 )
 _SHORTEST: Final = MILLISECOND
+_PAUSED: Final = 1500 * MILLISECOND
+"""Length of a planned pause: longer than the delays of all timers."""
 _RESTARTS: Final = ("kill", "crash")
 _BACKLOG: Final = 100 * MILLISECOND
 """Time after which the frames that a host has transmitted, and that still wait for the link, have left it."""
@@ -58,7 +60,7 @@ class World:
         count = scenario.hosts * scenario.processes
         messages = plan_messages(scenario, count)
         late = scenario.slowest * 2 + SECOND
-        if scenario.pause or scenario.stall:
+        if scenario.pause or scenario.stall or scenario.interrupted:
             late += scenario.incident_longest
         self.ledger = Ledger(scenario.seed, messages, self.schedule, fallen(scenario), late)
         self.network = Network(scenario, self.schedule, self.addresses, self._deliver)
@@ -304,6 +306,8 @@ class Incidents:
             for _ in range(getattr(world.scenario, kind)):
                 self._due.append((draws.randrange(last), kind, draws.getrandbits(32)))
         self._due.sort(reverse=True)
+        self.planned = [each for each in world.scenario.faults if each.victim is not None]
+        """Planned faults of applications that have not happened yet."""
 
     def posted(self, count: int) -> None:
         """Trigger the incidents that are due after ``count`` posted messages."""
@@ -311,9 +315,40 @@ class Incidents:
             _, kind, draw = self._due.pop()
             self._set_off(kind, draw)
 
+    def reached(self, step: int) -> None:
+        """Trigger the planned faults that happen before a step."""
+        for fault in [each for each in self.planned if each.place <= step]:
+            self.planned.remove(fault)
+            assert fault.victim is not None
+            application = self.world.applications[fault.victim]
+            if fault.kind == "die":
+                self._kill(application)
+            else:
+                self._pause(application)
+
+    def _kill(self, application: SimulatedApplication) -> None:
+        now = self.world.schedule.now
+        end = now + self.world.scenario.slowest + _BACKLOG
+        self._begin(now, end, "kill")
+        self._do(application.die, ("it was killed",))
+        self._at(end, application.start)
+        self.world.schedule.at(end, self._over)
+
+    def _pause(self, application: SimulatedApplication) -> None:
+        now = self.world.schedule.now
+        self._begin(now, now + _PAUSED, "stall")
+        self._do(application.stall, ())
+        self._at(now + _PAUSED, application.resume)
+        self.world.schedule.at(now + _PAUSED, self._over)
+
+    def _begin(self, start: int, end: int, kind: str) -> None:
+        self.pending += 1
+        self.world.disturbances.append((start, end, kind))
+
     def cancel(self) -> None:
         """Discard the incidents that were not triggered yet."""
         self._due.clear()
+        self.planned.clear()
 
     def _set_off(self, kind: str, draw: int) -> None:
         world = self.world
@@ -328,8 +363,7 @@ class Incidents:
         end = start + lasting
         host = world.hosts[rng.randrange(len(world.hosts))]
         application = world.applications[rng.randrange(len(world.applications))]
-        self.pending += 1
-        world.disturbances.append((start, end, kind))
+        self._begin(start, end, kind)
         if kind in ("partition", "filter", "mtu"):
             self._on_the_way(kind, start, end, draw)
         elif kind == "kill":

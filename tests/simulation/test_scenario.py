@@ -28,7 +28,12 @@ SEEDS = st.integers(0, 10**6)
     [
         ({"hosts": 1}, "1 hosts: a simulated network has 2 to 8"),
         ({"hosts": 9}, "9 hosts: a simulated network has 2 to 8"),
-        ({"workload": "chat"}, "no workload 'chat': use one of ping-pong, stream, many-to-one, all-to-all"),
+        (
+            {"workload": "chat"},
+            "no workload 'chat': use one of ping-pong, stream, many-to-one, all-to-all, "
+            "tiny, small, medium, large, synchronous, handled, exchange, crossing, train",
+        ),
+        ({"workload": "tiny", "hosts": 3}, "workload 'tiny' has two applications: use 2 hosts with 1 process each"),
         ({"discovery": "dns"}, "no discovery 'dns': use one of static, nameless, announce"),
         ({"loss": 1.0}, "loss 1.0: a rate lies between 0 and 1"),
         ({"tamper": -0.1}, "tamper -0.1: a rate lies between 0 and 1"),
