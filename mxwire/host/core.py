@@ -9,6 +9,12 @@ are methods of ``Core``, and both run within its ``section``, a lock of the host
 **Interrupts.** The section also defers Ctrl-C while the engine works, so that it never interrupts a half-done change.
 Waits are interrupted at once, since a sleeping thread is outside of the section. Python runs signal handlers on the
 main thread only.
+
+**Unexpected handlers** are called in the middle of a pass of the engine, but without the lock: a program may take a
+lock of its own both in its handler and around its calls, and two threads would block each other otherwise. While a
+handler runs, other threads may post requests and transmit. They do not step, since the engine makes no second pass, and
+the frames of the first one still belong to the link: polls do nothing, and waits and calls that close or suspend wait
+for the end of the handler.
 """
 
 from __future__ import annotations

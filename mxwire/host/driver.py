@@ -31,7 +31,7 @@ is silent between calls; the partner's retransmissions bridge the gap.
 
 **Wake-ups.** Two descriptors, beside those of the links, end a sleep: one wakes the driving thread (its wait was ended
 by another thread, or the host is closed), the other wakes the background thread at the end. A thread never sets the
-descriptor for itself.
+descriptor for itself. ``wake_up`` of an endpoint ends the waits of its waiters, driving or not, as an error would.
 
 **asyncio.** The event loop is the driver: a reader per link steps the core, a timer stands at the engine's next
 deadline, and each wait is a future. All runs on the loop's thread, so no gates are needed.

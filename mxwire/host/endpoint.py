@@ -93,19 +93,32 @@ class BaseEndpoint:
             return self.engine.own_partner()
 
     def isend(
-        self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, context: Any = None
+        self,
+        partner: Partner,
+        data: Any,
+        match_info: SupportsIndex = 0,
+        *,
+        context: Any = None,
+        forget: bool = False,
     ) -> HostRequest[Status]:
         """Post a send of any buffer, or of a sequence of up to 256.
 
-        Memory of more than 32 KiB must not change until the request has ended. ``context`` is that of the request.
+        Memory of more than 32 KiB must not change until the request has ended. ``context`` is that of the request;
+        ``forget`` is :meth:`forget` from the start.
         """
-        return self._post_send(partner, data, match_info, context)
+        return self._post_send(partner, data, match_info, context, listed=not forget)
 
     def issend(
-        self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, context: Any = None
+        self,
+        partner: Partner,
+        data: Any,
+        match_info: SupportsIndex = 0,
+        *,
+        context: Any = None,
+        forget: bool = False,
     ) -> HostRequest[Status]:
         """Post a synchronous send, which ends only when the receiver has matched the message."""
-        return self._post_send(partner, data, match_info, context, synchronous=True)
+        return self._post_send(partner, data, match_info, context, synchronous=True, listed=not forget)
 
     def ireceive(
         self,
@@ -115,6 +128,7 @@ class BaseEndpoint:
         buffer: Any = None,
         maximum: int | None = None,
         context: Any = None,
+        forget: bool = False,
     ) -> HostRequest[Message]:
         """Post a receive for the first message whose match info, masked, is ``match_info``; None: for any message.
 
@@ -125,7 +139,7 @@ class BaseEndpoint:
             raise LocalProtocolError(
                 Status.BAD_REQUEST, "a receive needs a buffer, or maximum=: the longest message it takes"
             )
-        return self._post_receive(buffer, match_info, mask, maximum, context)
+        return self._post_receive(buffer, match_info, mask, maximum, context, listed=not forget)
 
     def iconnect(
         self,
@@ -135,6 +149,7 @@ class BaseEndpoint:
         match_info: SupportsIndex = 0,
         *,
         context: Any = None,
+        forget: bool = False,
     ) -> HostRequest[Partner]:
         """Post a connect to an endpoint of a host that is known, by name, or given by its Ethernet address.
 
@@ -150,7 +165,7 @@ class BaseEndpoint:
                 raise LocalProtocolError(Status.PEER_NOT_FOUND, f"no host {peer!r} is known yet: wait for it")
             posted = HostConnect(self.engine.connect(found, endpoint, key, match_info=match_info), context)
             if self._queued:
-                self._enlist(posted)
+                self._enlist(posted, not forget)
             core.transmit()
         return posted
 
@@ -327,7 +342,7 @@ class BaseEndpoint:
 
     # For the blocking and the asyncio endpoint.
 
-    def _enlist(self, request: HostRequest[Any], listed: bool = True) -> None:
+    def _enlist(self, request: HostRequest[Any], listed: bool) -> None:
         """Let a new request enter the queue when it ends, or, unless ``listed``, keep it out of it."""
         if listed:
             request.inner.context = request
@@ -343,7 +358,7 @@ class BaseEndpoint:
     def _restore(self, request: HostRequest[Any]) -> None:
         """Put a request that was taken into the queue again."""
         assert self.engine.completions is not None
-        self._enlist(request)
+        self._enlist(request, True)
         self.engine.completions.add(request.inner)
 
     def _next(self, value: SupportsIndex, mask: SupportsIndex, *, take: bool) -> HostRequest[Any] | None:
@@ -397,6 +412,7 @@ class BaseEndpoint:
         context: Any = None,
         *,
         single: bool = False,
+        listed: bool = True,
     ) -> HostReceive:
         """Post a receive; without ``buffer`` its memory is allocated when a message is matched.
 
@@ -415,7 +431,7 @@ class BaseEndpoint:
                 request = inner
                 posted = PendingReceive(inner, view, context) if single else HostReceive(inner, view, context)
                 if self._queued:
-                    self._enlist(posted, not single)
+                    self._enlist(posted, listed and not single)
                 if not inner.waiting:
                     core.transmit()
         except BaseException:

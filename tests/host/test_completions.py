@@ -109,6 +109,11 @@ def test_a_failed_wait_takes_the_request_and_a_late_one_does_not(pair):
 
 def test_forgotten_requests(pair):
     pair.two.forget(pair.two.isend(pair.back, b"x"))
+    pair.two.isend(pair.back, b"x", forget=True)
+    pair.two.iconnect("alpha", 9, forget=True)
+    early = pair.two.ireceive(4, maximum=8, forget=True)
+    pair.one.send(pair.partner, b"x", 4)
+    until(lambda: early.done)
     receive = pair.two.ireceive(5, maximum=8)
     pair.two.forget(receive)
     pair.one.send(pair.partner, b"y", 5)

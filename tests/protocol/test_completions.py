@@ -11,6 +11,7 @@ from mxwire.protocol import ALL_BITS, EventKind, LocalProtocolError, Request, Re
 from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.wire.packets import Medium, Notify, PullReply, Tiny, Truc
 
+from .test_misuse import WRONG_CLASS, refusal
 from .world import KEY, World, address, lose_first, pattern, statuses
 
 VALUES = st.integers(0, 3)
@@ -87,10 +88,21 @@ def test_forgotten_and_cancelled_requests_never_appear():
     world.settle()
     assert pending.status is Status.SUCCESS
     assert two.completed() is None
-    for wrong in (one.send(there, b"x"), None):
-        with pytest.raises(LocalProtocolError) as failure:
-            two.forget(wrong)
-        assert failure.value.status is Status.BAD_REQUEST
+    with pytest.raises(LocalProtocolError) as failure:
+        two.forget(one.send(there, b"x"))
+    assert failure.value.status is Status.BAD_REQUEST
+
+
+@WRONG_CLASS
+def test_what_is_no_request_and_no_time():
+    one, _, _, _ = World().pair()
+    for call in (
+        lambda: one.forget(None),
+        lambda: one.is_buffered("send"),
+        lambda: one.set_timeout(1, 5),
+        lambda: one.set_timeout("1"),
+    ):
+        assert refusal(call).status is Status.BAD_REQUEST
 
 
 def test_failed_requests_appear_too():
@@ -318,7 +330,7 @@ def test_a_timeout_of_one_request():
     # The MEDIUM was complete for the application already, and is lost now.
     assert [each.request for each in world.told(EventKind.UNDELIVERED)] == [requests[0]]
     assert requests[1].status is Status.REMOTE_ENDPOINT_UNREACHABLE
-    for wrong in (-1, float("nan"), "1"):
+    for wrong in (-1, float("nan")):
         with pytest.raises(LocalProtocolError, match="not a time"):
             one.set_timeout(wrong)
     with pytest.raises(LocalProtocolError, match="another endpoint"):
