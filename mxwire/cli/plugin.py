@@ -25,7 +25,10 @@ Examples:
   mxwire plugin check --json | jq .problems
   tshark -r trace.pcap -Y mxoe                     then use it
   mxwire plugin names trace.pcap                   show host names in Source and Destination
+  tshark -i mxwire-sim -c 20                       capture in a simulated network
 """
+
+_NO_INTERFACES = "none; as root, Wireshark offers only those that are installed for all users (--global)"
 
 _json_option = json_option("Print one JSON object.")
 _for_all = click.option("--global", "for_all", is_flag=True, help="For all users of this computer, not just you.")
@@ -38,7 +41,8 @@ _program_option = click.option(
 def command() -> None:
     """Install, remove and check the Wireshark plugin, and name hosts in Wireshark.
 
-    The plugin is one Lua file, mxoe.lua, which adds this protocol to Wireshark and tshark.
+    The plugin is one Lua file, mxoe.lua, which adds this protocol to Wireshark and tshark, and a program that adds
+    capture interfaces: a simulated network, an interface with host names, and one of a remote host.
     """
 
 
@@ -47,19 +51,17 @@ def command() -> None:
 @_program_option
 @_json_option
 def install(for_all: bool, tshark: Path | None, as_json: bool) -> None:
-    """Copy the plugin into Wireshark's plugin folder.
+    """Copy the plugin into Wireshark's folders.
 
-    An installed plugin is replaced. Wireshark reads it when it starts.
+    The dissector goes into the plugin folder, and a program that offers mxwire's capture interfaces into the extcap
+    folder. Installed files are replaced. Wireshark reads them when it starts.
     """
     from mxwire.plugin import Tshark
     from mxwire.plugin import install as copy
 
     before = copy(_scope(for_all), Tshark(tshark))
-    if as_json:
-        _print_json({"path": str(before.path), "before": before.state, "changed": before.state != "current"})
-        return
     done = {"missing": "installed", "current": "is up to date", "stale": "replaced by that of this mxwire"}
-    click.echo(f"{before.path} {done[before.state]}")
+    _print_changes(before, done, unchanged="current", as_json=as_json)
 
 
 @command.command()
@@ -67,15 +69,26 @@ def install(for_all: bool, tshark: Path | None, as_json: bool) -> None:
 @_program_option
 @_json_option
 def uninstall(for_all: bool, tshark: Path | None, as_json: bool) -> None:
-    """Remove the plugin from Wireshark's plugin folder."""
+    """Remove the plugin from Wireshark's folders."""
     from mxwire.plugin import Tshark
     from mxwire.plugin import uninstall as remove
 
     before = remove(_scope(for_all), Tshark(tshark))
-    if as_json:
-        _print_json({"path": str(before.path), "before": before.state, "changed": before.state != "missing"})
+    done = {"missing": "was not installed", "current": "removed", "stale": "removed"}
+    _print_changes(before, done, unchanged="missing", as_json=as_json)
+
+
+def _print_changes(before: list[Place], done: dict[str, str], *, unchanged: str, as_json: bool) -> None:
+    """Print a line per file, from its state before; ``unchanged`` is the state in which nothing was to be done."""
+    if not as_json:
+        for each in before:
+            click.echo(f"{each.path} {done[each.state]}")
         return
-    click.echo(f"{before.path} {'was not installed' if before.state == 'missing' else 'removed'}")
+    files = {
+        each.file.kind: {"path": str(each.path), "before": each.state, "changed": each.state != unchanged}
+        for each in before
+    }
+    _print_json(files.pop("dissector") | files)
 
 
 @command.command()
@@ -87,11 +100,14 @@ def path(for_all: bool, tshark: Path | None, as_json: bool) -> None:
     from mxwire.plugin import Tshark, places
     from mxwire.plugin.folder import source
 
-    both = {each.scope: each for each in places(Tshark(tshark))}
+    files: dict[str, dict[str, Place]] = {}
+    for each in places(Tshark(tshark)):
+        files.setdefault(each.file.kind, {})[each.scope] = each
     if as_json:
-        _print_json({"source": str(source())} | {scope: _place(each) for scope, each in both.items()})
+        made = {kind: {scope: _place(each) for scope, each in both.items()} for kind, both in files.items()}
+        _print_json({"source": str(source())} | made.pop("dissector") | made)
     else:
-        click.echo(both[_scope(for_all)].path)
+        click.echo(files["dissector"][_scope(for_all)].path)
 
 
 @command.command()
@@ -206,7 +222,8 @@ def _print_json(made: dict[str, Any]) -> None:
 
 def _print_report(report: Report) -> None:
     lines = [("tshark", _program(report.tshark)), ("Wireshark", _program(report.wireshark))]
-    lines += [(f"{each.scope} folder", f"{each.path} ({_state(each)})") for each in report.places]
+    words = {"dissector": "folder", "extcap": "extcap"}
+    lines += [(f"{each.scope} {words[each.file.kind]}", f"{each.path} ({_state(each)})") for each in report.places]
     if report.loaded is not None:
         how = "as installed" if report.loaded == "installed" else f"not installed, tried from {report.source}"
         same = "the same as" if report.expected == report.decoded else "not the same as"
@@ -219,6 +236,8 @@ def _print_report(report: Report) -> None:
                 f"{count_of(report.expected.total(), 'frame')} of {count_of(len(report.expected), 'type')}",
             ),
         ]
+    if report.there("extcap"):
+        lines.append(("interfaces", ", ".join(report.interfaces) or _NO_INTERFACES))
     for name, text in lines:
         click.echo(f"{name + ':':17}{text}")
     for problem in report.problems:

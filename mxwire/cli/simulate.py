@@ -259,9 +259,14 @@ def _run(scenario: Scenario, pcap: str | None, at: int | None = None) -> RunOutc
         if pcap is None:
             return Simulation(scenario, progress=progress).run()
         from mxwire.capture import create_capture
+        from mxwire.frames import LINKTYPE_ETHERNET
 
         with create_capture(pcap) as capture:
-            return Simulation(scenario, tap=capture.write, progress=progress, at=at).run()
+            simulation = Simulation(scenario, tap=capture.write, progress=progress, at=at)
+            capture.begin(LINKTYPE_ETHERNET)
+            if capture.comments_allowed:
+                capture.write_names({each: simulation.world.name_of(each) for each in simulation.world.addresses})
+            return simulation.run()
 
 
 def _campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any, Final
 
 from mxwire.capture import open_capture
 from mxwire.errors import MxwireError
-from mxwire.plugin.folder import SCOPES, Place, place, source
-from mxwire.plugin.programs import HOW_TO_INSTALL, Program, Scope, Tshark, wireshark
+from mxwire.plugin.folder import FILES, Place, places, source
+from mxwire.plugin.programs import HOW_TO_INSTALL, Program, Scope, Tshark, run_program, wireshark
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.enums import packet_type_name
 
@@ -23,6 +24,7 @@ _REMEDY_AS_ROOT: Final = (
     "or use Wireshark as another user"
 )
 _CHECKOUT: Final = Path(__file__).parents[2] / "captures" / CAPTURE_NAME
+_INTERFACE: Final = re.compile(r"^interface \{value=([^}]+)\}", re.M)
 
 Types = dict[int, str]
 """Packet type by frame number."""
@@ -57,6 +59,9 @@ class Report:
     source: Path | None = None
     """The plugin of this version of mxwire."""
     places: list[Place] = field(default_factory=list)
+    """The files of the plugin in both folders."""
+    interfaces: list[str] = field(default_factory=list)
+    """The capture interfaces of mxwire that tshark lists."""
     loaded: str | None = None
     """``installed``: from tshark's plugin folder; ``source``: by an option, since it is not installed."""
     capture: Path | None = None
@@ -65,6 +70,10 @@ class Report:
     decoded: Counter[str] = field(default_factory=Counter)
     """The same, as decoded by tshark with the plugin."""
     problems: list[Problem] = field(default_factory=list)
+
+    def there(self, kind: str) -> list[Place]:
+        """Return the places that have a file of this kind."""
+        return [each for each in self.places if each.file.kind == kind and each.state != "missing"]
 
     @property
     def ok(self) -> bool:
@@ -78,7 +87,11 @@ class Report:
             "tshark": _program(self.tshark),
             "wireshark": _program(self.wireshark),
             "source": str(self.source) if self.source else None,
-            "places": [{"scope": each.scope, "path": str(each.path), "state": each.state} for each in self.places],
+            "places": [
+                {"file": each.file.kind, "scope": each.scope, "path": str(each.path), "state": each.state}
+                for each in self.places
+            ],
+            "interfaces": self.interfaces,
             "loaded": self.loaded,
             "capture": str(self.capture) if self.capture else None,
             "frames": {"expected": self.expected.total(), "decoded": self.decoded.total()},
@@ -111,9 +124,10 @@ def check(tshark_path: str | Path | None = None) -> Report:
         return report
     try:
         report.source, report.capture = source(), shipped_capture()
-        report.places = [place(scope, tshark) for scope in SCOPES]
+        report.places = places(tshark)
         _judge_places(report)
         _decode(report, tshark)
+        list_interfaces(report, tshark)
     except MxwireError as error:
         what, _, remedy = str(error).partition(": ")
         report.problems.append(Problem(what, remedy or "see above"))
@@ -121,16 +135,39 @@ def check(tshark_path: str | Path | None = None) -> Report:
 
 
 def _judge_places(report: Report) -> None:
-    there = [each for each in report.places if each.state != "missing"]
-    if not there:
-        report.problems.append(Problem("the plugin is not installed", "run mxwire plugin install"))
-    if len(there) > 1:
-        remedy = f"run mxwire plugin uninstall{_option(there[-1].scope)}"
-        report.problems.append(Problem("the plugin is in both folders, and Wireshark loads both", remedy))
-    for each in there:
-        if each.state == "stale":
-            remedy = f"run mxwire plugin install{_option(each.scope)}"
-            report.problems.append(Problem(f"{each.path} is not the plugin of this mxwire", remedy))
+    for file in FILES:
+        there = report.there(file.kind)
+        if not there and file.kind == "dissector":
+            report.problems.append(Problem("the plugin is not installed", "run mxwire plugin install"))
+        elif not there and report.there("dissector"):
+            remedy = f"run mxwire plugin install{_option(report.there('dissector')[0].scope)}"
+            report.problems.append(Problem("the capture interfaces are not installed", remedy))
+        if len(there) > 1:
+            remedy = f"run mxwire plugin uninstall{_option(there[-1].scope)}"
+            what = "the plugin is" if file.kind == "dissector" else "the program for capture interfaces is"
+            report.problems.append(Problem(f"{what} in both folders, and Wireshark loads both", remedy))
+        for each in there:
+            if each.state == "stale":
+                remedy = f"run mxwire plugin install{_option(each.scope)}"
+                report.problems.append(Problem(f"{each.path} is not the plugin of this mxwire", remedy))
+
+
+def list_interfaces(report: Report, tshark: Tshark) -> None:
+    """Compare the capture interfaces that the installed program offers with those that tshark lists."""
+    for each in report.there("extcap")[:1]:
+        offered = run_program([str(each.path), "--extcap-interfaces"])
+        names = _INTERFACE.findall(offered.text)
+        if offered.code or not names:
+            reason = offered.complaint or f"exit code {offered.code}"
+            report.problems.append(Problem(f"{each.path} fails ({reason})", "run mxwire plugin install"))
+            return
+        listed = tshark.interfaces()
+        report.interfaces = [name for name in names if re.search(rf"^\d+\. {name}\b", listed.text, re.M)]
+        # As root, Wireshark runs only programs that are installed for all users: this is intended.
+        if report.interfaces != names and not (_is_root() and each.scope == "personal"):
+            reason = listed.complaint or f"it lists {', '.join(report.interfaces) or 'none of them'}"
+            remedy = "see that tshark -D works, and that extcap is not disabled (extcap.enabled in preferences)"
+            report.problems.append(Problem(f"tshark does not list {', '.join(names)} ({reason})", remedy))
 
 
 def _option(scope: Scope) -> str:
@@ -139,7 +176,7 @@ def _option(scope: Scope) -> str:
 
 def _decode(report: Report, tshark: Tshark) -> None:
     assert report.source is not None and report.capture is not None
-    if any(each.state != "missing" for each in report.places):
+    if report.there("dissector"):
         report.loaded, how = "installed", []
     else:
         report.loaded, how = "source", ["-X", f"lua_script:{report.source}"]

@@ -1,9 +1,12 @@
-"""The plugin's file in Wireshark's plugin folders."""
+"""The plugin's files in Wireshark's folders: the dissector, and the program that offers mxwire's capture interfaces."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -17,9 +20,21 @@ SCOPES: Final[tuple[Scope, ...]] = ("personal", "global")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A file where the plugin is or would be installed."""
+class PluginFile:
+    """One of the files of the plugin."""
 
+    kind: Literal["dissector", "extcap"]
+    name: str
+    content: Callable[[], bytes]
+    folder: Callable[[Tshark, Scope], Path]
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file of the plugin, where it is or would be installed."""
+
+    file: PluginFile
     scope: Scope
     path: Path
     state: State
@@ -34,55 +49,68 @@ def source() -> Path:
     return path
 
 
-def state_of(path: Path) -> State:
-    """Return whether a file is the plugin of this mxwire."""
+def extcap_script() -> bytes:
+    """Return the program that Wireshark calls: it runs this Python, whatever the user's environment contains."""
+    # A path in "#!" must be short and without spaces.
+    command = f"exec {shlex.quote(sys.executable)} -EP -m mxwire.cli.extcap"
+    return (
+        f'#!/bin/sh\n# The capture interfaces of mxwire, installed by mxwire plugin install.\n{command} "$@"\n'.encode()
+    )
+
+
+DISSECTOR: Final = PluginFile("dissector", plugin_path().name, lambda: source().read_bytes(), Tshark.folder, 0o644)
+EXTCAP: Final = PluginFile("extcap", "mxwire-extcap", extcap_script, Tshark.extcap_folder, 0o755)
+FILES: Final = (DISSECTOR, EXTCAP) if os.name == "posix" else (DISSECTOR,)
+
+
+def place(scope: Scope, tshark: Tshark, file: PluginFile = DISSECTOR) -> Place:
+    """Return the place of a file of the plugin in one of the two folders."""
+    path = file.folder(tshark, scope) / file.name
+    state: State = "stale"
     try:
-        content = path.read_bytes()
+        if path.read_bytes() == file.content():
+            state = "current"
     except (FileNotFoundError, NotADirectoryError):
-        return "missing"
+        state = "missing"
     except OSError as error:
         raise MxwireError(f"{path} cannot be read: {error.strerror}") from error
-    return "current" if content == source().read_bytes() else "stale"
-
-
-def place(scope: Scope, tshark: Tshark) -> Place:
-    """Return the place of the plugin in one of the two folders."""
-    path = tshark.folder(scope) / source().name
-    return Place(scope, path, state_of(path))
+    return Place(file, scope, path, state)
 
 
 def places(tshark: Tshark) -> list[Place]:
-    """Return the places in the user's own folder and in that for all users."""
-    return [place(scope, tshark) for scope in SCOPES]
+    """Return the places of all files in the user's own folders and in those for all users."""
+    return [place(scope, tshark, file) for file in FILES for scope in SCOPES]
 
 
-def install(scope: Scope, tshark: Tshark) -> Place:
-    """Copy the plugin to its folder, replacing an existing file; return the previous state.
+def install(scope: Scope, tshark: Tshark) -> list[Place]:
+    """Copy the files of the plugin to their folders, replacing existing ones; return the previous states.
 
-    The file is replaced atomically. Raises :class:`~mxwire.errors.MxwireError` if the folder cannot be written, or if
-    the other folder also contains the plugin: Wireshark would load both, and report an error.
+    A file is replaced atomically. Raises :class:`~mxwire.errors.MxwireError` if a folder cannot be written, or if
+    the other folder also contains the file: Wireshark would load both, and report an error.
     """
-    other = place("global" if scope == "personal" else "personal", tshark)
-    if other.state != "missing":
-        first = _command("uninstall", other.scope)
-        raise MxwireError(f"{other.path} is there already, and Wireshark would load both: run {first} first")
-    target = place(scope, tshark)
-    try:
-        target.path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(target.path, source().read_bytes())
-    except OSError as error:
-        raise _not_possible("written", target, error) from error
-    return target
+    for other in places(tshark):
+        if other.scope != scope and other.state != "missing":
+            first = _command("uninstall", other.scope)
+            raise MxwireError(f"{other.path} is there already, and Wireshark would load both: run {first} first")
+    targets = [place(scope, tshark, file) for file in FILES]
+    for target in targets:
+        try:
+            target.path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(target.path, target.file.content(), target.file.mode)
+        except OSError as error:
+            raise _not_possible("written", target, error) from error
+    return targets
 
 
-def uninstall(scope: Scope, tshark: Tshark) -> Place:
-    """Remove the plugin from its folder; return the previous state."""
-    target = place(scope, tshark)
-    try:
-        target.path.unlink(missing_ok=True)
-    except OSError as error:
-        raise _not_possible("removed", target, error) from error
-    return target
+def uninstall(scope: Scope, tshark: Tshark) -> list[Place]:
+    """Remove the files of the plugin from their folders; return the previous states."""
+    targets = [place(scope, tshark, file) for file in FILES]
+    for target in targets:
+        try:
+            target.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise _not_possible("removed", target, error) from error
+    return targets
 
 
 def _command(name: str, scope: Scope) -> str:
@@ -96,14 +124,14 @@ def _not_possible(what: str, target: Place, error: OSError) -> MxwireError:
     return MxwireError(f"{target.path} cannot be {what} ({error.strerror}){advice}")
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file that all users may read, atomically; its folder exists."""
+def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Write a file that by default all users may read, atomically; its folder exists."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        temporary.chmod(0o644)
+        temporary.chmod(mode)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

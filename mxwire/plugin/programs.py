@@ -25,6 +25,11 @@ _FOLDERS: Final[dict[Scope, tuple[str, ...]]] = {
     "personal": ("Personal Lua Plugins", "Personal Plugins"),
     "global": ("Global Lua Plugins", "Global Plugins"),
 }
+_EXTCAP_FOLDERS: Final[dict[Scope, tuple[str, ...]]] = {
+    "personal": ("Personal Extcap path",),
+    "global": ("Global Extcap path", "Extcap path"),
+}
+"""From Wireshark 4.2 on it lists both; before, the personal folder is in that of the configuration."""
 _SECONDS: Final = 60
 
 
@@ -54,10 +59,11 @@ class Tshark:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = _find("tshark", path)
+        self._folders: dict[str, str] = {}
 
     def run(self, *arguments: str | Path, environment: dict[str, str] | None = None) -> Output:
         """Run tshark and wait for its end."""
-        return _run([str(self.path), *map(str, arguments)], environment or {})
+        return run_program([str(self.path), *map(str, arguments)], environment)
 
     def program(self) -> Program:
         """Return path and versions."""
@@ -67,17 +73,32 @@ class Tshark:
         """Return the folder of Lua plugins: the user's own, or that of all users."""
         return self._folder(f"{scope} plugin folder", *_FOLDERS[scope])
 
+    def extcap_folder(self, scope: Scope) -> Path:
+        """Return the folder of programs that capture for Wireshark: the user's own, or that of all users."""
+        if scope == "personal" and not self._named(*_EXTCAP_FOLDERS[scope]):
+            return self.configuration() / "extcap"
+        return self._folder(f"{scope} extcap folder", *_EXTCAP_FOLDERS[scope])
+
+    def interfaces(self) -> Output:
+        """Return the list of capture interfaces."""
+        return self.run("-D")
+
     def configuration(self) -> Path:
         """Return the folder of the user's configuration."""
         return self._folder("personal configuration", "Personal configuration")
 
     def _folder(self, what: str, *names: str) -> Path:
-        listed = self._report("folders")
-        named = dict(line.split(":", 1) for line in listed.splitlines() if ":" in line)
-        for name in names:
-            if named.get(name, "").strip():
-                return Path(named[name].strip())
-        raise MxwireError(f"{self.path} -G folders names no {what}: is it a tshark of Wireshark 3 or 4?")
+        found = self._named(*names)
+        if found is None:
+            raise MxwireError(f"{self.path} -G folders names no {what}: is it a tshark of Wireshark 3 or 4?")
+        return found
+
+    def _named(self, *names: str) -> Path | None:
+        """The first of these folders that tshark lists."""
+        if not self._folders:
+            listed = self._report("folders")
+            self._folders = dict(line.split(":", 1) for line in listed.splitlines() if ":" in line)
+        return next((Path(self._folders[name].strip()) for name in names if self._folders.get(name, "").strip()), None)
 
     def loaded(self, name: str) -> list[Path]:
         """Return the Lua scripts with a file name that tshark loads automatically."""
@@ -110,20 +131,21 @@ def _find(name: str, given: str | Path | None) -> Path:
 
 
 def _program(path: Path) -> Program:
-    text = _run([str(path), "-v"], {"QT_QPA_PLATFORM": "offscreen"}).text
+    text = run_program([str(path), "-v"], {"QT_QPA_PLATFORM": "offscreen"}).text
     version = _VERSION.search(text)
     # Line breaks may occur anywhere in the list of libraries.
     lua = _LUA.search(" ".join(text.split()))
     return Program(path, version[1] if version else "?", lua[1] if lua else None)
 
 
-def _run(command: Sequence[str], environment: dict[str, str]) -> Output:
+def run_program(command: Sequence[str], environment: dict[str, str] | None = None) -> Output:
+    """Run a program to its end; raise :class:`~mxwire.errors.MxwireError` if it cannot be run."""
     try:
         done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            env=os.environ | {"LC_ALL": "C.UTF-8"} | environment,
+            env=os.environ | {"LC_ALL": "C.UTF-8"} | (environment or {}),
             timeout=_SECONDS,
             check=False,
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from mxwire.errors import CaptureError
 from mxwire.protocol import EngineEndpoint, Partner
 from mxwire.simulation.application import SimulatedApplication
 from mxwire.simulation.invariants import InvariantBreach, fallen_rules
@@ -79,6 +80,9 @@ class Simulation:
             self._work()
             self._wind_up()
             self._check_end()
+        except (OSError, CaptureError):
+            # From ``tap``: the engines do no input and output.
+            raise
         except Exception as error:
             world.ledger.breach("exception", _text(error))
         if self._judge is not None:

@@ -53,31 +53,41 @@ class TestInstalling:
         assert home in target.parents
         assert run("path").output == f"{target}\n"
 
-    def test_the_whole_life(self, target):
-        assert run("install").output == f"{target} installed\n"
+    def test_the_whole_life(self, target, tmp_path):
+        extcap = tmp_path / "config" / "extcap" / "mxwire-extcap"
+        assert run("install").output == f"{target} installed\n{extcap} installed\n"
         assert target.read_bytes() == SOURCE.read_bytes()
-        assert stat.S_IMODE(target.stat().st_mode) == 0o644
-        assert run("install").output == f"{target} is up to date\n"
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (target, extcap)] == [0o644, 0o755]
+        assert run("install").output == f"{target} is up to date\n{extcap} is up to date\n"
         target.write_text("-- old\n")
         assert next(each.state for each in places(Tshark())) == "stale"
-        assert run("install").output == f"{target} replaced by that of this mxwire\n"
+        assert run("install").output == f"{target} replaced by that of this mxwire\n{extcap} is up to date\n"
         assert [each.name for each in target.parent.iterdir()] == [SOURCE.name], "nothing temporary is left"
-        assert run("uninstall").output == f"{target} removed\n"
-        assert run("uninstall").output == f"{target} was not installed\n"
+        assert json.loads(run("uninstall", "--json").output) == {
+            "path": str(target),
+            "before": "current",
+            "changed": True,
+            "extcap": {"path": str(extcap), "before": "current", "changed": True},
+        }
+        assert run("uninstall").output == f"{target} was not installed\n{extcap} was not installed\n"
 
     def test_path_as_json(self, target):
         told = json.loads(run("path", "--json").output)
         assert told["source"] == str(SOURCE)
         assert told["personal"] == {"path": str(target), "state": "missing"}
-        assert set(told) == {"source", "personal", "global"}
+        assert told["extcap"]["personal"]["path"].endswith("/extcap/mxwire-extcap")
+        assert set(told) == {"source", "personal", "global", "extcap"}
 
     def test_for_all_users(self, tmp_path):
         """A tshark whose global folder is one that the test may write to."""
         folder = tmp_path / "global"
         tshark = fake(
-            tmp_path / "tshark", f'"$REAL" "$@" | sed "s|^Global Lua Plugins:.*|Global Lua Plugins:\t{folder}|"'
+            tmp_path / "tshark",
+            f'"$REAL" "$@" | sed -e "s|^\\(Global \\)\\?Extcap path:.*|Extcap path:\t{folder}|" '
+            f'-e "s|^Global Lua Plugins:.*|Global Lua Plugins:\t{folder}|"',
         )
-        assert run("install", "--global", "--tshark", str(tshark)).output == f"{folder / SOURCE.name} installed\n"
+        lines = run("install", "--global", "--tshark", str(tshark)).output.splitlines()
+        assert lines == [f"{folder / name} installed" for name in (SOURCE.name, "mxwire-extcap")]
         result = run("install", "--tshark", str(tshark))
         assert isinstance(result.exception, MxwireError)
         assert "would load both: run mxwire plugin uninstall --global first" in str(result.exception)
@@ -89,7 +99,9 @@ class TestInstalling:
         folder.mkdir(mode=0o555)
         open_to_all(tmp_path)
         tshark = fake(
-            tmp_path / "tshark", f'printf "Personal Lua Plugins:\\t{tmp_path}/own\\nGlobal Lua Plugins:\\t{folder}\\n"'
+            tmp_path / "tshark",
+            f'printf "Personal Lua Plugins:\\t{tmp_path}/own\\nGlobal Lua Plugins:\\t{folder}\\n'
+            f'Personal configuration:\\t{tmp_path}/own\\nExtcap path:\\t{folder}\\n"',
         )
         script = (
             "import os, sys\nfrom pathlib import Path\nfrom mxwire.errors import MxwireError\n"
@@ -195,7 +207,7 @@ class TestCheck:
         assert told["frames"]["expected"] == told["frames"]["decoded"] > 50
         assert len(told["types"]) >= 14
         assert all(each["expected"] == each["decoded"] for each in told["types"].values())
-        assert told["places"][0] == {"scope": "personal", "path": str(target), "state": "current"}
+        assert told["places"][0] == {"file": "dissector", "scope": "personal", "path": str(target), "state": "current"}
         assert told["loaded"] == "installed" and told["tshark"]["lua"]
 
     def test_stale_but_working(self, target):

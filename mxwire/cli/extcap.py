@@ -1,0 +1,372 @@
+"""mxwire as capture interfaces of Wireshark ("extcap"): ``python -m mxwire.cli.extcap`` answers Wireshark's questions.
+
+``mxwire plugin install`` puts a script that runs this module into Wireshark's extcap folder. Wireshark calls it at its
+start with ``--extcap-interfaces``, per interface with ``--extcap-dlts`` and ``--extcap-config``, and to capture with
+``--capture --fifo PATH`` and the options that the user has chosen; the capture ends with SIGTERM, or when the reader
+closes the pipe. Text on standard error is shown to the user if the exit code is not 0.
+
+Each interface is a command of click: the arguments in Wireshark's dialog are some of its options, with their types,
+defaults, completions and help. Wireshark waits for the answers, so only a question about options imports the command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+from mxwire import __version__
+from mxwire.cli.main import cli
+from mxwire.cli.main import main as run_mxwire
+from mxwire.cli.options import Amount, EtherType
+from mxwire.errors import MxwireError
+from mxwire.ethernet import ETHERTYPE_MXOE
+
+HELP: Final = "https://www.wireshark.org/docs/man-pages/extcap.html"
+_CONNECT_SECONDS: Final = 15
+_NO_FILTER: Final = "has no capture filter, as it captures MXoE only: use a display filter, such as mxoe.ptype == 2"
+_ANNOUNCED: Final = re.compile(r"\[default: ([^\]]+)\]")
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", "{": "(", "}": ")", "\n": " "})
+"""Braces delimit the values of an answer, and cannot be escaped."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureInterface:
+    """A capture interface in Wireshark's list."""
+
+    name: str
+    title: str
+    command: Callable[[], click.Command]
+    """The command of which it offers options."""
+    tabs: dict[str, tuple[str, ...]]
+    """Names of the options by tab of Wireshark's dialog."""
+    capture: Callable[[list[str]], None]
+    """Capture to standard output, with options of the command."""
+
+
+def _named(name: str) -> Callable[[], click.Command]:
+    def load() -> click.Command:
+        found = cli.get_command(click.Context(cli), name)
+        assert found is not None
+        return found
+
+    return load
+
+
+def _simulate(words: list[str]) -> None:
+    # The capture goes to the pipe, by another descriptor than the report of the run, which Wireshark does not expect.
+    pipe = os.dup(sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    run_mxwire(["simulate", "--pcap", f"/dev/fd/{pipe}", *words])
+
+
+def _capture_here(words: list[str]) -> None:
+    run_mxwire(["capture", "-w", "-", *words])
+
+
+def _capture_there(words: list[str]) -> None:
+    command = ssh_command(**REMOTE.make_context("mxwire-ssh", words).params)
+    try:
+        # The remote program ends with its input: a pipe that stays open until this process ends, even if it is killed.
+        process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    except OSError as error:
+        raise MxwireError(f"{command[0]} cannot be run ({error.strerror}): install an SSH client") from error
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    sys.exit(max(process.wait(), 0))
+
+
+REMOTE: Final = click.Command(
+    "mxwire-ssh",
+    params=[
+        click.Option(["--remote-host"], metavar="[USER@]HOST", required=True, help="As in ssh, or a Host of its file."),
+        click.Option(["--remote-interface"], metavar="IF", required=True, help="An interface of that host, like eth0."),
+        click.Option(["--remote-sudo"], is_flag=True, help="Capture as root, by sudo without a password."),
+        click.Option(
+            ["--remote-program"],
+            metavar="PATH",
+            default="",
+            help="mxwire or tcpdump on that host.  [default: mxwire if found, else tcpdump]",
+        ),
+        click.Option(
+            ["--ethertype"],
+            type=EtherType(),
+            default=f"0x{ETHERTYPE_MXOE:04X}",
+            metavar="N",
+            help="EtherType of MXoE on this network.",
+        ),
+        click.Option(
+            ["--ssh-options"], metavar="OPTIONS", default="", help="Further options of ssh: -p 2222 -i KEY -J GATEWAY."
+        ),
+    ],
+)
+"""The options of a capture on a remote host. SSH cannot prompt: keys and known hosts must be set up before."""
+
+
+def ssh_command(
+    *,
+    remote_host: str,
+    remote_interface: str,
+    remote_sudo: bool,
+    remote_program: str,
+    ethertype: int,
+    ssh_options: str,
+) -> list[str]:
+    """Return the command line of ssh that captures on a remote host and writes the capture to standard output.
+
+    Raises :class:`~mxwire.errors.MxwireError` if the options for ssh have an open quotation.
+    """
+    try:
+        options = shlex.split(ssh_options)
+    except ValueError as error:
+        raise MxwireError(f"--ssh-options {ssh_options!r}: {error}") from error
+    script = remote_script(remote_interface, ethertype, remote_program, "sudo -n " if remote_sudo else "")
+    fixed = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={_CONNECT_SECONDS}"]
+    # The login shell may be any; all of them pass one quoted word to sh.
+    return ["ssh", *options, *fixed, "--", remote_host, f"sh -c {shlex.quote(script)}"]
+
+
+def remote_script(interface: str, ethertype: int, program: str, prefix: str) -> str:
+    """Return a shell script that captures to standard output until its standard input is closed.
+
+    Without a terminal, sshd does not end the program when the connection is closed, and on a silent network it would
+    never notice by writing. A subshell therefore waits for the end of the input, and ends the program.
+    """
+    frames = f"ether proto {ethertype:#06x}"
+    mxwire = f"capture -i {shlex.quote(interface)} --ethertype {ethertype:#06x} -w -"
+    tcpdump = f"-i {shlex.quote(interface)} -U -s 0 -w - {shlex.quote(f'{frames} or (vlan and {frames})')}"
+    if program:
+        chosen = tcpdump if program.rpartition("/")[2].startswith("tcpdump") else mxwire
+        choose = f"set -- {shlex.quote(program)} {chosen}"
+    else:
+        choose = f"if command -v mxwire >/dev/null; then set -- mxwire {mxwire}; else set -- tcpdump {tcpdump}; fi"
+    return (
+        f'{choose}; exec 3<&0; {prefix}"$@" </dev/null 3<&- & captured=$!; '
+        "{ cat <&3 >/dev/null; kill $captured; } >/dev/null 2>&1 & "
+        "wait $captured; code=$?; kill $! 2>/dev/null; exit $code"
+    )
+
+
+INTERFACES: Final = (
+    CaptureInterface(
+        "mxwire-sim",
+        "MXoE: simulated network",
+        _named("simulate"),
+        {
+            "Hosts": (
+                "seed",
+                "hosts",
+                "messages",
+                "workload",
+                "dialect",
+                "profile",
+                "processes",
+                "interfaces",
+                "discovery",
+                "largest",
+                "resend_maximum",
+                "gap",
+                "at",
+            ),
+            "Network": (
+                "loss",
+                "duplicate",
+                "reorder",
+                "corrupt",
+                "tamper",
+                "delay",
+                "jitter",
+                "held",
+                "coalescing",
+                "partition",
+                "filter",
+                "mtu",
+            ),
+            "Incidents": ("kill", "crash", "pause", "stall"),
+        },
+        _simulate,
+    ),
+    CaptureInterface(
+        "mxwire-live",
+        "MXoE: interface of this computer",
+        _named("capture"),
+        {"Capture": ("interface", "ethertype", "peers", "no_promiscuous", "snap_length", "buffer", "comment")},
+        _capture_here,
+    ),
+    CaptureInterface(
+        "mxwire-ssh",
+        "MXoE: interface of a remote host, through SSH",
+        lambda: REMOTE,
+        {
+            "Remote host": (
+                "remote_host",
+                "remote_interface",
+                "remote_sudo",
+                "remote_program",
+                "ethertype",
+                "ssh_options",
+            )
+        },
+        _capture_there,
+    ),
+)
+"""The interfaces in the order of Wireshark's list."""
+
+
+# Answers
+
+
+def _sentence(word: str, **values: object) -> str:
+    """One line of an answer; values that are None are omitted."""
+    fields = (f"{{{name}={str(value).translate(_ESCAPES)}}}" for name, value in values.items() if value is not None)
+    return f"{word} {''.join(fields)}"
+
+
+def interface_lines() -> Iterator[str]:
+    """The answer to ``--extcap-interfaces``."""
+    yield _sentence("extcap", version=__version__, help=HELP, display="mxwire")
+    for each in INTERFACES:
+        yield _sentence("interface", value=each.name, display=each.title)
+
+
+def argument_lines(interface: CaptureInterface, only: str | None = None) -> Iterator[str]:
+    """The answer to ``--extcap-config``, or the values of the argument ``only``, which Wireshark requests again."""
+    options = {each.name: each for each in interface.command().params if isinstance(each, click.Option)}
+    names = [(tab, options[name]) for tab, members in interface.tabs.items() for name in members]
+    for number, (tab, option) in enumerate(names):
+        call = max(option.opts, key=len)
+        offered = _offered(option)
+        if only is None:
+            yield _sentence("arg", number=number, call=call, **_properties(option, offered), group=tab)
+        if only in (None, call.removeprefix("--")):
+            for value in offered:
+                yield _sentence("value", arg=number, value=value, display=value)
+
+
+def _properties(option: click.Option, offered: list[str]) -> dict[str, object]:
+    """The properties of an argument."""
+    assert option.name is not None
+    return {
+        "display": option.name.replace("_", " ").capitalize(),
+        **({"type": "boolflag"} if option.is_flag else {"type": "selector"} if offered else _type(option.type)),
+        # The interfaces of a computer change while Wireshark runs; names from catalogues do not.
+        "reload": "true" if option.name == "interface" else None,
+        "default": _default(option, offered),
+        "required": "true" if option.required else None,
+        "placeholder": option.metavar,
+        "tooltip": option.help,
+    }
+
+
+def _default(option: click.Option, offered: list[str]) -> object:
+    """The default of an option, or the one that its help announces; None if there is none, or one in words only."""
+    if isinstance(option.default, (str, int, float)) and not option.is_flag:
+        return option.default
+    announced = _ANNOUNCED.search(option.help or "")
+    return announced[1] if announced and (announced[1].isdecimal() or announced[1] in offered) else None
+
+
+def _type(kind: click.ParamType[Any]) -> dict[str, object]:
+    """The type of an argument and its range, if it is limited on both sides."""
+    if isinstance(kind, (click.IntRange, Amount)):
+        name = "long" if isinstance(kind, click.IntRange) else "double"
+        limits = None if kind.min is None or kind.max is None else f"{kind.min:g},{kind.max:.15g}"
+        return {"type": name, "range": limits}
+    return {"type": "fileselect" if isinstance(kind, click.Path) else "string"}
+
+
+def _offered(option: click.Option) -> list[str]:
+    """The names that completion offers for an option."""
+    if "," in (option.metavar or ""):
+        return []  # a list of names, which is entered as text
+    context = click.Context(click.Command("extcap"))
+    # Files are completed by the shell itself, and chosen in a dialog here.
+    return [str(each.value) for each in option.shell_complete(context, "") if each.type == "plain"]
+
+
+# Calls by Wireshark
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mxwire.cli.extcap", allow_abbrev=False, add_help=False)
+    for flag in ("interfaces", "dlts", "config"):
+        parser.add_argument(f"--extcap-{flag}", action="store_true")
+    for option in ("interface", "reload-option", "capture-filter", "version"):
+        parser.add_argument(f"--extcap-{option}")
+    parser.add_argument("--capture", action="store_true")
+    parser.add_argument("--fifo")
+    return parser
+
+
+def _chosen(words: Sequence[str]) -> list[str]:
+    """The options that are set: Wireshark passes unset ones with an empty value."""
+    kept: list[str] = []
+    for word in words:
+        if word:
+            kept.append(word)
+        elif kept:
+            kept.pop()
+    # Options of newer versions of Wireshark, such as --extcap-cleanup-postkill
+    return [each for each in kept if not each.startswith(("--extcap-", "--log-"))]
+
+
+def _answer(arguments: Sequence[str]) -> None:
+    asked, rest = _parser().parse_known_args(arguments)
+    if asked.extcap_interfaces:
+        print(*interface_lines(), sep="\n")
+        return
+    found = next((each for each in INTERFACES if each.name == asked.extcap_interface), None)
+    if found is None:
+        names = ", ".join(each.name for each in INTERFACES)
+        raise MxwireError(f"--extcap-interface {asked.extcap_interface or ''}: the interfaces are {names}")
+    if asked.extcap_dlts:
+        print(_sentence("dlt", number=1, name="EN10MB", display="Ethernet"))
+    elif asked.extcap_config:
+        print(*argument_lines(found, asked.extcap_reload_option), sep="\n")
+    elif asked.capture:
+        if not asked.fifo:
+            raise MxwireError("--capture needs --fifo PATH, the pipe to write to")
+        _redirect_output(asked.fifo)
+        if asked.extcap_capture_filter:
+            raise MxwireError(f"{found.name} {_NO_FILTER}")
+        found.capture(_chosen(rest))
+    elif asked.extcap_capture_filter:
+        # Without --capture Wireshark checks the filter, and shows any output as its error.
+        print(f"{found.name} {_NO_FILTER}")
+
+
+def _redirect_output(fifo: str) -> None:
+    """Make a pipe the standard output, before anything can fail: its reader waits until it is opened and closed."""
+    try:
+        opened = os.open(fifo, os.O_WRONLY)
+    except OSError as error:
+        raise MxwireError(f"{fifo} cannot be opened: {error.strerror}") from error
+    os.dup2(opened, sys.stdout.fileno())
+    os.close(opened)
+
+
+def main() -> None:
+    """Answer a call by Wireshark; exit code 2 with one line on standard error if that is not possible."""
+    try:
+        _answer(sys.argv[1:])
+    except MxwireError as error:
+        sys.exit(_fail(str(error)))
+    except click.UsageError as error:
+        sys.exit(_fail(error.format_message().rstrip(".")))
+
+
+def _fail(message: str) -> int:
+    click.echo(f"mxwire: {message}", err=True)
+    return 2
+
+
+if __name__ == "__main__":
+    main()
