@@ -81,7 +81,7 @@ $(VENV)/.run: pyproject.toml mxwire/__init__.py
 # Additional packages for checks, tests and documentation.
 $(VENV)/.test: $(VENV)/.run
 	@echo 'Installing the packages for tests and documentation into $(VENV): about 950 MB more. This takes a minute or two.'
-	@$(PIP_INSTALL) '.[table,site,fast,scapy,plot,docs,test]'
+	@$(PIP_INSTALL) '.[table,report,fast,scapy,plot,docs,test]'
 	@touch $@
 
 system:

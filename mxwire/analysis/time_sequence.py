@@ -190,6 +190,23 @@ class FrameTrace:
                 found.append(self._graph(chosen, most))
         return found
 
+    def frames_of(self, number: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.uint32], int]:
+        """Return the numbers and flags of up to ``most`` frames of a message, acks included, and how many it has.
+
+        Of a message with more, they are the first, the last, and marked ones in between.
+        """
+        _, frames, _ = self._settled()
+        first, after = (int(np.searchsorted(frames["message"], number, side)) for side in ("left", "right"))
+        mine = frames[first:after]
+        if len(mine) > most:
+            chosen = np.zeros(len(mine), np.bool_)
+            chosen[: most // 2] = chosen[len(mine) - most // 4 :] = True
+            chosen[np.flatnonzero((mine["flags"] != 0) & ~chosen)[: most // 4]] = True
+            mine = mine[chosen]
+        # A NOTIFY that acknowledges its own message is listed twice.
+        numbers, places = np.unique(mine["frame"], return_index=True)
+        return numbers, mine["flags"][places], after - first
+
     def conversations(self) -> list[int]:
         """Return the numbers of the conversations with messages, those with the most bytes first."""
         messages, *_ = self._settled()

@@ -24,6 +24,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("follow", "3 FILE", "The frames of one message as a ladder between two hosts"),
         Entry("extract", "3 FILE -w DATA", "Reassemble the bytes of one message"),
         Entry("stats", "FILE", "Round trips, throughput, delays and gaps, with plots"),
+        Entry("report", "FILE --html DIR", "Pages with findings, graphs, messages and their ladders"),
         Entry("merge", "A B -w FILE", "Join captures from both ends: clocks, delays, losses"),
     ),
     "Judge": (

@@ -222,7 +222,7 @@ def _play(config: str | None, options: InteropOptions) -> int:
     if options.html and options.folder:
         raise MxwireError("--html includes the report and its captures: omit --report")
     if options.html:
-        import_extra("jinja2", "site", "--html")
+        import_extra("bokeh", "report", "--html")
     end_like_interrupt()
     if config is not None:
         return _play_live(config, options)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from struct import Struct
 from typing import Final
 
+from mxwire.analysis.fate import Fate
 from mxwire.capture import create_capture
 from mxwire.ethernet import SOURCE
 from mxwire.frames import FrameBatch
@@ -21,45 +21,7 @@ from mxwire.simulation.wire_judge import vantage_of
 from mxwire.wire.codec import Codec, codec_of
 from mxwire.wire.dialect import Dialect
 
-LOST: Final = "lost in the network"
-_COPIES: Final = re.compile(r"arrives (\d{1,4}) times")
-_LATE: Final = re.compile(r"arrives (\d{1,9}\.\d{3}) ms later, behind frames that were sent after it")
 _ADDRESSES: Final = slice(0, 12)
-
-
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """Effect of the network on a frame; by default none."""
-
-    copies: int = 1
-    """Number of times it arrives: 0 if it was lost."""
-    late_ns: int = 0
-    """Additional delay, if other frames overtook it."""
-
-    @property
-    def is_plain(self) -> bool:
-        """True if it arrived once and in order."""
-        return self == Fate()
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Describe the fate."""
-        copies = () if self.copies == 1 else (f"arrives {self.copies} times",) if self.copies else (LOST,)
-        late = f"arrives {self.late_ns / 1e6:.3f} ms later, behind frames that were sent after it"
-        return (*copies, late) if self.late_ns else copies
-
-    @classmethod
-    def from_lines(cls, lines: Iterable[str]) -> Fate:
-        """Parse the lines of a comment."""
-        copies, late = 1, 0
-        for line in lines:
-            if line == LOST:
-                copies = 0
-            elif found := _COPIES.fullmatch(line):
-                copies = int(found[1])
-            elif found := _LATE.fullmatch(line):
-                late = round(float(found[1]) * 1e6)
-        return cls(copies, late)
 
 
 def fates(frames: Sequence[RecordedFrame]) -> dict[int, Fate]:

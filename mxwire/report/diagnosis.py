@@ -34,7 +34,7 @@ def blocks(path: str, examination: Examination, found: list[Finding], left_out: 
     names = _names(examination, found)
     if names:
         shown.append(Paragraph(names))
-    for place, same in enumerate(_grouped(found), 1):
+    for place, same in enumerate(grouped(found), 1):
         shown += _finding(place, same, facts)
     limits = examination.limits()
     if limits:
@@ -49,7 +49,7 @@ def _at_a_glance(examination: Examination, found: list[Finding]) -> str:
     examined = f"{count_of(follower.frames, 'frame')} and {count_of(follower.messages, 'message')} examined"
     if not found:
         return f"{examined}: nothing found."
-    titles = [(CATALOGUE[same[0].id].title, cost_text(same[0].cost, examination.facts)) for same in _grouped(found)]
+    titles = [(CATALOGUE[same[0].id].title, cost_text(same[0].cost, examination.facts)) for same in grouped(found)]
     named = (f"{_within(title)}{f' ({cost})' if cost != NO_COST else ''}" for title, cost in titles)
     return f"{examined}: {'; '.join(named)}."
 
@@ -78,7 +78,7 @@ def _names(examination: Examination, found: list[Finding]) -> str:
     return f"{', '.join(named[:_NAMES_SHOWN])}." if named else ""
 
 
-def _grouped(found: Iterable[Finding]) -> Iterator[list[Finding]]:
+def grouped(found: Iterable[Finding]) -> Iterator[list[Finding]]:
     """Group findings by diagnosis, keeping their order."""
     groups: dict[str, list[Finding]] = {}
     for each in found:

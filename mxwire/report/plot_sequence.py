@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -47,7 +48,7 @@ def throughput(axes: Any, timing: Timing) -> None:
         _legend(axes, 3)
 
 
-def sequence(axes: Any, graph: SequenceGraph, start_ns: int, names: dict[int, str]) -> None:
+def sequence(axes: Any, graph: SequenceGraph, start_ns: int, names: Mapping[int, str]) -> None:
     """Plot a time-sequence graph, with times since ``start_ns``."""
     from matplotlib.collections import LineCollection
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from mxwire.analysis.time_sequence import KINDS, SequenceGraph
@@ -43,7 +44,7 @@ ACKED: Final = KindStyle("acknowledged", "#15803d", "#86efac", "green", "", 1.3)
 WINDOW: Final = KindStyle("requested up to", "#94a3b8", "#64748b", "yellow", "", 1.0)
 
 
-def graph_title(graph: SequenceGraph, names: dict[int, str]) -> str:
+def graph_title(graph: SequenceGraph, names: Mapping[int, str]) -> str:
     """Return the title of a graph: its messages, and the endpoints in their direction."""
     count = len(graph.messages)
     which = f"message {graph.messages[0]}" if count == 1 else f"{count_of(count, 'message')}"

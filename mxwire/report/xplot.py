@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -63,7 +63,7 @@ def _head(title: str, unit: str) -> Iterator[str]:
     yield from ("title", title, "xlabel", "time", "ylabel", unit)
 
 
-def _sequence(graph: SequenceGraph, names: dict[int, str]) -> Iterator[str]:
+def _sequence(graph: SequenceGraph, names: Mapping[int, str]) -> Iterator[str]:
     yield from _head(f"time-sequence graph, {graph_title(graph, names)}", "offset, bytes")
     for point in graph.points:
         kind = KINDS[int(point["kind"])]

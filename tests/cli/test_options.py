@@ -19,6 +19,7 @@ MEANINGS = {
     "--duration": r"\bS seconds\b",
     "--endpoint": r"\b[Ee]ndpoint\b",
     "--ethertype": r"^EtherType (that|of) MXoE",
+    "--html": r"^Write a site to DIR: ",
     "--interface": r"\binterface\b",
     "--json": r"^(JSON Lines: |(Print .*)?[Oo]ne JSON object|Print .* as one JSON object)",
     "--judge": r"^Check all frames .*against the rules",

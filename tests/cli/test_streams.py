@@ -84,6 +84,7 @@ CASES = {
         case("verify --json LOSSY", bar=True),
         case("verify --junit EVERY", bar=True),
     ),
+    "report": (case("report LOSSY --html report --force --json", bar=True),),
     "diagnose": (case("diagnose LOSSY", bar=True, code=1), case("diagnose --json LOSSY", bar=True, code=1)),
     "merge": (
         case("merge one.pcap other.pcap"),

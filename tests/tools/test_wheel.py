@@ -207,7 +207,7 @@ with mxwire.open_capture({str(EVERY_TYPE)!r}) as capture:
 EXTRAS = {
     "table": ("python", "-c", f"import mxwire; assert len(mxwire.read_frames({str(EVERY_TYPE)!r})) == 87"),
     "plot": ("mxwire", "stats", "--plot", "plot.svg", EVERY_TYPE),
-    "site": ("mxwire", "interop", "--case", "connect", "--implementation", "open-mx-1.5", "--html", "report"),
+    "report": ("mxwire", "interop", "--case", "connect", "--implementation", "open-mx-1.5", "--html", "report"),
     "scapy": ("python", "-c", "import mxwire.scapy as layers; assert layers.LAYERS"),
     "pyshark": ("python", "-c", f"import mxwire.pyshark as p; p.open_capture({str(EVERY_TYPE)!r}).close()"),
 }

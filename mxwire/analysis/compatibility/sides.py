@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -88,11 +88,11 @@ class _Host:
 class Sides:
     """Collector of evidence per host, batch by batch; memory grows only with hosts."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, follows: bool = True) -> None:
         self._hosts: dict[int, _Host] = {}
         self._detector = Detector(by_sender=True)
-        self._follower = Follower()
-        self._verification = Verification()
+        self._follower = Follower() if follows else None
+        self._verification = Verification() if follows else None
         self.exchanged: dict[tuple[int, int, MessageClass], tuple[int, int]] = {}
         """By source, destination and class: messages that arrived, and all."""
 
@@ -104,15 +104,21 @@ class Sides:
         self._count(decoded)
         self._mediums(decoded)
         self._regions(decoded)
-        for message in self._follower.observe(decoded):
+        if self._follower is not None:
+            self.take(self._follower.observe(decoded))
+        if self._verification is not None:
+            for found in self._verification.observe(decoded):
+                self._finding(found)
+
+    def take(self, messages: Iterable[CapturedMessage]) -> None:
+        """Process messages, if the caller follows them."""
+        for message in messages:
             self._message(message)
-        for found in self._verification.observe(decoded):
-            self._finding(found)
 
     def finish(self) -> None:
         """End the capture."""
-        for message in self._follower.finish():
-            self._message(message)
+        if self._follower is not None:
+            self.take(self._follower.finish())
 
     @property
     def hosts(self) -> list[int]:

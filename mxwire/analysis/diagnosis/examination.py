@@ -29,11 +29,12 @@ class Examination:
     """Examination of one capture for all troubles of the catalogue.
 
     Pass batches through :meth:`watch` before ``decoder``, and decoded batches to :meth:`observe`; the
-    :meth:`findings` are complete after :meth:`finish`, and preliminary before.
+    :meth:`findings` are complete after :meth:`finish`, and preliminary before. With ``marks``, the follower in
+    ``facts`` marks the frames.
     """
 
-    def __init__(self, decoder: Decoder) -> None:
-        self.facts = Facts(decoder)
+    def __init__(self, decoder: Decoder, *, marks: bool = False) -> None:
+        self.facts = Facts(decoder, marks=marks)
         self._examiners = [each() for each in EXAMINERS]
         self._for_raw = [each for each in self._examiners if _has(each, "raw")]
         self._for_frames = [each for each in self._examiners if _has(each, "frames")]
@@ -52,13 +53,14 @@ class Examination:
                 each.raw(batch)
             yield batch
 
-    def observe(self, decoded: DecodedBatch) -> None:
-        """Process a batch."""
+    def observe(self, decoded: DecodedBatch) -> list[CapturedMessage]:
+        """Process a batch; return the finished messages."""
         done = self.facts.observe(decoded)
         if len(decoded):
             for each in self._for_frames:
                 each.frames(decoded, self.facts)
         self._take(done)
+        return done
 
     def wait_until(self, now_ns: int) -> None:
         """Advance the time: no frame from before is expected."""
@@ -68,9 +70,11 @@ class Examination:
         """Note the number of frames that the capturing program lost."""
         self.facts.dropped = frames
 
-    def finish(self) -> None:
-        """End the capture."""
-        self._take(self.facts.follower.finish())
+    def finish(self) -> list[CapturedMessage]:
+        """End the capture; return the remaining messages."""
+        done = self.facts.follower.finish()
+        self._take(done)
+        return done
 
     def findings(self) -> list[Finding]:
         """Return the findings, the most costly first, then by severity, without those that follow from another one."""

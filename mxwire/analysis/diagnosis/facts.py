@@ -31,10 +31,10 @@ SAMPLES: Final = 4
 class Facts:
     """Collector of the messages and the traffic of a capture; memory is bounded."""
 
-    def __init__(self, decoder: Decoder) -> None:
+    def __init__(self, decoder: Decoder, *, marks: bool = False) -> None:
         self.decoder = decoder
         """The decoder of the capture."""
-        self.follower = Follower()
+        self.follower = Follower(marks=marks)
         self.traffic = Traffic()
         self.libraries = Libraries()
         self.sequences = Sequences()

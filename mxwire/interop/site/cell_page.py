@@ -1,123 +1,30 @@
-"""The page of a cell: its verdict, the reason, the ladder of its exchange, and the decoded fields of its frames."""
+"""The page of a cell: its verdict, the reason, and the exchange, as the pages of captures show it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from hashlib import blake2b
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from markupsafe import Markup
+import numpy as np
 
+from mxwire.capture import open_capture
+from mxwire.capture.notes import CaptureNotes, read_notes
 from mxwire.errors import MxwireError
 from mxwire.interop.implementations import dialect_of
 from mxwire.interop.result import CAPTURES, Cell
-from mxwire.interop.site.exchange import Exchange, ReadingCache, ShownFrame, read_exchange
-from mxwire.interop.site.ladder import (
-    MOST_HOSTS,
-    MOST_ROWS_WHOLE,
-    FrameStep,
-    LadderDrawing,
-    Omission,
-    Row,
-    is_everything,
-    rows_of,
-)
 from mxwire.interop.site.views import CellView, Matrix, page
-from mxwire.report.tree import FieldLine
+from mxwire.report.site.exchange import Exchange, ReadingCache, read_exchange
+from mxwire.report.site.fields import FieldTables
+from mxwire.report.site.graphs import MessageColumns, packed, page_data
+from mxwire.report.site.ladder import is_everything, rows_of
+from mxwire.report.site.pages import page_ladder
+from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect
 
-_BYTES_SHOWN: Final = 16
-"""Maximum number of bytes shown of data and padding."""
-_FIXED: Final = 16
-"""Maximum size of fields shown with all their bytes."""
-
-
-Described = tuple[int, int, str, str, bool]
-"""Offset, size, name, meaning of a field, and whether it is defined."""
-
-
-class FieldTables:
-    """Collects the layouts that frames of all pages refer to."""
-
-    def __init__(self) -> None:
-        self.layouts: dict[str, tuple[Described, ...]] = {}
-        """By names derived from their content, so that pages made by separate processes agree."""
-        self._names: dict[tuple[Described, ...], str] = {}
-
-    def name(self, layout: tuple[Described, ...]) -> str:
-        """Return the name of a layout."""
-        name = self._names.get(layout)
-        if name is None:
-            name = self._names[layout] = blake2b(repr(layout).encode(), digest_size=4).hexdigest()
-            self.layouts[name] = layout
-        return name
-
-
-class FieldRecords:
-    """The fields of the frames of one page in compact form: shared texts are stored once."""
-
-    def __init__(self, tables: FieldTables) -> None:
-        self._tables = tables
-        self._texts: dict[str, int] = {}
-        self._frames: dict[int, list[Any]] = {}
-
-    def add(self, seen: ShownFrame) -> None:
-        """Add the fields of a frame."""
-        lines = seen.lines()
-        fixed = 0
-        while fixed < len(lines) and _is_fixed(lines[fixed]):
-            fixed += 1
-        layout = tuple((each.offset, each.size, each.name, each.meaning, each.defined) for each in lines[:fixed])
-        rest = [
-            [each.offset, each.size, each.name, each.text, each.raw[:_BYTES_SHOWN].hex(), self._place(each.meaning)]
-            for each in lines[fixed:]
-        ]
-        raw = "".join(each.raw.hex() for each in lines[:fixed])
-        self._frames[seen.number] = [
-            self._tables.name(layout),
-            raw,
-            [self._place(each.text) for each in lines[:fixed]],
-            rest,
-        ]
-
-    def as_object(self) -> dict[str, Any]:
-        """Return ``texts``, and ``frames`` by number, each as ``[layout, bytes, indexes of texts, rest]``.
-
-        ``bytes`` are those of the layout's fields, in hexadecimal. ``rest`` are the fields of variable length, each as
-        ``[offset, size, name, text, bytes, index of the meaning]``.
-        """
-        return {"texts": list(self._texts), "frames": self._frames}
-
-    def _place(self, text: str) -> int:
-        return self._texts.setdefault(text, len(self._texts))
-
-
-def _is_fixed(line: FieldLine) -> bool:
-    """Return whether a field is complete, and equally long in each frame of the layout."""
-    return line.size <= _FIXED and len(line.raw) == line.size and line.name != "padding"
-
-
 FINDINGS_SHOWN: Final = 50
-
-
-@dataclass(frozen=True, slots=True)
-class PageLadder:
-    """The exchange as shown on the page."""
-
-    exchange: Exchange
-    drawing: Markup
-    note: str
-    frames: list[ShownFrame]
-    """Frames with details on this page."""
-    records: dict[str, Any]
-    whole_page: str | None = None
-    """The page with all frames, if this one does not show them."""
-
-    def name(self, address: int) -> str:
-        """Return the name of a host."""
-        return self.exchange.name(address)
 
 
 class CellPages:
@@ -135,22 +42,24 @@ class CellPages:
         cell = view.cell
         exchange, complaint = self._exchange(cell)
         pages: dict[str, str] = {}
-        ladder = None
+        ladder = data = None
         if exchange is not None and exchange.frames:
             rows = rows_of(exchange.frames)
             whole = None
             if not is_everything(rows):
                 whole = f"../frames/{view.file}"
                 all_rows = rows_of(exchange.frames, whole=True)
-                pages[f"frames/{view.file}"] = self._page(
-                    "whole.html", view, ladder=self._ladder(view, exchange, all_rows)
-                )
-            ladder = self._ladder(view, exchange, rows, whole)
+                everything = page_ladder(exchange, all_rows, view.case.title, self.fields)
+                pages[f"frames/{view.file}"] = self._page("whole.html", view, ladder=everything)
+            ladder = page_ladder(exchange, rows, view.case.title, self.fields, whole=whole)
+            data = _data(exchange)
         shown = {each.number for each in ladder.frames} if ladder else set()
         pages[f"cells/{view.file}"] = self._page(
             "cell.html",
             view,
             ladder=ladder,
+            data=data,
+            notes=(),
             no_ladder=complaint,
             shown=shown,
             capture=f"../{CAPTURES}/{cell.capture}" if exchange is not None else None,
@@ -175,15 +84,42 @@ class CellPages:
         for found in cell.findings:
             for number in found.frames:
                 concerned[number][found.rule] = None
-        marks = {number: tuple(rules) for number, rules in concerned.items()}
+        path = self._folder / CAPTURES / cell.capture
         try:
-            exchange = read_exchange(self._folder / CAPTURES / cell.capture, self._readings, self._spoken(cell), marks)
+            notes = read_notes(path)
+            names = {int.from_bytes(each, "big"): name for each, name in notes.names.items()}
+            decoder = Decoder()
+            exchange = read_exchange(
+                self._decoded(path, decoder, notes, cell),
+                names,
+                self._readings,
+                comments=notes.comments,
+                concerned={number: tuple(rules) for number, rules in concerned.items()},
+            )
         except MxwireError as error:
             return None, f"The capture cannot be shown: {error}"
+        exchange.skipped = decoder.skipped
         return exchange, "" if exchange.frames else "No frames were sent."
 
-    def _spoken(self, cell: Cell) -> tuple[Dialect | None, ...]:
-        return tuple(self._dialect(each) for each in (cell.left, cell.right))
+    def _decoded(self, path: Path, decoder: Decoder, notes: CaptureNotes, cell: Cell) -> Iterator[DecodedBatch]:
+        """Yield the frames of a cell, each in the dialect of its sender.
+
+        The hosts are in the order in which the capture names them, or else of their first frames; further hosts have
+        the dialect of the right one.
+        """
+        spoken = [self._dialect(each) for each in (cell.left, cell.right)]
+        places = {int.from_bytes(each, "big"): place for place, each in enumerate(notes.names)}
+        with open_capture(path) as reader:
+            for decoded in decoder.decode_all(reader):
+                dialects, which = list(decoded.assignment.dialects), decoded.assignment.which.copy()
+                sources = decoded.located.source
+                for source in dict.fromkeys(sources.tolist()):
+                    dialect = spoken[min(places.setdefault(source, len(places)), 1)]
+                    if dialect is not None:
+                        if dialect not in dialects:
+                            dialects.append(dialect)
+                        which[np.flatnonzero(sources == source)] = dialects.index(dialect)
+                yield replace(decoded, assignment=replace(decoded.assignment, dialects=tuple(dialects), which=which))
 
     def _dialect(self, implementation: str) -> Dialect | None:
         try:
@@ -191,48 +127,15 @@ class CellPages:
         except (KeyError, MxwireError):
             return None
 
-    def _ladder(self, view: CellView, exchange: Exchange, rows: list[Row], whole: str | None = None) -> PageLadder:
-        steps = [row for row in rows if isinstance(row, FrameStep)]
-        frames = [
-            seen for step in steps for seen in ([step.first] if len(step.frames) == 1 else [step.first, step.last])
-        ]
-        records = FieldRecords(self.fields)
-        for each in frames:
-            records.add(each)
-        title = (
-            f"Ladder of the {len(exchange.frames)} frames of {view.case.title}; the table below has the same content"
-        )
-        return PageLadder(
-            exchange,
-            LadderDrawing(exchange, rows, title).markup(),
-            _note(exchange, rows, whole),
-            frames,
-            records.as_object(),
-            whole,
-        )
+
+def _data(exchange: Exchange) -> str:
+    columns = MessageColumns(exchange.names, exchange.start_ns)
+    for message in exchange.messages:
+        columns.add(message)
+    assert exchange.trace is not None
+    return packed(page_data(columns, exchange.trace, exchange.pairs.by_hosts(), exchange.names, exchange.start_ns))
 
 
 def _is_plain_name(name: str) -> bool:
     """Return whether a name is a plain file name, which cannot lead out of its folder."""
     return bool(name) and not set(name) & set("/\\\0:?#%") and name not in (".", "..")
-
-
-def _note(exchange: Exchange, rows: list[Row], whole: str | None) -> str:
-    """Return notes on the completeness of the shown frames."""
-    total = len(exchange.frames)
-    said = [f"{total} frame{'s' if total != 1 else ''}, in the order of transmission. Select one to see its fields."]
-    folded = sum(isinstance(row, FrameStep) and len(row.frames) > 1 for row in rows)
-    left_out = sum(row.frames for row in rows if isinstance(row, Omission))
-    if folded:
-        said.append("Consecutive similar frames form one step.")
-    if left_out and whole:
-        said.append(f"{left_out} of the frames are not shown here; shown are the first, the last and the notable ones.")
-    elif left_out:
-        said.append(f"Only the first {MOST_ROWS_WHOLE} are shown; the capture contains all.")
-    if exchange.dropped:
-        said.append(f"{exchange.dropped} more were not examined.")
-    if exchange.skipped:
-        said.append(f"{exchange.skipped} frames of other protocols are left out.")
-    if len(exchange.hosts) > MOST_HOSTS:
-        said.append(f"The ladder shows the first {MOST_HOSTS} of {len(exchange.hosts)} hosts.")
-    return " ".join(said)

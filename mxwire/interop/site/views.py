@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
-
-from mxwire.ethernet import mac_text
 from mxwire.interop.result import INTERRUPTED, Case, Cell, Impairment, InteropReport
-from mxwire.rules import CATALOGUE, Verdict
+from mxwire.report.site.pages import FileNames, environment
+from mxwire.rules import Verdict
 
 SYMBOLS: Final[dict[Verdict, str]] = {
     "pass": "\N{CHECK MARK}",
@@ -32,7 +28,6 @@ MEANINGS: Final[dict[Verdict, str]] = {
     "missing": "not run; see the reason",
 }
 _GOOD_TO_BAD: Final[tuple[Verdict, ...]] = ("missing", "pass", "info", "non-strict", "fail")
-_LONGEST_FILE: Final = 120
 
 Pair = tuple[str, str]
 
@@ -196,54 +191,9 @@ def _summary(right: str, cells: list[Cell]) -> PairSummary | None:
     return PairSummary(right, sum(each.works for each in cells), run, worst, text)
 
 
-class FileNames:
-    """Unique page names that are valid in any file system and in URLs."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def of(self, name: str) -> str:
-        """Return the name of an HTML file for a name."""
-        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:_LONGEST_FILE] or "unnamed"
-        made, number = plain, 1
-        # Some file systems ignore case.
-        while made.lower() in self._taken:
-            number += 1
-            made = f"{plain}-{number}"
-        self._taken.add(made.lower())
-        return f"{made}.html"
-
-
-_BREAKS: Final = re.compile(r"(?<=[-:_/])(?=[^-:_/])")
-
-_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)")
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("mxwire.interop.site"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(breakable=_breakable, mac=mac_text, moment=_moment)
-    environment.globals.update(symbols=SYMBOLS, meanings=MEANINGS, catalogue=CATALOGUE)
-    return environment
-
-
 def page(template: str, report: InteropReport, root: str, **values: Any) -> str:
     """Render a template; ``root`` is the path from its folder to that of the report."""
-    return _environment().get_template(template).render(report=report, root=root, **values)
-
-
-def _breakable(text: str) -> Markup:
-    """Return a name that may be broken into lines after hyphens and similar characters."""
-    return Markup("<wbr>").join(escape(each) for each in _BREAKS.split(text))
-
-
-def _moment(text: str) -> str:
-    """Format an ISO 8601 time for readers; return other text unchanged."""
-    found = _MOMENT.fullmatch(text)
-    return f"{found[1]} {found[2]} UTC" if found else text
+    templates = environment("mxwire.report.site", "mxwire.interop.site")
+    return templates.get_template(template).render(
+        report=report, root=root, symbols=SYMBOLS, meanings=MEANINGS, **values
+    )

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
 from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.interop.result import InteropReport
-from mxwire.interop.site.cell_page import CellPages, Described
+from mxwire.interop.site.cell_page import CellPages
 from mxwire.interop.site.views import Matrix, page
-
-Layouts = dict[str, tuple[Described, ...]]
+from mxwire.report.site.pages import Layouts, write_assets, write_text
 
 INDEX: Final = "index.html"
 FAILURES_SHOWN: Final = 200
 _FOLDERS: Final = ("assets", "cells", "frames", "cases")
 CELLS_OF_A_JOB: Final = 50
 """Minimum number of cells per process."""
-_ASSETS: Final = ("site.css", "site.js")
 
 
 def write_site(report: InteropReport, folder: str | Path, *, jobs: int = 1) -> Path:
@@ -39,10 +35,10 @@ def write_site(report: InteropReport, folder: str | Path, *, jobs: int = 1) -> P
         _make_folders(folder)
         layouts = _write_cells(matrix, folder, jobs)
         for name, file in matrix.case_files.items():
-            _write(folder / "cases" / file, _case(matrix, name))
-        _write_assets(folder / "assets", layouts)
+            write_text(folder / "cases" / file, _case(matrix, name))
+        write_assets(folder / "assets", layouts)
         # Written last: if there is an index, all the pages that it links exist.
-        _write(folder / INDEX, _index(matrix))
+        write_text(folder / INDEX, _index(matrix))
     except OSError as error:
         raise MxwireError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from None
     return folder / INDEX
@@ -67,7 +63,7 @@ def _write_some(places: Sequence[int], matrix: Matrix, folder: Path) -> Layouts:
     cells = CellPages(matrix, folder)
     for place in places:
         for name, text in cells.of(matrix.views[place]).items():
-            _write(folder / name, text)
+            write_text(folder / name, text)
     return cells.fields.layouts
 
 
@@ -80,19 +76,6 @@ def _make_folders(folder: Path) -> None:
             old.unlink()
 
 
-def _write(path: Path, text: str) -> None:
-    # Invalid characters from the wire or a command must not prevent writing.
-    path.write_text(text, encoding="utf-8", errors="backslashreplace")
-
-
-def _write_assets(folder: Path, layouts: Layouts) -> None:
-    static = files("mxwire.interop.site") / "static"
-    for name in _ASSETS:
-        _write(folder / name, (static / name).read_text(encoding="utf-8"))
-    text = json.dumps(dict(sorted(layouts.items())), separators=(",", ":"))
-    _write(folder / "layouts.js", f"const mxwireLayouts = {text};\n")
-
-
 def _case(matrix: Matrix, name: str) -> str:
     impairments, rows = matrix.case_rows(name)
     return page("case.html", matrix.report, "../", case=matrix.cases[name], impairments=impairments, rows=rows)
@@ -101,7 +84,7 @@ def _case(matrix: Matrix, name: str) -> str:
 def _index(matrix: Matrix) -> str:
     failures = [each for each in matrix.views if each.cell.verdict == "fail"]
     return page(
-        "index.html",
+        "matrix.html",
         matrix.report,
         "",
         seeds=_seeds(matrix.report),

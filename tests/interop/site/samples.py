@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from mxwire.analysis.fate import Fate
 from mxwire.capture import create_capture, open_capture
 from mxwire.frames import FrameBatch
-from mxwire.interop.judge import Fate
 from mxwire.interop.result import CAPTURES, Case, Cell, Impairment, Implementation, InteropReport
 from mxwire.rules import Verdict, Violation
 from mxwire.wire.codec import build

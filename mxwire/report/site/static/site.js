@@ -1,4 +1,4 @@
-// Optional behaviour of the pages: filter the matrix, show the fields of a frame, copy commands.
+// Behaviour of all pages: filter the matrix, show the fields of a frame, copy commands, and start the graphs.
 "use strict";
 
 const find = (selector, within = document) => within.querySelector(selector);
@@ -9,6 +9,13 @@ function element(tag, text = "", className = "") {
   made.textContent = text;
   if (className) made.className = className;
   return made;
+}
+
+// Data is packed: JSON, deflated, in base64.
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
 }
 
 // The matrix: show matching cells, and the rows, groups and columns that contain any.
@@ -22,6 +29,7 @@ function startFilters(form) {
     cells: [...row.cells].slice(2).map((place) => ({ place, link: place.firstElementChild })),
   }));
   const total = all("td > a", table).length;
+  let typing = false;
 
   function apply() {
     const wanted = Object.fromEntries(new FormData(form));
@@ -60,9 +68,14 @@ function startFilters(form) {
     find("#nothing").hidden = shown > 0;
   }
 
-  function remember() {
+  // A choice is an entry of the history; letters typed one after the other are a single one.
+  function remember(typed = false) {
     const set = [...new FormData(form)].filter(([, value]) => value);
-    history.replaceState(null, "", set.length ? `#${new URLSearchParams(set)}` : "#matrix");
+    const mark = set.length ? `#${new URLSearchParams(set)}` : "#matrix";
+    if (mark === location.hash) return;
+    if (typed && typing) history.replaceState(null, "", mark);
+    else history.pushState(null, "", mark);
+    typing = typed;
   }
 
   function choose(text) {
@@ -75,7 +88,7 @@ function startFilters(form) {
   }
 
   form.hidden = false;
-  form.addEventListener("input", () => (apply(), remember()));
+  form.addEventListener("input", (event) => (apply(), remember(event.target.name === "text")));
   form.addEventListener("submit", (event) => event.preventDefault());
   find("#everything").addEventListener("click", () => (choose(""), remember()));
   for (const link of all("[data-filter]")) {
@@ -86,14 +99,21 @@ function startFilters(form) {
       find("#matrix").scrollIntoView();
     });
   }
-  if (location.hash.includes("=")) choose(location.hash.slice(1));
-  else choose(form.dataset.first ?? ""); // start with the pairs of one implementation if there are many
+  const follow = () => {
+    typing = false;
+    if (location.hash.includes("=")) choose(location.hash.slice(1));
+    // Start with the pairs of one implementation if there are many; "#matrix" is the address of all.
+    else choose(location.hash === "#matrix" ? "" : (form.dataset.first ?? ""));
+  };
+  addEventListener("popstate", follow);
+  follow();
 }
 
 // A frame: its row of the table of frames, and its decoded fields.
 
-function startFrames(detail) {
-  const { texts, frames: records } = JSON.parse(find("#records").textContent);
+// `noted` is called with the number of each frame that is shown.
+async function startFrames(detail, noted) {
+  const { texts, frames: records } = await unpack(find("#records").textContent);
   const numbers = Object.keys(records).map(Number).sort((one, two) => one - two);
   const steps = all(".ladder .step");
   const numberOf = (link) => Number(link.getAttribute("href").slice(2));
@@ -141,11 +161,15 @@ function startFrames(detail) {
     return table;
   }
 
-  function show(number) {
+  function show(number, moved = false) {
+    const step = stepOf(number);
+    if (!records[number] && step) number = numberOf(step); // within a run of similar frames
     const row = document.getElementById(`f${number}`);
     if (!row || !records[number]) return;
+    noted(number);
     if (chosen) chosen.classList.remove("chosen");
-    chosen = stepOf(number);
+    chosen = step;
+    if (moved && chosen) chosen.scrollIntoView({ block: "center" });
     if (chosen) chosen.classList.add("chosen");
     const [, time, path, endpoints, type, text] = [...row.cells].map((each) => each.firstChild?.textContent ?? "");
     const place = numbers.indexOf(number);
@@ -188,11 +212,25 @@ function startFrames(detail) {
       if (!detail.hidden) show(numberOf(to));
     }),
   );
-  document.addEventListener("keydown", (event) => {
+  detail.closest(".exchange").addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !detail.hidden) close();
   });
-  const asked = /^#f(\d+)$/.exec(location.hash);
-  if (asked) show(Number(asked[1]));
+  return { show };
+}
+
+// The frames of a page that shows all of them: the chosen one is part of the address.
+async function startExchange(detail) {
+  const started = await startFrames(detail, (number) => {
+    if (!/^#m\d+/.test(location.hash)) history.replaceState(null, "", `#f${number}`);
+  });
+  const follow = () => {
+    const asked = /^#f(\d+)$/.exec(location.hash);
+    if (asked) started.show(Number(asked[1]), true);
+  };
+  addEventListener("hashchange", follow);
+  addEventListener("popstate", follow);
+  follow();
+  return started;
 }
 
 function startCopying(button) {
@@ -210,5 +248,6 @@ function startCopying(button) {
 }
 
 if (find("#filters")) startFilters(find("#filters"));
-if (find("#detail")) startFrames(find("#detail"));
+const mxwireFrames = find("#detail") ? startExchange(find("#detail")) : null;
 all("[data-copy]").forEach(startCopying);
+if (typeof startPage === "function") startPage();

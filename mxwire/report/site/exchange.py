@@ -1,23 +1,23 @@
-"""The exchange of a cell: the frames of its capture, as shown on its page."""
+"""The frames of an exchange as a page shows them: those of a whole capture, or of one message."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from pathlib import Path
 from typing import Final
 
-from mxwire.capture import open_capture
-from mxwire.capture.notes import read_notes
+from mxwire.analysis.conversations import CapturedMessage, Follower
+from mxwire.analysis.fate import Fate
+from mxwire.analysis.marks import FLAGS, flag_names, flags_text
+from mxwire.analysis.time_sequence import FrameTrace
+from mxwire.analysis.timing import PairTable
 from mxwire.ethernet import mac_text
-from mxwire.interop.judge import Fate
 from mxwire.report.summary import endpoints_text, summary, type_text
 from mxwire.report.tree import FieldLine, field_lines
 from mxwire.wire.codec import Malformed
-from mxwire.wire.decoder import DecodedBatch, Decoder
-from mxwire.wire.dialect import Dialect
+from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import hostname_text
 from mxwire.wire.packets import HostReply
 
@@ -63,6 +63,10 @@ class ShownFrame:
     """Comments in the capture, except on its fate."""
     concerned: tuple[str, ...] = ()
     """Numbers of the rules that it breaks according to findings."""
+    flags: int = 0
+    """Marks, as bits of :data:`mxwire.analysis.marks.FLAGS`."""
+    message: int = 0
+    """Number of its message; 0 for none."""
     batch: DecodedBatch | None = field(default=None, repr=False)
     index: int = 0
     """Index in the decoded batch, for its fields."""
@@ -92,8 +96,18 @@ class ShownFrame:
         return (*self.fate.lines, *(self.comments or broken))
 
     @property
+    def mark(self) -> str:
+        """The labels of its marks; the text states already that a refused frame names no session."""
+        return flags_text(each for each in flag_names(self.flags) if each != "refused") if self.flags else ""
+
+    @property
+    def is_alarming(self) -> bool:
+        """True if a mark means that data is missing."""
+        return any(FLAGS[each].severity == "warn" for each in flag_names(self.flags))
+
+    @property
     def is_plain(self) -> bool:
-        """True if it has no property that must be shown."""
+        """True if it has no property, other than marks, that must be shown."""
         return self.fate.is_plain and not (self.reading.malformed or self.comments or self.concerned)
 
     @property
@@ -104,11 +118,18 @@ class ShownFrame:
 
 @dataclass
 class Exchange:
-    """All frames of a capture."""
+    """The frames of a capture, or of one of its messages."""
 
     frames: list[ShownFrame]
     names: dict[int, str]
     """Host names by address."""
+    start_ns: int = 0
+    """Time of the first frame of the capture."""
+    messages: list[CapturedMessage] = field(default_factory=list)
+    """The messages in the order of their numbers."""
+    trace: FrameTrace | None = None
+    """The frames of the messages, for their time-sequence graphs."""
+    pairs: PairTable = field(default_factory=PairTable)
     skipped: int = 0
     """Number of frames that are not MXoE."""
     dropped: int = 0
@@ -158,51 +179,52 @@ def _read(decoded: DecodedBatch, index: int) -> Reading:
 
 
 def read_exchange(
-    path: Path,
+    batches: Iterable[DecodedBatch],
+    names: Mapping[int, str],
     readings: ReadingCache,
-    dialects: Sequence[Dialect | None] = (None,),
+    *,
+    comments: Mapping[int, str] | None = None,
     concerned: Mapping[int, tuple[str, ...]] | None = None,
 ) -> Exchange:
-    """Read the capture of a cell.
+    """Follow all frames of a capture.
 
-    ``dialects`` are those of its hosts, in the order in which the capture names them, or else of their first frames;
-    the last one also applies to further hosts, and None means detection. ``concerned`` maps frame numbers to the rules
-    broken there. Raises :class:`~mxwire.errors.CaptureError` if the file cannot be read.
+    ``names`` are known host names by address, ``comments`` those of frames in the capture by frame number, and
+    ``concerned`` maps frame numbers to the rules broken there.
     """
-    notes = read_notes(path)
-    hosts = [int.from_bytes(each, "big") for each in notes.names]
-    exchange = Exchange([], dict(zip(hosts, notes.names.values(), strict=True)))
-    with open_capture(path) as reader:
-        batches = list(reader)
-    speaking = {each: Decoder(each) for each in dialects}
-    decoded = {each: list(decoder.decode_all(batches)) for each, decoder in speaking.items()}
-    first = speaking[dialects[0]]
-    exchange.skipped = first.skipped
-    start_ns = first.start_ns or 0
-    places = {host: place for place, host in enumerate(hosts)}
-    for part, same in enumerate(decoded[dialects[0]]):
-        for index, source in enumerate(same.located.source.tolist()):
+    exchange = Exchange([], dict(names), trace=FrameTrace())
+    follower = Follower(marks=True)
+    assert exchange.trace is not None
+    for decoded in batches:
+        exchange.messages += follower.observe(decoded)
+        marks = follower.take_marks(decoded)
+        exchange.trace.observe(decoded, marks)
+        exchange.pairs.observe(decoded, marks)
+        if len(decoded) and not exchange.frames:
+            exchange.start_ns = int(decoded.batch.timestamp_ns[0])
+        for index, source in enumerate(decoded.located.source.tolist()):
             if len(exchange.frames) >= MOST_FRAMES:
                 exchange.dropped += 1
                 continue
-            place = places.setdefault(source, len(places))
-            spoken = dialects[min(place, len(dialects) - 1)]
-            batch = decoded[spoken][part]
-            seen = _seen(batch, index, start_ns, readings.of(batch, index))
+            seen = shown_frame(decoded, index, exchange.start_ns, readings)
+            seen.flags, seen.message = int(marks.flags[index]), int(marks.message[index])
             if seen.reading.name is not None:
                 exchange.names.setdefault(source, seen.reading.name)
-            _annotate(seen, notes.comments.get(seen.number, ""), concerned or {})
+            _annotate(seen, (comments or {}).get(seen.number, ""), concerned or {})
             exchange.frames.append(seen)
+    exchange.messages += follower.finish()
+    exchange.messages.sort(key=lambda each: each.number)
+    exchange.trace.take(exchange.messages)
     return exchange
 
 
-def _seen(decoded: DecodedBatch, index: int, start_ns: int, reading: Reading) -> ShownFrame:
+def shown_frame(decoded: DecodedBatch, index: int, start_ns: int, readings: ReadingCache) -> ShownFrame:
+    """Return the frame at ``index`` of a batch, with its time since ``start_ns``."""
     return ShownFrame(
         number=int(decoded.batch.number[index]),
         time_ns=int(decoded.batch.timestamp_ns[index]) - start_ns,
         source=int(decoded.located.source[index]),
         destination=int(decoded.located.destination[index]),
-        reading=reading,
+        reading=readings.of(decoded, index),
         batch=decoded,
         index=index,
     )
@@ -233,5 +255,6 @@ def _continues(last: ShownFrame, frame: ShownFrame) -> bool:
     return (
         frame.is_plain
         and last.is_plain
-        and (last.type, last.source, last.destination) == (frame.type, frame.source, frame.destination)
+        and (last.type, last.source, last.destination, last.flags)
+        == (frame.type, frame.source, frame.destination, frame.flags)
     )

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxwire.interop.judge import LOST, Fate, fates
-from mxwire.interop.site.exchange import Reading, ShownFrame
-from mxwire.interop.site.ladder import MOST_ROWS, MOST_ROWS_WHOLE, FrameStep, Omission, Pause, is_everything, rows_of
+from mxwire.analysis.fate import LOST, Fate
+from mxwire.interop.judge import fates
 from mxwire.interop.stage import RecordedFrame
+from mxwire.report.site.exchange import Reading, ShownFrame
+from mxwire.report.site.ladder import MOST_ROWS, MOST_ROWS_WHOLE, FrameStep, Omission, Pause, is_everything, rows_of
 from mxwire.rules import LOST as NEVER
 
 MILLISECOND = 1_000_000

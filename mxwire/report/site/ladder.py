@@ -14,7 +14,7 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
-from mxwire.interop.site.exchange import Exchange, ShownFrame, runs
+from mxwire.report.site.exchange import Exchange, ShownFrame, runs
 
 FEWEST_FOLDED: Final = 4
 """Minimum number of similar frames that are folded."""
@@ -85,8 +85,9 @@ def _chosen(steps: list[FrameStep]) -> set[int]:
         return set(range(len(steps)))
     chosen = {*range(_FIRST_STEPS), *range(len(steps) - _LAST_STEPS, len(steps))}
     concerned = [place for place, step in enumerate(steps) if step.first.concerned]
-    marked = [place for place, step in enumerate(steps) if not step.first.is_plain]
-    for places in (concerned, marked):
+    special = [place for place, step in enumerate(steps) if not step.first.is_plain]
+    marked = [place for place, step in enumerate(steps) if step.first.flags]
+    for places in (concerned, special, marked):
         for place in places:
             if len(chosen) >= MOST_ROWS:
                 return chosen
@@ -139,6 +140,8 @@ _WIDE: Final = 80
 _NARROW: Final = 31
 """Maximum characters of the two lengths of labels, between the first and the last host."""
 _NAME: Final = 22
+_MARK: Final = 30
+"""Maximum characters of host names, and of marks."""
 _ROWS: Final = 6
 """Rows per picture."""
 
@@ -262,6 +265,7 @@ def _classes(step: FrameStep) -> str:
             "malformed" if seen.reading.malformed else KINDS.get(seen.type, "other"),
             *["concerned"] * bool(seen.concerned),
             *["lost"] * (seen.fate.copies == 0),
+            *["marked"] * bool(seen.mark),
         ]
     )
 
@@ -300,10 +304,12 @@ def _label(step: FrameStep, wide: int, narrow: int) -> str:
     fate = _fate(seen)
     folded = len(step.frames) > 1
     kind = f"{seen.type} ({len(step.frames)} frames)" if folded else seen.type
-    taken = len(kind) + len(fate) + 2
+    taken = len(kind) + len(fate) + 2 + (min(len(seen.mark), _MARK) + 3 if seen.mark else 0)
     text = _cut(f"{seen.text} … {step.last.text}" if folded else seen.text, max(wide - taken, 0))
     label = f'<tspan class="fate">{fate}</tspan> ' if fate else ""
     label += f"<tspan>{escape(kind)}</tspan> "
+    if seen.mark:
+        label += f'<tspan class="mark">[{escape(_cut(seen.mark, _MARK))}]</tspan> '
     room = max(narrow - taken, 0)
     if len(text) <= room:
         return f"{label}{escape(text)}"

@@ -1,0 +1,141 @@
+"""All conclusions about one capture that a report of it shows, from one pass over its frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from mxwire.analysis.compatibility import Sides, judge_sides
+from mxwire.analysis.compatibility.judgement import MessageClass, Word
+from mxwire.analysis.conversations import CapturedMessage
+from mxwire.analysis.diagnosis import Examination
+from mxwire.analysis.time_sequence import FrameTrace
+from mxwire.analysis.timing import SORT_KEYS, PairStatistics, PairTable
+from mxwire.frames import FrameBatch
+from mxwire.wire.decoder import DecodedBatch, Decoder
+from mxwire.wire.enums import ConnectStatus
+
+MESSAGES: Final = 50_000
+"""Maximum number of messages that are kept, besides as many remarkable ones."""
+PAIRS_JUDGED: Final = 200
+"""Maximum number of pairs of hosts for which classes are judged: those with the most bytes."""
+
+CLASSES_SHOWN: Final[tuple[MessageClass, ...]] = ("connect", "tiny", "small", "medium", "large")
+State = Literal["works", "partly", "fails", "unknown"]
+_STATES: Final[dict[Word, State]] = {"yes": "works", "partly": "partly", "no": "fails", "unknown": "unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClassState:
+    """The state of one class of messages between two hosts."""
+
+    name: MessageClass
+    state: State
+    """By the messages of the capture, if there are any; otherwise by the builds of the hosts."""
+    why: str
+    """The reason, or the number of messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairState:
+    """Two hosts with their statistics, and the classes of messages that work between them."""
+
+    statistics: PairStatistics
+    classes: tuple[ClassState, ...]
+    """Empty for pairs of which one never sends, or that were not judged."""
+
+
+class CaptureOverview:
+    """Accumulator of findings, pairs, messages and frames of one capture, within bounded memory.
+
+    Pass batches through :meth:`watch` before ``decoder``.
+    """
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.examination = Examination(decoder, marks=True)
+        self.pairs = PairTable()
+        self.trace = FrameTrace()
+        self.messages: list[CapturedMessage] = []
+        """The first messages, and remarkable later ones."""
+        self.omitted_messages = 0
+        self._sides = Sides(follows=False)
+
+    def watch(self, batches: Iterable[FrameBatch]) -> Iterator[FrameBatch]:
+        """Yield batches unchanged, and examine their frames of other protocols."""
+        return self.examination.watch(batches)
+
+    def observe(self, decoded: DecodedBatch) -> None:
+        """Process a batch."""
+        messages = self.examination.observe(decoded)
+        if not len(decoded):
+            return
+        marks = self.examination.facts.follower.take_marks(decoded)
+        self.pairs.observe(decoded, marks)
+        self.trace.observe(decoded, marks)
+        self._sides.observe(decoded)
+        self._take(messages)
+
+    def finish(self) -> None:
+        """End the capture."""
+        self._take(self.examination.finish())
+        self.messages.sort(key=lambda each: each.number)
+
+    def _take(self, messages: list[CapturedMessage]) -> None:
+        self.pairs.take(messages)
+        self.trace.take(messages)
+        self._sides.take(messages)
+        for each in messages:
+            kept = len(self.messages)
+            if kept < MESSAGES or (kept < 2 * MESSAGES and is_notable(each)):
+                self.messages.append(each)
+            else:
+                self.omitted_messages += 1
+
+    def pair_states(self) -> list[PairState]:
+        """Return the pairs of hosts, those with the most bytes first."""
+        found = sorted(self.pairs.by_hosts(), key=SORT_KEYS["bytes"], reverse=True)
+        return [
+            PairState(each, self._classes(each) if place < PAIRS_JUDGED else ()) for place, each in enumerate(found)
+        ]
+
+    def _classes(self, pair: PairStatistics) -> tuple[ClassState, ...]:
+        hosts = [each.address for each in pair.ends]
+        if not set(hosts) <= set(self._sides.hosts) or hosts[0] == hosts[1]:
+            return ()
+        exchanged = self._sides.between(*hosts)
+        arrived = {name for (_, name), (count, _) in exchanged.items() if count}
+        one, other = (self._sides.side(each, "") for each in hosts)
+        judgement = judge_sides(one, other, arrived)
+        classes = []
+        for name in CLASSES_SHOWN:
+            seen = [exchanged.get((direction, name), (0, 0)) for direction in (0, 1)]
+            if name == "connect":
+                seen = [self._connects(hosts)]
+            good, every = (sum(each[place] for each in seen) for place in (0, 1))
+            if every:
+                state: State = "works" if good == every else "partly" if good else "fails"
+                noun = "connects succeeded" if name == "connect" else "messages were received"
+                why = f"{good} of {every} {noun}"
+            else:
+                state, why = _STATES[judgement[name].word], judgement[name].why or "by the builds of the hosts"
+            classes.append(ClassState(name, state, why))
+        return tuple(classes)
+
+    def _connects(self, hosts: list[int]) -> tuple[int, int]:
+        """Return the number of successful connects between two hosts, and of all that were answered or refused."""
+        good = every = 0
+        for conversation in self.examination.facts.follower.conversations:
+            if {flow.address for flow in conversation.flows} == set(hosts):
+                for connect in conversation.connects:
+                    every += connect.requests > 0
+                    good += connect.requests > 0 and connect.status == ConnectStatus.SUCCESS
+        return good, every
+
+
+def is_notable(message: CapturedMessage) -> bool:
+    """Return whether a message failed, was repeated, or is incomplete."""
+    pull = message.pull
+    repeated = message.transmissions > 1 or message.duplicates or message.nacks
+    pulled = pull is not None and (pull.re_requests or pull.duplicate_replies or pull.nacks or pull.duplicate_pulls)
+    return bool(repeated or pulled or message.is_incomplete)

@@ -1,0 +1,122 @@
+"""``mxwire report``: pages about captures, to open in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mxwire.cli.completion import folders
+from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option
+from mxwire.errors import MxwireError
+
+if TYPE_CHECKING:
+    from mxwire.report.site.capture_site import CaptureSource
+    from mxwire.wire.decoder import DecodedBatch
+
+EPILOG = """\b
+The pages need a browser, but neither a server nor a network: open DIR/index.html. They show findings with their cost,
+hosts and the classes of messages that work between them, throughput and time-sequence graphs, and the messages, each
+with its ladder and the decoded fields of its frames. A large capture gives a report of at most 20 MB: the graphs
+are thinned out, and messages without anything remarkable lose their ladders first.
+
+\b
+Examples:
+  mxwire report trace.pcap --html trace            then open trace/index.html
+  mxwire report alpha.pcap beta.pcap --html both   a page per capture, and a list of them
+  mxwire report --json trace.pcap --html trace | jq .bytes
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
+@click.option(
+    "--html",
+    "folder",
+    metavar="DIR",
+    required=True,
+    shell_complete=folders,
+    help="Write a site to DIR: a page per capture, with scripts and data.",
+)
+@click.option("--force", is_flag=True, help="Replace a report in DIR.")
+@json_option("JSON Lines: one object, with the first page and the size of the report.")
+@decoding_options
+def command(files: tuple[str, ...], folder: str, force: bool, as_json: bool, decoding: DecodingOptions) -> None:
+    """Write pages about captures: findings, hosts, graphs over time, and the ladder of each message."""
+    from mxwire.cli.notes import counted, note
+    from mxwire.cli.reading import Failures
+    from mxwire.extras import import_extra
+    from mxwire.report.json_line import json_line
+
+    import_extra("bokeh", "report", "--html")
+    from mxwire.report.site import write_report
+
+    target = Path(folder)
+    _check(files, target, force)
+    failures = Failures()
+    sources = []
+    for path in files:
+        with failures.noted():
+            sources.append(_source(path, decoding))
+    if sources:
+        written = write_report(target, sources)
+        if as_json:
+            click.echo(
+                json_line(
+                    {
+                        "page": str(written.index),
+                        "captures": len(sources),
+                        "bytes": written.bytes,
+                        "messages": written.messages,
+                        "ladders": written.ladders,
+                    }
+                )
+            )
+        else:
+            ladders = f"{counted(written.messages, 'message')}, {counted(written.ladders, 'ladder')}"
+            note(f"wrote {written.index}: {ladders}, {written.bytes / 1e6:.1f} MB")
+    failures.end()
+
+
+def _check(files: tuple[str, ...], folder: Path, force: bool) -> None:
+    """Raise :class:`~mxwire.errors.MxwireError` if a capture cannot be read twice, or DIR may not be written."""
+    if "-" in files:
+        raise MxwireError("a report reads a capture twice, which a pipe does not allow: save it to a file first")
+    if folder.exists() and not folder.is_dir():
+        raise MxwireError(f"{folder}: is a file; name a folder for the report")
+    if folder.is_dir() and any(folder.iterdir()):
+        if not force:
+            raise MxwireError(f"{folder}: exists already; --force replaces the report in it, or name another folder")
+        if not (folder / "assets" / "site.js").is_file():
+            raise MxwireError(f"{folder}: contains no report, so --force does not touch it")
+
+
+def _source(path: str, decoding: DecodingOptions) -> CaptureSource:
+    """Analyse a capture."""
+    from mxwire.analysis.capture_overview import CaptureOverview
+    from mxwire.cli.reading import capture_of, judged_batches, note_messages, refuse_empty
+    from mxwire.report.site.capture_site import CaptureSource
+
+    decoder = decoding.decoder()
+    overview = CaptureOverview(decoder)
+    with capture_of(path) as reader:
+        if reader.total_bytes is None:
+            raise MxwireError(f"{path}: a report reads a capture twice, which a pipe does not allow: save it to a file")
+        for decoded in judged_batches(decoder, reader, overview.watch):
+            overview.observe(decoded)
+        overview.examination.lose(reader.dropped)
+        overview.finish()
+        refuse_empty(reader, decoder)
+        note_messages(reader.name, overview.examination.facts.follower, decoder)
+    return CaptureSource(path, overview, lambda: _again(path, decoding))
+
+
+def _again(path: str, decoding: DecodingOptions) -> Iterator[DecodedBatch]:
+    """The batches of a capture that was read before, without its warnings."""
+    from mxwire.capture import open_capture
+    from mxwire.cli.reading import judged_batches
+
+    with open_capture(path) as reader:
+        yield from judged_batches(decoding.decoder(), reader)

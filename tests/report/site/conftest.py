@@ -1,0 +1,56 @@
+"""Reports of captures, written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mxwire.capture import create_capture
+from mxwire.frames import FrameBatch
+from mxwire.wire.codec import build
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.packets import HostReply, Tiny
+from tests.browser import Browser, browser
+from tests.cli.support import CAPTURES, mxwire
+
+__all__ = ["Browser", "browser", "hostile", "lossy"]
+
+ALPHA, BETA = bytes.fromhex("52540000000a"), bytes.fromhex("52540000000b")
+EVIL = "</script><script>window.harmed=1</script><img src=x onerror='window.harmed=1'>$x^2$"
+
+
+@pytest.fixture(scope="session")
+def lossy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a capture with two large messages and losses."""
+    folder = tmp_path_factory.mktemp("lossy") / "report"
+    assert mxwire("report", CAPTURES / "mxoe-lossy-1M.pcap", "--html", folder).code == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a capture of which the file and a host have names that are markup."""
+    folder = tmp_path_factory.mktemp("hostile")
+    name = EVIL.encode()[-60:] + b"\0"
+    frames = [
+        HostReply(dst_mac=BETA, src_mac=ALPHA, length=len(name), src_dst_peer_index=1, magic=2, hostname=name),
+        Tiny(
+            dst_mac=BETA,
+            src_mac=ALPHA,
+            src_endpoint=1,
+            dst_endpoint=2,
+            lib_seqnum=1,
+            lib_piggyack=1,
+            match_a=0,
+            match_b=1,
+            session=7,
+            length=4,
+            data=b"<b>x",
+        ),
+    ]
+    path = folder / "<img src=x onerror=harmed>.pcapng"
+    with create_capture(path) as writer:
+        writer.write(FrameBatch.from_frames([build(each, MXOE) for each in frames], [0, 10**6]))
+    assert mxwire("report", path, "--html", folder / "report").code == 0
+    return folder / "report"
