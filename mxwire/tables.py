@@ -49,7 +49,7 @@ def read_frames(
     decoder, builder, selection = Decoder(dialect), TableBuilder(columns or COLUMN_NAMES[1:]), _selection(where)
     with open_capture(source) as reader:
         marked = selection.uses_marks or not set(columns or COLUMN_NAMES).isdisjoint(MARK_COLUMNS)
-        marker = FrameMarker() if marked else None
+        marker = FrameMarker(facts=selection.uses_facts) if marked else None
         parts = []
         for decoded in decoder.decode_all(reader):
             marks = None if marker is None else marker.observe(decoded)

@@ -21,11 +21,12 @@ class FrameMarker:
     """Marker of the frames of a capture, batch by batch and in order, in bounded memory.
 
     The marks do not depend on how the capture is cut into batches, except where several pulls of one message return the
-    same bytes: replies are noted pull by pull.
+    same bytes: replies are noted pull by pull. With ``facts`` the marks serve selections by kind, match information and
+    endpoints of messages.
     """
 
-    def __init__(self) -> None:
-        self._follower = Follower(marks=True)
+    def __init__(self, *, facts: bool = False) -> None:
+        self._follower = Follower(marks=True, facts=facts)
 
     def observe(self, decoded: DecodedBatch) -> FrameMarks:
         """Return the marks of the next batch, one per frame."""

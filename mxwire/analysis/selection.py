@@ -146,6 +146,11 @@ class Selection:
         return self.needs_marks or self._selects_endpoints
 
     @property
+    def uses_facts(self) -> bool:
+        """True if the marks must know the facts of finished messages."""
+        return bool(self.kinds) or self.match is not None or self._selects_endpoints
+
+    @property
     def selects_frames(self) -> bool:
         """True if a criterion is about single frames rather than about messages as a whole."""
         return bool(self.types or self.flags) or any(
@@ -339,7 +344,7 @@ class FrameSelector:
     def __init__(self, selection: Selection, *, marks: bool = True) -> None:
         self.selection = selection
         wanted = selection.uses_marks if marks else selection.needs_marks
-        self._marker = FrameMarker() if wanted else None
+        self._marker = FrameMarker(facts=selection.uses_facts) if wanted else None
 
     def places(self, decoded: DecodedBatch, start_ns: int | None = None) -> NDArray[np.intp]:
         """Return the indexes of the selected frames in the next batch; see :meth:`Selection.places`."""

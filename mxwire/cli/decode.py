@@ -191,7 +191,9 @@ def _marker(options: DecodeOptions, selection: Selection) -> FrameMarker | None:
     from mxwire.analysis.table import MARK_COLUMNS
 
     without = options.fields is not None and not options.as_json and set(options.fields).isdisjoint(MARK_COLUMNS)
-    return FrameMarker() if options.analysis and (selection.uses_marks or not without) else None
+    return (
+        FrameMarker(facts=selection.uses_facts) if options.analysis and (selection.uses_marks or not without) else None
+    )
 
 
 def _output(options: DecodeOptions, files: tuple[str, ...], stack: ExitStack) -> FrameOutput:

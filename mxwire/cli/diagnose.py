@@ -167,7 +167,7 @@ def _examine(
     from mxwire.link.live_source import LiveSource
 
     tell = _live_notes(examination, selector) if isinstance(source, LiveSource) and not quiet else None
-    marker = FrameMarker() if selector.needs_marks else None
+    marker = FrameMarker(facts=selector.selection.uses_facts) if selector.needs_marks else None
     for decoded in judged_batches(decoder, source, examination.watch):
         examination.observe(decoded)
         selector.observe(decoded, None if marker is None else marker.observe(decoded), decoder.start_ns)

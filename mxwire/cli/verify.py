@@ -139,7 +139,7 @@ def _findings(
     from mxwire.analysis.marks import FrameMarker
     from mxwire.cli.reading import dropped_by, judged_batches
 
-    marker = FrameMarker() if selector.needs_marks else None
+    marker = FrameMarker(facts=selector.selection.uses_facts) if selector.needs_marks else None
     for decoded in judged_batches(decoder, source, streams=streams):
         if dropped_by(source):
             verification.lose()

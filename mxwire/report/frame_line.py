@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mxwire.ethernet import mac_text
-from mxwire.report.summary import endpoints_text, summary, type_text
-from mxwire.report.times import day_text, seconds_text, time_text
-from mxwire.wire.codec import Malformed
+from mxwire.report.summary import endpoints_text, ends_text, summaries, summary, type_text
+from mxwire.report.times import day_text, seconds_texts, time_text
+from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.enums import packet_type_name
+
+if TYPE_CHECKING:
+    from mxwire.analysis.host_names import HostNames
 
 _WHOLE_ADDRESS: Final = 17
 _TAIL: Final = 8
@@ -67,13 +74,18 @@ class FrameLines:
 
     On narrow terminals, addresses omit their vendor octets, times have microseconds, and a summary that is too long
     ends in an ellipsis; only the reason of malformed frames wraps to further lines. ``clock`` is ``relative`` (seconds
-    since ``start_ns``), ``delta`` (seconds since the previous line) or ``absolute``.
+    since ``start_ns``), ``delta`` (seconds since the previous line) or ``absolute``. ``names`` replace addresses where
+    they fit.
     """
 
-    def __init__(self, clock: str, width: int | None) -> None:
+    def __init__(self, clock: str, width: int | None, names: HostNames | None = None) -> None:
         self.start_ns = 0
         self._clock = clock
+        self._names = names
         self._last_ns: int | None = None
+        self._hosts: dict[tuple[int, int], str] = {}
+        """Source and destination as shown, by address; of the current names and layout."""
+        self._hosts_of: object = None
         self.resize(width)
 
     def resize(self, width: int | None) -> None:
@@ -85,51 +97,114 @@ class FrameLines:
         """Forget the previous line, before frames of another capture."""
         self._last_ns = None
 
-    def lines(self, decoded: DecodedBatch, place: int, mark: str = "") -> Iterator[str]:
-        """Format the frame at ``place``: one line, or several for a malformed frame.
+    def lines(
+        self, decoded: DecodedBatch, places: NDArray[np.intp], marks: Mapping[int, str] | None = None
+    ) -> list[str]:
+        """Format the frames at ``places``: one text per frame, with newlines in those of malformed frames that wrap.
 
-        ``mark`` follows the summary in brackets; on narrow terminals the summary is cut, not the mark.
+        ``marks``, by position in ``places``, follow the summary in brackets; on narrow terminals the summary is cut,
+        not the mark.
         """
-        layout, located, frame = self._layout, decoded.located, decoded.frame(place)
-        source = mac_text(int(located.source[place]))
-        destination = mac_text(int(located.destination[place])) if located.has_destination else "?"
-        text = summary(frame, decoded.dialect(place))
-        if layout is not _WHOLE:
-            text = _LEADING_ZEROS.sub("match 0x", text)
-        head = layout.gap.join(
-            (
-                f"{int(decoded.batch.number[place]):{layout.number}}",
-                self._time(int(decoded.batch.timestamp_ns[place])),
-                f"{source[-layout.address :]}{layout.arrow}{destination[-layout.address :]:{layout.address}}",
-                f"{endpoints_text(frame):>{layout.endpoints}}",
-                f"{type_text(frame):{_TYPE}}",
-                "",
-            )
-        )
-        mark = f"  [{mark}]" if mark else ""
-        if self._width is None or len(head) + len(text) + len(mark) <= self._width:
-            yield head + text + mark
-        elif isinstance(frame, Malformed):
-            room = max(self._width - len(head), _SMALLEST_ROOM)
-            pieces = textwrap.wrap(text, room, break_on_hyphens=False)
-            yield head + pieces[0]
-            yield from (" " * len(head) + each for each in pieces[1:])
-        else:
-            room = max(self._width - len(head) - 1, 0)
-            if len(mark) < room:
-                yield head + text[: room - len(mark)] + "…" + mark
-            else:
-                yield head + mark.strip()[:room] + "…"
+        wanted = places.tolist()
+        heads = self._heads(decoded, places, wanted)
+        texts = self._texts(decoded, wanted)
+        shown = list(map(str.__add__, heads, texts))
+        noted = {position: f"  [{mark}]" for position, mark in (marks or {}).items()}
+        for position, mark in noted.items():
+            shown[position] += mark
+        if self._width is not None:
+            for position, line in enumerate(shown):
+                if len(line) > self._width:
+                    head, text, mark = heads[position], texts[position], noted.get(position, "")
+                    is_malformed = decoded.columns.reason[wanted[position]] != Reason.NONE
+                    shown[position] = self._fitted(self._width, head, text, mark, is_malformed)
+        return shown
 
-    def _time(self, timestamp_ns: int) -> str:
+    def _fitted(self, width: int, head: str, text: str, mark: str, is_malformed: bool) -> str:
+        if is_malformed:
+            pieces = textwrap.wrap(text, max(width - len(head), _SMALLEST_ROOM), break_on_hyphens=False)
+            return f"\n{' ' * len(head)}".join([head + pieces[0], *pieces[1:]])
+        room = max(width - len(head) - 1, 0)
+        if len(mark) < room:
+            return head + text[: room - len(mark)] + "…" + mark
+        return head + mark.strip()[:room] + "…"
+
+    def _texts(self, decoded: DecodedBatch, places: list[int]) -> list[str]:
+        """The summaries of the frames at ``places``."""
+        # Describing a whole batch at once costs more than a few of its frames.
+        known = summaries(decoded) if len(places) * _WORTH > len(decoded) else None
+        texts = [
+            (None if known is None else known[place]) or summary(decoded.frame(place), decoded.dialect(place))
+            for place in places
+        ]
+        return texts if self._layout is _WHOLE else [_LEADING_ZEROS.sub("match 0x", each) for each in texts]
+
+    def _heads(self, decoded: DecodedBatch, places: NDArray[np.intp], wanted: list[int]) -> list[str]:
+        """The columns before the summaries of the frames at ``places``."""
+        layout, located = self._layout, decoded.located
+        hosts = self._pairs(located.source[places].tolist(), located.destination[places].tolist(), decoded)
+        kinds = self._kinds(decoded)
+        for place in (place for place in wanted if not kinds[place]):  # frames without a complete header
+            frame = decoded.frame(place)
+            kinds[place] = self._kind(endpoints_text(frame), type_text(frame))
+        times = self._times(decoded.batch.timestamp_ns[places])
+        row = layout.gap.join((f"%{layout.number}d", "%s", "%s", "%s", ""))
+        numbers = decoded.batch.number[places].tolist()
+        return list(map(row.__mod__, zip(numbers, times, hosts, map(kinds.__getitem__, wanted), strict=True)))
+
+    def _pairs(self, sources: list[int], destinations: list[int], decoded: DecodedBatch) -> list[str]:
+        """The hosts of frames as shown."""
+        layout, known = self._layout, self._hosts
+        current = layout, decoded.located.has_destination, None if self._names is None else self._names.version
+        if current != self._hosts_of or len(known) > _HOSTS_KEPT:
+            self._hosts_of, self._hosts, known = current, {}, {}
+            self._hosts = known
+        pairs = [*zip(sources, destinations, strict=True)]
+        labels: dict[int, str] | None = None
+        for pair in {*pairs} - known.keys():
+            if labels is None:
+                labels = {} if self._names is None else self._names.labels(layout.address)
+            source, destination = (labels.get(each, mac_text(each)[-layout.address :]) for each in pair)
+            if not decoded.located.has_destination:
+                destination = "?"
+            known[pair] = f"{source:{layout.address}}{layout.arrow}{destination:{layout.address}}"
+        return [known[pair] for pair in pairs]
+
+    def _kinds(self, decoded: DecodedBatch) -> list[str]:
+        """The endpoints and the packet type of all frames of a batch as shown."""
+        kinds: list[str] = [""] * len(decoded)
+        for block in decoded.columns.blocks:
+            ends = (
+                block[name].tolist() if name in block.names else [None] * len(block)
+                for name in ("src_endpoint", "dst_endpoint")
+            )
+            shown: dict[tuple[int | None, int | None], str] = {}
+            for place, pair in zip(block.place.tolist(), zip(*ends, strict=True), strict=True):
+                text = shown.get(pair)
+                if text is None:
+                    text = shown[pair] = self._kind(ends_text(*pair), packet_type_name(block.layout.packet_type))
+                kinds[place] = text
+        return kinds
+
+    def _kind(self, ends: str, name: str) -> str:
+        return f"{ends:>{self._layout.endpoints}}{self._layout.gap}{name:{_TYPE}}"
+
+    def _times(self, timestamps_ns: NDArray[np.int64]) -> list[str]:
         digits = self._layout.digits
         if self._clock == "absolute":
-            return time_text(timestamp_ns) if digits == _WHOLE.digits else day_text(timestamp_ns, digits)
-        if self._clock == "delta":
-            since, self._last_ns = self._last_ns, timestamp_ns
-            return seconds_text(0 if since is None else timestamp_ns - since, digits)
-        return seconds_text(timestamp_ns - self.start_ns, digits)
+            if digits == _WHOLE.digits:
+                return list(map(time_text, timestamps_ns.tolist()))
+            return [day_text(each, digits) for each in timestamps_ns.tolist()]
+        if self._clock == "delta" and len(timestamps_ns):
+            last = timestamps_ns[0] if self._last_ns is None else self._last_ns
+            self._last_ns = int(timestamps_ns[-1])
+            return seconds_texts(np.diff(timestamps_ns, prepend=last), digits)
+        return seconds_texts(timestamps_ns - self.start_ns, digits)
 
 
 _SMALLEST_ROOM: Final = 20
 """Minimum width of wrapped text, however narrow the terminal."""
+_WORTH: Final = 4
+"""Share of a batch, as its inverse, from which describing all its frames takes less time than those to show."""
+_HOSTS_KEPT: Final = 1 << 16
+"""Pairs of hosts whose texts are kept."""

@@ -94,7 +94,7 @@ class FrameColumns(FrameText):
         yield "\t".join(_cell(flat.get(name)) for name in self._fields)
 
 
-class FrameListing(FrameText):
+class FrameListing(FrameOutput):
     """One line per frame, no wider than the terminal; ``verbose``: with its tree of fields below.
 
     ``style`` colours a line: it takes the line and the colour as ``fg``. ``several``: captures get headings.
@@ -125,14 +125,18 @@ class FrameListing(FrameText):
         self._width = terminal_width()
         self._lines.resize(self._width)
         self._lines.start_ns = self.decoder.start_ns or 0
-        self._noted = frozenset() if marks is None else marks.noted()
-        super().show(decoded, places, marks)
+        texts = self._lines.lines(decoded, places, None if marks is None else marks.texts(places))
+        if self._style or self._verbose:
+            shown = zip(places.tolist(), texts, strict=True)
+            texts = [line for place, text in shown for line in self._more(decoded, place, text, marks)]
+        if texts:
+            sys.stdout.write("\n".join(texts) + "\n")
+        sys.stdout.flush()
 
-    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
-        """The line of one frame, and the lines of its tree."""
+    def _more(self, decoded: DecodedBatch, place: int, text: str, marks: FrameMarks | None) -> Iterator[str]:
+        """The lines of one frame in colour, and the lines of its tree."""
         colour = _colour(decoded.frame(place)) if self._style else None
-        mark = marks.text(place) if marks is not None and place in self._noted else ""
-        for line in self._lines.lines(decoded, place, mark):
+        for line in text.split("\n"):
             yield self._style(line, fg=colour) if self._style else line
         if self._verbose:
             if marks is not None and marks.message[place]:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mxwire.ethernet import mac_text
 from mxwire.wire import packets
+from mxwire.wire.checks import Reason
 from mxwire.wire.codec import Malformed
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import ConnectStatus, NackType, TrucType, hostname_text, packet_type_name, sequence_text
-from mxwire.wire.remarks import remarks
+from mxwire.wire.remarks import is_remarkable, remarks
 from mxwire.words import count_of
+
+if TYPE_CHECKING:
+    from mxwire.wire.columns import LayoutBlock
+    from mxwire.wire.decoder import DecodedBatch
+
+_KEPT: Final = 1 << 14
+"""Texts of numbers that are kept; most numbers are shown many times."""
+_CLASSES: Final = {each.__name__: each for each in packets.FRAME_CLASSES}
 
 
 def summary(frame: packets.Frame | Malformed, dialect: Dialect) -> str:
@@ -34,10 +48,14 @@ def type_text(frame: packets.Frame | Malformed) -> str:
 def endpoints_text(frame: packets.Frame | Malformed) -> str:
     """``5→3`` for packets with endpoint fields, else an empty string."""
     has = frame.fields.get if isinstance(frame, Malformed) else partial(_attribute, frame)
-    endpoints = [has("src_endpoint"), has("dst_endpoint")]
-    if endpoints == [None, None]:
+    return ends_text(has("src_endpoint"), has("dst_endpoint"))
+
+
+def ends_text(source: object, destination: object) -> str:
+    """``5→3`` for two endpoints; None for a missing one, and an empty string without both."""
+    if source is None and destination is None:
         return ""
-    return "→".join("" if each is None else str(each) for each in endpoints)
+    return "→".join("" if each is None else str(each) for each in (source, destination))
 
 
 def _attribute(frame: packets.Frame, name: str) -> int | None:
@@ -61,18 +79,6 @@ def _name(values: Any, value: int) -> str:
         return f"code {value}"
 
 
-def _match(frame: packets.Tiny | packets.Small | packets.Medium | packets.Rndv) -> str:
-    return f"match 0x{frame.match_a:08x}{frame.match_b:08x}"
-
-
-def _numbers(frame: packets.Tiny | packets.Small | packets.Medium | packets.Rndv | packets.Notify) -> str:
-    return f"seq {sequence_text(frame.lib_seqnum)} ack {sequence_text(frame.lib_piggyack)}"
-
-
-def _region(frame: packets.Rndv | packets.Pull | packets.Notify) -> str:
-    return f"region {frame.pulled_rdma_id}/{frame.pulled_rdma_seqnum}"
-
-
 def _raw(frame: packets.Raw, dialect: Dialect) -> str:
     return f"opaque, {count_of(len(frame.opaque), 'byte')}"
 
@@ -94,7 +100,7 @@ def _host_reply(frame: packets.HostReply, dialect: Dialect) -> str:
 def _truc(frame: packets.Truc, dialect: Dialect) -> str:
     if frame.liback_type != TrucType.ACK:
         return f"sub-type 0x{frame.liback_type:02x} session 0x{frame.session:08x}"
-    return f"liback {frame.liback_acknum} ack {sequence_text(frame.liback_lib_seqnum)} session 0x{frame.session:08x}"
+    return _LIBACK(frame, dialect)
 
 
 def _connect_request(frame: packets.ConnectRequest, dialect: Dialect) -> str:
@@ -112,48 +118,136 @@ def _connect_reply(frame: packets.ConnectReply, dialect: Dialect) -> str:
     )
 
 
-def _inline(frame: packets.Tiny | packets.Small, dialect: Dialect) -> str:
-    return f"{_numbers(frame)}: {count_of(frame.length, 'byte')} {_match(frame)}"
+# The frequent packets: each value of a template is a field, or a function of some fields, among which "dialect" is the
+# dialect. The same table describes single frames and whole batches.
 
 
-def _medium(frame: packets.Medium, dialect: Dialect) -> str:
-    if frame.frag_pipeline is None:
-        start = frame.frag_seqnum * dialect.fragment_payload
-    else:
-        # A pipeline above 31 is nonsense from a hostile sender; the receiver's shift is 32 bits wide.
-        start = frame.frag_seqnum << (frame.frag_pipeline & 31)
-    return (
-        f"{_numbers(frame)} fragment {frame.frag_seqnum}: {count_of(frame.frag_length, 'byte')} at {start} "
-        f"of {frame.length} {_match(frame)}"
-    )
+@lru_cache(_KEPT)
+def _sequence(number: int) -> str:
+    return sequence_text(number)
 
 
-def _rndv(frame: packets.Rndv, dialect: Dialect) -> str:
-    offset = f" offset {frame.pulled_rdma_offset}" if frame.pulled_rdma_offset else ""
-    return (
-        f"{_numbers(frame)}: {count_of(frame.msg_length, 'byte')} to pull from {_region(frame)}{offset} {_match(frame)}"
-    )
+@lru_cache(_KEPT)
+def _bytes(count: int) -> str:
+    return count_of(count, "byte")
 
 
-def _pull(frame: packets.Pull, dialect: Dialect) -> str:
-    frames = -(-(frame.first_frame_offset + frame.block_length) // dialect.reply_payload)
-    last = frame.frame_index + frames - 1
-    which = f"frames {frame.frame_index}..{last}" if frames > 1 else f"frame {frame.frame_index}"
-    return (
-        f"{which}: {count_of(frame.block_length, 'byte')} of {frame.total_length} from {_region(frame)} "
-        f"handle 0x{frame.src_pull_handle:08x}"
-    )
+def _fragment_start(dialect: Dialect, number: int, pipeline: int | None) -> int:
+    # A pipeline above 31 is nonsense from a hostile sender; the receiver's shift is 32 bits wide.
+    return number * dialect.fragment_payload if pipeline is None else number << (pipeline & 31)
 
 
-def _pull_reply(frame: packets.PullReply, dialect: Dialect) -> str:
-    return (
-        f"frame {frame.frame_seqnum}: {count_of(frame.frame_length, 'byte')} at {frame.msg_offset} "
-        f"handle 0x{frame.dst_pull_handle:08x}"
-    )
+def _region_offset(offset: int) -> str:
+    return f" offset {offset}" if offset else ""
 
 
-def _notify(frame: packets.Notify, dialect: Dialect) -> str:
-    return f"{_numbers(frame)}: {count_of(frame.total_length, 'byte')} pulled from {_region(frame)}"
+def _requested_frames(dialect: Dialect, first: int, offset: int, length: int) -> str:
+    frames = -(-(offset + length) // dialect.reply_payload)
+    return f"frames {first}..{first + frames - 1}" if frames > 1 else f"frame {first}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    text: str
+    """A template of the operator ``%``."""
+    values: tuple[str | tuple[Any, ...], ...]
+    """The name of a field, or a function and the names of the fields that it takes."""
+
+    def __call__(self, frame: Any, dialect: Dialect) -> str:
+        """The text of one frame."""
+
+        def field(name: str) -> Any:
+            return dialect if name == "dialect" else getattr(frame, name)
+
+        values = (field(each) if isinstance(each, str) else each[0](*map(field, each[1:])) for each in self.values)
+        return self.text % tuple(values)
+
+    def texts(self, fields: Callable[[str], Iterable[Any]], dialect: Dialect) -> Iterator[str]:
+        """The texts of several frames; ``fields`` returns the values of a field, one per frame."""
+
+        def field(name: str) -> Iterable[Any]:
+            return repeat(dialect) if name == "dialect" else fields(name)
+
+        values = (field(each) if isinstance(each, str) else map(each[0], *map(field, each[1:])) for each in self.values)
+        return map(self.text.__mod__, zip(*values, strict=False))
+
+
+_SEQ: Final = (_sequence, "lib_seqnum")
+_ACK: Final = (_sequence, "lib_piggyack")
+_MATCH: Final = "match 0x%08x%08x"
+_REGION: Final = ("pulled_rdma_id", "pulled_rdma_seqnum")
+_INLINE: Final = _Template(f"seq %s ack %s: %s {_MATCH}", (_SEQ, _ACK, (_bytes, "length"), "match_a", "match_b"))
+_LIBACK: Final = _Template(
+    "liback %d ack %s session 0x%08x", ("liback_acknum", (_sequence, "liback_lib_seqnum"), "session")
+)
+_TEMPLATES: Final[dict[type[packets.Frame], _Template]] = {
+    packets.Truc: _LIBACK,
+    packets.Tiny: _INLINE,
+    packets.Small: _INLINE,
+    packets.Medium: _Template(
+        f"seq %s ack %s fragment %d: %s at %d of %d {_MATCH}",
+        (
+            *(_SEQ, _ACK, "frag_seqnum", (_bytes, "frag_length")),
+            *((_fragment_start, "dialect", "frag_seqnum", "frag_pipeline"), "length", "match_a", "match_b"),
+        ),
+    ),
+    packets.Rndv: _Template(
+        f"seq %s ack %s: %s to pull from region %d/%d%s {_MATCH}",
+        (_SEQ, _ACK, (_bytes, "msg_length"), *_REGION, (_region_offset, "pulled_rdma_offset"), "match_a", "match_b"),
+    ),
+    packets.Pull: _Template(
+        "%s: %s of %d from region %d/%d handle 0x%08x",
+        (
+            (_requested_frames, "dialect", "frame_index", "first_frame_offset", "block_length"),
+            *((_bytes, "block_length"), "total_length", *_REGION, "src_pull_handle"),
+        ),
+    ),
+    packets.PullReply: _Template(
+        "frame %d: %s at %d handle 0x%08x",
+        ("frame_seqnum", (_bytes, "frame_length"), "msg_offset", "dst_pull_handle"),
+    ),
+    packets.Notify: _Template(
+        "seq %s ack %s: %s pulled from region %d/%d", (_SEQ, _ACK, (_bytes, "total_length"), *_REGION)
+    ),
+}
+
+
+class _BlockFields:
+    """The fields of a block of frames, by the names of the attributes of their class."""
+
+    def __init__(self, block: LayoutBlock) -> None:
+        self._block = block
+        self._names = {each.attribute: each.name for each in block.layout.defined}
+
+    def __getattr__(self, attribute: str) -> NDArray[np.int64]:
+        return self._block[self._names[attribute]].astype(np.int64)
+
+    def values(self, attribute: str) -> Iterable[int | None]:
+        """The values of a field; None for each frame if the layout lacks it."""
+        if attribute not in self._names:
+            return repeat(None)
+        values: list[int | None] = self._block[self._names[attribute]].tolist()
+        return values
+
+
+def summaries(decoded: DecodedBatch) -> list[str | None]:
+    """The summaries of the frequent packets of a batch, by place; None for all other frames, for :func:`summary`."""
+    columns = decoded.columns
+    texts: list[str | None] = [None] * len(decoded)
+    for block in columns.blocks:
+        frame_class = _CLASSES[block.layout.format.frame_class]
+        template = _TEMPLATES.get(frame_class)
+        if template is None:
+            continue
+        fields = _BlockFields(block)
+        place = block.place.tolist()
+        for at, text in zip(place, template.texts(fields.values, block.dialect), strict=True):
+            texts[at] = text
+        # Malformed and remarkable frames are few: they are described one by one.
+        other = (columns.reason[block.place] != Reason.NONE) | is_remarkable(frame_class, fields, block.dialect)
+        for at in block.place[other].tolist():
+            texts[at] = None
+    return texts
 
 
 def _nack_lib(frame: packets.NackLib, dialect: Dialect) -> str:
@@ -170,16 +264,10 @@ _SUMMARIES: Final[dict[type[packets.Frame], Callable[[Any, Dialect], str]]] = {
     packets.Announcement: _announcement,
     packets.HostQuery: _host_query,
     packets.HostReply: _host_reply,
-    packets.Truc: _truc,
     packets.ConnectRequest: _connect_request,
     packets.ConnectReply: _connect_reply,
-    packets.Tiny: _inline,
-    packets.Small: _inline,
-    packets.Medium: _medium,
-    packets.Rndv: _rndv,
-    packets.Pull: _pull,
-    packets.PullReply: _pull_reply,
-    packets.Notify: _notify,
+    **_TEMPLATES,
+    packets.Truc: _truc,
     packets.NackLib: _nack_lib,
     packets.NackMcp: _nack_mcp,
 }

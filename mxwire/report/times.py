@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mxwire.units import SECOND
 
 
@@ -12,6 +15,15 @@ def seconds_text(nanoseconds: int, digits: int = 9) -> str:
     sign = "-" if nanoseconds < 0 else ""
     whole, rest = divmod(abs(nanoseconds), SECOND)
     return f"{sign}{whole}.{f'{rest:09}'[:digits]}".rjust(digits + 5)
+
+
+def seconds_texts(nanoseconds: NDArray[np.int64], digits: int = 9) -> list[str]:
+    """The texts of :func:`seconds_text` for several durations."""
+    if len(nanoseconds) and int(nanoseconds.min()) < 0:
+        return [seconds_text(each, digits) for each in nanoseconds.tolist()]
+    whole, rest = np.divmod(nanoseconds, SECOND)
+    pairs = zip(whole.tolist(), (rest // 10 ** (9 - digits)).tolist(), strict=True)
+    return list(map(f"%4d.%0{digits}d".__mod__, pairs))
 
 
 def time_text(timestamp_ns: int) -> str:

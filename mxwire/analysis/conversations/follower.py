@@ -30,11 +30,18 @@ class Follower:
     capture. Memory grows with the conversations and the messages in flight, not with the length of the capture, and
     both are bounded. The result does not depend on how the capture is cut into batches. With ``marks``, or a ``watch``
     for one message, the follower marks every frame (:meth:`take_marks`); with ``flights`` it records when the blocks
-    of large messages were in flight.
+    of large messages were in flight; with ``facts`` it remembers the properties by which marked frames are selected.
     """
 
-    def __init__(self, watch: MessageWatch | None = None, *, flights: bool = False, marks: bool = False) -> None:
-        self._state = FollowerState(watch, flights=flights, marks=marks)
+    def __init__(
+        self,
+        watch: MessageWatch | None = None,
+        *,
+        flights: bool = False,
+        marks: bool = False,
+        facts: bool = False,
+    ) -> None:
+        self._state = FollowerState(watch, flights=flights, marks=marks, facts=facts)
         self._pulls = PullTracker(self._state)
         self._decoded: DecodedBatch | None = None
         self.frames = 0

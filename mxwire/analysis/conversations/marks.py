@@ -160,7 +160,8 @@ class FrameMarks:
     late: frozenset[int]
     """Places of frames whose message had already been reported."""
     facts: Callable[[int], MessageFacts | None] = _no_facts
-    """Returns the facts of a message of this batch by its number, until the next batch is observed."""
+    """Returns the facts of a message of this batch by its number, until the next batch is observed; None for unfinished
+    messages only, unless the follower keeps facts."""
 
     def select(self, places: NDArray[np.intp]) -> FrameMarks:
         """Return the marks of the frames at ``places``, in ascending order."""
@@ -181,9 +182,20 @@ class FrameMarks:
         role = ROLES[self.role[place]]
         return None if role is None else role.value
 
-    def noted(self) -> frozenset[int]:
-        """The places of the frames with a :meth:`text`; computed for the whole batch, since most frames have none."""
-        return frozenset(np.flatnonzero((self.flags != 0) | (self.role >= ACK)).tolist())
+    def texts(self, places: NDArray[np.intp]) -> dict[int, str]:
+        """Return the texts of the frames at ``places`` by their position in ``places``, without empty ones."""
+        flags, role, acknowledges = self.flags[places], self.role[places], self.acknowledges[places]
+        # Acks are frequent; other frames with a text are rare.
+        plain = (flags == 0) & (role == ACK) & (acknowledges > 0)
+        found = {
+            position: f"acknowledges message {number}"
+            for position, number in zip(np.flatnonzero(plain).tolist(), acknowledges[plain].tolist(), strict=True)
+        }
+        for position in np.flatnonzero(~plain & ((flags != 0) | (role >= ACK))).tolist():
+            text = self.text(places[position])
+            if text:
+                found[position] = text
+        return found
 
     def text(self, place: int) -> str:
         """Return the mark of a frame in words; empty for a frame that is simply the next one of its message.

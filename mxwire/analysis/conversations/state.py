@@ -71,12 +71,14 @@ class MessageWatch:
 class FollowerState:
     """All state that is kept while a capture is followed."""
 
-    def __init__(self, watch: MessageWatch | None, *, flights: bool = False, marks: bool = False) -> None:
+    def __init__(
+        self, watch: MessageWatch | None, *, flights: bool = False, marks: bool = False, facts: bool = False
+    ) -> None:
         self.watch = watch
         self.marks = MarkRecorder(self.facts) if marks or watch is not None else None
         """None if frames are not marked."""
-        self._settled: dict[int, tuple[str, int | None, Flow]] = {}
-        """Kind, match information and flow of the latest settled messages; kept only if frames are marked."""
+        self._settled: dict[int, tuple[str, int | None, Flow]] | None = {} if facts else None
+        """Kind, match information and flow of the latest settled messages; None if not kept."""
         self.flights: list[tuple[int, int, int, int, int]] | None = [] if flights else None
         """Pulled blocks: times of the request and of the last reply in nanoseconds, bytes and frames per block, and the
         number of the message; None if not recorded."""
@@ -244,7 +246,7 @@ class FollowerState:
             self.in_flight.pop(message.number, None)
             message.settled_ns = self.now_ns
             self.lingering.append(message)
-            if self.marks is not None:
+            if self._settled is not None:
                 self._settled[message.number] = message.kind, message.match, message.flow
                 if len(self._settled) > REMEMBERED:
                     del self._settled[next(iter(self._settled))]
@@ -254,8 +256,11 @@ class FollowerState:
     def facts(self, number: int) -> MessageFacts | None:
         """Return the facts of a message; None if there is none with this number, or it ended long ago."""
         message = self.in_flight.get(number)
-        found = self._settled.get(number) if message is None else (message.kind, message.match, message.flow)
-        if found is None:
+        if message is not None:
+            found: tuple[str, int | None, Flow] = message.kind, message.match, message.flow
+        elif self._settled is not None and number in self._settled:
+            found = self._settled[number]
+        else:
             return None
         kind, match, flow = found
         return MessageFacts(kind, match, flow.address, flow.endpoint, flow.back.endpoint)

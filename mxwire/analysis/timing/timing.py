@@ -38,7 +38,8 @@ class Timing:
         self._selector = MessageSelector(selection) if selection is not None and limited else None
         self._flights: dict[int, list[tuple[int, int, int, int]]] = {}
         """Blocks in flight of messages that may still be selected, by message."""
-        self.follower = Follower(flights=True, marks=True)
+        facts = selection is not None and selection.uses_facts
+        self.follower = Follower(flights=True, marks=True, facts=facts)
         self.pairs = PairTable()
         self.gaps = GapHistogram()
         self.line = TimeLine()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import numpy as np
 import pytest
 
 from mxwire.analysis.conversations import Follower, numbered_packets
@@ -234,6 +235,6 @@ def test_damaged_frames_are_marked_without_errors(capture, seed):
     times = [int(time) for time in whole.timestamp_ns]
     for batch in decoded([FrameBatch.from_frames([*map(bytes, frames)], times)], dialect_of(capture)):
         marks = FrameMarker().observe(batch)
-        noted = marks.noted()
-        assert all(not marks.text(place) for place in range(len(batch)) if place not in noted)
-        assert all(type(marks.text(place)) is str for place in noted)
+        texts = {place: marks.text(place) for place in range(len(batch))}
+        assert marks.texts(np.arange(len(batch))) == {place: text for place, text in texts.items() if text}
+        assert all(type(text) is str for text in texts.values())
