@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
@@ -73,6 +77,36 @@ class RunResult:
         }
 
 
+@contextmanager
+def _interrupts_deferred(generator: RunningGenerator) -> Iterator[None]:
+    """Let Ctrl-C end a run between two batches, and raise KeyboardInterrupt then.
+
+    Raised within a batch, it would leave frames uncounted that the interface has accepted. Python runs signal handlers
+    on the main thread only, so there is nothing to do on others.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    interrupt: KeyboardInterrupt | None = None
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupt
+        try:
+            before(number, frame)
+        except KeyboardInterrupt as error:
+            interrupt = error
+            generator.stopped = True
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if interrupt is not None:
+        raise interrupt
+
+
 class GeneratorRun:
     """Runs of one generator against one sink, or none.
 
@@ -102,8 +136,8 @@ class GeneratorRun:
         """Send frames by ``plan``, and compare with the counters of the sink ``settle`` seconds after the last one.
 
         An error after the first frame does not discard the result, which then has its text. Raises
-        :class:`~mxwire.errors.MxwireError` if the sink does not answer before the run; KeyboardInterrupt ends the run,
-        and is noted in the result.
+        :class:`~mxwire.errors.MxwireError` if the sink does not answer before the run; Ctrl-C ends the run after the
+        current batch, and is noted in the result.
         """
         self._number = (self._number + 1) % RUNS
         self.generator = generator = self._transmitter.generator(templates, plan, streams=streams, run=self._number)
@@ -111,7 +145,8 @@ class GeneratorRun:
         before = read_drops(self._transmitter.name)
         result = RunResult(generator.result)
         try:
-            generator.run(progress)
+            with _interrupts_deferred(generator):
+                generator.run(progress)
         except KeyboardInterrupt:
             generator.result.ended = "interrupted"
         except MxwireError as error:

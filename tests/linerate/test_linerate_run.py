@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -222,6 +223,25 @@ def test_a_link_that_is_down_ends_the_run_with_its_results():
         generator.run()
     assert 100 <= generator.result.frames <= 300
     assert generator.result.duration_ns > 2 * SECOND
+
+
+def test_an_interrupt_within_a_call_of_the_link_leaves_no_frame_uncounted():
+    """Ctrl-C after the link has accepted a frame, and before the generator has counted it."""
+
+    class Interrupting(FaultyLink):
+        def send(self, batch: FrameBatch) -> int:
+            sent = super().send(batch)
+            if len(batch) > 1:
+                signal.raise_signal(signal.SIGINT)
+            return sent
+
+    network = MemoryNetwork()
+    here, there = network.attach("here"), network.attach("there")
+    with agreed(there, Interrupting(here, seed=0)) as (run, _):
+        templates = templates_of("TINY", there.address, here.address)
+        found = run.run(templates, GeneratorPlan(count=10_000, batch=8))
+    assert (found.generator.ended, found.sent, found.received, found.lost) == ("interrupted", 8, 8, 0)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_clock_that_is_set_is_noticed():
