@@ -318,7 +318,7 @@ def _run(options: LineTestOptions, test: str, run: SizeTest) -> None:
     with ExitStack() as stack:
         tester, found, addresses = _open(options, stack, tester_options, reporter)
         sizes = _sizes(options, found)
-        reporter.begin(found, {"sizes": list(sizes), **asdict(tester_options)})
+        reporter.begin(found, {"sizes": list(sizes), **asdict(tester_options)}, sizes)
         reporter.run(_measure(tester, sizes, addresses, run))
     reporter.finish()
 
@@ -451,7 +451,7 @@ def incast(
         options = IncastOptions(size, blocks, repetitions)
         first = SystemRandom().randrange(RUNS)
         tester = IncastTester(link, control, senders, options, first=first, progress=reporter.progress)
-        reporter.begin(found, {"size": size, "blocks": blocks, "senders": len(senders)})
+        reporter.begin(found, {"size": size, "blocks": blocks, "senders": len(senders)}, (size,))
         reporter.run(tester.measure(count) for count in range(1, len(senders) + 1))
     reporter.finish()
 
@@ -533,7 +533,7 @@ def messages(
         remote = connect(endpoint, target.host, number, key, timeout)
         tester = MessageTester(host, endpoint, remote, dialect, options, reporter.progress)
         about = {"host": str(target), "dialect": dialect.name, "window": window, "partner": partner}
-        reporter.begin(found, about)
+        reporter.begin(found, about, lengths)
         reporter.run(tester.measure(each) for each in lengths)
     reporter.finish()
 
@@ -572,11 +572,16 @@ class _TestReporter:
         self._unmet: list[str] = []
         _check_files(csv, plot)
 
-    def begin(self, found: NetworkInterface, options: dict[str, Any]) -> None:
-        """Print the machine and the settings."""
+    def begin(self, found: NetworkInterface, options: dict[str, Any], sizes: tuple[int, ...]) -> None:
+        """Print the machine and the settings.
+
+        Raises :class:`~mxwire.errors.MxwireError` if a requirement is about a length that is not among ``sizes``.
+        """
         from mxwire.linerate.machine import machine_record
+        from mxwire.linerate.requirement import check_sizes
         from mxwire.report.linerate import machine_text
 
+        check_sizes(self._requirements, sizes)
         self._machine = machine_record(found, self._via)
         if self._as_json:
             click.echo(json_line({"event": "begin", "test": self._test, "machine": self._machine, "options": options}))

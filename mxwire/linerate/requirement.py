@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,6 +59,15 @@ class Requirement:
         if found >= self.value if self.at_least else found <= self.value:
             return None
         return f"{where}{_shown(self.key, found)} does not meet {self.text}"
+
+
+def check_sizes(requirements: tuple[Requirement, ...], sizes: Sequence[int]) -> None:
+    """Raise :class:`~mxwire.errors.MxwireError` if a requirement is about a length that is not tested."""
+    for each in requirements:
+        if each.size is not None and each.size not in sizes:
+            raise MxwireError(
+                f"--require {each.text!r}: {each.size} bytes are not tested, only {', '.join(map(str, sizes))}"
+            )
 
 
 def _shown(key: str, value: float) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.linerate.rates import frame_rate, line_rate
-from mxwire.linerate.requirement import Requirement, failures
+from mxwire.linerate.requirement import Requirement, check_sizes, failures
 
 RESULT = {
     "size": 4136,
@@ -53,6 +53,12 @@ def test_a_requirement_without_a_result_is_not_met():
     assert failures((Requirement.parse("60:>=1%"),), [RESULT]) == ["60:>=1%: there is no result for it"]
     assert "cannot be judged" in failures((Requirement.parse(">=1%"),), [RESULT | {"percent": None}])[0]
     assert failures((Requirement.parse(">=1%"),), [RESULT]) == []
+
+
+def test_a_requirement_for_a_length_that_is_not_tested_is_refused():
+    check_sizes((Requirement.parse("60:>=1%"), Requirement.parse(">=1%")), (60, 1024))
+    with pytest.raises(MxwireError, match="'99:>=1%': 99 bytes are not tested, only 60, 1024"):
+        check_sizes((Requirement.parse("60:>=1%"), Requirement.parse("99:>=1%")), (60, 1024))
 
 
 def test_line_rates_are_those_of_the_standards():
