@@ -325,7 +325,7 @@ def _handle_medium(partner: Partner, arrival: Arrival) -> bool:
     return True
 
 
-def _only_fragment(arrival: Arrival | Fragments) -> bytes | None:
+def _only_fragment(arrival: Arrival) -> bytes | None:
     """The data of a MEDIUM that has a single fragment, for the unexpected handler; None if it has several."""
     if isinstance(arrival, Fragments):
         start, length = arrival.starts[0], arrival.lengths[0]
