@@ -44,13 +44,12 @@ is waiting for.
 
 from __future__ import annotations
 
-import asyncio
 import select
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mxwire.host.core import Core, defer_interrupts, restore_interrupts
 from mxwire.host.errors import HostTimeoutError
@@ -68,6 +67,9 @@ _LOOKS: Final = 64
 """Polls per step of a spinning thread before others are let in: some 20 µs, as long as an answer takes."""
 
 Result = TypeVar("Result")
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class BlockingDriver:
@@ -326,6 +328,10 @@ class AsyncioDriver:
     """Runs a core on the event loop that is running when the driver is created."""
 
     def __init__(self, core: Core) -> None:
+        # Imported here because blocking hosts must start fast, and asyncio takes a tenth of that time.
+        import asyncio
+
+        self._asyncio = asyncio
         self.core = core
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -349,7 +355,7 @@ class AsyncioDriver:
             waiter = _TaskWaiter(pending, self._loop.create_future(), endpoint)
             core.waiters.append(waiter)
             with suppress(TimeoutError):
-                await asyncio.wait_for(waiter.future, timeout)
+                await self._asyncio.wait_for(waiter.future, timeout)
             if not waiter.done and not waiter.check():
                 core.must_be_open()
                 raise pending.late(timeout or 0)
