@@ -9,13 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "myriexpress.h"
 
 #define KEY 0xa11
 #define PROCESSES 64
+/* Until all processes have started: a minute. */
 #define CONNECT_MS 500
-#define ATTEMPTS 40
+#define PAUSE_US 100000
+#define ATTEMPTS 100
 
 static unsigned char content(int from, int to, uint32_t place)
 {
@@ -37,7 +40,7 @@ int main(int count, char **words)
     }
     int rank = atoi(words[1]);
     uint32_t bytes = count > 3 ? (uint32_t)atoi(words[3]) : 100000;
-    /* Timeouts of connects are expected until all processes have started. */
+    /* Connects fail until all processes have started. */
     mx_set_error_handler(MX_ERRORS_RETURN);
     if (mx_init() != MX_SUCCESS || mx_open_endpoint(0, (uint32_t)rank, KEY, NULL, 0, &endpoint) != MX_SUCCESS)
         return 1;
@@ -48,6 +51,8 @@ int main(int count, char **words)
             code = mx_hostname_to_nic_id(host, &nic_id);
             if (code == MX_SUCCESS)
                 code = mx_connect(endpoint, nic_id, (uint32_t)total, KEY, CONNECT_MS, &partners[total]);
+            if (code != MX_SUCCESS)
+                usleep(PAUSE_US);
         }
         if (code != MX_SUCCESS) {
             fprintf(stderr, "process %d cannot connect to process %d: %s\n", rank, total, mx_strerror(code));

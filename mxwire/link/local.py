@@ -254,13 +254,15 @@ class _Produced:
 class _Consumed:
     """The ring that the other side fills."""
 
-    __slots__ = ("control", "counts", "data", "position", "seen", "span", "words")
+    __slots__ = ("address", "control", "counts", "data", "position", "seen", "span", "words")
 
     def __init__(self, memory: memoryview) -> None:
         self.control = memory[:_CONTROL].cast("Q")
         self.counts = memory[_COUNTS : _COUNTS + 4 * _ENDPOINTS].cast("I")
         self.data = memory[_CONTROL:_SIDE]
         self.words = self.data.cast("Q")
+        self.address = ctypes.addressof(ctypes.c_uint64.from_buffer(self.control))
+        """Address of the producer's position."""
         self.position = 0
         self.seen = 0
         """Position of the producer, when a record was last taken."""
@@ -414,6 +416,16 @@ class SharedMemoryChannel:
         """Return whether there is a record, room that was missing, or the end of the other side."""
         ring = self._consumed
         return ring.control[_PRODUCED] != ring.position or self.ended or (self._produced.blocked and self._has_room())
+
+    @property
+    def watched(self) -> tuple[int, int] | None:
+        """Address of the producer's position, and the position of this side, for callers that poll in C.
+
+        There is a record if the two differ. None if that is not all that a caller must poll for.
+        """
+        if self._closed or self.ended or self._produced.blocked:
+            return None
+        return self._consumed.address, self._consumed.position
 
     def arm(self) -> bool:
         """Request a wake-up for the next record; return whether there is something new already."""

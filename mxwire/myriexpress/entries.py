@@ -22,6 +22,7 @@ from mxwire.host.endpoint import BaseEndpoint, PendingAcks
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.host import BaseHost, open_links
 from mxwire.link import Link, LinkError, PacketLink, memory_pair
+from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.myriexpress.program_options import ProgramOptions, read_options
 from mxwire.myriexpress.stamp import stamp
 from mxwire.protocol import Counter, EventKind, LocalProtocolError, Partner, Peer, Request, Status
@@ -30,6 +31,8 @@ from mxwire.wire.numbers import SMALL_MAXIMUM
 
 OK: Final = 1000
 """Result of an entry that has succeeded; the return codes of MX are added to it."""
+_ENDED_SEND: Final = 2000
+"""Result of a send that has ended already, for which there is no record."""
 _FAILURE: Final = OK + 1
 _NOT_COMPLETED: Final = 19
 _NIC_DEAD: Final = 39
@@ -38,8 +41,10 @@ _CODES: Final = {Status.NOT_SUPPORTED_IN_HANDLER: 41} | {each: each for each in 
 _NO_PARTNER: Final = 0xFFFF_FFFF
 _ENDPOINT_NUMBERS: Final = 0xFF
 _RECORD: Final = struct.Struct("QQIIII")
-_WRITTEN, _TAKEN, _WORK, _ENDED, _LINKS, _WORD = range(6)
+_WRITTEN, _TAKEN, _WORK, _ENDED, _LINKS, _CHANNELS, _DESCRIPTORS, _WORD = range(8)
 """Places of the first fields of ``struct mxw_shared``, in units of 8 bytes."""
+_RETIREMENT: Final = 1.0
+"""Seconds for which the memory of a channel that is gone stays mapped."""
 _log = logging.getLogger(__name__)
 
 
@@ -110,6 +115,10 @@ class Entries:
         self._until = 0.0
         """Time until which unknown hosts may still be discovered."""
         self._lookups: dict[str, PendingPeer] = {}
+        self._watching: tuple[SharedMemoryChannel, ...] = ()
+        """The channels that C polls."""
+        self._retired: list[tuple[float, SharedMemoryChannel]] = []
+        """Channels that are gone, with the time when C was notified."""
         self._kept: Any = None
         """The memory of closed links, at which a thread in C may still look."""
 
@@ -152,10 +161,14 @@ class Entries:
         self._records = memory[records:]
         self._record_count = len(self._records) // _RECORD.size
         self._unexpected = self._ffi.offsetof("struct mxw_shared", "unexpected") // 8
-        descriptors = self._ffi.offsetof("struct mxw_shared", "descriptor") // 8
+        self._produced = self._ffi.offsetof("struct mxw_shared", "produced") // 8
+        self._consumed = self._ffi.offsetof("struct mxw_shared", "consumed") // 8
+        first = self._ffi.offsetof("struct mxw_shared", "descriptor") // 8
         self._words[:] = memoryview(bytes(records)).cast("Q")
-        for place, link in enumerate(host.core.links):
-            self._words[descriptors + place] = link.fileno()
+        descriptors = host.core.descriptors()
+        self._words[_DESCRIPTORS] = len(descriptors)
+        for place, each in enumerate(descriptors, first):
+            self._words[place] = each
         # A link in memory has no other hosts, and is never polled.
         self._words[_LINKS] = len(options.interfaces)
         self._rings = [
@@ -173,7 +186,7 @@ class Entries:
     def close(self) -> int:
         """Close the host."""
         with self._host.core.section:
-            self._words[_LINKS] = 0
+            self._words[_LINKS] = self._words[_CHANNELS] = self._words[_DESCRIPTORS] = 0
             self._endpoints.clear()
             self._requests.clear()
             self._places.clear()
@@ -206,12 +219,34 @@ class Entries:
         words = self._words
         for place, link in self._rings:
             words[place] = link.next_word
+        local = self._host.core.local
+        if local is not None:
+            self._publish_channels(local)
         first = self._unexpected
         for number, endpoint in self._endpoints.items():
             words[first + number] = endpoint.engine.matching.unexpected
         if self._host.core.ended is not None and not words[_ENDED]:
             words[_ENDED] = 1
             self._fail()
+
+    def _publish_channels(self, local: SharedMemoryPath) -> None:
+        """Write the positions in the channels to other processes of this host."""
+        words, count, work = self._words, 0, 0
+        channels = local.channels
+        if channels != self._watching:
+            # Another thread may still be reading the memory of a channel that is gone.
+            now = time.monotonic()
+            self._retired += [(now, each) for each in self._watching if each not in channels]
+            self._retired = [each for each in self._retired if now - each[0] < _RETIREMENT]
+            self._watching = channels
+        for channel in channels:
+            watched = channel.watched
+            if watched is None or count == self._consumed - self._produced:
+                work = 1
+                continue
+            words[self._produced + count], words[self._consumed + count] = watched
+            count += 1
+        words[_CHANNELS], words[_WORK] = count, work
 
     def _fail(self) -> None:
         """End everything, since the host has lost an interface."""
@@ -286,32 +321,57 @@ class Entries:
     # Requests.
 
     def send(
-        self, place: int, partner: int, segments: Any, count: int, match_info: int, synchronous: int, handle: int
+        self,
+        place: int,
+        partner: int,
+        memory: Any,
+        length: int,
+        segments: Any,
+        count: int,
+        match_info: int,
+        synchronous: int,
+        handle: int,
     ) -> int:
         """Post a send from the memory of the program."""
         core = self._host.core
         with core.section:
             if core.ended is not None:
                 return OK + _NIC_DEAD
-            memory = self._memory(segments, count)
-            engine = self._endpoints[place].engine
-            self._posted(
-                engine.send(self._partners[partner], memory, match_info, synchronous=bool(synchronous)), handle
-            )
+            data = self._buffer(memory, length) if count == 1 else self._views(segments, count)
+            if count == 1 and length <= SMALL_MAXIMUM:
+                # The engine takes bytes faster than other memory.
+                data = data[:]
+            target = self._partners[partner]
+            request = self._endpoints[place].engine.send(target, data, match_info, synchronous=synchronous != 0)
             core.transmit()
-            self._publish()
+            if target.local:
+                self._publish()
+            if request.status is Status.SUCCESS and request.transferred == request.length:
+                return _ENDED_SEND
+            # Only now: the end of a request without a handle is not recorded.
+            self._posted(request, handle)
         return OK
 
-    def receive(self, place: int, segments: Any, count: int, match_info: int, mask: int, handle: int) -> int:
+    def receive(
+        self,
+        place: int,
+        memory: Any,
+        length: int,
+        segments: Any,
+        count: int,
+        match_info: int,
+        mask: int,
+        handle: int,
+    ) -> int:
         """Post a receive into the memory of the program."""
         core = self._host.core
         with core.section:
             if core.ended is not None:
                 return OK + _NIC_DEAD
-            view = [self._buffer(segments[each].pointer, segments[each].length) for each in range(count)]
-            posted = self._endpoints[place].engine.receive(view, match_info, mask)
-            self._posted(posted, handle)
-            if not posted.waiting:
+            view = self._buffer(memory, length) if count == 1 else self._views(segments, count)
+            request = self._endpoints[place].engine.receive(view, match_info, mask)
+            self._posted(request, handle)
+            if not request.waiting:
                 core.transmit()
                 self._publish()
         return OK
@@ -457,12 +517,8 @@ class Entries:
     def _text(self, value: Any) -> str:
         return str(self._ffi.string(value).decode(errors="replace"))
 
-    def _memory(self, segments: Any, count: int) -> Any:
-        """Memory of a send, in place."""
-        if count == 1:
-            view = self._buffer(segments.pointer, segments.length)
-            # The engine takes bytes faster than other memory.
-            return view[:] if segments.length <= SMALL_MAXIMUM else view
+    def _views(self, segments: Any, count: int) -> list[Any]:
+        """Memory of several segments, in place."""
         return [self._buffer(segments[each].pointer, segments[each].length) for each in range(count)]
 
     def _posted(self, request: Request, handle: int) -> None:

@@ -7,6 +7,7 @@
  *   leave HOST COUNT    sends them, and exits without mx_finalize
  *   errors HOST         connects that fail
  *   lonely HOST         sends until the partner, which was killed, is abandoned
+ *   near HOST           sends to a partner of the same host, which was killed
  *   fatal HOST          fails with the initial error handler
  */
 
@@ -183,6 +184,21 @@ static void lonely(char *host)
     EXPECT(code == MX_STATUS_ENDPOINT_UNREACHABLE);
 }
 
+static void near(char *host)
+{
+    open_endpoint(1);
+    connect_to(host);
+    printf("connected\n");
+    getchar();
+    mx_segment_t segment = {out, 100000};
+    mx_request_t request;
+    double start = seconds();
+    MUST(mx_isend(endpoint, &segment, 1, address, 1, NULL, &request));
+    int code = finish(endpoint, &request, NULL);
+    EXPECT(code == MX_STATUS_ENDPOINT_CLOSED || code == MX_STATUS_ENDPOINT_UNREACHABLE);
+    EXPECT(seconds() - start < 10);
+}
+
 static void fatal(char *host)
 {
     mx_set_error_handler(MX_ERRORS_ARE_FATAL);
@@ -213,6 +229,8 @@ int main(int count, char **words)
         errors(words[2]);
     else if (!strcmp(part, "lonely"))
         lonely(words[2]);
+    else if (!strcmp(part, "near"))
+        near(words[2]);
     else if (!strcmp(part, "fatal"))
         fatal(words[2]);
     MUST(mx_close_endpoint(endpoint));

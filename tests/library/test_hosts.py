@@ -48,9 +48,9 @@ class Machines:
             finally:
                 server.kill()
 
-    def play(self, part: str, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a program on beta to its end."""
-        with self.start("beta", str(self.pair), part, "alpha:0", *more, **variables) as client:
+    def play(self, part: str, *more: str, host: str = "beta", **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end."""
+        with self.start(host, str(self.pair), part, "alpha:0", *more, **variables) as client:
             out, errors = client.communicate(timeout=LONGEST)
             return subprocess.CompletedProcess(client.args, client.returncode, out, errors)
 
@@ -85,6 +85,39 @@ def test_messages_of_all_kinds_follow_the_rules(machines: Machines, tmp_path: Pa
     judged = mxwire("verify", capture)
     assert judged.code == 0, judged.out
     assert judged.out.count(" pass ") == 2 and "fail" not in judged.out
+
+
+def test_two_processes_of_one_host(machines: Machines):
+    """Messages of all kinds, and those of a process that has exited."""
+    with machines.serving("serve", 36) as server:
+        succeeded(machines.play("talk", host="alpha"))
+        ended(server)
+    with machines.serving("receive", 200) as server:
+        assert machines.play("leave", "200", host="alpha").returncode == 7
+        assert ended(server).strip() == "200"
+
+
+def test_a_killed_process_of_the_same_host(machines: Machines):
+    with (
+        machines.serving("serve", 1) as server,
+        machines.start("alpha", str(machines.pair), "near", "alpha:0") as client,
+    ):
+        assert client.stdout is not None and client.stdout.readline() == "connected\n"
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+        out, errors = client.communicate("\n", timeout=LONGEST)
+        assert client.returncode == 0, out + errors
+
+
+def test_all_to_all(machines: Machines, compile_program: Compile):
+    """Four processes on two hosts: the example."""
+    program = str(compile_program(EXAMPLES / "mx_alltoall.c"))
+    hosts = ("alpha", "alpha", "beta", "beta")
+    names = ",".join(f"{each}:0" for each in hosts)
+    processes = [machines.start(each, program, str(rank), names) for rank, each in enumerate(hosts)]
+    for rank, each in enumerate(processes):
+        with each:
+            assert ended(each) == f"process {rank} of 4: 0 wrong bytes of 4 messages\n"
 
 
 def test_the_eleven_calls_of_netpipe(machines: Machines):

@@ -196,9 +196,16 @@ static mx_return_t send(const char *call, mx_endpoint_t handle, const mx_segment
     request->length = (uint32_t)length;
     request->buffered = !synchronous && length <= endpoint->copied;
     uint64_t number = request->handle;
-    code = mxw_code(mxw_engine.send(endpoint->place, place, (struct mxw_segment *)segments, count, match_info,
-                                    synchronous, number));
-    return posted(call, endpoint, request, number, code, result);
+    int outcome = mxw_engine.send(endpoint->place, place, count ? segments->segment_ptr : NULL,
+                                  count ? segments->segment_length : 0, (struct mxw_segment *)segments, count,
+                                  match_info, synchronous, number);
+    if (outcome != MXW_ENDED)
+        return posted(call, endpoint, request, number, mxw_code(outcome), result);
+    request->transferred = request->length;
+    pthread_mutex_lock(&mxw_lock);
+    mxw_complete(request);
+    pthread_mutex_unlock(&mxw_lock);
+    return posted(call, endpoint, request, number, MX_SUCCESS, result);
 }
 
 EXPORTED mx_return_t mx_isend(mx_endpoint_t endpoint, mx_segment_t *segments, uint32_t count,
@@ -229,8 +236,9 @@ EXPORTED mx_return_t mx_irecv(mx_endpoint_t handle, mx_segment_t *segments, uint
     if (!request)
         return mxw_fail(endpoint, call, code == MX_SUCCESS ? MX_NO_RESOURCES : code);
     uint64_t number = request->handle;
-    code = mxw_code(mxw_engine.receive(endpoint->place, (struct mxw_segment *)segments, count, match_info, match_mask,
-                                       number));
+    code = mxw_code(mxw_engine.receive(endpoint->place, count ? segments->segment_ptr : NULL,
+                                       count ? segments->segment_length : 0, (struct mxw_segment *)segments, count,
+                                       match_info, match_mask, number));
     return posted(call, endpoint, request, number, code, result);
 }
 

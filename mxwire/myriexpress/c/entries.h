@@ -9,10 +9,11 @@ int mxw_open_endpoint(uint32_t endpoint, uint32_t board, uint32_t *number, uint3
                       uint32_t *partner, uint32_t *copied);
 int mxw_close_endpoint(uint32_t endpoint);
 int mxw_unacked(uint32_t endpoint);
-int mxw_send(uint32_t endpoint, uint32_t partner, struct mxw_segment *segments, uint32_t count, uint64_t match_info,
-             int synchronous, uint64_t request);
-int mxw_receive(uint32_t endpoint, struct mxw_segment *segments, uint32_t count, uint64_t match_info, uint64_t mask,
-                uint64_t request);
+/* The first segment is also passed by itself. MXW_ENDED is the result if the send has succeeded already. */
+int mxw_send(uint32_t endpoint, uint32_t partner, void *memory, uint32_t length, struct mxw_segment *segments,
+             uint32_t count, uint64_t match_info, int synchronous, uint64_t request);
+int mxw_receive(uint32_t endpoint, void *memory, uint32_t length, struct mxw_segment *segments, uint32_t count,
+                uint64_t match_info, uint64_t mask, uint64_t request);
 int mxw_connect(uint32_t endpoint, uint64_t nic_id, uint32_t number, uint32_t key, uint64_t match_info,
                 uint64_t request);
 int mxw_cancel(uint32_t endpoint, uint64_t request);

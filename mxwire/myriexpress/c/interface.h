@@ -3,7 +3,9 @@
 #define MXW_RECORDS 1024
 #define MXW_ENDPOINTS 256
 #define MXW_LINKS 16
+#define MXW_CHANNELS 64
 #define MXW_OK 1000
+#define MXW_ENDED 2000
 #define MXW_NO_PARTNER 0xffffffff
 
 /* The end of one request. */
@@ -23,8 +25,12 @@ struct mxw_shared {
     uint64_t work;                       /* not 0 if the engine has work without a frame */
     uint64_t ended;                      /* not 0 if the host has ended */
     uint64_t links;                      /* number of links */
+    uint64_t channels;                   /* number of channels to processes of the same host */
+    uint64_t descriptors;                /* number of descriptors that are readable when there is work */
     uint64_t word[MXW_LINKS];            /* per link, address of the word whose lowest bit announces a frame; 0: none */
-    uint64_t descriptor[MXW_LINKS];      /* per link, descriptor that is readable when a frame has arrived */
+    uint64_t produced[MXW_CHANNELS];     /* per channel, address of its producer's position */
+    uint64_t consumed[MXW_CHANNELS];     /* per channel, the consumer's position */
+    uint64_t descriptor[MXW_LINKS + 1];
     uint64_t unexpected[MXW_ENDPOINTS];  /* unexpected messages per endpoint */
     struct mxw_record records[MXW_RECORDS];
 };

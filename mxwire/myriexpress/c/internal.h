@@ -90,6 +90,7 @@ mx_endpoint_addr_t mxw_address(uint32_t place);
 void mxw_clear_context(uint32_t place);
 void mxw_drain(void);
 void mxw_drain_locked(void);
+void mxw_complete(struct mxw_request *request);
 void mxw_unlink(struct mxw_request *request);
 void mxw_free_everything(void);
 extern const struct mxw_callbacks mxw_callbacks;
@@ -154,6 +155,9 @@ static inline int mxw_attention(void)
         if (!word || *word & 1)
             return 1;
     }
+    for (uint64_t channel = 0; channel < shared->channels; channel++)
+        if (*(const volatile uint64_t *)(uintptr_t)shared->produced[channel] != shared->consumed[channel])
+            return 1;
     return 0;
 }
 

@@ -80,12 +80,12 @@ void mxw_changed_locked(void)
 /* Sleep until a frame arrives, the engine is due, or event is signalled; at most longest ns. Return 1 after a signal. */
 static int sleep_for_frames(int event, uint64_t longest)
 {
-    struct pollfd ready[MXW_LINKS + 1];
+    struct pollfd ready[MXW_LINKS + 2];
     nfds_t count = 0;
     ready[count].fd = event;
     ready[count++].events = POLLIN;
-    for (uint64_t link = 0; link < mxw_shared.links; link++) {
-        ready[count].fd = (int)mxw_shared.descriptor[link];
+    for (uint64_t place = 0; place < mxw_shared.descriptors; place++) {
+        ready[count].fd = (int)mxw_shared.descriptor[place];
         ready[count++].events = POLLIN;
     }
     int64_t due = mxw_engine.pause();

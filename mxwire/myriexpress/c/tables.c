@@ -154,6 +154,21 @@ void mxw_unlink(struct mxw_request *request)
         endpoint->last = request->previous;
 }
 
+/* Append a request to the list of completed ones; with the lock held. */
+void mxw_complete(struct mxw_request *request)
+{
+    struct mxw_endpoint *endpoint = request->endpoint;
+    request->next = NULL;
+    request->previous = endpoint->last;
+    if (endpoint->last)
+        endpoint->last->next = request;
+    else
+        endpoint->first = request;
+    endpoint->last = request;
+    __atomic_store_n(&request->done, 1, __ATOMIC_RELEASE);
+    mxw_changed_locked();
+}
+
 /* Enter the records of the engine; with the lock held. */
 void mxw_drain_locked(void)
 {
@@ -176,18 +191,9 @@ void mxw_drain_locked(void)
         request->transferred = record->transferred;
         if (record->partner != MXW_NO_PARTNER)
             request->partner = record->partner;
-        struct mxw_endpoint *endpoint = request->endpoint;
-        request->next = NULL;
-        request->previous = endpoint->last;
-        if (endpoint->last)
-            endpoint->last->next = request;
-        else
-            endpoint->first = request;
-        endpoint->last = request;
-        __atomic_store_n(&request->done, 1, __ATOMIC_RELEASE);
+        mxw_complete(request);
     }
     __atomic_store_n(&mxw_shared.taken, taken, __ATOMIC_RELEASE);
-    mxw_changed_locked();
 }
 
 void mxw_drain(void)
