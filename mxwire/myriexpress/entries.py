@@ -217,6 +217,8 @@ class Entries:
     def _publish(self) -> None:
         """Write the state of links and queues into the shared memory; within the section."""
         words = self._words
+        if words[_ENDED]:
+            return
         for place, link in self._rings:
             words[place] = link.next_word
         local = self._host.core.local
@@ -225,8 +227,7 @@ class Entries:
         first = self._unexpected
         for number, endpoint in self._endpoints.items():
             words[first + number] = endpoint.engine.matching.unexpected
-        if self._host.core.ended is not None and not words[_ENDED]:
-            words[_ENDED] = 1
+        if self._host.core.ended is not None:
             self._fail()
 
     def _publish_channels(self, local: SharedMemoryPath) -> None:
@@ -250,6 +251,10 @@ class Entries:
 
     def _fail(self) -> None:
         """End everything, since the host has lost an interface."""
+        words = self._words
+        words[_ENDED] = 1
+        # The descriptor of an interface that is gone is always readable.
+        words[_LINKS] = words[_CHANNELS] = words[_DESCRIPTORS] = words[_WORK] = 0
         print(f"mxwire: {self._host.core.ended}", file=sys.stderr, flush=True)
         for endpoint in self._endpoints.values():
             endpoint._close()
@@ -613,6 +618,9 @@ def _code_of_error(kind: type[BaseException], error: BaseException, where: Trace
         return OK + _NIC_DEAD
     if isinstance(error, (HostError, LocalProtocolError)):
         return OK + _CODES.get(error.status, 1)
+    if isinstance(error, LookupError):
+        # Another thread has closed the endpoint since C has looked it up.
+        return OK + Status.BAD_ENDPOINT
     _log.error("an entry of libmyriexpress.so has failed", exc_info=error)
     return _FAILURE
 

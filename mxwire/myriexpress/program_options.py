@@ -74,7 +74,7 @@ def read_options(getenv: Getenv) -> ProgramOptions:
         any_endpoint=_first_number(("OMX_ANY_ENDPOINT", getenv)),
         context_id=_context_id(getenv("OMX_CTXIDS")),
         verbose=_is_set(mx("MX_VERBOSE")),
-        discovery=_seconds(getenv("MXWIRE_DISCOVERY"), 5.0),
+        discovery=_seconds(getenv("MXWIRE_DISCOVERY"), 10.0),
     )
 
 

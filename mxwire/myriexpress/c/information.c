@@ -5,7 +5,7 @@
 #include "internal.h"
 
 /* Time after mx_init within which hosts that are not known yet may still be discovered. */
-#define DISCOVERY_SECONDS 5.0
+#define DISCOVERY_SECONDS 10.0
 /* Info key of the library itself: the number of known hosts. */
 #define KNOWN_HOSTS 0x100
 
