@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.myriexpress.build import Installation, build
+from mxwire.myriexpress.stamp import stamp
 from tests.cli.support import Run, mxwire
 from tests.forked import CLI
 
@@ -52,27 +54,25 @@ def test_a_stale_library_is_detected(installation: Installation, tmp_path: Path,
     refused(mxwire("library", "check", "--prefix", stale.prefix), "another version", "0.1-0123456789ab")
 
 
-def test_a_stale_library_is_refused_by_mx_init(tmp_path: Path, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+def test_a_stale_library_is_refused_by_mx_init(installation: Installation, tmp_path: Path, alone: dict[str, str]):
     """As after an upgrade of mxwire: the engine compares the stamp of its build."""
-    import mxwire.myriexpress.build as module
-
-    monkeypatch.setattr(module, "stamp", lambda: "0.1-0123456789ab")
-    made = build(tmp_path / "prefix")
+    old = "0" * len(stamp())
+    stale = Installation(tmp_path / "stale")
+    shutil.copytree(installation.folder, stale.folder)
+    stale.engine.write_bytes(installation.engine.read_bytes().replace(stamp().encode(), old.encode()))
     program = tmp_path / "program"
     source = tmp_path / "program.c"
     source.write_text(
         '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
     )
-    subprocess.run(
-        ["cc", f"-I{made.include}", str(source), "-o", str(program), f"-L{made.folder}", "-lmyriexpress"], check=True
-    )
+    flags = [f"-I{installation.include}", f"-L{stale.folder}", "-lmyriexpress"]
+    subprocess.run(["cc", str(source), "-o", str(program), *flags], check=True)
     done = subprocess.run(
-        [program], env=alone | {"LD_LIBRARY_PATH": str(made.folder)}, capture_output=True, text=True, check=False
+        [program], env=alone | {"LD_LIBRARY_PATH": str(stale.folder)}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 38
     assert done.stderr == (
-        "mxwire: libmyriexpress.so was built by another version of mxwire (0.1-0123456789ab): "
-        "run mxwire library build\n"
+        f"mxwire: libmyriexpress.so was built by another version of mxwire ({old}): run mxwire library build\n"
     )
 
 
