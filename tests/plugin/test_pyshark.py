@@ -90,7 +90,7 @@ def test_an_installed_plugin_is_used_as_it_is():
 
 
 def test_a_stale_plugin_is_an_error():
-    before = install("personal", Tshark())
+    before, *_ = install("personal", Tshark())
     before.path.write_bytes(source().read_bytes() + b"\n-- changed\n")
     with pytest.raises(MxwireError, match="is not the plugin of this mxwire: run mxwire plugin install"):
         open_capture(EVERY_TYPE)
