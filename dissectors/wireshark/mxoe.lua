@@ -1222,6 +1222,7 @@ local EXTRA = {
   { "malformed.reason", "string", "Reason", "The reason why the frame is malformed, in the words of the specification." },
   { "malformed.offset", "uint32", "Offset", "Offset of the first invalid byte, from the destination address." },
   { "analysis", "none", "Analysis", "Role of this frame in its conversation." },
+  { "message", "uint32", "Message", "Number of the message to which this frame belongs, or that it acknowledges, as in mxwire messages." },
   { "analysis.frames_in_flight", "uint32", "In flight", "Messages of this direction that are not yet acknowledged, or frames of this pull that are not yet received." },
   { "analysis.ack_rtt", "relative_time", "Time to the acknowledgement", "Time since the last transmission of the newest message that this frame acknowledges." },
   { "request_in", "framenum", "Request in", "The CONNECT request or HOST_QUERY that this frame answers." },
@@ -1644,7 +1645,7 @@ end
 local state
 
 -- Hosts and conversations, by kind and two keys.
-local KINDS = { "host", "pair", "session", "closed", "taught", "flow", "query", "rndv", "pull" }
+local KINDS = { "host", "pair", "session", "closed", "taught", "flow", "query", "rndv", "pull", "stray" }
 
 local function new_generation()
   local made = { size = 0 }
@@ -1661,6 +1662,7 @@ local function clear_state()
     verdict = {}, little = {},                    -- dialect, byte order
     no_flags = { names = {}, labels = "", more = {} },
     last = {},                                    -- the last new frame
+    message_count = 0,
     stored = 0, store = {}, store_first = 1, store_last = 0,
     counted = { types = {}, hosts = {}, host_count = 0, flags = {}, messages = {}, reasons = {}, frames = 0, bytes = 0 },
   }
@@ -2371,6 +2373,7 @@ end
 local function start_flow(flow, start)
   flow.messages, flow.acknum, flow.last_ack, flow.acked, flow.size = {}, 0, nil, 0, 1
   flow.following, flow.expected, flow.unacked, flow.session_number = nil, nil, nil, nil
+  flow.restarted, flow.announced, flow.shown_ack = nil, nil, nil
   if start then
     local number = start % SEQUENCES
     flow.following, flow.expected, flow.unacked = number, number, number
@@ -2400,8 +2403,46 @@ local function advance_expected(flow)
   end
 end
 
+-- Numbers of messages, in the order in which they appear; those of `mxwire messages`.
+local function next_message()
+  state.message_count = state.message_count + 1
+  return state.message_count
+end
+
+local function show_message(c, id)
+  if id then add_item(c.number, "message", id) end
+end
+
+local function region_key(v) return v.pulled_rdma_id * 256 + v.pulled_rdma_seqnum end
+
+-- The message in a region belongs to a flow: after a restart, the same region has another one.
+local function announce(flow, region, id)
+  local announced = child(flow, "announced")
+  if announced[region] or enlarge(flow, 1) then announced[region] = id end
+  return id
+end
+
+-- Returns the number of the message in a region of the frame's destination; one that was not announced is new.
+local function pulled_message(c)
+  local flow, region = flow_of(c.to, c.from), region_key(c.v)
+  return flow.announced and flow.announced[region] or announce(flow, region, next_message())
+end
+
+-- Returns the number of a message with another session number than its flow, which does not follow it.
+local function restarted_message(c, flow)
+  local numbers = child(flow, "restarted")
+  local id = numbers[c.v.lib_seqnum]
+  if not id then
+    id = c.layout.name == "notify" and pulled_message(c) or next_message()
+    if c.layout.name == "rndv" then announce(flow, region_key(c.v), id) end
+    if enlarge(flow, 1) then numbers[c.v.lib_seqnum] = id end
+  end
+  return id
+end
+
 local function new_message(c, flow)
   local message = {
+    id = c.layout.name ~= "notify" and next_message() or nil,   -- a NOTIFY belongs to the message that was pulled
     frames = {}, parts = {}, round = 1, before_round = 0, refused = 0, last = c.number, time = c.time,
     transmissions = 1, sent = c.time, sent_parts = {}, piggyack = c.v.lib_piggyack,
   }
@@ -2474,6 +2515,7 @@ local function number_message(c, flow)
   if not flow.following then start_flow(flow, c.v.lib_seqnum) end
   if session_number ~= flow.session_number then
     add_flag(c.number, "analysis.session_number")
+    show_message(c, restarted_message(c, flow))
     return nil, false
   end
   local ahead = (number - flow.following) % SEQUENCES
@@ -2510,6 +2552,19 @@ end
 local function show_acked(c, message)
   add_item(message.last, "acked_in", c.number)
   add_item(c.number, "acknowledges", message.last)
+end
+
+-- Returns the number of the newest message that an acknowledgement newly includes.
+local function newest_acked(flow, value, effective)
+  if not flow.following or quotient(value, SEQUENCES) ~= flow.session_number or value == flow.shown_ack then return nil end
+  local fresh = (value - flow.unacked) % SEQUENCES
+  if fresh >= HALF then return nil end
+  if effective then flow.shown_ack = value end
+  -- The message before `unacked` may have been skipped by a connect, which does not acknowledge it.
+  for step = fresh - 1, -1, -1 do
+    local message = flow.messages[flow.session_number * SEQUENCES + (flow.unacked + step) % SEQUENCES]
+    if message and not message.acked then return message.id end
+  end
 end
 
 -- Processes an acknowledgement: `value` is the next number that the receiver of `flow` expects.
@@ -2702,6 +2757,7 @@ function ANALYSE.truc(c)
   check_session(c)
   if not G.enum["liback.type"][c.v["liback.type"]] then return end
   local flow = flow_of(c.to, c.from)
+  show_message(c, newest_acked(flow, c.v["liback.lib_seqnum"], c.v.session ~= N.unknown_session))
   if c.v.session == N.unknown_session then return end   -- refused by the receiver: it acknowledges nothing
   if c.v["liback.acknum"] <= flow.acknum then
     add_flag(c.number, c.v["liback.acknum"] == flow.acknum and "analysis.duplicate_ack" or "analysis.obsolete_ack")
@@ -2723,6 +2779,7 @@ local function analyse_numbered(c)
   local message, fresh = number_message(c, flow)
   if c.v.session ~= N.unknown_session then acknowledge(c, back, c.v.lib_piggyack, false) end
   if message then
+    show_message(c, message.id)
     local open = outstanding(flow)
     add_item(c.number, "analysis.frames_in_flight", open)
     if open >= N.outstanding_maximum then add_flag(c.number, "analysis.throttled") end
@@ -2782,11 +2839,10 @@ end
 
 -- Transfers: RNDV, the pull that follows it, and the NOTIFY that ends it.
 
-local function region_key(v) return v.pulled_rdma_id * 256 + v.pulled_rdma_seqnum end
-
 function ANALYSE.rndv(c)
   local message, fresh = analyse_numbered(c)
   if not fresh then return end
+  announce(flow_of(c.from, c.to), region_key(c.v), message.id)
   count_message("RNDV", c.v.msg_length)
   retain("rndv", c.from, region_key(c.v), { number = c.number, length = c.v.msg_length, checksum = c.v.checksum })
 end
@@ -2795,8 +2851,11 @@ local function handle_key(handle, magic) return handle * 256 + magic % 256 end
 
 local function new_pull(c, region)
   local rndv = recall("rndv", c.to, region)
+  local stray = recall("stray", joined(c.source, c.destination), handle_key(c.v.src_pull_handle, c.v.src_magic))
+  local flow = flow_of(c.to, c.from)
+  if stray and not (flow.announced and flow.announced[region]) then announce(flow, region, stray) end
   local pull = {
-    size = 2,
+    size = 2, id = pulled_message(c),
     region = region, rndv = rndv, number = c.number, time = c.time, total = c.v.total_length, puller = c.from,
     session = recall("session", 0, c.from), blocks = {}, requests = {}, replies = {}, members = {}, got = 0, requested = 0, received = 0,
     refused = 0, refusals = 0, offset = c.v.pulled_rdma_offset, last_reply = c.time,
@@ -2815,7 +2874,8 @@ end
 -- Returns the transfer of a PULL; a handle recurs after 1024 other transfers, or when an endpoint is reopened.
 local function pull_of(c)
   local key, region = handle_key(c.v.src_pull_handle, c.v.src_magic), region_key(c.v)
-  local pull = recall("pull", c.source, key)
+  local hosts = joined(c.source, c.destination)
+  local pull = recall("pull", hosts, key)
   if pull and pull.region == region and pull.puller == c.from then
     -- The same region under the same handle again is a new transfer only after a new RNDV.
     if not pull.notify then return pull end
@@ -2823,7 +2883,7 @@ local function pull_of(c)
     if not rndv or rndv == pull.rndv then return pull end
   end
   if pull and not pull.notify and pull.refused == 0 then add_flag(c.number, "pull.handle_reused") end
-  return retain("pull", c.source, key, new_pull(c, region))
+  return retain("pull", hosts, key, new_pull(c, region))
 end
 
 local function message_offset(v, dialect)
@@ -2898,6 +2958,7 @@ function ANALYSE.pull(c)
   check_index(c)
   check_session(c)
   local pull = pull_of(c)
+  show_message(c, pull.id)
   if pull.number ~= c.number then add_item(c.number, "pull_in", pull.number) end
   if pull.rndv then add_item(c.number, "rndv_in", pull.rndv.number) end
   if is_zombie(c, pull) then add_flag(c.number, "analysis.zombie_pull") end
@@ -2997,11 +3058,15 @@ local function note_reply(c, pull, frame)
 end
 
 function ANALYSE.pull_reply(c)
-  local pull = recall("pull", c.destination, handle_key(c.v.dst_pull_handle, c.v.dst_magic))
+  local key = handle_key(c.v.dst_pull_handle, c.v.dst_magic)
+  local hosts = joined(c.destination, c.source)
+  local pull = recall("pull", hosts, key)
   if not pull then
     add_flag(c.number, "pull_reply.unknown_handle")
+    show_message(c, recall("stray", hosts, key) or retain("stray", hosts, key, next_message()))
     return
   end
+  show_message(c, pull.id)
   if pull.notify then
     add_flag(c.number, "pull_reply.late")
     add_flag(c.number, "analysis.obsolete")
@@ -3039,8 +3104,10 @@ local function end_transfer(c, rndv)
 end
 
 function ANALYSE.notify(c)
-  local _, fresh = analyse_numbered(c)
+  local notice, fresh = analyse_numbered(c)
   if not fresh then return end
+  notice.id = pulled_message(c)
+  show_message(c, notice.id)
   count_message("NOTIFY", 0)
   local rndv = recall("rndv", c.to, region_key(c.v))
   if not rndv or rndv.notify then
@@ -3074,9 +3141,11 @@ function ANALYSE.nack_lib(c)
     add_flag(c.number, "connect.refused")
     refuse(c, { pending.number }, 1, "nack_lib.unmatched")
   elseif message then
+    show_message(c, message.id)
     message.refused, message.nacked = message.refused + 1, true
     refuse(c, message.frames, message.before_round + message.refused, "nack_lib.unmatched")
   else
+    show_message(c, flow.restarted and flow.restarted[c.v.lib_seqnum])
     add_flag(c.number, "nack_lib.unmatched")
   end
 end
@@ -3085,11 +3154,12 @@ function ANALYSE.nack_mcp(c)
   check_index(c)
   local kind = nack_name("nack_mcp.", c.v.nack_type)
   if kind then add_flag(c.number, kind) end
-  local pull = recall("pull", c.destination, handle_key(c.v.src_pull_handle, c.v.src_magic))
+  local pull = recall("pull", joined(c.destination, c.source), handle_key(c.v.src_pull_handle, c.v.src_magic))
   if not pull then
     add_flag(c.number, "nack_mcp.unmatched")
     return
   end
+  show_message(c, pull.id)
   if pull.rndv then add_item(c.number, "rndv_in", pull.rndv.number) end
   pull.refused = pull.refused + 1
   refuse(c, { next_refused(pull) or nil }, 1, "nack_mcp.unmatched")

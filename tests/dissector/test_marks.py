@@ -2,40 +2,69 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 import pytest
 
 from mxwire.analysis.marks import FLAGS, FrameMarker, flag_names
-from mxwire.capture import open_capture
+from mxwire.capture import create_capture, open_capture
 from mxwire.dissector import expert_rows
+from mxwire.simulation import Scenario, Simulation
 from mxwire.wire.decoder import Decoder
 from tests.dissector.support import CAPTURES, capture, columns, needs_tshark
 
+Marks = tuple[int, set[str]]
+"""The number of the message, 0 without one, and the flags."""
 
-def decoded_marks(path) -> dict[int, set[str]]:
+
+def _path(name: str | Path) -> Path:
+    return name if isinstance(name, Path) else capture(name)
+
+
+@cache
+def decoded_marks(name: str | Path) -> dict[int, Marks]:
+    """The marks of the frames that have any, by frame number, as ``decode`` makes them."""
     marker, found = FrameMarker(), {}
-    with open_capture(path) as reader:
+    with open_capture(_path(name)) as reader:
         for decoded in Decoder().decode_all(reader):
-            flags = marker.observe(decoded).flags.tolist()
-            found |= dict(zip(decoded.batch.number.tolist(), (set(flag_names(each)) for each in flags), strict=True))
-    return {number: flags for number, flags in found.items() if flags}
+            marks = marker.observe(decoded)
+            flags = (set(flag_names(each)) for each in marks.flags.tolist())
+            rows = zip(marks.message.tolist(), flags, strict=True)
+            found |= dict(zip(decoded.batch.number.tolist(), rows, strict=True))
+    return {number: marks for number, marks in found.items() if any(marks)}
 
 
-def dissected_marks(path) -> dict[int, set[str]]:
-    rows = columns(path, ["frame.number", *(f"mxoe.analysis.{name}" for name in FLAGS)])
+def dissected_marks(name: str | Path) -> dict[int, Marks]:
+    """The same, as the plugin makes them."""
+    rows = columns(_path(name), ["frame.number", "mxoe.message", *(f"mxoe.analysis.{name}" for name in FLAGS)])
     found = {
-        int(number): {name for name, value in zip(FLAGS, values, strict=True) if value} for number, *values in rows
+        int(number): (int(message or 0), {name for name, value in zip(FLAGS, values, strict=True) if value})
+        for number, message, *values in rows
     }
-    return {number: flags for number, flags in found.items() if flags}
+    return {number: marks for number, marks in found.items() if any(marks)}
 
 
 @needs_tshark
 @pytest.mark.parametrize("name", CAPTURES)
-def test_decode_and_the_plugin_mark_the_same_frames(name):
-    assert dissected_marks(capture(name)) == decoded_marks(capture(name))
+def test_decode_and_the_plugin_mark_the_same_frames_of_the_same_messages(name):
+    assert dissected_marks(name) == decoded_marks(name)
+
+
+@needs_tshark
+@pytest.mark.parametrize("options", [{"seed": 2, "hosts": 3}, {"seed": 8, "hosts": 3, "kill": 2}, {"seed": 12}])
+def test_they_number_the_same_messages_of_simulated_hosts(options, tmp_path):
+    """With losses, duplicates, disorder, and applications that die, which the captures do not have together."""
+    path = tmp_path / "simulated.pcap"
+    faults = {"loss": 0.05, "duplicate": 0.03, "reorder": 0.03, "messages": 60, "judged": False}
+    with create_capture(path) as written:
+        Simulation(Scenario(**options | faults), tap=written.write).run()
+    numbers = {number: marks[0] for number, marks in decoded_marks(path).items() if marks[0]}
+    assert numbers == {number: marks[0] for number, marks in dissected_marks(path).items() if marks[0]}
 
 
 def test_the_captures_show_most_flags():
-    found = set().union(*(flags for name in CAPTURES for flags in decoded_marks(capture(name)).values()))
+    found = set().union(*(flags for name in CAPTURES for _, flags in decoded_marks(name).values()))
     assert found >= FLAGS.keys() - {"throttled", "probe"}
 
 

@@ -279,7 +279,9 @@ class NumberedTracker:
         entry = stream.entries.get(position)
         if entry is not None and not _is_same(entry, content):
             return self._begin(flow, sequence)
-        if flow.restart and entry is None and position != stream.next and sequence in flow.starts:
+        # A repeated CONNECT requests the number that its sender misses: that fills a gap.
+        outside = not stream.acked <= position <= stream.next
+        if flow.restart and entry is None and outside and sequence in flow.starts:
             return self._begin(flow, sequence)
         return stream, position, entry
 

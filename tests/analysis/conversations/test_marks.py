@@ -238,3 +238,20 @@ def test_damaged_frames_are_marked_without_errors(capture, seed):
         texts = {place: marks.text(place) for place in range(len(batch))}
         assert marks.texts(np.arange(len(batch))) == {place: text for place, text in texts.items() if text}
         assert all(type(text) is str for text in texts.values())
+
+        noted = marks.noted()
+        assert all(not marks.text(place) for place in range(len(batch)) if place not in noted)
+        assert all(type(marks.text(place)) is str for place in noted)
+
+
+def test_a_repeated_connect_that_requests_the_missing_message_restarts_nothing():
+    """The message fills the gap, and the later ones are still known: they are retransmitted, not new."""
+    scene = connected()
+    one, two, three = (scene.a.tiny(bytes([each])) for each in range(3))
+    scene.send(one, three)
+    scene.send(scene.b.request(connect_seqnum=1, target_recv_seqnum_start=two.lib_seqnum), after_ms=510)
+    before = len(scene.frames)
+    scene.send(two, three)
+    (batch,) = decoded([scene.batch()], scene.dialect)
+    messages = [mark[0] for mark in marks_of([batch]).values()][before:]
+    assert messages == [3, 2] and marked(scene)[before:] == [("out_of_order",), ("retransmission",)]
