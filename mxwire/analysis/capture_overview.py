@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from mxwire.analysis.compatibility import Sides, judge_sides
 from mxwire.analysis.compatibility.judgement import MessageClass, Word
 from mxwire.analysis.conversations import CapturedMessage
-from mxwire.analysis.diagnosis import Examination
+from mxwire.analysis.diagnosis import Examination, Finding
+from mxwire.analysis.selection import FindingSelector, MessageSelector, Selection
 from mxwire.analysis.time_sequence import FrameTrace
 from mxwire.analysis.timing import SORT_KEYS, PairStatistics, PairTable
 from mxwire.frames import FrameBatch
@@ -49,10 +50,18 @@ class PairState:
 class CaptureOverview:
     """Accumulator of findings, pairs, messages and frames of one capture, within bounded memory.
 
-    Pass batches through :meth:`watch` before ``decoder``.
+    Pass batches through :meth:`watch` before ``decoder``. With a ``selection`` all frames are followed, but only
+    selected frames are counted, and only selected messages and findings reported. ``names`` are known host names; those
+    that the capture announces are added.
     """
 
-    def __init__(self, decoder: Decoder) -> None:
+    def __init__(
+        self, decoder: Decoder, selection: Selection | None = None, names: Mapping[int, str] | None = None
+    ) -> None:
+        limited = selection is not None and selection.is_limited
+        self._selector = MessageSelector(selection) if selection is not None and limited else None
+        self._findings = FindingSelector(selection) if selection is not None and limited else None
+        self._names = names or {}
         self.examination = Examination(decoder, marks=True)
         self.pairs = PairTable()
         self.trace = FrameTrace()
@@ -71,8 +80,15 @@ class CaptureOverview:
         if not len(decoded):
             return
         marks = self.examination.facts.follower.take_marks(decoded)
-        self.pairs.observe(decoded, marks)
         self.trace.observe(decoded, marks)
+        if self._selector is not None and self._findings is not None:
+            start_ns = self.examination.facts.decoder.start_ns
+            self._selector.observe(decoded, lambda _: marks, start_ns)
+            self._findings.observe(decoded, marks, start_ns)
+            places = self._selector.selection.places(decoded, marks, start_ns)
+            self.pairs.observe(decoded.select(places), marks.select(places))
+        else:
+            self.pairs.observe(decoded, marks)
         self._sides.observe(decoded)
         self._take(messages)
 
@@ -81,10 +97,33 @@ class CaptureOverview:
         self._take(self.examination.finish())
         self.messages.sort(key=lambda each: each.number)
 
-    def _take(self, messages: list[CapturedMessage]) -> None:
+    @property
+    def names(self) -> dict[int, str]:
+        """The host names by address: the known ones, and those that the capture announces for other hosts."""
+        return {**self.examination.facts.follower.names, **self._names}
+
+    def findings(self) -> list[Finding]:
+        """Return the selected findings, the most costly first."""
+        found = self.examination.findings()
+        if self._findings is None:
+            return found
+        return [each for each in found if self._is_selected(self._findings, each)]
+
+    @staticmethod
+    def _is_selected(selector: FindingSelector, found: Finding) -> bool:
+        concerns = [(each.address, each.endpoint) for each in found.concerns]
+        return selector.takes(concerns, [frame for each in found.evidence for frame in each.frames])
+
+    @property
+    def left_out(self) -> int:
+        """Number of findings that were not selected by the previous call of :meth:`findings`."""
+        return 0 if self._findings is None else self._findings.left_out
+
+    def _take(self, found: list[CapturedMessage]) -> None:
+        self._sides.take(found)
+        messages = found if self._selector is None else [each for each in found if self._selector.takes(each)]
         self.pairs.take(messages)
         self.trace.take(messages)
-        self._sides.take(messages)
         for each in messages:
             kept = len(self.messages)
             if kept < MESSAGES or (kept < 2 * MESSAGES and is_notable(each)):

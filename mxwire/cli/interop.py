@@ -15,6 +15,7 @@ import click
 from mxwire.cli.completion import cells, folders
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import end_like_interrupt
+from mxwire.cli.notes import counted, note
 from mxwire.cli.options import FILE, Decorator, json_option, name_option
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
@@ -60,6 +61,8 @@ Examples:
 Exit code: 0 no cell is worse, 1 some are, 2 a report could not be read.
 """
 _INTERRUPTED: Final = 130
+_BYTES_PER_CELL: Final = 76_000
+"""Size of a site per cell, with its capture: the average of two simulated implementations in all cases."""
 _TITLE: Final = "Interoperability, simulated"
 
 
@@ -228,7 +231,7 @@ def _play(config: str | None, options: InteropOptions) -> int:
         return _play_live(config, options)
     orders = matrix.plan(options.selection)
     report = matrix.report_of(orders, _TITLE)
-    captures = _prepare(options)
+    captures = _prepare(options, len(orders))
     jobs = options.jobs or os.cpu_count() or 1
     with _progress(len(orders)) as progress:
         whole = matrix.run(orders, report, jobs=jobs, captures=captures, progress=progress)
@@ -245,7 +248,7 @@ def _play_live(path: str, options: InteropOptions) -> int:
         raise MxwireError("live hosts are played one cell after the other: omit --jobs")
     orders = live_matrix.plan(configuration, options.selection)
     report = matrix.report_of(orders, configuration.title)
-    captures = _prepare(options)
+    captures = _prepare(options, len(orders))
     broken: MxwireError | None = None
     whole = True
     try:
@@ -265,10 +268,11 @@ def _play_live(path: str, options: InteropOptions) -> int:
 # Report
 
 
-def _prepare(options: InteropOptions) -> Path | None:
-    """Create the folder of the report; return that of the captures.
+def _prepare(options: InteropOptions, cells: int) -> Path | None:
+    """Create the folder of the report of a number of cells; return that of the captures.
 
-    Raises :class:`~mxwire.errors.MxwireError` if it exists and may not be replaced, or is not a report.
+    The size of a site is announced before anything is played. Raises :class:`~mxwire.errors.MxwireError` if the folder
+    exists and may not be replaced, or is not a report.
     """
     from mxwire.interop.cell_player import captures_in
     from mxwire.interop.result import REPORT_FILE
@@ -288,6 +292,8 @@ def _prepare(options: InteropOptions) -> Path | None:
                 shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
         except OSError as error:
             raise MxwireError(f"{target}: cannot be replaced: {error.strerror or error}") from None
+    if options.html:
+        note(f"{counted(cells, 'cell')}: the site in {target} will have about {cells * _BYTES_PER_CELL / 1e6:.0f} MB")
     captures = captures_in(target)
     # Marks the folder as a report, which --force may replace, even if this run does not finish.
     (target / REPORT_FILE).touch()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.completion import folders
-from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option
+from mxwire.cli.options import FILE, DecodingOptions, FilterOptions, decoding_options, filter_options, json_option
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ are thinned out, and messages without anything remarkable lose their ladders fir
 Examples:
   mxwire report trace.pcap --html trace            then open trace/index.html
   mxwire report alpha.pcap beta.pcap --html both   a page per capture, and a list of them
+  mxwire report --pair vm1:0 vm2:0 --between 0.1 0.4 trace.pcap --html piece
   mxwire report --json trace.pcap --html trace | jq .bytes
 """
 
@@ -42,9 +43,20 @@ Examples:
 )
 @click.option("--force", is_flag=True, help="Replace a report in DIR.")
 @json_option("JSON Lines: one object, with the first page and the size of the report.")
+@filter_options()
 @decoding_options
-def command(files: tuple[str, ...], folder: str, force: bool, as_json: bool, decoding: DecodingOptions) -> None:
-    """Write pages about captures: findings, hosts, graphs over time, and the ladder of each message."""
+def command(
+    files: tuple[str, ...],
+    folder: str,
+    force: bool,
+    as_json: bool,
+    filters: FilterOptions,
+    decoding: DecodingOptions,
+) -> None:
+    """Write pages about captures: findings, hosts, graphs over time, and the ladder of each message.
+
+    A filter limits the frames that are counted, and the messages and findings that are shown; all frames are followed.
+    """
     from mxwire.cli.notes import counted, note
     from mxwire.cli.reading import Failures
     from mxwire.extras import import_extra
@@ -55,11 +67,12 @@ def command(files: tuple[str, ...], folder: str, force: bool, as_json: bool, dec
 
     target = Path(folder)
     _check(files, target, force)
+    filters.selection()  # mistakes are reported before anything is read
     failures = Failures()
     sources = []
     for path in files:
         with failures.noted():
-            sources.append(_source(path, decoding))
+            sources.append(_source(path, filters, decoding))
     if sources:
         written = write_report(target, sources)
         if as_json:
@@ -93,15 +106,16 @@ def _check(files: tuple[str, ...], folder: Path, force: bool) -> None:
             raise MxwireError(f"{folder}: contains no report, so --force does not touch it")
 
 
-def _source(path: str, decoding: DecodingOptions) -> CaptureSource:
+def _source(path: str, filters: FilterOptions, decoding: DecodingOptions) -> CaptureSource:
     """Analyse a capture."""
     from mxwire.analysis.capture_overview import CaptureOverview
-    from mxwire.cli.reading import capture_of, judged_batches, note_messages, refuse_empty
+    from mxwire.cli.reading import capture_of, judged_batches, note_messages, refuse_empty, selection_of
     from mxwire.report.site.capture_site import CaptureSource
 
-    decoder = decoding.decoder()
-    overview = CaptureOverview(decoder)
+    decoder, names = decoding.decoder(), filters.host_names()
     with capture_of(path) as reader:
+        names.add_all(reader.names)
+        overview = CaptureOverview(decoder, selection_of(filters, path, decoding), names)
         if reader.total_bytes is None:
             raise MxwireError(f"{path}: a report reads a capture twice, which a pipe does not allow: save it to a file")
         for decoded in judged_batches(decoder, reader, overview.watch):

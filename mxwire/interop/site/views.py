@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from mxwire.interop.result import INTERRUPTED, Case, Cell, Impairment, InteropReport
 from mxwire.report.site.pages import FileNames, environment
@@ -20,14 +20,23 @@ SYMBOLS: Final[dict[Verdict, str]] = {
     "missing": "\N{EN DASH}",
 }
 """Symbols of verdicts, since colours alone would exclude some readers."""
-MEANINGS: Final[dict[Verdict, str]] = {
-    "pass": "as expected: works, or fails in the documented way",
-    "info": "as expected, with notes on known defects",
-    "non-strict": "as expected, but a recommendation was not followed",
-    "fail": "not as expected, or a rule was broken",
-    "missing": "not run; see the reason",
+State = Literal["works", "documented", "wrong", "missing"]
+STATES: Final[dict[State, tuple[str, str, str]]] = {
+    "works": ("\N{CHECK MARK}", "works", "the case works, perhaps with notes"),
+    "documented": ("\N{CIRCLED DIVISION SLASH}", "fails as documented", "these implementations cannot do it"),
+    "wrong": ("\N{MULTIPLICATION X}", "wrong", "not as expected, or a rule was broken"),
+    "missing": ("\N{EN DASH}", "missing", "not run; see the reason"),
 }
-_GOOD_TO_BAD: Final[tuple[Verdict, ...]] = ("missing", "pass", "info", "non-strict", "fail")
+"""Symbol, name and meaning of the states of cells."""
+_GOOD_TO_BAD: Final[tuple[State, ...]] = ("missing", "works", "documented", "wrong")
+CLASSES: Final[dict[str, tuple[str, ...]]] = {
+    "connect": ("connect",),
+    "tiny": ("size-empty", "size-tiny"),
+    "small": ("size-small",),
+    "medium": ("size-fragment", "size-medium"),
+    "large": ("size-large", "size-blocks"),
+}
+"""Classes of messages, and the cases that show whether they work."""
 
 Pair = tuple[str, str]
 
@@ -49,19 +58,25 @@ class CellView:
         return self.cell.reason != INTERRUPTED
 
     @property
-    def as_documented(self) -> bool:
-        """True if it passes because it fails in the documented way."""
-        return self.cell.verdict == "pass" and not self.cell.works
+    def state(self) -> State:
+        """Its state: an expected failure is another one than success, although the verdict is the same."""
+        return state_of(self.cell)
+
+    @property
+    def symbol(self) -> str:
+        """The symbol of its state, or of the notes on a case that works."""
+        noted = self.state == "works" and self.cell.verdict != "pass"
+        return SYMBOLS[self.cell.verdict] if noted else STATES[self.state][0]
 
     @property
     def word(self) -> str:
-        """The verdict in one word."""
-        return "fails" if self.as_documented else self.cell.verdict
+        """The state in one word."""
+        return "fails" if self.state == "documented" else self.state
 
     @property
     def looks(self) -> str:
-        """The CSS classes of its colours."""
-        return f"{self.cell.verdict} documented" if self.as_documented else self.cell.verdict
+        """The CSS classes by which it is coloured and filtered."""
+        return f"{self.cell.verdict} {self.state}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +98,10 @@ class PairSummary:
     right: str
     works: int
     run: int
-    worst: Verdict
+    worst: State
     text: str
-
-    @property
-    def looks(self) -> str:
-        """The CSS classes of its colours."""
-        return "pass documented" if self.worst == "pass" and self.works < self.run else self.worst
+    classes: dict[str, str]
+    """State of each class of messages without an impairment: ``works``, ``partly``, ``fails`` or ``unknown``."""
 
 
 class Matrix:
@@ -147,6 +159,13 @@ class Matrix:
                 found[case.group].append(MatrixRow(case, self.case_files[case.name], impairment, row, text))
         return found
 
+    def states(self) -> dict[State, int]:
+        """Return the number of cells by state."""
+        found: dict[State, int] = dict.fromkeys(STATES, 0)
+        for each in self.views:
+            found[each.state] += 1
+        return found
+
     def pairs(self) -> Iterator[tuple[str, list[PairSummary | None]]]:
         """Yield a row for each implementation on the left: the summary with each one on the right."""
         of_pair: dict[Pair, list[Cell]] = defaultdict(list)
@@ -180,20 +199,38 @@ class Matrix:
         return [each for each in same if each is not view]
 
 
+def state_of(cell: Cell) -> State:
+    """Return the state of a cell."""
+    if cell.verdict in ("fail", "missing"):
+        return "wrong" if cell.verdict == "fail" else "missing"
+    return "works" if cell.works else "documented"
+
+
 def _summary(right: str, cells: list[Cell]) -> PairSummary | None:
-    verdicts = [each.verdict for each in cells]
-    if not verdicts:
+    states = [state_of(each) for each in cells]
+    if not states:
         return None
-    counts = {word: verdicts.count(word) for word in _GOOD_TO_BAD if word in verdicts}
-    run = len(verdicts) - counts.get("missing", 0)
-    worst = max(verdicts, key=_GOOD_TO_BAD.index)
-    text = ", ".join(f"{count} {word}" for word, count in counts.items())
-    return PairSummary(right, sum(each.works for each in cells), run, worst, text)
+    counts = {each: states.count(each) for each in _GOOD_TO_BAD if each in states}
+    run = len(states) - counts.get("missing", 0)
+    worst = max(states, key=_GOOD_TO_BAD.index)
+    text = ", ".join(f"{count} {STATES[each][1]}" for each, count in counts.items())
+    return PairSummary(right, sum(each.works for each in cells), run, worst, text, _classes(cells))
+
+
+def _classes(cells: list[Cell]) -> dict[str, str]:
+    """Return the state of each class of messages, by the cases without an impairment."""
+    found = {}
+    for name, cases in CLASSES.items():
+        mine = [
+            each.works
+            for each in cells
+            if each.case in cases and each.impairment == "none" and each.verdict != "missing"
+        ]
+        found[name] = "unknown" if not mine else "works" if all(mine) else "partly" if any(mine) else "fails"
+    return found
 
 
 def page(template: str, report: InteropReport, root: str, **values: Any) -> str:
     """Render a template; ``root`` is the path from its folder to that of the report."""
     templates = environment("mxwire.report.site", "mxwire.interop.site")
-    return templates.get_template(template).render(
-        report=report, root=root, symbols=SYMBOLS, meanings=MEANINGS, **values
-    )
+    return templates.get_template(template).render(report=report, root=root, symbols=SYMBOLS, states=STATES, **values)

@@ -88,6 +88,8 @@ def _index(matrix: Matrix) -> str:
         matrix.report,
         "",
         seeds=_seeds(matrix.report),
+        counts=matrix.states(),
+        verdicts=matrix.report.counts,
         failures=failures[:FAILURES_SHOWN],
         more_failures=max(len(failures) - FAILURES_SHOWN, 0),
         lefts=matrix.lefts,

@@ -117,7 +117,7 @@ class _CapturePage:
         self._root = root
         self._tables = tables
         self._facts = source.overview.examination.facts
-        self._names = self._facts.follower.names
+        self._names = source.overview.names
         self._start_ns = self._facts.decoder.start_ns or 0
 
     def write(self, written: WrittenReport) -> dict[str, Any]:
@@ -137,10 +137,10 @@ class _CapturePage:
         )
         content["files"] = places
         write_text(data / "page.js", f'mxwireData("{packed(content)}");\n')
-        findings = self._overview.examination.findings()
+        findings = self._overview.findings()
         values = self._values(pairs, findings, len(ladders.messages))
         write_text(self._folder / _INDEX, page("capture.html", self._root, **values))
-        written.messages += self._facts.follower.messages
+        written.messages += len(self._overview.messages) + self._overview.omitted_messages
         written.ladders += len(ladders.messages)
         return {"facts": values["facts"], "findings": [each["title"] for each in values["findings"]]}
 
@@ -247,6 +247,8 @@ class _CapturePage:
                 f"The table has {kept:,} of {kept + overview.omitted_messages:,} messages: the first, and remarkable "
                 "ones (mxwire messages lists all)."
             )
+        if overview.left_out:
+            yield f"{count_of(overview.left_out, 'finding')} outside the selection left out."
         if ladders < kept:
             yield f"{ladders:,} of them have a ladder here; mxwire follow NUMBER FILE draws that of any message."
         if overview.trace.omitted:

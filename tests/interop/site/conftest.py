@@ -11,7 +11,7 @@ from tests.browser import Browser, browser
 
 from . import samples
 
-__all__ = ["Browser", "browser", "hostile_site", "site"]
+__all__ = ["Browser", "browser", "classes_site", "hostile_site", "site"]
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +19,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an ordinary report with its site."""
     folder = tmp_path_factory.mktemp("report")
     write_site(samples.ordinary(folder), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def classes_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a report in which some classes of messages work."""
+    folder = tmp_path_factory.mktemp("classes")
+    write_site(samples.classes(), folder)
     return folder
 
 

@@ -86,6 +86,19 @@ def ordinary(folder: Path) -> InteropReport:
     return report
 
 
+def classes() -> InteropReport:
+    """Cells without captures: of the cases by which the classes of messages are judged, some work."""
+    one = IMPLEMENTATIONS[0].name
+    report = InteropReport("classes", "1.2", "2026-11-21T20:00:00Z")
+    report.implementations = IMPLEMENTATIONS[:1]
+    works = {"connect": True, "size-tiny": True, "size-medium": False, "size-large": True, "size-blocks": False}
+    for name, each in works.items():
+        reason = "works" if each else "fails as expected: nothing arrives"
+        report.cells.append(replace(cell(one, one, name, "none", "pass", reason), capture=None))
+    report.cells.append(replace(cell(one, one, "size-tiny", "loss", "fail", "nothing arrived"), capture=None))
+    return report
+
+
 def put(folder: Path, name: str, batches: list[FrameBatch], fates: Mapping[int, Fate]) -> None:
     (folder / CAPTURES).mkdir(parents=True, exist_ok=True)
     with create_capture(folder / CAPTURES / name) as writer:

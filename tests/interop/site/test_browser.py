@@ -91,7 +91,7 @@ def test_filters_leave_what_was_asked_for(browser, site):
         cells = ".matrix td > a"
         assert visible(page, cells).count() == 6
         page.select_option("[name=verdict]", "pass")
-        assert visible(page, cells).all_inner_texts() == ["✓ pass", "✓ fails"]
+        assert visible(page, cells).all_inner_texts() == ["✓ works", "⊘ fails"]
         assert page.locator("#shown").inner_text() == "2 of 6 cells"
         assert visible(page, ".matrix th[data-left]").all_inner_texts() == [
             "open-mx-1.5\n→ open-mx-1.5",
@@ -105,9 +105,17 @@ def test_filters_leave_what_was_asked_for(browser, site):
         assert page.locator("#nothing").is_visible()
         page.get_by_role("button", name="Show all").click()
         assert visible(page, cells).count() == 6
-        page.select_option("[name=verdict]", "documented")
-        assert visible(page, cells).all_inner_texts() == ["✓ fails"]
-        page.select_option("[name=verdict]", "")
+        for state, texts in {
+            "works": ["✓ works", "i works", "≈ works"],
+            "documented": ["⊘ fails"],
+            "wrong": ["\N{MULTIPLICATION X} wrong"],
+            "missing": ["\N{EN DASH} missing"],
+        }.items():
+            page.select_option("[name=state]", state)
+            assert sorted(visible(page, cells).all_inner_texts()) == sorted(texts)
+            count = page.locator(f".tiles .{state} .count").inner_text()
+            assert int(count) == len(texts)
+        page.select_option("[name=state]", "")
         page.select_option("[name=group]", "trouble")
         assert visible(page, cells).all_inner_texts() == ["\N{EN DASH} missing"]
 
@@ -131,6 +139,47 @@ def test_a_pair_and_a_verdict_set_the_filters_and_their_address_keeps_them(brows
         assert page.locator("#shown").inner_text() == "1 of 6 cells"
     with browser.page(f"{site / 'index.html'}{address}") as page:
         assert page.locator("#shown").inner_text() == "2 of 6 cells"
+
+
+def test_back_returns_to_the_former_filters_and_frames_have_addresses(browser, site):
+    with browser.page(site / "index.html") as page:
+        page.locator(".tiles .missing a").click()
+        assert page.locator("#shown").inner_text() == "1 of 6 cells"
+        page.select_option("[name=state]", "works")
+        page.fill("[name=text]", "a")
+        page.fill("[name=text]", "every")
+        assert page.locator("#shown").inner_text() == "2 of 6 cells"
+        page.go_back()
+        assert page.locator("#shown").inner_text() == "3 of 6 cells"
+        page.go_back()
+        assert page.locator("#shown").inner_text() == "1 of 6 cells"
+        page.go_back()
+        assert page.locator("#shown").inner_text() == "6 cells"
+    with browser.page(site / FAILED) as page:
+        page.locator(".ladder [href='#f64']").click()
+        page.locator("#detail h3").wait_for()
+        assert page.evaluate("location.hash") == "#f64"
+
+
+def test_the_classes_of_each_pair_are_shown(browser, classes_site):
+    with browser.page(classes_site / "index.html") as page:
+        letters = page.locator(".pairs .classes").first.locator(".letter")
+        assert [each.get_attribute("title") for each in letters.all()] == [
+            "connect: works",
+            "tiny: works",
+            "small: unknown",
+            "medium: fails",
+            "large: partly",
+        ]
+
+
+def test_the_messages_of_a_cell_lead_to_its_frames(browser, site):
+    with browser.page(site / FAILED) as page:
+        page.wait_for_selector("html[data-ready]", state="attached")
+        page.locator("#message-table tbody a", has_text="3").first.click()
+        page.locator("#detail h3").wait_for()
+        assert page.evaluate("location.hash") == "#m3"
+        assert page.locator("#detail h3").inner_text().endswith("TINY")
 
 
 def test_a_frame_shows_the_fields_that_the_decoder_sees(browser, site):

@@ -88,6 +88,24 @@ def test_a_bounded_report_keeps_the_ladders_of_remarkable_messages(tmp_path, mon
     assert written.bytes == size
 
 
+def test_a_filter_limits_messages_pairs_and_findings(tmp_path):
+    run = mxwire("report", "--message", "2", LOSSY, "--html", tmp_path / "out", "--json")
+    assert run.objects[0]["messages"] == 1
+    assert [each["number"] for each in messages_of(tmp_path / "out")] == [2]
+    conversations = unpacked(tmp_path / "out" / "data" / "page.js")["conversations"]
+    assert [each["title"].split(",")[0] for each in conversations[0]["graphs"]] == ["message 2"]
+    assert mxwire("report", "--where", "nonsense ==", LOSSY, "--html", tmp_path / "no").code == 2
+    assert not (tmp_path / "no").exists()
+
+
+def test_hosts_have_the_names_of_peers(tmp_path):
+    (tmp_path / "peers").write_text("52:54:00:0a:00:01 alpha\n52:54:00:0a:00:02 beta\n")
+    assert mxwire("report", LOSSY, "--peers", tmp_path / "peers", "--html", tmp_path / "out").code == 0
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert ">alpha:0</a>" in page and "52:54:00:0a:00:01</a>" not in page
+    assert "alpha:0 ep 5" in unpacked(tmp_path / "out" / "data" / "page.js")["messages"]["texts"]
+
+
 def test_several_captures_have_a_page_each(tmp_path):
     assert mxwire("report", LOSSY, MANY, LOSSY, "--html", tmp_path / "out").code == 0
     page = (tmp_path / "out" / "index.html").read_text()

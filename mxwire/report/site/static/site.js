@@ -52,6 +52,7 @@ function startFilters(form) {
           here &&
           takes[place] &&
           (!wanted.verdict || link.classList.contains(wanted.verdict)) &&
+          (!wanted.state || link.classList.contains(wanted.state)) &&
           words.every((word) => searched.includes(word));
         link.hidden = !visible;
         if (visible) {
