@@ -80,6 +80,8 @@ class HostNames(Mapping[int, str]):
         self._names = dict(self._given)
         self.version = 0
         """Number of changes so far."""
+        self._labels: dict[int, tuple[int, dict[int, str]]] = {}
+        """Labels by width, with the version that they are of."""
 
     def __getitem__(self, address: int) -> str:
         """The name of a host."""
@@ -120,9 +122,13 @@ class HostNames(Mapping[int, str]):
 
     def labels(self, width: int) -> dict[int, str]:
         """The printable names of at most ``width`` characters that belong to one host only, by address."""
-        holders = Counter(self._names.values())
-        shown = {address: printable(name) for address, name in self._names.items() if holders[name] == 1}
-        return {address: name for address, name in shown.items() if len(name) <= width}
+        version, labels = self._labels.get(width, (-1, {}))
+        if version != self.version:
+            holders = Counter(self._names.values())
+            shown = {address: printable(name) for address, name in self._names.items() if holders[name] == 1}
+            labels = {address: name for address, name in shown.items() if len(name) <= width}
+            self._labels[width] = self.version, labels
+        return labels
 
 
 def announced_names(batches: Iterable[DecodedBatch]) -> HostNames:

@@ -206,7 +206,7 @@ class Selection:
 
     def learn(self, decoded: DecodedBatch) -> None:
         """Learn the names of hosts that announce themselves in a batch of passing frames, if the selection learns."""
-        if not self.learns or not self.named:
+        if not self.learns:
             return
         before = self.names.version
         self.names.learn(decoded)

@@ -20,6 +20,7 @@ from mxwire.ethernet import ADDRESS_SIZE, ETHERTYPE_MXOE, mac_text
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
+    from mxwire.analysis.host_names import HostNames
     from mxwire.capture.rotation import RotatingWriter, RotationOptions
     from mxwire.frames import FrameBatch
     from mxwire.link import Tap
@@ -148,17 +149,20 @@ class _Tally:
 class _FramePrinter:
     """Prints the lines of -l."""
 
-    def __init__(self, options: CaptureOptions, decoder: Decoder) -> None:
+    def __init__(self, options: CaptureOptions, decoder: Decoder, names: HostNames) -> None:
         from mxwire.report.frame_output import FrameJson, FrameListing
         from mxwire.report.terminal import is_coloured
 
         style = click.style if is_coloured() else None
         self._text = FrameJson() if options.as_json else FrameListing(style=style)
-        self._text.begin(options.interface, decoder)
+        self._names = names if options.filters.by_name else None
+        self._text.begin(options.interface, decoder, self._names)
 
     def show(self, decoded: DecodedBatch) -> None:
         import numpy as np
 
+        if self._names is not None:
+            self._names.learn(decoded)
         self._text.show(decoded, np.arange(len(decoded)))
 
 
@@ -221,7 +225,7 @@ def _loop(
     decoder = Decoder(options.dialect, (options.ethertype,))
     selection = options.filters.selection().resolved(options.filters.host_names(), learns=True)
     selector = FrameSelector(selection) if selection.is_limited else None
-    printer = _FramePrinter(options, decoder) if options.lines else None
+    printer = _FramePrinter(options, decoder, selection.names) if options.lines else None
     for batch in passing(tap, signals, None if options.seconds is None else tally.started + options.seconds):
         if not len(batch):
             continue

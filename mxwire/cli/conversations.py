@@ -36,6 +36,7 @@ def command(
     from mxwire.cli.notes import note
     from mxwire.cli.reading import Failures, judged_batches, note_messages, refuse_empty, selection_of
     from mxwire.report.document import Paragraph, show
+    from mxwire.report.host_labels import labelled
     from mxwire.report.json_line import json_line
     from mxwire.report.messages import conversation_blocks, conversation_record
     from mxwire.report.pointers import SEE_MESSAGES
@@ -63,6 +64,8 @@ def command(
             else:
                 blocks = conversation_blocks(reader.name, follower, chosen, decoder.start_ns or 0)
                 named = chosen and follower.messages and not inputs.live
+                if filters.by_name:
+                    blocks = [*labelled(blocks, selector.selection.names)]
                 show([*blocks, Paragraph(SEE_MESSAGES)] if named else blocks)
             note_messages(reader.name, follower, decoder)
     failures.end()

@@ -44,6 +44,7 @@ Examples:
   mxwire decode --message 3 --type PULL trace.pcap      the requests of message 3
   mxwire decode --where 'type == PULL and total_length > 1e6 and not flags.duplicate' FILE
   mxwire decode --type PULL --time-format delta FILE    seconds from each PULL to the next
+  mxwire decode --names --peers hosts.txt trace.pcap    names of hosts, from the capture and a file
   mxwire decode --color always trace.pcap | less -R     colours through a pager
   mxwire decode --json trace.pcapng.zst | jq .fields    one JSON object per line
   mxwire decode --fields frame,message,role,flags FILE  the message, role and marks of each frame
@@ -165,13 +166,13 @@ def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | 
     marker = _marker(options, selection)
     shown = 0
     with capture_of(path) as reader:
-        output.begin(reader.name, decoder)
+        output.begin(reader.name, decoder, selection.names if options.filters.by_name else None)
         for decoded in decoded_batches(decoder, reader, streams=options.target is None):
+            if options.write is not None or options.filters.by_name:
+                selection.names.learn(decoded)
             marks = None if marker is None else marker.observe(decoded)
             places = selection.places(decoded, marks, decoder.start_ns)[: None if most is None else most - shown]
             output.show(decoded, places, marks)
-            if options.write is not None:
-                selection.names.learn(decoded)
             shown += len(places)
             if shown == most or (len(decoded) and selection.is_over(int(decoded.batch.number[-1]))):
                 break

@@ -116,6 +116,7 @@ def command(
     from mxwire.errors import MxwireError
     from mxwire.report.diagnosis import blocks, finding_line, summary_line
     from mxwire.report.document import show
+    from mxwire.report.host_labels import labelled
 
     if all_protocols and not inputs.live:
         raise MxwireError("--all-protocols goes with -i: all frames of a file are analysed anyway")
@@ -143,7 +144,8 @@ def command(
                     click.echo(finding_line(reader.name, examination, each))
                 click.echo(summary_line(reader.name, examination, found, selector.left_out))
             else:
-                show(blocks(reader.name, examination, found, selector.left_out))
+                shown = blocks(reader.name, examination, found, selector.left_out, named=filters.by_name)
+                show([*labelled(shown, selector.selection.names)] if filters.by_name else shown)
                 if decoder.skipped and not examination.facts.follower.frames:
                     note_frames(reader.name, decoder)
     failures.end()

@@ -57,7 +57,7 @@ LISTED = 100
     help="Write it even if bytes are missing: zeros take their place, and the gaps are listed.",
 )
 @json_option("Print the result as one JSON object (not with -w -).")
-@filter_options("messages")
+@filter_options("messages", "by_name")
 @decoding_options
 def command(
     choice: MessageChoice,

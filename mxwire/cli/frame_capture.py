@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.marks import FrameMarks
     from mxwire.wire.decoder import DecodedBatch, Decoder
 
@@ -29,7 +30,7 @@ class FrameCapture(FrameOutput):
         self._stack = stack
         self._writer: CaptureWriter | None = None
 
-    def begin(self, path: str, decoder: Decoder) -> None:
+    def begin(self, path: str, decoder: Decoder, names: HostNames | None = None) -> None:
         """Start the frames of a capture, and the file."""
         super().begin(path, decoder)
         self._open()

@@ -20,7 +20,7 @@ Examples:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @json_option("JSON Lines: one object per file.")
 @click.option("--quick", is_flag=True, help="Do not count messages, which takes most of the time.")
-@filter_options()
+@filter_options("by_name")
 @decoding_options
 def command(
     files: tuple[str, ...], as_json: bool, quick: bool, filters: FilterOptions, decoding: DecodingOptions

@@ -42,7 +42,7 @@ Examples:
 @write_option("Write all frames to FILE (pcapng), with one interface per capture; - is standard output.", "target")
 @click.option("--keep-both", is_flag=True, help="Write frames that are in both captures twice, once from each.")
 @json_option("Print the result as one JSON object.")
-@filter_options()
+@filter_options("by_name")
 @decoding_options
 def command(
     first: str,

@@ -12,6 +12,7 @@ from mxwire.cli import options as shared
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage, Follower
+    from mxwire.analysis.host_names import HostNames
 
 EPILOG = """\b
 Lines: number, seconds of its first frame, source → destination, endpoints, kind, length in bytes, match information,
@@ -68,14 +69,15 @@ def command(
         output = _output(inputs.files, as_json, target, stack)
         for name in inputs.names:
             with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
-                selector = MessageSelector(selection_of(filters, name, decoding, live=inputs.live))
+                selection = selection_of(filters, name, decoding, live=inputs.live)
+                selector = MessageSelector(selection)
                 decoder, follower = decoding.decoder(), Follower(marks=selector.needs_marks)
                 begun = False
                 for message in followed(follower, decoder, reader, streams=target is None, selector=selector):
                     if incomplete and not message.is_incomplete:
                         continue
                     if not begun:
-                        output.begin(reader.name, decoder.start_ns or 0)
+                        output.begin(reader.name, decoder.start_ns or 0, selection.names if filters.by_name else None)
                         begun = True
                     output.show(message, follower)
                     shown += 1
@@ -98,10 +100,11 @@ def _output(files: tuple[str, ...], as_json: bool, target: Path | None, stack: E
 class _MessageOutput:
     """A destination of messages."""
 
-    def begin(self, path: str, start_ns: int) -> None:
-        """Start the messages of a capture."""
+    def begin(self, path: str, start_ns: int, names: HostNames | None = None) -> None:
+        """Start the messages of a capture; lines show ``names`` instead of addresses."""
         self.path = path
         self.start_ns = start_ns
+        self.host_names = names
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
         """Output a message."""
@@ -122,15 +125,15 @@ class _MessageListing(_MessageOutput):
         self._width = terminal_width()
         self._layout = message_layout(self._width)
 
-    def begin(self, path: str, start_ns: int) -> None:
-        super().begin(path, start_ns)
+    def begin(self, path: str, start_ns: int, names: HostNames | None = None) -> None:
+        super().begin(path, start_ns, names)
         if self._several:
             click.echo(f"== {path}")
         click.echo(self._layout.heading())
         self._shown = True
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
-        for line in self._layout.lines(message, self.start_ns, self._width):
+        for line in self._layout.lines(message, self.start_ns, self._width, self.host_names):
             click.echo(line)
 
     def end(self) -> None:

@@ -345,7 +345,7 @@ class MessageChoice:
     @property
     def is_filtered(self) -> bool:
         """True if a filter chooses the message."""
-        return not given_options().keys().isdisjoint(FILTERS - {"peers"})
+        return not given_options().keys().isdisjoint(FILTERS - _ABOUT_NAMES)
 
     def number_in(self, decoding: DecodingOptions, filters: FilterOptions) -> int:
         """The number of the message; if it was chosen by a frame or a filter, the capture is read for it.
@@ -513,10 +513,20 @@ _FILTERS: Final[dict[str, Decorator]] = {
         help="Only frames for which this expression over their fields is true (mxwire decode --help).",
     ),
     "peers": names_option,
+    "by_name": click.option(
+        "--names/--no-names",
+        "by_name",
+        default=False,
+        help="Show names of hosts, where known, instead of addresses.  [default: --no-names]",
+    ),
 }
 """The options of the filter, by the name of their parameter."""
 FILTERS: Final = frozenset(_FILTERS)
 """The names of their parameters."""
+
+
+_ABOUT_NAMES: Final = frozenset({"peers", "by_name"})
+"""Parameters that select nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -535,6 +545,8 @@ class FilterOptions:
     flags: tuple[str, ...] = ()
     where: str | None = None
     peers: Path | None = None
+    by_name: bool = False
+    """True if output shows names of hosts instead of addresses."""
 
     def selection(self) -> Selection:
         """The selection, in which names of hosts are not resolved.
@@ -543,7 +555,9 @@ class FilterOptions:
         """
         from mxwire.analysis.selection import Selection
 
-        return Selection.of(**{each.name: getattr(self, each.name) for each in fields(self) if each.name != "peers"})
+        return Selection.of(
+            **{each.name: getattr(self, each.name) for each in fields(self) if each.name not in _ABOUT_NAMES}
+        )
 
     def host_names(self) -> HostNames:
         """The names of hosts that the user gives; those of a capture can be added."""

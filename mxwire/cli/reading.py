@@ -23,6 +23,7 @@ from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage, Follower, FrameMarks, Role
+    from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.selection import MessageSelector, Selection
     from mxwire.cli.options import DecodingOptions, FilterOptions
 
@@ -195,24 +196,34 @@ def selection_of(
     selection, names = filters.selection(), filters.host_names()
     if live:
         return selection.resolved(names, learns=True)
-    if all(each in names.values() for each in selection.named):
+    unknown = [each for each in selection.named if each not in names.values()]
+    if not unknown and not filters.by_name:
         return selection.resolved(names)
     paths = [sources] if isinstance(sources, str) else [*sources]
     for path in paths:
+        if _read_names(path, names, decoding) or not unknown:
+            continue
         where = "standard input" if path == "-" else path
-        refusal = f"{where} cannot be searched for names; give Ethernet addresses, or names with --peers"
-        if path == "-":
-            raise MxwireError(f"{selection.named[0]!r}: {refusal}")
-        with open_capture(path) as reader:
-            if reader.total_bytes is None:
-                raise MxwireError(f"{selection.named[0]!r}: {refusal}")
-            for decoded in decoded_batches(decoding.decoder(), reader):
-                names.learn(decoded)
-            names.add_all(reader.names)
+        raise MxwireError(
+            f"{unknown[0]!r}: {where} cannot be searched for names; give Ethernet addresses, or names with --peers"
+        )
     try:
         return selection.resolved(names)
     except MxwireError as error:
         raise MxwireError(f"{', '.join(paths)}: {error}") from None
+
+
+def _read_names(path: str, names: HostNames, decoding: DecodingOptions) -> bool:
+    """Add the names of hosts in a capture to ``names``; return False for a pipe, which cannot be read twice."""
+    if path == "-":
+        return False
+    with open_capture(path) as reader:
+        if reader.total_bytes is None:
+            return False
+        for decoded in decoded_batches(decoding.decoder(), reader):
+            names.learn(decoded)
+        names.add_all(reader.names)
+    return True
 
 
 # Messages

@@ -199,7 +199,7 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 )
 @click.option("--as", "played", metavar="MAC", help="Play this host of the capture to a live one.")
 @click.option("--against", metavar="MAC", help="The recorded partner of that host, if there are several.")
-@shared.filter_options("endpoint")
+@shared.filter_options("endpoint", "by_name")
 @click.option(
     "--target",
     metavar="HOST",

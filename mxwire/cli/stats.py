@@ -79,7 +79,7 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmissions", "duplicates"
     least=1,
 )
 @integer_option("Random seed, for the bootstrap.", "--seed", default=0)
-@filter_options("messages")
+@filter_options("messages", "by_name")
 @decoding_options
 def command(
     inputs: Inputs,

@@ -83,6 +83,7 @@ def command(
     from mxwire.cli.reading import Failures, refuse_empty, selection_of
     from mxwire.errors import MxwireError
     from mxwire.report.document import show
+    from mxwire.report.host_labels import labelled
     from mxwire.report.rules import select
     from mxwire.report.verification import FindingSample, blocks, finding_line, host_lines, junit
 
@@ -119,7 +120,8 @@ def command(
             elif as_junit:
                 verified.append((reader.name, verification, findings))
             else:
-                show(blocks(reader.name, verification, findings))
+                shown = blocks(reader.name, verification, findings)
+                show([*labelled(shown, selector.selection.names)] if filters.by_name else shown)
     if as_junit:
         click.echo(junit(verified))
     failures.end()

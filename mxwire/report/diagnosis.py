@@ -22,17 +22,20 @@ NO_COST = "cost -"
 SEE = f"mxwire diagnose --explain ID explains a diagnosis and how to distinguish it; {SEE_FRAME}"
 
 
-def blocks(path: str, examination: Examination, found: list[Finding], left_out: int = 0) -> list[Block]:
+def blocks(
+    path: str, examination: Examination, found: list[Finding], left_out: int = 0, *, named: bool = False
+) -> list[Block]:
     """Findings, grouped by diagnosis with one heading each, and the limits of the examination.
 
-    ``left_out`` is the number of findings that the user's filter left out.
+    ``left_out`` is the number of findings that the user's filter left out. If hosts are ``named``, addresses are not
+    explained.
     """
     facts = examination.facts
     shown: list[Block] = [Heading(path), Paragraph(_at_a_glance(examination, found))]
     if left_out:
         shown.append(Paragraph(left_out_text(left_out)))
     names = _names(examination, found)
-    if names:
+    if names and not named:
         shown.append(Paragraph(names))
     for place, same in enumerate(grouped(found), 1):
         shown += _finding(place, same, facts)

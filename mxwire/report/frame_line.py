@@ -74,14 +74,14 @@ class FrameLines:
 
     On narrow terminals, addresses omit their vendor octets, times have microseconds, and a summary that is too long
     ends in an ellipsis; only the reason of malformed frames wraps to further lines. ``clock`` is ``relative`` (seconds
-    since ``start_ns``), ``delta`` (seconds since the previous line) or ``absolute``. ``names`` replace addresses where
-    they fit.
+    since ``start_ns``), ``delta`` (seconds since the previous line) or ``absolute``. Names replace addresses where they
+    fit (:meth:`restart`).
     """
 
-    def __init__(self, clock: str, width: int | None, names: HostNames | None = None) -> None:
+    def __init__(self, clock: str, width: int | None) -> None:
         self.start_ns = 0
         self._clock = clock
-        self._names = names
+        self._names: HostNames | None = None
         self._last_ns: int | None = None
         self._hosts: dict[tuple[int, int], str] = {}
         """Source and destination as shown, by address; of the current names and layout."""
@@ -93,9 +93,10 @@ class FrameLines:
         self._width = width
         self._layout = layout_for(width)
 
-    def restart(self) -> None:
-        """Forget the previous line, before frames of another capture."""
+    def restart(self, names: HostNames | None = None) -> None:
+        """Forget the previous line, before frames of another capture, whose hosts have ``names``."""
         self._last_ns = None
+        self._names, self._hosts_of = names, None
 
     def lines(
         self, decoded: DecodedBatch, places: NDArray[np.intp], marks: Mapping[int, str] | None = None

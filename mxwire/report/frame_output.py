@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.marks import FrameMarks
     from mxwire.analysis.table import TableWriter
     from mxwire.wire.decoder import DecodedBatch, Decoder
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 class FrameOutput(ABC):
     """A destination of decoded frames."""
 
-    def begin(self, path: str, decoder: Decoder) -> None:
-        """Start the frames of a capture."""
+    def begin(self, path: str, decoder: Decoder, names: HostNames | None = None) -> None:
+        """Start the frames of a capture; lines show ``names`` instead of addresses."""
         self.path = path
         self.decoder = decoder
 
@@ -113,10 +114,10 @@ class FrameListing(FrameOutput):
         self._several = several
         self._style = style
 
-    def begin(self, path: str, decoder: Decoder) -> None:
+    def begin(self, path: str, decoder: Decoder, names: HostNames | None = None) -> None:
         """Start the frames of a capture, under its name if there are several."""
         super().begin(path, decoder)
-        self._lines.restart()
+        self._lines.restart(names)
         if self._several:
             sys.stdout.write(f"== {path}\n")
 

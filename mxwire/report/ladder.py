@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.analysis.conversations import CapturedMessage, Flow, Role
 from mxwire.analysis.marks import FrameMarks, flag_names, flags_text
@@ -17,12 +17,17 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.packets import PullReply, Truc
 from mxwire.words import count_of
 
+if TYPE_CHECKING:
+    from mxwire.analysis.host_names import HostNames
+
 STEPS: Final = 20_000
 """Steps kept per ladder, to bound memory; a run of replies is one step."""
 WIDEST: Final = 104
 """Most characters between the two hosts."""
 _BESIDE: Final = 45
 """Characters to the left of the ladder: frame numbers and both times, …"""
+_LONGEST_NAME: Final = 32
+"""Longest name of a host that is shown instead of its address, in characters."""
 _TIME_NARROW: Final = 14
 """… and in the narrow form, the remaining time alone."""
 
@@ -122,32 +127,39 @@ def _reply_text(step: LadderStep) -> str:
 
 
 def ladder_lines(
-    message: CapturedMessage, ladder: MessageLadder, start_ns: int, width: int | None = None
+    message: CapturedMessage,
+    ladder: MessageLadder,
+    start_ns: int,
+    width: int | None = None,
+    names: HostNames | None = None,
 ) -> Iterator[str]:
     """A summary of the message, then its ladder, with times since ``start_ns`` and since its first frame.
 
-    If that exceeds ``width`` characters, only the time since the first frame is shown, and labels are cut.
+    If that exceeds ``width`` characters, only the time since the first frame is shown, and labels are cut. ``names``
+    replace addresses of hosts.
     """
     flow = message.flow
     length = "of unknown length" if message.length is None else f"{count_of(message.length, 'byte')}"
     yield (
         f"message {message.number}: {message.kind}, {length}, match {match_text(message.match)}, "
-        f"{_endpoint_text(flow)} → {_endpoint_text(flow.back)}"
+        f"{_endpoint_text(flow, names)} → {_endpoint_text(flow.back, names)}"
     )
     yield f"sender: {message.sender}; receiver: {message.receiver}"
     notes = "; ".join(message_notes(message))
     if notes:
         yield notes
     yield ""
-    yield from _drawn(flow, ladder, start_ns, width)
+    yield from _drawn(flow, ladder, start_ns, width, names)
     if ladder.dropped:
         yield f"… and {count_of(ladder.dropped, 'more frame')}"
 
 
-def _drawn(flow: Flow, ladder: MessageLadder, start_ns: int, width: int | None) -> Iterator[str]:
+def _drawn(
+    flow: Flow, ladder: MessageLadder, start_ns: int, width: int | None, names: HostNames | None
+) -> Iterator[str]:
     labels = [_label(each) for each in ladder.steps]
     inner = room_for(labels, WIDEST)
-    one, other = _endpoint_text(flow), _endpoint_text(flow.back)
+    one, other = _endpoint_text(flow, names), _endpoint_text(flow.back, names)
     narrow = width is not None and _BESIDE + inner + len(other) > width
     frames = [str(each.first) if each.first == each.last else f"{each.first}-{each.last}" for each in ladder.steps]
     aside = max(map(len, ["frame", *frames])) if narrow else 13
@@ -170,5 +182,7 @@ def _label(step: LadderStep) -> str:
     return f"{step.type} [{shown}] {step.text}" if shown else f"{step.type} {step.text}"
 
 
-def _endpoint_text(flow: Flow) -> str:
-    return f"{host_text(flow)} endpoint {'?' if flow.endpoint is None else flow.endpoint}"
+def _endpoint_text(flow: Flow, names: HostNames | None) -> str:
+    labels = {} if names is None else names.labels(_LONGEST_NAME)
+    host = labels.get(flow.address) or host_text(flow)
+    return f"{host} endpoint {'?' if flow.endpoint is None else flow.endpoint}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.analysis.conversations import CapturedMessage, Connect, Conversation, Flow, Follower
 from mxwire.analysis.message_table import message_fields
@@ -14,6 +14,9 @@ from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
 from mxwire.report.times import seconds_text
 from mxwire.wire.enums import ConnectStatus
 from mxwire.words import count_of
+
+if TYPE_CHECKING:
+    from mxwire.analysis.host_names import HostNames
 
 COOKED: Final = (
     "A Linux cooked capture does not record destinations: acks, pulls and replies cannot be matched to their messages."
@@ -60,14 +63,19 @@ class MessageLayout:
             texts["endpoints"] = "ep"
         return self._row(texts)
 
-    def lines(self, message: CapturedMessage, since_ns: int, width: int | None = None) -> Iterator[str]:
-        """Format a message with its start time since ``since_ns``; remarks that do not fit wrap to further lines."""
+    def lines(
+        self, message: CapturedMessage, since_ns: int, width: int | None = None, names: HostNames | None = None
+    ) -> Iterator[str]:
+        """Format a message with its start time since ``since_ns``; remarks that do not fit wrap to further lines.
+
+        ``names`` replace addresses where they fit.
+        """
         flow = message.flow
         row = self._row(
             {
                 "#": str(message.number),
                 "seconds": seconds_text(message.first_ns - since_ns, self.digits).strip(),
-                "source → destination": f"{self._host(flow)}{self.arrow}{self._host(flow.back)}",
+                "source → destination": f"{self._host(flow, names)}{self.arrow}{self._host(flow.back, names)}",
                 "endpoints": endpoints_of(flow),
                 "kind": message.kind,
                 "length": "?" if message.length is None else str(message.length),
@@ -88,8 +96,9 @@ class MessageLayout:
             indent = " " * (self.widths["#"] + len(self.gap))
             yield from textwrap.wrap(f"[{notes}]", width, initial_indent=indent, subsequent_indent=f"{indent} ")
 
-    def _host(self, flow: Flow) -> str:
-        return host_text(flow)[-self.address :]
+    def _host(self, flow: Flow, names: HostNames | None) -> str:
+        label = None if names is None else names.labels(self.address).get(flow.address)
+        return f"{host_text(flow)[-self.address :] if label is None else label:{self.address}}"
 
     def _row(self, texts: Mapping[str, str]) -> str:
         cells = (

@@ -16,17 +16,17 @@ EARLY = CAPTURES / "mxoe-early.pcap"
 ONE, OTHER = "52:54:00:0a:00:01", "52:54:00:0a:00:02"
 LACKING = {
     "decode": set(),
-    "info": set(),
+    "info": {"by_name"},
     "messages": set(),
     "conversations": set(),
     "follow": {"messages"},
-    "extract": {"messages"},
-    "stats": {"messages"},
+    "extract": {"messages", "by_name"},
+    "stats": {"messages", "by_name"},
     "verify": set(),
     "diagnose": set(),
-    "merge": set(),
+    "merge": {"by_name"},
     "capture": set(),
-    "replay": {"endpoint"},
+    "replay": {"endpoint", "by_name"},
 }
 """The commands with a filter, and the options that they have with another type, or not at all."""
 
@@ -109,6 +109,27 @@ def test_verify_and_diagnose_analyse_all_and_report_the_selected():
     kept = [each for each in chosen if each["record"] == "finding"]
     assert 0 < len(kept) < len(found) - 1 and all(each in found for each in kept)
     assert chosen[-1]["findings_left_out"] == len(found) - 1 - len(kept)
+
+
+@pytest.mark.parametrize(
+    "command", ["decode --type TINY", "messages", "conversations", "follow 7", "verify", "diagnose"]
+)
+def test_names_replace_addresses(command, tmp_path):
+    plain, named = mxwire(*command.split(), EVERY_TYPE), mxwire(*command.split(), "--names", EVERY_TYPE)
+    # Advice keeps addresses, since it contains commands to copy.
+    shown = named.out.partition("What to do:")[0]
+    assert named.code == plain.code and ONE in plain.out and ONE not in shown and "vm1:0" in shown
+    assert len(named.lines) <= len(plain.lines)
+    peers = tmp_path / "peers"
+    # Two hosts with one name cannot be distinguished by it, and names of many characters do not fit.
+    peers.write_text(f"{ONE} same:0\n{OTHER} same:0\n")
+    assert ONE in mxwire(*command.split(), "--names", "--peers", peers, EVERY_TYPE).out
+
+
+def test_names_in_a_pipe_apply_from_their_announcement_on():
+    run = mxwire("decode", "--names", "-", stdin=EVERY_TYPE.read_bytes())
+    assert run.lines == mxwire("decode", "--names", EVERY_TYPE).lines
+    assert any(line.split()[2] == "vm1:0" for line in run.lines)
 
 
 @pytest.mark.parametrize("command", [("follow",), ("extract", "-w", "-")])
