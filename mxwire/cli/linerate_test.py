@@ -135,6 +135,7 @@ class LineTestOptions:
     csv: Path | None
     plot: Path | None
     via: str
+    sink_via: str | None
     cpu: int | None
     timeout: float
     as_json: bool
@@ -146,6 +147,15 @@ resolution_option = click.option(
     type=Share(zero=False),
     metavar="SHARE",
     help="Resolution of a search, as a share of its limit.  [default: 1%; messages: 5%]",
+)
+csv_option = click.option(
+    "--csv", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the results as CSV."
+)
+plot_option = click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also draw the results into a .png or .svg.",
 )
 _OPTIONS: Final = (
     interface_option,
@@ -172,16 +182,14 @@ _OPTIONS: Final = (
     click.option("--rfc2544", is_flag=True, help="Times of RFC 2544: trials of 60 s, 2 s and 5 s of pauses, 0.1%."),
     streams_option,
     requirements_option,
-    click.option(
-        "--csv", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the results as CSV."
-    ),
-    click.option(
-        "--plot",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Also draw the results into a .png or .svg.",
-    ),
+    csv_option,
+    plot_option,
     via_option("packet", "xdp"),
+    click.option(
+        "--sink-via",
+        type=click.Choice(("packet", "xdp")),
+        help="Receive through AF_PACKET or AF_XDP, if --to names an interface.  [default: packet]",
+    ),
     cpu_option,
     sink_timeout_option,
     json_option,
@@ -203,6 +211,7 @@ def test_options(function: Command) -> Command:
         csv: Path | None,
         plot: Path | None,
         via: str,
+        sink_via: str | None,
         cpu: int | None,
         timeout: float,
         as_json: bool,
@@ -219,6 +228,7 @@ def test_options(function: Command) -> Command:
             csv=csv,
             plot=plot,
             via=via,
+            sink_via=sink_via,
             cpu=cpu,
             timeout=timeout,
             as_json=as_json,
@@ -344,10 +354,17 @@ def _open(
     from mxwire.link import PacketLink
     from mxwire.link.ethtool import read_hardware
 
+    local = _is_local(options.target)
+    if options.sink_via is not None and not local:
+        raise MxwireError(
+            "--sink-via is for a sink that the test starts, on an interface (--to IF); give another one --via itself"
+        )
     found = LiveOptions(options.interface).check()
-    near, far = _processors(options.cpu) if _is_local(options.target) else (options.cpu, None)
+    near, far = _processors(options.cpu) if local else (options.cpu, None)
     pin(near)
-    address = None if options.target is None else _far_address(options.target, options.interface, far, stack)
+    address = None
+    if options.target is not None:
+        address = _far_address(options.target, options.interface, far, stack, options.sink_via)
     own = stack.enter_context(PacketLink.open(options.interface))
     control, sink = find_sink(own, address, options.timeout)
     transmitter = stack.enter_context(open_transmitter(own, Via(options.via)))
@@ -368,15 +385,16 @@ def _is_local(target: str | None) -> bool:
     return False
 
 
-def _far_address(target: str, interface: str, cpu: int | None, stack: ExitStack) -> bytes:
-    """Return the address of the other side; a sink on an interface of this machine is started first."""
+def _far_address(target: str, interface: str, cpu: int | None, stack: ExitStack, via: str | None = None) -> bytes:
+    """Return the address of the other side; a sink on an interface of this machine is started first, with ``via``."""
     from mxwire.linerate.sink_process import SinkProcess
 
     if not _is_local(target):
         return mac_bytes(target)
     if target == interface:
         raise MxwireError(f"--to {target}: this is the interface that sends; name the one that receives")
-    return stack.enter_context(SinkProcess(target, cpu=cpu)).address
+    more = () if via is None else ("--via", via)
+    return stack.enter_context(SinkProcess(target, cpu=cpu, more=more)).address
 
 
 def _processors(chosen: int | None) -> tuple[int | None, int | None]:
@@ -414,6 +432,8 @@ def _sizes(options: LineTestOptions, found: NetworkInterface) -> tuple[int, ...]
 @integer_option("Most blocks of 8 frames per sender at once.", "--blocks", least=1, most=4096, default=64)
 @repetitions_option
 @requirements_option
+@csv_option
+@plot_option
 @cpu_option
 @sink_timeout_option
 @json_option
@@ -424,6 +444,8 @@ def incast(
     blocks: int,
     repetitions: int,
     requirements: tuple[str, ...],
+    csv: Path | None,
+    plot: Path | None,
     cpu: int | None,
     timeout: float,
     as_json: bool,
@@ -438,7 +460,7 @@ def incast(
     from mxwire.linerate.transmitters import SINK_RING_BYTES
     from mxwire.link import PacketLink
 
-    reporter = _TestReporter(as_json, "incast", requirements, "packet")
+    reporter = _TestReporter(as_json, "incast", requirements, "packet", csv, plot)
     end_like_interrupt()
     found = LiveOptions(interface).check()
     size = full_size("PULL_REPLY") if size is None else size
@@ -498,6 +520,8 @@ def _senders(link: Link, addresses: list[bytes], timeout: float) -> tuple[SinkCo
 @resolution_option
 @key_option
 @requirements_option
+@csv_option
+@plot_option
 @timeout_option(10.0, "Seconds to wait for the host.")
 @json_option
 def messages(
@@ -510,6 +534,8 @@ def messages(
     resolution: float | None,
     key: int,
     requirements: tuple[str, ...],
+    csv: Path | None,
+    plot: Path | None,
     timeout: float,
     as_json: bool,
 ) -> None:
@@ -520,7 +546,7 @@ def messages(
     from mxwire.linerate.messages import MessageOptions, MessageTester
     from mxwire.wire.dialect import dialect_by_name
 
-    reporter = _TestReporter(as_json, "messages", requirements, "packet")
+    reporter = _TestReporter(as_json, "messages", requirements, "packet", csv, plot)
     end_like_interrupt()
     found = live.check()
     dialect = dialect_by_name(live.dialect or "mxoe")

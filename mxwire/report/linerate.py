@@ -241,7 +241,7 @@ def _burst_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
 _CSV: Final = (
     *("test", "size", "frame", "frames_per_second", "bits_per_second", "percent", "line_frames_per_second"),
     *("tester_limited", "limited_by", "load_percent", "lost", "p99_ns", "count", "shortest", "longest"),
-    "buffer_frames",
+    *("buffer_frames", "senders", "blocks", "bytes", "messages_per_second", "retransmits_from"),
 )
 
 

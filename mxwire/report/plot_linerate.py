@@ -14,6 +14,8 @@ _LABELS: Final = {
     "burst": ("length of frames, bytes", "longest burst without loss, frames"),
     "loss": ("offered rate, frames/s", "loss, %"),
     "latency": ("load, % of the throughput", "latency, µs"),
+    "incast": ("senders at once", "frames of the largest answer without loss"),
+    "messages": ("length of messages, bytes", "messages/s"),
 }
 
 
@@ -83,4 +85,28 @@ def _latency(axes: Any, results: Sequence[Mapping[str, Any]]) -> None:
             axes.plot(loads, times, linestyle=style, marker="o", label=label, color=None if size else LATENCY)
 
 
-_CURVES: Final = {"throughput": _throughput, "burst": _burst, "loss": _loss, "latency": _latency}
+def _incast(axes: Any, results: Sequence[Mapping[str, Any]]) -> None:
+    senders = [each["senders"] for each in results]
+    axes.plot(senders, [each["count"] for each in results], color=BANDWIDTH, marker="o")
+    axes.set_xticks(senders)
+
+
+def _messages(axes: Any, results: Sequence[Mapping[str, Any]]) -> None:
+    sizes = [each["size"] for each in results]
+    rates = [each["messages_per_second"] for each in results]
+    axes.plot(sizes, rates, color=BANDWIDTH, marker="o", label="without retransmissions")
+    lossy = [(each["size"], each["retransmits_from"]) for each in results if each["retransmits_from"] is not None]
+    if lossy:
+        axes.plot(*zip(*lossy, strict=True), color=MARK, linestyle="", marker="x", label="retransmissions from")
+    # Lengths span six orders of magnitude, and may be 0.
+    axes.set_xscale("symlog", base=2)
+
+
+_CURVES: Final = {
+    "throughput": _throughput,
+    "burst": _burst,
+    "loss": _loss,
+    "latency": _latency,
+    "incast": _incast,
+    "messages": _messages,
+}

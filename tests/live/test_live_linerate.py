@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import signal
 import subprocess
@@ -356,6 +357,19 @@ def results(done: Any) -> list[dict[str, Any]]:
     return [each for each in objects if each["event"] == "result"]
 
 
+def test_the_sink_of_a_test_can_use_xdp(xdp_wire: Cable) -> None:
+    """While it runs, the interface has an XDP program."""
+    sender, receiver = xdp_wire
+    far = f"{receiver.namespace.name}/{receiver.interface}"
+    options = ("-i", sender.interface, "--to", far, "--sizes", "60", "--duration", "3", "--repetitions", 1, "--json")
+    running = Running(sender, "linerate test burst", *options, "--via", "xdp", "--sink-via", "xdp")
+    running.until('"begin"')
+    assert "prog/xdp" in receiver.namespace.ip("link", "show", "dev", receiver.interface)
+    result = json.loads(running.until('"result"'))
+    assert running.process.wait(60) == 0
+    assert result["count"] > 0 and all(each["sent"] == each["received"] + each["lost"] for each in result["trials"])
+
+
 @pytest.mark.parametrize("test", ["throughput", "latency", "loss", "burst"])
 def test_every_test_measures_each_length_in_two_namespaces(wire: Cable, tmp_path: Path, test: str) -> None:
     sender, receiver = wire
@@ -452,6 +466,7 @@ def test_mistakes_of_tests_are_one_line(wire: Cable) -> None:
         (("--to", far, "--resolution", "0"), "not a share"),
         (("--to", far, "--csv", "/nowhere/file"), "no folder"),
         (("--timeout", "0.2"), "no sink answers"),
+        (("--to", "02:00:00:00:00:01", "--sink-via", "xdp"), "--sink-via is for a sink that the test starts"),
     ):
         done = measure(sender, "throughput", "-i", "veth0", *options)
         assert done.code == 2 and words in done.err and done.err.count("\n") == 1, done
@@ -460,12 +475,17 @@ def test_mistakes_of_tests_are_one_line(wire: Cable) -> None:
 # Incast, and messages to a host.
 
 
-def test_incast_counts_the_answers_of_all_senders(laboratory: Laboratory) -> None:
+def test_incast_counts_the_answers_of_all_senders(laboratory: Laboratory, tmp_path: Path) -> None:
     ports = laboratory.bridged(4, 9000)
     targets = [word for port in ports[1:] for word in ("--to", f"{port.namespace.name}/{port.interface}")]
-    done = measure(ports[0], "incast", "-i", "eth0", *targets, "--blocks", 4, "--repetitions", 1, "--json")
+    options = ("--blocks", 4, "--repetitions", 1, "--json", "--csv", tmp_path / "csv")
+    done = measure(ports[0], "incast", "-i", "eth0", *targets, *options)
     assert done.code == 0, done
     found = results(done)
+    lines = list(csv.DictReader((tmp_path / "csv").open()))
+    assert [(int(each["senders"]), int(each["count"])) for each in lines] == [
+        (each["senders"], each["count"]) for each in found
+    ]
     assert [each["senders"] for each in found] == [1, 2, 3]
     for each in found:
         for one in each["rounds"]:
@@ -490,7 +510,7 @@ def test_a_small_buffer_limits_the_incast(laboratory: Laboratory) -> None:
 
 
 @pytest.mark.parametrize("echo", [True, False])
-def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, echo: bool) -> None:
+def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, tmp_path: Path, echo: bool) -> None:
     sender, receiver = wire
     side = "--echo" if echo else "--sink"
     serving = Running(receiver, "serve", side, "--name", "beta:0")
@@ -506,6 +526,8 @@ def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, echo: bool) -> 
             "--json",
             "--partner",
             side[2:],
+            "--csv",
+            tmp_path / "csv",
         )
         done = measure(sender, "messages", "-i", "veth0", "--to", "beta", "--name", "alpha:0", *options)
     finally:
@@ -513,6 +535,8 @@ def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, echo: bool) -> 
     assert done.code == 0, done
     found = results(done)
     assert [each["size"] for each in found] == [8, 5000, 70000]
+    lines = list(csv.DictReader((tmp_path / "csv").open()))
+    assert [float(each["messages_per_second"]) for each in lines] == [each["messages_per_second"] for each in found]
     for each in found:
         assert each["top"]["messages"] > 0 and each["trials"][0]["offered_per_second"] is None
         assert all((one["round_trip"] is not None) == (echo and one["messages"] > 0) for one in each["trials"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mxwire.errors import MxwireError
+from mxwire.report import plot_linerate
 from mxwire.report.plot import Measurement, draw
 from mxwire.wire.dialect import MXOE, omx
 
@@ -47,6 +48,28 @@ def test_the_same_measurement_gives_the_same_file(tmp_path):
     for name in ("one.svg", "two.svg"):
         draw(tmp_path / name, measured([0, 1, 2]), MXOE, "alpha:0")
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+LINERATE = {
+    "incast": (
+        {"senders": 1, "count": 512},
+        {"senders": 2, "count": 256},
+        "senders at once|frames of the largest answer without loss",
+    ),
+    "messages": (
+        {"size": 0, "messages_per_second": 90_000.0, "retransmits_from": 120_000.0},
+        {"size": 1 << 20, "messages_per_second": 800.0, "retransmits_from": None},
+        "length of messages, bytes|messages/s|without retransmissions|retransmissions from",
+    ),
+}
+
+
+@pytest.mark.parametrize("test", LINERATE)
+def test_results_of_line_rate_tests_are_drawn(tmp_path, test):
+    *results, words = LINERATE[test]
+    machine = {"interface": "eth0", "driver": "veth", "via": "packet"}
+    plot_linerate.draw(tmp_path / "all.svg", test, results, machine)
+    assert {*words.split("|"), f"{test} on eth0 (veth), via packet"} <= set(texts(tmp_path / "all.svg").splitlines())
 
 
 def test_a_file_that_cannot_be_written_is_said(tmp_path):
