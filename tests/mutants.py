@@ -25,6 +25,8 @@ ROOMS = ("mxwire.protocol", "mxwire.simulation")
 """What is loaded anew for each mutant."""
 SEEDS = 400
 """No mutant may live longer than this."""
+SEEDS_OF_PLANS = 8
+"""Seeds whose plans of up to one fault are played: they differ in the calls of the applications."""
 
 
 @dataclass(frozen=True)
@@ -452,16 +454,21 @@ def verdict(mutant: Mutant | None, seeds: int = SEEDS, options: dict[str, object
 
 
 def verdict_by_plans(mutant: Mutant, bound: int) -> list | None:
-    """Workload and plan, invariant and text that killed a mutant with at most ``bound`` faults, or None if it lives."""
+    """Seed, workload and plan, invariant and text that killed a mutant by ``bound`` faults; None if it lives."""
     with engine(mutant) as simulation:
         fixed = {name: value for name, value in mutant.fixed().items() if name in ("dialect", "profiles", "discovery")}
-        for faults in range(bound + 1):
-            for workload in simulation.SMALL_WORKLOADS:
-                play = simulation.ExhaustivePlay(simulation.Scenario(workload=workload, **fixed), faults)
-                for outcome in play.outcomes():
-                    if not outcome.held:
-                        plan = ",".join(map(str, outcome.scenario.faults)) or "-"
-                        return [f"{workload} {plan}", outcome.breaches[0].invariant, outcome.breaches[0].text]
+        scenarios = [
+            (faults, simulation.Scenario(seed, workload=workload, **fixed))
+            for faults in range(bound + 1)
+            for seed in range(SEEDS_OF_PLANS if faults < 2 else 1)
+            for workload in simulation.SMALL_WORKLOADS
+        ]
+        for faults, scenario in scenarios:
+            for outcome in simulation.ExhaustivePlay(scenario, faults).outcomes():
+                if not outcome.held:
+                    plan = ",".join(map(str, outcome.scenario.faults)) or "-"
+                    address = f"{scenario.seed} {scenario.workload} {plan}"
+                    return [address, outcome.breaches[0].invariant, outcome.breaches[0].text]
     return None
 
 

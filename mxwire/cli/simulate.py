@@ -167,8 +167,9 @@ def command(
     open-mx-0.5, native-mx; with /HZ appended, the ticks of the host's clock per second.
 
     Workloads: ping-pong, stream, many-to-one, all-to-all; and small ones of one to three messages: tiny, small, medium,
-    large, synchronous, handled (by the unexpected handler), exchange (one each way), crossing (a medium one and a large
-    one, opposite ways), train (tiny, medium, large).
+    large, synchronous, handled (by the unexpected handler), overlapping (two that match the same receives), pair (two
+    large ones), exchange (one each way), crossing (a medium and a large one, opposite ways), train (tiny, medium,
+    large).
 
     Faults of --faults and --exhaustive: lose, double, swap (delayed behind its burst), delay (by 2 ms) and echo
     (arrives again after 2 ms), each @FRAME; pause (no calls for 1.5 s) and die (killed, and restarted), each

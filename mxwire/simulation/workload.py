@@ -98,18 +98,20 @@ def plan(scenario: Scenario, applications: int) -> list[PlannedMessage]:
 
 
 def _small(scenario: Scenario) -> list[PlannedMessage]:
-    """Return the messages of a small workload: a medium one has three fragments, a large one two blocks."""
+    """Return the messages of a small workload: a medium one has three fragments, a large one two blocks, and a
+    synchronous one no data."""
     dialect = scenario.dialect
     medium = min(2 * dialect.fragment_payload + 1, RENDEZVOUS_THRESHOLD)
     large = max(dialect.block_length, RENDEZVOUS_THRESHOLD) + 1
-    lengths = {"tiny": 20, "small": 100, "medium": medium, "large": large, "synchronous": 20, "handled": medium}
+    lengths = {"tiny": 20, "any": 20, "small": 100, "medium": medium, "large": large, "synchronous": 0}
+    kinds = {"handled": HANDLED, "any": ANY}
     return [
         PlannedMessage(
             number,
             source,
             1 - source,
-            lengths[name],
-            kind=HANDLED if name == "handled" else EXACT,
+            lengths[name.split()[-1]],
+            kind=kinds.get(name.split()[0], EXACT),
             synchronous=name == "synchronous",
         )
         for number, (source, name) in enumerate(SMALL_WORKLOADS[scenario.workload])

@@ -31,7 +31,7 @@ SEEDS = st.integers(0, 10**6)
         (
             {"workload": "chat"},
             "no workload 'chat': use one of ping-pong, stream, many-to-one, all-to-all, "
-            "tiny, small, medium, large, synchronous, handled, exchange, crossing, train",
+            "tiny, small, medium, large, synchronous, handled, overlapping, pair, exchange, crossing, train",
         ),
         ({"workload": "tiny", "hosts": 3}, "workload 'tiny' has two applications: use 2 hosts with 1 process each"),
         ({"discovery": "dns"}, "no discovery 'dns': use one of static, nameless, announce"),
