@@ -48,6 +48,7 @@ import select
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -63,6 +64,8 @@ NAP: Final = 0.01
 LONGEST: Final = 100
 """Longest sleep in ms: another thread may have set an earlier deadline."""
 _JOIN_TIMEOUT: Final = 5.0
+_INSPECTION_TIMEOUT: Final = 1.0
+"""Seconds for which an inspection waits for the event loop."""
 _LOOKS: Final = 64
 """Polls per step of a spinning thread before others are let in: some 20 µs, as long as an answer takes."""
 
@@ -154,6 +157,11 @@ class BlockingDriver:
             self.core.must_be_open()
             if self._driving is None:
                 self.core.step()
+
+    def inspect(self, read: Callable[[], Result]) -> Result:
+        """Return ``read()``, called while no thread runs the core; for any thread."""
+        with self.core.section:
+            return read()
 
     def close(self) -> None:
         """Wait until all other threads have left; the core has ended already."""
@@ -368,6 +376,22 @@ class AsyncioDriver:
         finally:
             if waiter is not None:
                 core.waiters.remove(waiter)
+
+    def inspect(self, read: Callable[[], Result]) -> Result:
+        """Return ``read()``, called by the event loop; for any thread but that of the loop.
+
+        Raises :class:`TimeoutError` if the loop is busy for a second.
+        """
+        found: Future[Result] = Future()
+
+        def call() -> None:
+            try:
+                found.set_result(read())
+            except Exception as error:
+                found.set_exception(error)
+
+        self._loop.call_soon_threadsafe(call)
+        return found.result(_INSPECTION_TIMEOUT)
 
     def close(self) -> None:
         """Remove the readers and the timer from the event loop."""

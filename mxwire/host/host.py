@@ -7,9 +7,11 @@ discovered (``names.py``, ``discovery.py``). They differ in the driver (``driver
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from types import TracebackType
 from typing import Any
@@ -24,6 +26,8 @@ from mxwire.host.endpoint import AsyncEndpoint, BaseEndpoint, Endpoint, ErrorHan
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.names import Peers
 from mxwire.host.sharing import MachineSharing
+from mxwire.host.state import host_state
+from mxwire.host.state_socket import StateServer
 from mxwire.link import Link, LinkKind, open_link
 from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profile, Status, profile_by_name
 from mxwire.protocol.library.partner import LibraryEndpoint
@@ -119,6 +123,7 @@ class BaseHost:
         """State shared with other processes on the same interfaces; None for links of this process alone."""
         self._endpoints: dict[LibraryEndpoint, BaseEndpoint] = {}
         self._on_event = on_event
+        self._state_server: StateServer | None = None
         self._appeared: set[Peer] = set()
         """Peers that have announced themselves or answered a host query."""
         self.error_handler: ErrorHandler | None = None
@@ -271,6 +276,12 @@ class BaseHost:
             self.core.node.add_peer(each.address)
         return bool(found)
 
+    def _report_state(self, driver: BlockingDriver | AsyncioDriver) -> None:
+        """Open the socket for ``mxwire ss``, if this host uses interfaces of the machine."""
+        if self.sharing is not None:
+            state = partial(host_state, self.core, time.monotonic())
+            self._state_server = StateServer(lambda: driver.inspect(state))
+
     # Closing, in two steps, since the driver must leave the links before they are closed.
 
     def _end(self) -> None:
@@ -284,6 +295,8 @@ class BaseHost:
                 core.end(HostClosedError(Status.CANCELLED, "the host was closed"))
 
     def _close_links(self) -> None:
+        if self._state_server is not None:
+            self._state_server.close()
         with self.core.section:
             for each in self.core.links:
                 each.close()
@@ -381,6 +394,7 @@ class Host(BaseHost):
         super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing)
         self.driver = BlockingDriver(self.core, spin=spin, background=background)
         """Runs the host for callers that block."""
+        self._report_state(self.driver)
 
     @classmethod
     def open(
@@ -509,6 +523,7 @@ class AsyncHost(BaseHost):
         super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing)
         self.driver = AsyncioDriver(self.core)
         """Runs the host on the event loop."""
+        self._report_state(self.driver)
 
     @classmethod
     def open(

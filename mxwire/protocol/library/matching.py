@@ -212,6 +212,11 @@ class Matching(Generic[Posted, Kept]):
         """Number of unexpected messages."""
         return len(self._unexpected.live)
 
+    @property
+    def unexpected_bytes(self) -> int:
+        """Number of bytes buffered for unexpected messages."""
+        return self._bytes
+
     def post(self, receive: Posted) -> Kept | None:
         """Return the first unexpected message that matches a new receive; without one the receive waits (R-MAT-02)."""
         mask = receive.mask

@@ -1,0 +1,203 @@
+"""Unix sockets through which live hosts report their state: the server in each host, and the client.
+
+A client connects and reads; it sends nothing, so there is no request that could be malformed. The host sends one JSON
+object and closes the connection. Each socket is a file of mode 0600 in a folder of mode 0700 below the user's runtime
+directory, so only that user (and root) can connect.
+
+A thread of the host sleeps in ``accept`` until a client connects: nothing is done, and nothing is checked per frame,
+while no client asks. Clients are served one after the other. The state is copied at most every ``_FRESH`` seconds,
+however often clients ask.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import socket
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from mxwire.errors import MxwireError
+
+_FRESH: Final = 0.05
+"""Seconds for which a state is reused, so that clients cannot keep a host busy."""
+_SEND_TIMEOUT: Final = 1.0
+"""Seconds after which a client that does not read is disconnected."""
+_ANSWER_TIMEOUT: Final = 2.0
+"""Seconds after which a host that does not answer, as it is stopped or busy, is reported as such."""
+_BACKLOG: Final = 8
+_LARGEST: Final = 64 << 20
+"""Bytes of an answer beyond which a client stops reading."""
+_SUFFIX: Final = ".sock"
+_RETRY: Final = 0.1
+"""Seconds to wait after a failed ``accept``, for example without free descriptors."""
+
+_log = logging.getLogger(__name__)
+_numbers = count()
+
+
+def socket_folder(*, make: bool = False) -> Path:
+    """Return the folder of the sockets of this user's hosts; with ``make``, create it if necessary.
+
+    It is ``$XDG_RUNTIME_DIR/mxwire``, or ``mxwire-UID`` in the folder for temporary files. Raises
+    :class:`~mxwire.errors.MxwireError` if others could have put files there: it is not a folder, belongs to another
+    user, or is accessible to others.
+    """
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    # A relative path is invalid by the XDG specification, and a folder that is gone is of a session that has ended.
+    if runtime.startswith("/") and Path(runtime).is_dir():
+        folder = Path(runtime) / "mxwire"
+    else:
+        folder = Path(tempfile.gettempdir()) / f"mxwire-{os.getuid()}"
+    try:
+        if make:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except FileNotFoundError:
+        return folder
+    except OSError as error:
+        raise MxwireError(f"{folder}: {error.strerror}") from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise MxwireError(f"{folder}: is not a folder; remove it")
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise MxwireError(f"{folder}: must belong to user {os.getuid()} with mode 0700; remove it, or correct that")
+    return folder
+
+
+class StateServer:
+    """Reports the state of one host to clients, until it is closed.
+
+    ``state`` returns the record; it is called on the thread of this server, and raises
+    :class:`~mxwire.errors.MxwireError` if the host has ended. A host works without its socket: if that cannot be
+    created, the reason is logged.
+    """
+
+    def __init__(self, state: Callable[[], dict[str, Any]]) -> None:
+        self._state = state
+        self._answer = b""
+        self._answered = float("-inf")
+        self.path: Path | None = None
+        """The socket; None if it could not be created."""
+        self._listener: socket.socket | None = None
+        self._closed = threading.Event()
+        try:
+            self._listen()
+        except (OSError, MxwireError) as error:
+            _log.info("no socket for mxwire ss: %s", error)
+            self._discard()
+            return
+        threading.Thread(target=self._serve, args=(self._listener,), name="mxwire-state", daemon=True).start()
+
+    def _listen(self) -> None:
+        folder = socket_folder(make=True)
+        name = f"{os.getpid()}-{next(_numbers)}"
+        hidden = folder / f".{name}"
+        hidden.unlink(missing_ok=True)
+        listener = self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(str(hidden))
+        # A client removes sockets on which no process listens: this one appears under its name only when one does.
+        hidden.chmod(0o600)
+        listener.listen(_BACKLOG)
+        self.path = hidden.rename(folder / f"{name}{_SUFFIX}")
+
+    def _serve(self, listener: socket.socket) -> None:
+        while not self._closed.is_set():
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                self._closed.wait(_RETRY)
+                continue
+            with client, contextlib.suppress(OSError):
+                client.settimeout(_SEND_TIMEOUT)
+                client.sendall(self._current())
+
+    def _current(self) -> bytes:
+        now = time.monotonic()
+        if now - self._answered > _FRESH:
+            try:
+                record = self._state()
+            except Exception as error:
+                # A host must survive its monitoring, also when its state is read in an unforeseen situation.
+                record = {"pid": os.getpid(), "error": str(error)}
+            self._answer = json.dumps(record, separators=(",", ":")).encode()
+            self._answered = time.monotonic()
+        return self._answer
+
+    def close(self) -> None:
+        """Remove the socket, and end the thread; closing again does nothing."""
+        listener = self._listener
+        self._discard()
+        if listener is not None:
+            # Unlike close, this wakes a thread in accept.
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+
+    def _discard(self) -> None:
+        self._closed.set()
+        self._listener = None
+        if self.path is not None:
+            with contextlib.suppress(OSError):
+                self.path.unlink(missing_ok=True)
+            self.path = None
+
+
+def read_states() -> Iterator[dict[str, Any]]:
+    """Yield the states of this user's live hosts, in the order of their processes.
+
+    A host that does not answer yields a record with ``pid`` and ``error``. Sockets of processes that have ended without
+    closing their hosts are removed. Raises :class:`~mxwire.errors.MxwireError` as :func:`socket_folder` does.
+    """
+    folder = socket_folder()
+    try:
+        found = [each for each in folder.iterdir() if each.suffix == _SUFFIX and _process_of(each) is not None]
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise MxwireError(f"{folder}: {error.strerror}") from None
+    for path in sorted(found, key=lambda each: (_process_of(each) or 0, each.name)):
+        try:
+            answer = _ask(path)
+        except (ConnectionRefusedError, FileNotFoundError):
+            path.unlink(missing_ok=True)
+            continue
+        except (OSError, ValueError) as error:
+            yield {"pid": _process_of(path), "error": f"does not answer ({error})"}
+            continue
+        if answer is not None:
+            yield answer
+
+
+def _process_of(path: Path) -> int | None:
+    number = path.name.partition("-")[0]
+    return int(number) if number.isdecimal() and len(number) < 10 else None
+
+
+def _ask(path: Path) -> dict[str, Any] | None:
+    """Return the answer of a host; None if it was closed at the same time."""
+    limit = time.monotonic() + _ANSWER_TIMEOUT
+    pieces: list[bytes] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.settimeout(_ANSWER_TIMEOUT)
+        try:
+            asking.connect(str(path))
+            while piece := asking.recv(1 << 16):
+                pieces.append(piece)
+                if time.monotonic() > limit or sum(map(len, pieces)) > _LARGEST:
+                    raise TimeoutError("timed out")
+        except ConnectionResetError:
+            return None
+    if not pieces:
+        return None
+    record = json.loads(b"".join(pieces))
+    if not isinstance(record, dict):
+        raise ValueError("its answer is not an object")
+    return record
