@@ -28,7 +28,7 @@ class EndSignals:
 
     def __init__(self, tap: Tap) -> None:
         self.seen: int | None = None
-        """The number of the first signal received."""
+        """The number of the first signal received; 0 if the program has ended the loop."""
         self._tap = tap
         self._before = {each: signal.signal(each, self._note) for each in (signal.SIGINT, signal.SIGTERM)}
 
@@ -36,6 +36,11 @@ class EndSignals:
         if self.seen is not None:
             raise KeyboardInterrupt
         self.seen = number
+        self._tap.wake()
+
+    def end(self) -> None:
+        """End the loop like a signal, from any thread."""
+        self.seen = self.seen or 0
         self._tap.wake()
 
     def restore(self) -> None:
@@ -67,13 +72,14 @@ class LiveSource:
     """Batches of the frames that pass an interface, until a signal, ``seconds`` have passed, or the interface is gone.
 
     All frames are included, whatever their destination, and those sent by this host. Batches stay valid; an empty one
-    comes if nothing passed for a while, so that the consumer can check its clock.
+    comes if nothing passed for a while, so that the consumer can check its clock. With ``copied=False`` the frames stay
+    in the memory of the tap, and a batch is valid until the next one only, which takes less time.
     """
 
     bytes_read = 0
     total_bytes = None
 
-    def __init__(self, tap: Tap, signals: EndSignals, seconds: float | None) -> None:
+    def __init__(self, tap: Tap, signals: EndSignals, seconds: float | None, *, copied: bool = True) -> None:
         self.frames = 0
         """Frames handed out."""
         self.error: LinkError | None = None
@@ -82,6 +88,7 @@ class LiveSource:
         """Time of the frames' clock up to which all frames that passed have been handed out."""
         self._tap = tap
         self._signals = signals
+        self._copied = copied
         self._begun = time.monotonic()
         self._end = None if seconds is None else self._begun + seconds
 
@@ -100,12 +107,16 @@ class LiveSource:
         """Seconds since the start."""
         return time.monotonic() - self._begun
 
+    def end(self) -> None:
+        """End the batches, from any thread."""
+        self._signals.end()
+
     def __iter__(self) -> Iterator[FrameBatch]:
         """Iterate over the batches, once."""
         try:
             for batch in passing(self._tap, self._signals, self._end):
                 self.frames += len(batch)
                 self.quiet_until_ns = time.time_ns() - _LATE_NS if not len(batch) else int(batch.timestamp_ns[-1])
-                yield batch.compact()
+                yield batch.compact() if self._copied else batch
         except LinkError as error:
             self.error = error

@@ -16,7 +16,8 @@ _PACKET_TYPE = 0xFFFFF000 + 4
 _VLAN_TAG_PRESENT = 0xFFFFF000 + 48
 """Offset of a flag for VLAN tags that the kernel has removed from the frame but still stores."""
 _OTHER_HOST = 3
-_ALL = 0x40000
+WHOLE = 0x40000
+"""Captured length that cuts no frame."""
 _SO_ATTACH_FILTER = 26
 
 
@@ -54,12 +55,15 @@ def for_us(address: bytes) -> list[FilterStep]:
         FilterStep(_LOAD_HALF, 4, label="unicast"),
         FilterStep(_JUMP_IF_EQUAL, low, equal="whole", other="header"),
         FilterStep(_RETURN, HEADER_SIZE, label="header"),
-        FilterStep(_RETURN, _ALL, label="whole"),
+        FilterStep(_RETURN, WHOLE, label="whole"),
     ]
 
 
-def of_ethertype(ethertype: int) -> list[FilterStep]:
-    """Build a filter that passes frames of an EtherType, with or without a VLAN tag, and no others."""
+def of_ethertype(ethertype: int, snap: int = WHOLE) -> list[FilterStep]:
+    """Build a filter that passes frames of an EtherType, with or without a VLAN tag, and no others.
+
+    Of each frame the first ``snap`` bytes are passed.
+    """
     first, second = sorted(VLAN_ETHERTYPES)
     return [
         FilterStep(_LOAD_HALF, 12),
@@ -69,11 +73,16 @@ def of_ethertype(ethertype: int) -> list[FilterStep]:
         FilterStep(_LOAD_HALF, 16, label="tagged"),
         FilterStep(_JUMP_IF_EQUAL, ethertype, equal="whole", other="nothing"),
         FilterStep(_RETURN, 0, label="nothing"),
-        FilterStep(_RETURN, _ALL, label="whole"),
+        FilterStep(_RETURN, snap, label="whole"),
     ]
 
 
-EVERYTHING: Sequence[FilterStep] = (FilterStep(_RETURN, _ALL),)
+def of_everything(snap: int = WHOLE) -> list[FilterStep]:
+    """Build a filter that passes the first ``snap`` bytes of all frames."""
+    return [FilterStep(_RETURN, snap)]
+
+
+EVERYTHING: Sequence[FilterStep] = of_everything()
 """Passes all frames."""
 NOTHING: Sequence[FilterStep] = (FilterStep(_RETURN, 0),)
 """Passes no frames."""

@@ -36,15 +36,17 @@ class Tap(RingSocket):
         promiscuous: bool = True,
         ring_bytes: int = RING_BYTES,
         delay_ms: int = 10,
+        snap: int = packet_filter.WHOLE,
     ) -> Self:
         """Open a tap on the interface of that name, in the network namespace of this thread.
 
         ``ethertype`` None captures all EtherTypes, ``promiscuous`` also frames for other hosts. A frame is returned at
-        most ``delay_ms`` after it passed: the longer the delay, the less CPU time. Raises
+        most ``delay_ms`` after it passed: the longer the delay, the less CPU time. Only the first ``snap`` bytes of
+        each frame are captured. Raises
         :class:`~mxwire.link.errors.LinkError` as :meth:`PacketLink.open <mxwire.link.packet.PacketLink.open>` does.
         """
         found = read_interface(interface)
-        wanted = packet_filter.EVERYTHING if ethertype is None else packet_filter.of_ethertype(ethertype)
+        wanted = packet_filter.of_everything(snap) if ethertype is None else packet_filter.of_ethertype(ethertype, snap)
         opened = packet_socket.open_socket(found, ring_v3.VERSION, wanted)
         try:
             packet_socket.reserve_headroom(opened, _TAG)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from mxwire.analysis.conversations.acks import LibackTracker, NackTracker
@@ -132,6 +132,11 @@ class Follower:
     def evicted(self) -> int:
         """Number of messages reported unfinished to bound memory."""
         return self._state.evicted
+
+    @property
+    def unfinished(self) -> Collection[CapturedMessage]:
+        """Messages that are not finished yet, the oldest first."""
+        return self._state.in_flight.values()
 
     @property
     def messages(self) -> int:

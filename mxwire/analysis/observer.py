@@ -1,0 +1,520 @@
+"""Observe traffic without an end: statistics, messages and findings at any time, in bounded memory.
+
+Theory of operation
+===================
+
+``mxwire top`` and ``mxwire watch`` must keep up with any traffic, on one processor. So there are two levels.
+
+*Counting.* Every frame is decoded and counted by array operations: frames and bytes per pair of hosts and per packet
+type, malformed frames and nacks by reason. This takes about a microsecond per frame.
+
+*Following.* The follower of messages and the examiners of ``diagnose`` take several microseconds per frame. They may
+use :data:`SHARE` of a processor. Time is divided into slots of :data:`SLOT_NS`; if the time for following is used up
+before the end of a slot, following pauses until the next one, and from then on only a part of the pairs of hosts is
+followed, a different one in each slot: half of the pairs, a quarter, and so on, until the time suffices. As complete
+pairs are selected, and without a break within a slot, their messages and findings are as good as without selection. A
+single pair that is too fast is followed for the first part of a slot. When less than a quarter of the time is used, the
+part is doubled. After a pause or another selection the follower starts without state, as if the capture began there.
+
+The share of followed frames is part of each snapshot, and figures that depend on it are estimates: messages,
+retransmissions and re-requests of a pair are multiplied by the ratio of all its frames to those followed.
+
+*Findings.* The examiners accumulate: what they have found once they report until the end. To notice when a trouble is
+over, they are replaced after :data:`RENEWAL_NS`, if possible when no message is unfinished, and a finding is open until
+:data:`OPEN_NS` after it was reported last.
+
+*Bounds.* Follower and examiners are bounded by themselves, counters by :class:`PairCounters`. The decoder numbers hosts
+without limit; it is replaced together with the follower when it knows more than :data:`HOSTS` at the beginning of a
+slot, which only forged addresses cause. Pairs without a row of their own are not followed.
+
+Following also pauses if frames wait for more than :data:`LAG_NS`, or are lost, although its time is not used up,
+because other programs use the processor: counting comes first. Clocks are parameters; times of frames are those of the
+capture.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.conversations import CapturedMessage, Follower
+from mxwire.analysis.conversations.state import LINGER_NS
+from mxwire.analysis.diagnosis import Examination
+from mxwire.analysis.diagnosis.finding import Party
+from mxwire.analysis.diagnosis.traffic import is_group
+from mxwire.analysis.marks import flag_bit
+from mxwire.analysis.pair_counters import COLUMN, OTHERS, Pair, PairCounters, RateWindow
+from mxwire.analysis.snapshot import (
+    ConversationSnapshot,
+    DirectionRates,
+    HostRates,
+    MessageHistogram,
+    MessageLine,
+    OpenFinding,
+    PairRates,
+    TrafficSnapshot,
+)
+from mxwire.frames import FrameBatch
+from mxwire.units import SECOND
+from mxwire.wire.checks import Reason
+from mxwire.wire.decoder import DecodedBatch, Decoder
+from mxwire.wire.enums import NackType, packet_type_name
+
+SHARE: Final = 0.5
+"""Share of a processor for following; the rest is for counting, and for the presentation."""
+SLOT_NS: Final = 2 * SECOND
+"""Length of a slot. Longer ones show more of the retransmissions of a pair, which come every 500 ms; but frames wait in
+the memory of the tap while a slot is followed, at most ``SHARE`` of its length."""
+LAG_NS: Final = SECOND // 4
+"""Delay of frames beyond which following pauses: at 200,000 frames/s a tap of 32 MiB has memory for thrice that."""
+FEW: Final = 5000
+"""Frames per slot that are always followed, however late: delays then have other causes."""
+PARTS_MAXIMUM: Final = 256
+RENEWAL_NS: Final = 300 * SECOND
+OPEN_NS: Final = 60 * SECOND
+FINDINGS_NS: Final = 2 * SECOND
+"""Interval at which findings are collected, which takes longer than other parts of a snapshot."""
+FINDINGS: Final = 256
+"""Maximum number of open findings."""
+PAIRS: Final = 4096
+HOSTS: Final = 8192
+NAMES: Final = 8192
+WINDOW_NS: Final = 3 * SECOND
+"""Time over which rates are averaged."""
+RECENT: Final = 4096
+"""Number of finished messages of all pairs that are kept for the conversation of one of them."""
+SHOWN: Final = 200
+"""Maximum number of messages and of pairs of endpoints in a conversation."""
+DURATION_BOUNDS_NS: Final = tuple(
+    step * 10**power for power in range(3, 10) for step in (1, 2, 5)
+)  # 1 µs to 5 s, the range of round trips and of retransmissions
+LENGTH_BOUNDS: Final = tuple(1 << power for power in range(3, 31, 3))
+_EVENTS: Final = {
+    each: flag_bit(name)
+    for each, name in (
+        ("retransmissions", "retransmission"),
+        ("re_requests", "re_request"),
+        ("duplicates", "duplicate"),
+    )
+}
+"""Counters of frames with a mark, with the bit of each."""
+_FAILED: Final = frozenset({"truncated", "failed", "nacked", "abandoned"})
+_SEVERITIES: Final = ("error", "warning", "note")
+_HIDDEN: Final = "capture-frames-cut"
+"""Observers capture only the headers."""
+
+
+class TrafficObserver:
+    """Observer of the frames that pass an interface, batch by batch.
+
+    ``decoder`` makes a decoder. ``clock`` and ``processor_time`` return nanoseconds, the second one those that this
+    thread has used. ``share`` is the share of a processor for following; None follows every frame. ``names`` are known
+    host names by address. ``pairs`` is the maximum number of pairs of hosts that are counted separately.
+    """
+
+    def __init__(
+        self,
+        decoder: Callable[[], Decoder],
+        *,
+        clock: Callable[[], int],
+        processor_time: Callable[[], int],
+        share: float | None = SHARE,
+        pairs: int = PAIRS,
+        names: Mapping[int, str] | None = None,
+    ) -> None:
+        self._make_decoder = decoder
+        self._clock = clock
+        self._names = dict(names or {})
+        self.decoder = decoder()
+        self.counters = PairCounters(pairs)
+        self.watched: Pair | None = None
+        """The pair of hosts whose conversations are part of snapshots."""
+        self.frames = self.bytes = self.skipped = self.dropped = 0
+        self.first_ns: int | None = None
+        self.now_ns = 0
+        """Time of the latest frame, or later if the source has been quiet."""
+        self.types = np.zeros((257, 2), np.int64)
+        """Frames and bytes by packet type; the last row is for frames without a type."""
+        self.faults: Counter[str] = Counter()
+        """Malformed frames by reason."""
+        self.nacks: Counter[tuple[str, str]] = Counter()
+        """Nacks by packet type and reason."""
+        self.durations: dict[str, MessageHistogram] = {}
+        self.lengths: dict[str, MessageHistogram] = {}
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+        """Finished messages by kind and outcome, as known to the sender."""
+        self._budget = FollowBudget(share, clock, processor_time)
+        self._rates = RateWindow(WINDOW_NS)
+        self._rates.begin(0)
+        self._findings: dict[tuple[str, tuple[Party, ...]], OpenFinding] = {}
+        self._collected_ns = self._followed_ns = self._findings_due = 0
+        self._recent: deque[CapturedMessage] = deque(maxlen=RECENT)
+        self._begin_following()
+
+    # Frames
+
+    def observe(self, batch: FrameBatch) -> None:
+        """Process a batch; its buffer is not needed afterwards."""
+        decoded = self.decoder.decode(batch)
+        if not len(decoded):
+            return
+        times = decoded.batch.timestamp_ns
+        if self.first_ns is None:
+            self.first_ns = int(times[0])
+            self._renewal_ns = self.first_ns + RENEWAL_NS
+            self._rates.begin(self.first_ns)
+        self.now_ns = max(self.now_ns, int(times[-1]))
+        self._count(decoded)
+        rows = self.counters.count(decoded)
+        crowded = len(self.decoder.hosts) > HOSTS
+        if self._budget.begins(anew=crowded):
+            self._collect_findings()
+            if crowded:
+                self.skipped += self.decoder.skipped
+                self.decoder = self._make_decoder()
+            self._begin_following()
+        elif self.now_ns > self._renewal_ns and (
+            not self._follower.unfinished or self.now_ns > self._renewal_ns + RENEWAL_NS
+        ):
+            self._collect_findings()
+            self._begin_following()
+        self._follow(decoded, rows)
+
+    def wait_until(self, now_ns: int) -> None:
+        """Advance the time: all frames from before have been observed."""
+        self.now_ns = max(self.now_ns, now_ns)
+        if not self._budget.paused:
+            self._take(self._examination.wait_until(now_ns))
+
+    def lose(self, frames: int) -> None:
+        """Note the number of frames that the source has lost so far."""
+        if frames > self.dropped:
+            self._budget.exceed()
+        self.dropped = frames
+        self._examination.lose(frames - self._dropped_before)
+
+    def hurry(self, lag_ns: int) -> None:
+        """Pause following if the latest frame was observed ``lag_ns`` after it passed, and more wait."""
+        if lag_ns > LAG_NS and self._budget.is_used:
+            self._budget.exceed()
+
+    def settle(self) -> None:
+        """Count the finished messages that wait for late duplicates, since no frame follows; unfinished ones stay."""
+        if not self._budget.paused:
+            self._take(self._examination.wait_until(self.now_ns + LINGER_NS + 1))
+        self._collected_ns = self._findings_due = 0
+
+    def _begin_following(self) -> None:
+        self._examination = Examination(self.decoder, marks=True)
+        self._renewal_ns = self.now_ns + RENEWAL_NS
+        self._dropped_before = self.dropped
+
+    @property
+    def _follower(self) -> Follower:
+        return self._examination.facts.follower
+
+    def _count(self, decoded: DecodedBatch) -> None:
+        columns, length = decoded.columns, decoded.located.wire_length
+        self.frames += len(decoded)
+        self.bytes += int(length.sum())
+        types = columns.packet_type
+        self.types[:, 0] += np.roll(np.bincount(types + 1, minlength=257), -1)
+        self.types[:, 1] += np.roll(np.bincount(types + 1, length, 257).astype(np.int64), -1)
+        if columns.reason.any():
+            for reason, count in enumerate(np.bincount(columns.reason).tolist()):
+                if reason and count:
+                    self.faults[Reason(reason).name.lower()] += count
+        for block in columns.of("nack_lib", "nack_mcp"):
+            for value, count in enumerate(np.bincount(block["nack_type"]).tolist()):
+                if count:
+                    self.nacks[block.layout.name, _nack_name(value)] += count
+
+    def _follow(self, decoded: DecodedBatch, rows: NDArray[np.intp]) -> None:
+        budget = self._budget
+        if budget.paused:
+            return
+        started = budget.started()
+        # Pairs without a row are left out: a flood of forged addresses must not use the time for the others.
+        chosen = budget.selects(rows) & (rows != OTHERS)
+        if not chosen.all():
+            places = np.flatnonzero(chosen)
+            if not len(places):
+                return
+            decoded, rows = decoded.select(places), rows[places]
+        self._take(self._examination.observe(decoded))
+        follower = self._follower
+        flags = follower.take_marks(decoded).flags
+        self.counters.add("followed", rows)
+        self._followed_ns = self.now_ns
+        if flags.any():
+            for name, bit in _EVENTS.items():
+                self.counters.add(name, rows[flags & bit != 0])
+        budget.spend(started, rows)
+
+    def _take(self, messages: Iterable[CapturedMessage]) -> None:
+        """Count finished messages."""
+        values = self.counters.values
+        for message in messages:
+            flow = message.flow
+            row = self.counters.row(flow.address, flow.back.address)
+            kind, outcome = message.kind, message.sender
+            length = message.length or 0
+            values[row, _MESSAGES] += 1
+            values[row, _MESSAGE_BYTES] += length
+            if outcome in _FAILED:
+                values[row, _FAILURES] += 1
+            self.outcomes[kind, outcome] += 1
+            if kind not in self.durations:
+                self.durations[kind] = MessageHistogram(DURATION_BOUNDS_NS)
+                self.lengths[kind] = MessageHistogram(LENGTH_BOUNDS)
+            if outcome != "open":
+                self.durations[kind].add(message.end_ns - message.first_ns)
+            if message.length is not None:
+                self.lengths[kind].add(length)
+            self._recent.append(message)
+
+    # Findings
+
+    def _collect_findings(self) -> None:
+        """Update the open findings, and close those that were not reported for a while.
+
+        Does nothing if it would take more than a tenth of the time since it was done last.
+        """
+        started = self._budget.started()
+        if self._clock() < self._findings_due:
+            return
+        self._collected_ns = self.now_ns
+        self._learn_names()
+        for found in self._examination.findings():
+            if found.id == _HIDDEN:
+                continue
+            key = found.id, found.concerns
+            known = self._findings.get(key)
+            if known is None and len(self._findings) >= FINDINGS:
+                continue
+            first = self.now_ns if known is None else known.first_ns
+            self._findings[key] = OpenFinding(found, first, self.now_ns)
+        # A sampled pair is examined again only after all other parts.
+        kept = OPEN_NS + self._budget.parts * SLOT_NS
+        for key in [key for key, each in self._findings.items() if each.last_ns < self.now_ns - kept]:
+            del self._findings[key]
+        self._findings_due = self._clock() + 10 * (self._budget.started() - started)
+
+    def _learn_names(self) -> None:
+        for address, name in self._follower.names.items():
+            if name and (address in self._names or len(self._names) < NAMES):
+                self._names[address] = name
+
+    # Snapshots
+
+    def snapshot(self, *, conversations: bool = True) -> TrafficSnapshot:
+        """Return the present state, which does not change later; rates are those since about 3 s ago."""
+        if self.now_ns - self._collected_ns >= FINDINGS_NS or not self._collected_ns:
+            self._collect_findings()
+        else:
+            self._learn_names()
+        since, seconds = self._rates.difference(self.counters, self.now_ns)
+        pairs = self._pairs(since, seconds)
+        recent = since[:, :2].sum()
+        return TrafficSnapshot(
+            first_ns=self.first_ns or self.now_ns,
+            time_ns=self.now_ns,
+            window_s=seconds,
+            frames=self.frames,
+            bytes=self.bytes,
+            skipped=self.skipped + self.decoder.skipped,
+            dropped=self.dropped,
+            followed=int(self.counters.values[:, _FOLLOWED].sum()),
+            followed_share=float(since[:, _FOLLOWED].sum() / recent) if recent else 1.0,
+            pairs=pairs,
+            hosts=self._hosts(pairs),
+            others=int(self.counters.values[OTHERS, :2].sum()),
+            types=self._type_counts(),
+            faults=dict(self.faults),
+            nacks=dict(self.nacks),
+            outcomes=dict(self.outcomes),
+            durations={kind: each.copied() for kind, each in self.durations.items()},
+            lengths={kind: each.copied() for kind, each in self.lengths.items()},
+            names=dict(self._names),
+            findings=tuple(sorted(self._findings.values(), key=lambda each: _SEVERITIES.index(each.finding.severity))),
+            conversation=self._conversation() if conversations else None,
+        )
+
+    def _type_counts(self) -> dict[str, tuple[int, int]]:
+        found = {}
+        for value in np.flatnonzero(self.types[:, 0]).tolist():
+            frames, octets = self.types[value].tolist()
+            found["none" if value == 256 else packet_type_name(value)] = frames, octets
+        return found
+
+    def _pairs(self, since: NDArray[np.int64], seconds: float) -> tuple[PairRates, ...]:
+        waiting, oldest = _unfinished(self._follower.unfinished)
+        counters = self.counters
+        values, window = counters.values.tolist(), since.tolist()
+        last, dialects = counters.last_ns.tolist(), counters.dialects.tolist()
+        # While following is paused, no message ends.
+        now = self._followed_ns if self._budget.paused else self.now_ns
+        per_second = 1 / seconds if seconds else 0.0
+        found = []
+        for pair, row in list(counters.rows.items()):
+            total, recent = values[row], window[row]
+            frames = recent[0] + recent[1]
+            # Messages are known of the followed frames only.
+            scale = per_second * frames / recent[_FOLLOWED] if recent[_FOLLOWED] else None
+            known = scale if scale is not None else (0.0 if not frames else None)
+            first = oldest.get(pair)
+            found.append(
+                PairRates(
+                    hosts=pair,
+                    forward=DirectionRates(total[0], total[2], recent[0] * per_second, recent[2] * per_second),
+                    back=DirectionRates(total[1], total[3], recent[1] * per_second, recent[3] * per_second),
+                    dialect=counters.dialect_names[dialects[row]],
+                    last_ns=last[row],
+                    followed=total[_FOLLOWED],
+                    messages=total[_MESSAGES],
+                    message_bytes=total[_MESSAGE_BYTES],
+                    failed=total[_FAILURES],
+                    retransmissions=total[_RETRANSMISSIONS],
+                    re_requests=total[_RE_REQUESTS],
+                    duplicates=total[_DUPLICATES],
+                    message_rate=None if known is None else recent[_MESSAGES] * known,
+                    repeat_rate=None if known is None else (recent[_RETRANSMISSIONS] + recent[_RE_REQUESTS]) * known,
+                    in_flight=waiting.get(pair, 0) if self._budget.selects(row) else None,
+                    oldest_ns=None if first is None else max(0, now - first),
+                )
+            )
+        return tuple(found)
+
+    def _hosts(self, pairs: Iterable[PairRates]) -> tuple[HostRates, ...]:
+        hosts: dict[int, HostRates] = {}
+        for pair in pairs:
+            for place, address in enumerate(pair.hosts):
+                if is_group(address):
+                    continue
+                sent, received = (pair.forward, pair.back) if place == 0 else (pair.back, pair.forward)
+                host = hosts.setdefault(address, HostRates(address))
+                host.sent += sent
+                host.received += received
+                host.peers += 1
+                host.in_flight += pair.in_flight or 0
+                host.last_ns = max(host.last_ns, pair.last_ns)
+                if pair.dialect is not None:
+                    host.dialects = host.dialects | {pair.dialect}
+        return tuple(hosts.values())
+
+    def _conversation(self) -> ConversationSnapshot | None:
+        """Return the endpoints and messages of the watched pair."""
+        watched = self.watched
+        if watched is None:
+            return None
+        both = frozenset(watched)
+        follower = self._follower
+
+        def between(message: CapturedMessage) -> bool:
+            return {message.flow.address, message.flow.back.address} == both
+
+        unfinished = [each for each in follower.unfinished if between(each)][-SHOWN:]
+        shown = [each for each in follower.conversations if {flow.address for flow in each.flows} == both]
+        recent = [each for each in self._recent if between(each)][-SHOWN:]
+        lines = [MessageLine.of(each, finished=True) for each in recent]
+        lines += [MessageLine.of(each, finished=False) for each in unfinished]
+        lines.sort(key=lambda each: each.first_ns)
+        return ConversationSnapshot.of(watched, shown[-SHOWN:], tuple(lines[-SHOWN:]))
+
+
+class FollowBudget:
+    """Decider of the frames that are followed: all of them, or those of some pairs for some time.
+
+    ``share`` is the share of a processor that following may use, None for no limit; the clocks are those of the
+    observer.
+    """
+
+    def __init__(self, share: float | None, clock: Callable[[], int], processor_time: Callable[[], int]) -> None:
+        self._limit = float("inf") if share is None else share * SLOT_NS
+        self._clock = clock
+        self._processor_time = processor_time
+        self.parts = 1
+        """Number of parts into which the pairs are divided; one of them is followed."""
+        self.part = 0
+        self.paused = False
+        self._spent = self._frames = 0
+        self._end = clock() + SLOT_NS
+        self._rows: set[int] = set()
+
+    def begins(self, *, anew: bool) -> bool:
+        """Begin the next slot if it is time.
+
+        Return True if another selection of pairs is to be followed, or if ``anew``.
+        """
+        now = self._clock()
+        if now < self._end:
+            return False
+        self._end = now + SLOT_NS
+        sampled = self.paused or self.parts > 1 or anew
+        if self.paused and len(self._rows) > 1:
+            self.parts = min(2 * self.parts, PARTS_MAXIMUM)
+        elif not self.paused and self._spent < self._limit / 4:
+            self.parts = max(self.parts // 2, 1)
+        self.part = (self.part + 1) % self.parts
+        self.paused = False
+        self._spent = self._frames = 0
+        self._rows = set()
+        return sampled
+
+    def selects(self, row: Any) -> Any:
+        """Return whether the pairs of a row, or of an array of rows, are among those followed now."""
+        return row % self.parts == self.part
+
+    def started(self) -> int:
+        """Return the time to pass to :meth:`spend`."""
+        return self._processor_time()
+
+    @property
+    def is_used(self) -> bool:
+        """True if frames were followed in this slot that are enough to be a cause of delays."""
+        return self._frames > FEW
+
+    def exceed(self) -> None:
+        """Pause following until the end of the slot."""
+        self.paused = self._limit < float("inf")
+
+    def spend(self, started_ns: int, rows: NDArray[np.intp]) -> None:
+        """Note that frames of the pairs ``rows`` were followed since ``started_ns``."""
+        if len(self._rows) < 2:
+            self._rows.update(np.unique(rows).tolist())
+        self._frames += len(rows)
+        self._spent += self._processor_time() - started_ns
+        self.paused = self._spent > self._limit
+
+
+def _unfinished(messages: Collection[CapturedMessage]) -> tuple[dict[Pair, int], dict[Pair, int]]:
+    """Return the number of unfinished messages per pair of hosts, and the time of the first frame of the oldest."""
+    count: dict[Pair, int] = {}
+    oldest: dict[Pair, int] = {}
+    for message in messages:
+        one, other = message.flow.address, message.flow.back.address
+        pair = (one, other) if one <= other else (other, one)
+        count[pair] = count.get(pair, 0) + 1
+        if message.first_ns < oldest.get(pair, 1 << 63):
+            oldest[pair] = message.first_ns
+    return count, oldest
+
+
+def _nack_name(value: int) -> str:
+    try:
+        return NackType(value).name
+    except ValueError:
+        return "other"
+
+
+_MESSAGES: Final = COLUMN["messages"]
+_MESSAGE_BYTES: Final = COLUMN["message_bytes"]
+_FAILURES: Final = COLUMN["failed"]
+_FOLLOWED: Final = COLUMN["followed"]
+_RETRANSMISSIONS: Final = COLUMN["retransmissions"]
+_RE_REQUESTS: Final = COLUMN["re_requests"]
+_DUPLICATES: Final = COLUMN["duplicates"]
