@@ -35,7 +35,7 @@ capture.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -43,11 +43,13 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.analysis.conversations.state import LINGER_NS
-from mxwire.analysis.diagnosis import Examination
+from mxwire.analysis.diagnosis import Examination, Finding
 from mxwire.analysis.diagnosis.finding import Party
 from mxwire.analysis.diagnosis.traffic import is_group
+from mxwire.analysis.host_names import HostNames
 from mxwire.analysis.marks import flag_bit
 from mxwire.analysis.pair_counters import COLUMN, OTHERS, Pair, PairCounters, RateWindow
+from mxwire.analysis.selection import FrameSelector, Selection
 from mxwire.analysis.snapshot import (
     ConversationSnapshot,
     DirectionRates,
@@ -82,7 +84,6 @@ FINDINGS: Final = 256
 """Maximum number of open findings."""
 PAIRS: Final = 4096
 HOSTS: Final = 8192
-NAMES: Final = 8192
 WINDOW_NS: Final = 3 * SECOND
 """Time over which rates are averaged."""
 RECENT: Final = 4096
@@ -112,8 +113,9 @@ class TrafficObserver:
     """Observer of the frames that pass an interface, batch by batch.
 
     ``decoder`` makes a decoder. ``clock`` and ``processor_time`` return nanoseconds, the second one those that this
-    thread has used. ``share`` is the share of a processor for following; None follows every frame. ``names`` are known
-    host names by address. ``pairs`` is the maximum number of pairs of hosts that are counted separately.
+    thread has used. ``share`` is the share of a processor for following; None follows every frame. ``pairs`` is the
+    maximum number of pairs of hosts that are counted separately. ``names`` are known host names, to which others are
+    added. With a ``selection`` only its frames, messages and findings are counted.
     """
 
     def __init__(
@@ -124,11 +126,14 @@ class TrafficObserver:
         processor_time: Callable[[], int],
         share: float | None = SHARE,
         pairs: int = PAIRS,
-        names: Mapping[int, str] | None = None,
+        names: HostNames | None = None,
+        selection: Selection | None = None,
     ) -> None:
         self._make_decoder = decoder
         self._clock = clock
-        self._names = dict(names or {})
+        self._names = HostNames() if names is None else names
+        self._selection = selection if selection is not None and selection.is_limited else None
+        self._selector = None if self._selection is None else FrameSelector(self._selection)
         self.decoder = decoder()
         self.counters = PairCounters(pairs)
         self.watched: Pair | None = None
@@ -162,14 +167,16 @@ class TrafficObserver:
         decoded = self.decoder.decode(batch)
         if not len(decoded):
             return
+        self._names.learn(decoded)
         times = decoded.batch.timestamp_ns
         if self.first_ns is None:
             self.first_ns = int(times[0])
             self._renewal_ns = self.first_ns + RENEWAL_NS
             self._rates.begin(self.first_ns)
         self.now_ns = max(self.now_ns, int(times[-1]))
-        self._count(decoded)
-        rows = self.counters.count(decoded)
+        decoded, rows = self._select_and_count(decoded)
+        if not len(decoded):
+            return
         crowded = len(self.decoder.hosts) > HOSTS
         if self._budget.begins(anew=crowded):
             self._collect_findings()
@@ -183,6 +190,26 @@ class TrafficObserver:
             self._collect_findings()
             self._begin_following()
         self._follow(decoded, rows)
+
+    def _select_and_count(self, decoded: DecodedBatch) -> tuple[DecodedBatch, NDArray[np.intp]]:
+        """Count the selected frames; return those to follow, and the row of each.
+
+        Frames of other hosts are left out, but not other frames of the same hosts, without which messages could not be
+        followed.
+        """
+        selector, start_ns = self._selector, self.decoder.start_ns
+        if selector is not None and selector.selection.is_of_hosts_only:
+            decoded, selector = selector.select(decoded, start_ns), None
+        if not len(decoded):
+            return decoded, np.zeros(0, np.intp)
+        rows = self.counters.rows_of(decoded)
+        if selector is None:
+            self._count(decoded, rows)
+        else:
+            places = selector.places(decoded, start_ns)
+            if len(places):
+                self._count(decoded.select(places), rows[places])
+        return decoded, rows
 
     def wait_until(self, now_ns: int) -> None:
         """Advance the time: all frames from before have been observed."""
@@ -217,7 +244,8 @@ class TrafficObserver:
     def _follower(self) -> Follower:
         return self._examination.facts.follower
 
-    def _count(self, decoded: DecodedBatch) -> None:
+    def _count(self, decoded: DecodedBatch, rows: NDArray[np.intp]) -> None:
+        self.counters.count(decoded, rows)
         columns, length = decoded.columns, decoded.located.wire_length
         self.frames += len(decoded)
         self.bytes += int(length.sum())
@@ -257,8 +285,10 @@ class TrafficObserver:
 
     def _take(self, messages: Iterable[CapturedMessage]) -> None:
         """Count finished messages."""
-        values = self.counters.values
+        values, selection = self.counters.values, self._selection
         for message in messages:
+            if selection is not None and not selection.takes(message):
+                continue
             flow = message.flow
             row = self.counters.row(flow.address, flow.back.address)
             kind, outcome = message.kind, message.sender
@@ -288,9 +318,8 @@ class TrafficObserver:
         if self._clock() < self._findings_due:
             return
         self._collected_ns = self.now_ns
-        self._learn_names()
         for found in self._examination.findings():
-            if found.id == _HIDDEN:
+            if found.id == _HIDDEN or not self._concerns_selected(found):
                 continue
             key = found.id, found.concerns
             known = self._findings.get(key)
@@ -304,10 +333,11 @@ class TrafficObserver:
             del self._findings[key]
         self._findings_due = self._clock() + 10 * (self._budget.started() - started)
 
-    def _learn_names(self) -> None:
-        for address, name in self._follower.names.items():
-            if name and (address in self._names or len(self._names) < NAMES):
-                self._names[address] = name
+    def _concerns_selected(self, found: Finding) -> bool:
+        selection, parties = self._selection, found.concerns
+        if selection is None or not parties:
+            return True
+        return any(selection.takes_host(each.address, each.endpoint) for each in parties)
 
     # Snapshots
 
@@ -315,8 +345,6 @@ class TrafficObserver:
         """Return the present state, which does not change later; rates are those since about 3 s ago."""
         if self.now_ns - self._collected_ns >= FINDINGS_NS or not self._collected_ns:
             self._collect_findings()
-        else:
-            self._learn_names()
         since, seconds = self._rates.difference(self.counters, self.now_ns)
         pairs = self._pairs(since, seconds)
         recent = since[:, :2].sum()
@@ -362,6 +390,8 @@ class TrafficObserver:
         found = []
         for pair, row in list(counters.rows.items()):
             total, recent = values[row], window[row]
+            if self._selection is not None and not total[0] + total[1]:
+                continue
             frames = recent[0] + recent[1]
             # Messages are known of the followed frames only.
             scale = per_second * frames / recent[_FOLLOWED] if recent[_FOLLOWED] else None

@@ -61,8 +61,8 @@ class PairCounters:
         self._table: object = None
         self._swept_ns = -IDLE_NS
 
-    def count(self, decoded: DecodedBatch) -> NDArray[np.intp]:
-        """Count the frames of a batch; return the row of each, shape (n,)."""
+    def rows_of(self, decoded: DecodedBatch) -> NDArray[np.intp]:
+        """Return the row of each frame of a batch that is not empty, shape (n,); new pairs get rows."""
         if decoded.hosts is not self._table:
             self._table = decoded.hosts
             self._by_codes.clear()
@@ -75,21 +75,23 @@ class PairCounters:
             distinct, which = np.unique(keys, return_inverse=True)
         now = int(batch.timestamp_ns[-1])
         found = np.array([self._row(key, now, decoded.hosts.keys) for key in distinct.tolist()], np.intp)
-        rows: NDArray[np.intp] = found[which]
-        forward = decoded.located.source <= decoded.located.destination
-        size, length = len(distinct), decoded.located.wire_length
-        for place, mask in enumerate((forward, ~forward)):
-            chosen = which[mask]
-            # Several pairs may share the row of all others, so that += does not suffice.
-            np.add.at(self.values[:, place], found, np.bincount(chosen, minlength=size))
-            weights = np.bincount(chosen, length[mask], size)
-            np.add.at(self.values[:, COLUMN["bytes_forward"] + place], found, weights.astype(np.int64))
         self.last_ns[found] = now
+        rows: NDArray[np.intp] = found[which]
         decided = assignment.decided
         if decided.any():
             index = np.array([self._dialect(each.name) for each in assignment.dialects], np.int16)
             self.dialects[rows[decided]] = index[assignment.which[decided]]
         return rows
+
+    def count(self, decoded: DecodedBatch, rows: NDArray[np.intp]) -> None:
+        """Count frames and bytes of a batch, with the row of each frame."""
+        located, size = decoded.located, len(self.values)
+        forward = located.source <= located.destination
+        for place, mask in enumerate((forward, ~forward)):
+            chosen = rows[mask]
+            self.values[:, place] += np.bincount(chosen, minlength=size)
+            octets = np.bincount(chosen, located.wire_length[mask], size)
+            self.values[:, COLUMN["bytes_forward"] + place] += octets.astype(np.int64)
 
     def add(self, counter: str, rows: NDArray[np.intp]) -> None:
         """Add 1 to a counter for each of ``rows``, which may repeat."""

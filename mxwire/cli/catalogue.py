@@ -33,6 +33,8 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("compat", "A B", "Check whether two hosts can talk, and what to change"),
     ),
     "Live": (
+        Entry("top", "-i eth0", "Pairs, rates and findings live, on the whole screen"),
+        Entry("watch", "-i eth0 --prometheus :9086", "Metrics and open findings of an interface for Prometheus"),
         Entry("discover", "-i eth0", "Find the hosts on an Ethernet"),
         Entry("ping", "alpha:0 -i eth0", "Measure round trips to a host"),
         Entry("capture", "-i eth0 -w FILE", "Record or print the frames that pass an interface"),
@@ -41,6 +43,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("send", "alpha:0 -i eth0 FILE", "Send files as messages"),
         Entry("receive", "-i eth0 > FILE", "Receive messages into files"),
         Entry("perf", "-i eth0 -d alpha:0", "Measure latency and bandwidth as omx_perf does"),
+        Entry("ss", "--watch", "State of the hosts that mxwire runs on this machine"),
         Entry("doctor", "-i eth0", "Find problems of an interface"),
         Entry("linerate", "generate -i eth0", "Send and count test frames at line rate, and find limits"),
     ),

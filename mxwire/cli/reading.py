@@ -18,6 +18,7 @@ from mxwire.errors import MxwireError, OutputError
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.link.live_source import EndSignals, LiveSource
+from mxwire.link.packet_filter import WHOLE
 from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
 from mxwire.words import count_of
 
@@ -70,11 +71,19 @@ def capture_of(path: str) -> Iterator[CaptureReader]:
 
 @contextmanager
 def live_source(
-    interface: str, *, seconds: float | None = None, ethertypes: tuple[int, ...] = ()
+    interface: str,
+    *,
+    seconds: float | None = None,
+    ethertypes: tuple[int, ...] = (),
+    ring_bytes: int = _RING_BYTES,
+    snap: int = WHOLE,
+    copied: bool = True,
+    quiet: bool = False,
 ) -> Iterator[LiveSource]:
     """Watch an interface; Ctrl-C then ends the batches instead of the program.
 
-    The numbers of frames and of lost frames are printed on standard error at the end. Raises
+    Of each frame ``snap`` bytes are captured; ``copied`` is that of :class:`LiveSource`. The start, and the numbers of
+    frames and of lost frames at the end, are printed on standard error unless ``quiet``. Raises
     :class:`~mxwire.link.errors.LinkError` if the interface cannot be watched, or disappears.
     """
     from mxwire.link import Tap
@@ -82,19 +91,21 @@ def live_source(
 
     wanted = ethertypes or (ETHERTYPE_MXOE,)
     only = wanted[0] if len(wanted) == 1 else None
-    with Tap.open(interface, ethertype=only, promiscuous=True, ring_bytes=_RING_BYTES) as tap:
+    with Tap.open(interface, ethertype=only, promiscuous=True, ring_bytes=ring_bytes, snap=snap) as tap:
         signals = EndSignals(tap)
-        source = LiveSource(tap, signals, seconds)
+        source = LiveSource(tap, signals, seconds, copied=copied)
         try:
             if not read_interface(interface).up:
                 note(f"{interface} is down: no frames pass until it is set up")
-            listening(interface, seconds)
+            if not quiet:
+                listening(interface, seconds)
             yield source
         finally:
             signals.restore()
             if signals.seen == signal.SIGINT:
                 end_interrupted_line()
-        note(_live_summary(source))
+        if not quiet:
+            note(_live_summary(source))
     if source.error is not None:
         raise source.error
 

@@ -63,29 +63,6 @@ class DecodedBatch:
         """All frames as NumPy columns."""
         return decode_columns(self.located, self.assignment.dialects, self.assignment.which, self.assignment.swapped)
 
-    def select(self, places: NDArray[np.intp]) -> DecodedBatch:
-        """Return the frames at ``places`` (ascending, shape (k,)), as a batch of its own."""
-        located, assignment = self.located, self.assignment
-        swapped = assignment.swapped
-        return DecodedBatch(
-            Located(
-                located.batch.select(places),
-                located.rows[places],
-                located.shift[places],
-                located.vlan[places],
-                located.skipped + len(self) - len(places),
-            ),
-            replace(
-                assignment,
-                which=assignment.which[places],
-                decided=assignment.decided[places],
-                swapped=None if swapped is None else swapped[places],
-                source=assignment.source[places],
-                destination=assignment.destination[places],
-            ),
-            self.hosts,
-        )
-
     def dialect(self, index: int) -> Dialect:
         """The dialect used to decode the frame at ``index``."""
         return self.assignment.dialects[int(self.assignment.which[index])]

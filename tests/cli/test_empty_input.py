@@ -26,6 +26,8 @@ COMMANDS = [
     "diagnose",
     "diagnose --json",
     "compat",
+    "top --once",
+    "top --once --json",
     "follow --message 1",
     "follow 1",
     "follow --frame 1",

@@ -34,6 +34,7 @@ MEANINGS = {
     "--profile": r"^Kinds? of the (local )?hosts?\b",
     "--rate": r"^Frames \(50000/s\) or bits \(1Gbit/s\) per second",
     "--seed": r"^Random seed\b",
+    "--sort": r"^Order of the pairs, the greatest first",
     "--target": r"\blive host, like alpha:0, or an address\b",
     "--timeout": r"\b[Ss]econds (of|to|without) ",
     "--verbose": r"^Also print ",

@@ -111,7 +111,10 @@ CASES = {
         case(f"replay LOSSY --as {ALPHA} --simulate open-mx --json", bar=True),
     ),
 }
-ON_AN_INTERFACE = frozenset({"discover", "ping", "capture", "serve", "send", "receive", "perf", "doctor", "linerate"})
+CASES["top"] = (case("top --once LOSSY"), case("top --once --json EVERY"))
+ON_AN_INTERFACE = frozenset(
+    {"watch", "discover", "ping", "capture", "serve", "send", "receive", "perf", "ss", "doctor", "linerate"}
+)
 """Commands that cannot do anything without one: tests/live/test_live_streams.py runs them, and replay."""
 
 

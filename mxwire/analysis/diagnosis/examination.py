@@ -62,9 +62,11 @@ class Examination:
         self._take(done)
         return done
 
-    def wait_until(self, now_ns: int) -> None:
-        """Advance the time: no frame from before is expected."""
-        self._take(self.facts.follower.wait_until(now_ns))
+    def wait_until(self, now_ns: int) -> list[CapturedMessage]:
+        """Advance the time, as no frame from before is expected; return the finished messages."""
+        done = self.facts.follower.wait_until(now_ns)
+        self._take(done)
+        return done
 
     def lose(self, frames: int) -> None:
         """Note the number of frames that the capturing program lost."""

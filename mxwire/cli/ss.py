@@ -1,0 +1,87 @@
+"""``mxwire ss``: the state of mxwire's hosts on this machine."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from mxwire.cli.notes import end_interrupted_line, note
+from mxwire.cli.options import amount_option, json_option
+
+EPILOG = """\b
+Endpoints: number, session, posted receives, unexpected messages and their bytes, bytes of early packets, partners,
+running pulls, time until the next retransmission.
+Partners: local endpoint; next sequence number to send (hexadecimal), unacked packets and free window, packets that
+wait for a number; next number expected (+ early packets) and the last one acked; ack that is owed; transmissions of
+the oldest unacked packet, and time until its next one.
+
+\b
+Examples:
+  mxwire ss                           the hosts of this user: serve, perf, programs that use mxwire
+  mxwire ss --watch                   the same every second
+  mxwire ss --json | jq '.endpoints[].partners[] | select(.unacked > 0)'
+
+\b
+Exit code: 0 if a host was found, 1 if none, 2 if the sockets cannot be read.
+"""
+_CLEAR = "\x1b[H\x1b[J"
+
+
+@click.command(epilog=EPILOG)
+@click.option("--watch", is_flag=True, help="Repeat until Ctrl-C.")
+@amount_option("Seconds between two updates.", "--refresh", "interval", default=1.0)
+@json_option("JSON Lines: one object per host.")
+def command(watch: bool, interval: float, as_json: bool) -> None:
+    """Show the state of the hosts that mxwire runs on this machine: endpoints, partners, sequence numbers, windows,
+    queues and timers.
+
+    Each host of mxwire on an Ethernet interface reports its state through a Unix socket in $XDG_RUNTIME_DIR/mxwire (or
+    /tmp/mxwire-UID), which only its user can open.
+    """
+    try:
+        found = _report(as_json, clear=watch)
+        while watch:
+            time.sleep(interval)
+            _report(as_json, clear=True)
+    except KeyboardInterrupt:
+        end_interrupted_line()
+        return
+    if not found:
+        sys.exit(1)
+
+
+def _report(as_json: bool, *, clear: bool) -> bool:
+    """Print all states once; return whether there are any."""
+    from mxwire.host.state_socket import read_states
+    from mxwire.report.json_line import json_line
+
+    states = list(read_states())
+    if clear and not as_json and sys.stdout.isatty():
+        click.echo(_CLEAR, nl=False)
+    for each in states:
+        if as_json:
+            click.echo(json_line(each))
+        elif "error" in each:
+            note(f"process {each.get('pid')}: {each['error']}")
+        else:
+            _show(each)
+    if not states:
+        note("no host of this user is running on this machine (mxwire serve runs one)")
+    sys.stdout.flush()
+    return bool(states)
+
+
+def _show(state: dict[str, Any]) -> None:
+    from mxwire.report.document import show
+    from mxwire.report.state import state_blocks
+
+    try:
+        blocks = state_blocks(state)
+    except (KeyError, TypeError, ValueError):
+        note(f"process {state.get('pid')}: its state has another form; does it run another version of mxwire?")
+    else:
+        show(blocks)
+        click.echo()

@@ -1,0 +1,161 @@
+"""``mxwire watch``: metrics of an interface for Prometheus."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mxwire.cli import options as shared
+from mxwire.cli.notes import EventReport, note
+from mxwire.errors import MxwireError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mxwire.analysis.snapshot import OpenFinding, TrafficSnapshot
+    from mxwire.report.prometheus import TrafficCollector
+
+EPILOG = """\b
+Metrics: frames and bytes by packet type and per pair of hosts; messages by kind and outcome, their durations and
+lengths as histograms; messages in flight, retransmissions, re-requests, duplicates, nacks, malformed frames; names and
+dialects; open findings of mxwire diagnose. Pairs without frames for 10 s give way to others if there are too many.
+If frames are too many to follow all messages, complete pairs are sampled: mxwire_followed_share is then below 1.
+
+\b
+Examples:
+  mxwire watch -i eth0 --prometheus :9086       then: curl localhost:9086/metrics
+  mxwire watch -i eth0 --prometheus 127.0.0.1:9086 --peers hosts.txt
+  mxwire watch -i eth0 --prometheus :9086 --json | jq -c 'select(.event == "opened")'
+
+\b
+A dashboard for Grafana: examples/grafana-mxwire.json. Exit code: 0 after Ctrl-C or --duration, 2 if it cannot run.
+"""
+_MAX_PAIRS = 1024
+_REQUEST_TIMEOUT = 10
+"""Seconds after which a client that sends nothing is disconnected."""
+
+
+class ListenAddress(click.ParamType):  # type: ignore[type-arg]
+    """``:9086``, ``9086``, ``127.0.0.1:9086`` or ``[::1]:9086``."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """The host, empty for all addresses, and the port."""
+        if isinstance(value, tuple):
+            return value
+        host, _, port = str(value).rpartition(":")
+        host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
+        if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
+            self.fail(f"{value!r} is not an address: write :9086, or 127.0.0.1:9086", param, ctx)
+        return host, int(port)
+
+
+@click.command(epilog=EPILOG)
+@shared.interface_option(required=True)
+@click.option(
+    "--prometheus",
+    "address",
+    metavar="[HOST]:PORT",
+    type=ListenAddress(),
+    required=True,
+    help="Serve metrics at http://HOST:PORT/metrics; without HOST on all addresses of this machine.",
+)
+@shared.duration_option(None, "End after S seconds.")
+@shared.integer_option(
+    "Maximum number of pairs of hosts with metrics of their own.", "--max-pairs", "pairs", least=1, most=65536,
+    default=_MAX_PAIRS,
+)  # fmt: skip
+@shared.filter_options("messages", "frames", "between")
+@shared.json_option("JSON Lines: one object when serving begins, and per finding that opens or closes.")
+@shared.decoding_options
+def command(
+    interface: str,
+    address: tuple[str, int],
+    seconds: float | None,
+    pairs: int,
+    filters: shared.FilterOptions,
+    as_json: bool,
+    decoding: shared.DecodingOptions,
+) -> None:
+    """Serve metrics of the frames that pass an interface to Prometheus, until Ctrl-C.
+
+    Findings of mxwire diagnose are printed when they open and close.
+    """
+    from mxwire.cli.observation import observation
+    from mxwire.extras import import_extra
+
+    import_extra("prometheus_client", "watch", "mxwire watch")
+    inputs = shared.Inputs((), interface, seconds)
+    report = EventReport(as_json)
+    with (
+        _served(address) as (collector, port),
+        observation(inputs, decoding, filters, interval=1.0, pairs=pairs) as observed,
+    ):
+        note(f"metrics at http://{address[0] or socket.gethostname()}:{port}/metrics")
+        report.emit("serving", interface=interface, host=address[0], port=port)
+        news = _FindingNews(report)
+        for snapshot in observed.run():
+            collector.snapshot = snapshot
+            news.report(snapshot)
+
+
+@contextmanager
+def _served(address: tuple[str, int]) -> Iterator[tuple[TrafficCollector, int]]:
+    """Serve metrics by a thread; yield their collector, and the port.
+
+    Raises :class:`~mxwire.errors.MxwireError` if the address cannot be used.
+    """
+    from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+
+    from mxwire.report.prometheus import TrafficCollector
+
+    registry = CollectorRegistry()
+    collector = TrafficCollector()
+    registry.register(collector)
+    ProcessCollector(registry=registry)
+    host, port = address
+    try:
+        server, thread = start_http_server(port, host or "0.0.0.0", registry)
+    except OSError as error:
+        raise MxwireError(f"{host}:{port}: metrics cannot be served: {error.strerror or error}") from None
+    # A client that sends nothing would otherwise keep a thread.
+    server.RequestHandlerClass.timeout = _REQUEST_TIMEOUT  # type: ignore[attr-defined]
+    try:
+        yield collector, server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _FindingNews:
+    """Reports findings that open and close, each once."""
+
+    def __init__(self, report: EventReport) -> None:
+        self._report = report
+        self._open: dict[object, OpenFinding] = {}
+
+    def report(self, snapshot: TrafficSnapshot) -> None:
+        """Compare with the findings of the previous snapshot."""
+        now: dict[object, OpenFinding] = {(each.finding.id, each.finding.concerns): each for each in snapshot.findings}
+        for key, each in now.items():
+            if key not in self._open:
+                self._print("opened", each, snapshot)
+        for key, each in self._open.items():
+            if key not in now:
+                self._print("closed", each, snapshot)
+        self._open = now
+        sys.stdout.flush()
+
+    def _print(self, event: str, found: OpenFinding, snapshot: TrafficSnapshot) -> None:
+        from mxwire.report.times import day_text
+        from mxwire.report.traffic import finding_record, finding_text, labels_of
+
+        at = day_text(snapshot.time_ns, 0)[:8]
+        self._report.print(f"{at} UTC {event}: {finding_text(found, labels_of(snapshot))}")
+        self._report.emit(event, time_ns=snapshot.time_ns, **finding_record(found, snapshot.names))

@@ -1,0 +1,114 @@
+"""The states of live hosts as tables, from their JSON records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, code_columns, number_columns
+from mxwire.units import MILLISECOND, SECOND
+from mxwire.words import count_of, printable
+
+_ENDPOINTS: Final = (
+    *number_columns("local"),
+    *code_columns("session"),
+    *number_columns("posted", "unexpected", "bytes", "early bytes", "partners", "pulls", "timer"),
+)
+_PARTNERS: Final = (
+    *number_columns("local"),
+    Column("partner", code=True),
+    *number_columns("sent", "unacked / window", "queued", "received / acked"),
+    Column("ack owed"),
+    *number_columns("tries", "timer"),
+)
+_PULLS: Final = (
+    *number_columns("local"),
+    Column("pull from", code=True),
+    *number_columns("length", "requested", "blocks", "missing frames", "timer"),
+)
+_OWED: Final = {"nothing owed": "-", "immediate": "now"}
+
+
+def state_blocks(state: Mapping[str, Any]) -> list[Block]:
+    """Return the state of one host: a heading, and tables of endpoints, partners and pulls.
+
+    Raises :class:`KeyError`, :class:`TypeError` or :class:`ValueError` for a record of another form.
+    """
+    return list(_blocks(state))
+
+
+def _blocks(state: Mapping[str, Any]) -> Iterator[Block]:
+    yield Heading(printable(f"{state['host']} (process {state['pid']}: {state['command']})"), 3)
+    interfaces = ", ".join(
+        f"{each['interface']} {each['address']} (received {each['received']:,}, sent {each['sent']:,}"
+        + "".join(f", {key} {each[key]:,}" for key in ("dropped", "refused") if each[key])
+        + ")"
+        for each in state["interfaces"]
+    )
+    yield Paragraph(
+        printable(f"{interfaces}; dialect {state['dialect']}, {state['profile']}, {count_of(state['peers'], 'peer')}, ")
+        + f"open for {state['age_ns'] // SECOND} s"
+    )
+    endpoints = state["endpoints"]
+    if not endpoints:
+        yield Paragraph("No endpoint is open.")
+        return
+    yield Table(_ENDPOINTS, tuple(map(_endpoint_row, endpoints)))
+    partners = [(each, partner) for each in endpoints for partner in each["partners"]]
+    if partners:
+        yield Table(_PARTNERS, tuple(_partner_row(*each) for each in partners))
+    pulls = [(each, pull) for each in endpoints for pull in each["pulls"]]
+    if pulls:
+        yield Table(_PULLS, tuple(_pull_row(*each) for each in pulls))
+    hidden = sum(each["partner_count"] - len(each["partners"]) for each in endpoints)
+    if hidden:
+        yield Paragraph(f"{count_of(hidden, 'more partner')} without unfinished work not shown.")
+
+
+def _endpoint_row(state: Mapping[str, Any]) -> Row:
+    return Row(
+        (
+            str(state["endpoint"]),
+            f"{state['session']:08x}",
+            *(f"{state[key]:,}" for key in ("posted_receives", "unexpected_messages", "unexpected_bytes")),
+            *(f"{state[key]:,}" for key in ("early_bytes", "partner_count", "pull_count")),
+            _timer(state["retransmission_in_ns"]),
+        )
+    )
+
+
+def _partner_row(endpoint: Mapping[str, Any], partner: Mapping[str, Any]) -> Row:
+    queued = partner["waiting"] + partner["notifies_waiting"] + partner["connecting"]
+    early = f"+{partner['early']}" if partner["early"] else ""
+    idle = not (partner["unacked"] or queued or partner["incomplete"] or partner["early"])
+    cells = (
+        str(endpoint["endpoint"]),
+        _place(partner),
+        f"{partner['tx_next']:04x}",
+        f"{partner['unacked']}/{partner['window']}",
+        str(queued),
+        f"{partner['rx_next']:04x}{early}/{partner['rx_acked']:04x}",
+        _OWED.get(partner["ack"]) or printable(partner["ack"]),
+        str(partner["oldest_transmissions"] or "-"),
+        _timer(partner["oldest_retransmission_in_ns"]),
+    )
+    return Row(cells, muted=idle)
+
+
+def _pull_row(endpoint: Mapping[str, Any], pull: Mapping[str, Any]) -> Row:
+    return Row(
+        (
+            str(endpoint["endpoint"]),
+            _place(pull),
+            *(f"{pull[key]:,}" for key in ("total_length", "requested", "blocks", "missing_frames")),
+            _timer(pull["timer_ns"]),
+        )
+    )
+
+
+def _place(state: Mapping[str, Any]) -> str:
+    return printable(f"{state['name'] or state['address']}:{state['endpoint']}")
+
+
+def _timer(nanoseconds: int | None) -> str:
+    return "-" if nanoseconds is None else f"{nanoseconds / MILLISECOND:.0f} ms"
