@@ -1,9 +1,10 @@
-"""Processes on one interface for the tests of the local path: ranks that are forked by one interpreter.
+"""Ranks for the tests of the local path: processes on one interface, forked by one interpreter.
 
-    python local_ranks.py NAME FACE COUNT [copies]
+    python local_ranks.py FACE INTERFACE NAME:COUNT[,NAME:COUNT…] [copies]
 
-Each opens the endpoint of its rank, connects to all, sends messages of all size classes to each and checks what it
-receives. The interface has no wire, so that whatever would leave is lost. FACE is "blocking" or "asyncio".
+There is a rank per endpoint of each host in the list; the first host is this one. Each rank connects to all others,
+itself included, sends messages of all size classes to each, and checks the ones that it receives. An interface named
+"memory…" has no wire, so that frames on it are lost. FACE is "blocking" or "asyncio".
 """
 
 from __future__ import annotations
@@ -23,96 +24,123 @@ from mxwire.link import MemoryNetwork
 PATIENCE = 60.0
 SIZES = (0, 1, 32, 33, 128, 129, 4096, 4097, 32768, 32769, 1_000_000)
 
+Member = tuple[str, int]
+"""A rank: host name and endpoint number."""
+
 
 def content(source: int, target: int, size: int) -> bytes:
     return Random(source << 40 | target << 32 | size).randbytes(size)
 
 
-def opened(kind: Any, name: str, copies: int = 1) -> Any:
-    """A host that shares the interface ``name`` with other processes."""
-    sharing = MachineSharing([name])
-    sharing.path.single_copy = copies == 1
-    return kind(MemoryNetwork().attach(), sharing=sharing, name="ranks", announce=False)
+def number_of(member: Member) -> int:
+    """A number of a rank that all ranks compute alike."""
+    return sum(member[0].encode()) << 8 & 0xFF00 | member[1]
 
 
-def blocking(name: str, rank: int, count: int, copies: int) -> None:
-    with opened(Host, name, copies) as host:
-        endpoint = host.open_endpoint(rank)
-        partners = []
+def opened(kind: Any, interface: str, copies: int = 1, name: str = "ranks") -> Any:
+    """A host that shares an interface with other processes."""
+    if interface.startswith("memory"):
+        sharing = MachineSharing([interface])
+        host = kind(MemoryNetwork().attach(), sharing=sharing, name=name, announce=False)
+    else:
+        host = kind.open(interface, name=name)
+    host.sharing.path.single_copy = copies == 1
+    return host
+
+
+def blocking(interface: str, me: Member, members: list[Member], copies: int) -> None:
+    with opened(Host, interface, copies, me[0]) as host:
+        endpoint = host.open_endpoint(me[1])
+        partners: dict[Member, Any] = {}
         limit = time.monotonic() + PATIENCE
-        while len(partners) < count:
-            try:
-                partners.append(endpoint.connect(host.name, len(partners), timeout=PATIENCE))
-            except HostError:
-                # That rank has not opened its endpoint yet.
-                assert time.monotonic() < limit
-                time.sleep(0.02)
+        for member in members:
+            while member not in partners:
+                try:
+                    partners[member] = endpoint.connect(f"{member[0]}:0", member[1], timeout=PATIENCE)
+                except HostError:
+                    # That rank has not opened its endpoint yet.
+                    assert time.monotonic() < limit
+                    time.sleep(0.02)
         receives = {
-            (source, size): endpoint.ireceive(source << 32 | size, maximum=size)
-            for source in range(count)
+            (source, size): endpoint.ireceive(number_of(source) << 32 | size, maximum=size)
+            for source in members
             for size in SIZES[::2]
         }
         sends = [
-            (endpoint.issend if size == 33 else endpoint.isend)(partner, content(rank, target, size), rank << 32 | size)
+            (endpoint.issend if size == 33 else endpoint.isend)(
+                partners[target], content(number_of(me), number_of(target), size), number_of(me) << 32 | size
+            )
             for size in SIZES
-            for target, partner in enumerate(partners)
+            for target in members
         ]
-        for source in range(count):
+        for source in members:
             for size in SIZES:
-                request = receives.get((source, size)) or endpoint.ireceive(source << 32 | size, maximum=size)
+                match = number_of(source) << 32 | size
+                request = receives.get((source, size)) or endpoint.ireceive(match, maximum=size)
                 message = endpoint.wait(request, PATIENCE)
-                assert bytes(message.data) == content(source, rank, size), (source, size)
-                assert message.partner is not None and message.partner.number == source
+                assert bytes(message.data) == content(number_of(source), number_of(me), size), (source, size)
+                assert message.partner is not None and message.partner.number == source[1]
         for each in sends:
             endpoint.wait(each, PATIENCE)
+        endpoint.flush(PATIENCE)
         frames = host.core.links[0].statistics().sent
-        assert not frames, f"{frames} frames were sent"
+        assert frames == 0 or len({name for name, _ in members}) > 1, f"{frames} frames were sent"
 
 
-async def with_asyncio(name: str, rank: int, count: int, copies: int) -> None:
-    host = opened(AsyncHost, name, copies)
-    async with host:
-        endpoint = host.open_endpoint(rank)
-        partners = []
+async def with_asyncio(interface: str, me: Member, members: list[Member], copies: int) -> None:
+    async with opened(AsyncHost, interface, copies, me[0]) as host:
+        endpoint = host.open_endpoint(me[1])
+        partners: dict[Member, Any] = {}
         limit = time.monotonic() + PATIENCE
-        while len(partners) < count:
-            try:
-                partners.append(await endpoint.connect(host.name, len(partners), timeout=PATIENCE))
-            except HostError:
-                assert time.monotonic() < limit
-                await asyncio.sleep(0.02)
+        for member in members:
+            while member not in partners:
+                try:
+                    partners[member] = await endpoint.connect(f"{member[0]}:0", member[1], timeout=PATIENCE)
+                except HostError:
+                    assert time.monotonic() < limit
+                    await asyncio.sleep(0.02)
         sends = [
-            endpoint.isend(partner, content(rank, target, size), rank << 32 | size)
+            endpoint.isend(
+                partners[target], content(number_of(me), number_of(target), size), number_of(me) << 32 | size
+            )
             for size in SIZES
-            for target, partner in enumerate(partners)
+            for target in members
         ]
 
-        async def take(source: int) -> None:
+        async def take(source: Member) -> None:
             for size in SIZES:
-                message = await endpoint.receive(source << 32 | size, timeout=PATIENCE)
-                assert bytes(message.data) == content(source, rank, size), (source, size)
+                message = await endpoint.receive(number_of(source) << 32 | size, timeout=PATIENCE)
+                assert bytes(message.data) == content(number_of(source), number_of(me), size), (source, size)
 
-        await asyncio.gather(*(take(source) for source in range(count)))
+        await asyncio.gather(*(take(source) for source in members))
         for each in sends:
             await endpoint.wait(each, PATIENCE)
+        await endpoint.flush(PATIENCE)
+
+
+def run_rank(face: str, interface: str, me: Member, members: list[Member], copies: int) -> int:
+    try:
+        if face == "blocking":
+            blocking(interface, me, members, copies)
+        else:
+            asyncio.run(with_asyncio(interface, me, members, copies))
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
 
 
 def main() -> int:
-    name, face, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    face, interface, hosts = sys.argv[1:4]
     copies = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    counts = {name: int(count) for name, count in (each.split(":") for each in hosts.split(","))}
+    own = next(iter(counts))
+    members = [(name, number) for name in sorted(counts) for number in range(counts[name])]
     children = []
-    for rank in range(count):
+    for number in range(counts[own]):
         child = os.fork()
         if not child:
-            code = 1
-            try:
-                if face == "blocking":
-                    blocking(name, rank, count, copies)
-                else:
-                    asyncio.run(with_asyncio(name, rank, count, copies))
-                code = 0
-            except BaseException:
-                traceback.print_exc()
+            code = run_rank(face, interface, (own, number), members, copies)
             sys.stderr.flush()
             os._exit(code)
         children.append(child)

@@ -45,7 +45,7 @@ with opened(Host, sys.argv[1], int(sys.argv[2])) as host:
 @pytest.fixture
 def interface(request: pytest.FixtureRequest) -> str:
     """A name that no other test uses."""
-    return f"t{os.getpid()}-{abs(hash(request.node.name)) % 100000}"
+    return f"memory{os.getpid()}-{abs(hash(request.node.name)) % 100000}"
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def test_all_to_all(interface, face, count, copies):
     """R-LOC-02: each rank with each, itself included, in all size classes; no frame leaves."""
     ranks = FOLDER / "local_ranks.py"
     found = subprocess.run(
-        [sys.executable, str(ranks), interface, face, str(count), str(copies)],
+        [sys.executable, str(ranks), face, interface, f"ranks:{count}", str(copies)],
         capture_output=True,
         text=True,
         check=False,
