@@ -28,6 +28,7 @@ class SimulatedChannel:
         self._room = size
         self._refused = False
         self._described: dict[int, tuple[int, Segments]] = {}
+        self._number = 0
 
     def put(self, head: bytes, data: Any = b"") -> bool:
         """Append a record."""
@@ -56,14 +57,14 @@ class SimulatedChannel:
 
     def describe(self, memory: Segments, endpoint: int) -> bytes:
         """Number the memory."""
-        number = len(self._described)
-        self._described[number] = endpoint, memory
-        return number.to_bytes(8, "big")
+        self._number += 1
+        self._described[self._number] = endpoint, memory
+        return self._number.to_bytes(8, "big")
 
     def read(self, described: bytes, memory: Segments, length: int, endpoint: int) -> bool:
         """Copy the memory, unless it was withdrawn."""
         found = self.other._described.pop(int.from_bytes(described, "big"), None)
-        if found is None or self._copies > 1 or self.ended or found[0] != endpoint:
+        if found is None or self._copies > 1 or self.ended or found[0] != endpoint or found[1].length < length:
             return False
         data = np.empty(length, np.uint8)
         found[1].take(0, data)
@@ -135,3 +136,8 @@ class SimulatedPath:
         self.node = None
         for each in self._channels:
             each.close()
+
+    def successor(self) -> SimulatedPath:
+        """The path of a process that is started after this one has died."""
+        self._paths.remove(self)
+        return SimulatedPath(self._paths, copies=self._copies, size=self._size)

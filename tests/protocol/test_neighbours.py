@@ -27,16 +27,24 @@ class Machine:
     """A host whose interface several nodes share; the log has all that reaches the wire."""
 
     def __init__(self, count: int = 2, *, copies: int = 1, size: int = 1 << 17, profile: Profile = OPEN_MX_1_5) -> None:
+        self.profile = profile
+        self.made = 0
         paths: list[SimulatedPath] = []
         self.paths = [SimulatedPath(paths, copies=copies, size=size) for _ in range(count)]
-        self.nodes = [
-            Node(MINE, "shared", rng=Random(place), path=path, profile=profile) for place, path in enumerate(self.paths)
-        ]
-        for path, node in zip(self.paths, self.nodes, strict=True):
-            path.node = node
+        self.nodes = [self.make(path) for path in self.paths]
         self.now = SECOND
         self.log: list[FrameBatch] = []
         self.events: list[Event] = []
+
+    def make(self, path: SimulatedPath) -> Node:
+        self.made += 1
+        path.node = Node(MINE, "shared", rng=Random(self.made), path=path, profile=self.profile)
+        return path.node
+
+    def restart(self, place: int) -> None:
+        """Start a successor of a process that has died."""
+        self.paths[place] = self.paths[place].successor()
+        self.nodes[place] = self.make(self.paths[place])
 
     def step(self) -> bool:
         moved = False
@@ -457,3 +465,98 @@ def test_short_records_end_the_channel():
     assert kept.status is Status.REMOTE_ENDPOINT_CLOSED
     with pytest.raises(LocalProtocolError):
         two.send(there, b"x")
+
+
+class Rank:
+    """A process with one endpoint that sends and receives at random, and may be replaced by a successor."""
+
+    count = 0
+
+    def __init__(self, machine: Machine, place: int, rng: Random) -> None:
+        Rank.count += 1
+        self.name = Rank.count
+        self.machine, self.place, self.rng = machine, place, rng
+        self.endpoint = machine.open(place, place)
+        self.numbers: dict[int, int] = {}
+        self.requests: list[Any] = []
+        self.receives: list[tuple[Any, bytearray]] = []
+
+    def connect(self) -> None:
+        self.requests.append(self.endpoint.connect(MINE, self.rng.randrange(3), KEY))
+
+    def send(self) -> None:
+        partners = [each for each in self.endpoint.partners.values() if each.fwd is not None]
+        if partners:
+            there = self.rng.choice(partners)
+            number = self.numbers[id(there)] = self.numbers.get(id(there), 0) + 1
+            size = self.rng.choice((0, 100, 4088, 4089, 40_000, 60_000))
+            data = self.name.to_bytes(4, "big") + number.to_bytes(4, "big") + pattern(size, number)
+            synchronous = self.rng.random() < 0.1
+            self.requests.append(self.endpoint.send(there, data, self.name, synchronous=synchronous))
+
+    def receive(self) -> None:
+        buffer = bytearray(60_008)
+        self.receives.append((self.endpoint.receive(buffer, 0, 0), buffer))
+
+    def close(self) -> None:
+        self.endpoint.close()
+        assert all(each.done for each in self.requests)
+        assert all(each.done for each, _ in self.receives)
+
+    def check(self) -> int:
+        """Messages of each sender arrive in order and whole; return their number."""
+        last: dict[int, int] = {}
+        found = 0
+        for request, buffer in self.receives:
+            if request.status is Status.SUCCESS:
+                sender, number = int.from_bytes(buffer[:4], "big"), int.from_bytes(buffer[4:8], "big")
+                assert request.match_info == sender
+                assert number > last.get(sender, 0), "a sender has one partner here, and its messages keep their order"
+                last[sender] = number
+                assert bytes(buffer[8 : request.length]) == pattern(request.length - 8, number)
+                found += 1
+        return found
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("seed", range(12))
+def test_random_plays_with_deaths(seed, copies):
+    """R-LOC-02, R-ORD-01, R-CLS-02: sends, receives, closes and kills at random, with a channel that is often full."""
+    rng = Random(seed)
+    machine = Machine(3, copies=copies, size=45_000)
+    ranks = [Rank(machine, place, rng) for place in range(3)]
+    received = 0
+    for turn in range(400):
+        rank = rng.choice(ranks)
+        dice = rng.random()
+        if dice < 0.1:
+            rank.connect()
+        elif dice < 0.5:
+            rank.send()
+        elif dice < 0.8:
+            rank.receive()
+        elif dice < 0.82:
+            rank.endpoint.progressing = not rank.endpoint.progressing
+        elif dice < 0.83 and turn < 300:
+            rank.close()
+            received += rank.check()
+            ranks[rank.place] = Rank(machine, rank.place, rng)
+        elif dice < 0.84 and turn < 300:
+            machine.paths[rank.place].die()
+            received += rank.check()
+            machine.restart(rank.place)
+            ranks[rank.place] = Rank(machine, rank.place, rng)
+        else:
+            machine.step()
+    for rank in ranks:
+        rank.endpoint.progressing = True
+        for _ in range(150):
+            rank.receive()
+    machine.settle()
+    for rank in ranks:
+        received += rank.check()
+        assert all(each.done for each in rank.requests), "what is received or lost has ended for its sender"
+    assert received > 20
+    for rank in ranks:
+        rank.close()
+    machine.settle()
