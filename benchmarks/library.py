@@ -1,6 +1,6 @@
 """Measure programs of MX on libmyriexpress.so beside hosts of mxwire in Python, on a veth pair, in one run.
 
-    sudo python benchmarks/library.py [--quick] [--rounds N] [--interpreted] [--json]
+    sudo python benchmarks/library.py [--quick] [--rounds N] [--interpreted] [--prefix DIR] [--json]
 
 Two processes, one CPU each, run on the two ends of a veth pair of MTU 9000, with mxwire compiled (tools/compile.py)
 unless ``--interpreted`` is given. Both contestants poll, and do the same: half round trips of empty messages, the
@@ -210,11 +210,12 @@ def _row(measure: Measure, library: float, python: float | None) -> Row:
 def main() -> int:
     parser = command_line(__doc__, 7)
     parser.add_argument("--interpreted", action="store_true", help="do not compile mxwire")
+    parser.add_argument("--prefix", type=Path, help="use the library that is built there (mxwire library build)")
     options = options_of(parser)
     if not (options.interpreted or options.quick):
         run_compiled()
     with tempfile.TemporaryDirectory() as folder, Laboratory() as laboratory:
-        installation = build(Path(folder, "prefix"))
+        installation = build(Path(folder, "prefix")) if options.prefix is None else Installation(options.prefix)
         program = Path(folder, "library_program")
         source = Path(__file__).with_name("library_program.c")
         flags = [f"-I{installation.include}", f"-L{installation.folder}", "-lmyriexpress"]

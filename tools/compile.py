@@ -45,6 +45,7 @@ COMPILED = (
     "link/xdp_transmit.py",
     "link/tap.py",
     "link/wakeup.py",
+    "myriexpress/entries.py",
 )
 """Modules that run for every frame, relative to the package.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -206,3 +208,18 @@ def test_hello(machines: Machines, compile_program: Compile):
     ):
         assert ended(other) == "alpha:0 answers beta:0\n"
         assert ended(one) == "beta:0: hello from beta:0\n"
+
+
+def test_the_benchmark_measures_everything(machines: Machines, installation: Installation):
+    script = Path(__file__).parents[2] / "benchmarks" / "library.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--quick", "--json", "--prefix", str(installation.prefix)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(rows) == 5 and all(row["library"] > 0 for row in rows)
+    assert [row["python"] is None for row in rows] == [False] * 3 + [True] * 2
