@@ -207,7 +207,7 @@ class BaseEndpoint:
         return self._next(value, mask, take=True)
 
     def forget(self, request: HostRequest[Any]) -> None:
-        """Take no interest in a request any more: it continues, but its end is not shown by :meth:`test_next`."""
+        """Ignore the end of a request: it continues, but is not in the queue of :meth:`test_next` from now on."""
         with self._core.section:
             self.engine.forget(request.inner)
             request.inner.context = None
@@ -314,9 +314,9 @@ class BaseEndpoint:
     def handle_errors(self, handler: ErrorHandler | None) -> None:
         """Set the function that is called with the error of each request that ends with one; None for that of the host.
 
-        That includes truncated messages, but not cancelled requests. The function is called before anyone can take the
-        result, on the thread that runs the loop; it must not wait. A status that it returns replaces that of the
-        request. If it raises, that is logged.
+        That includes truncated messages, but not cancelled requests. The function is called on the thread that runs the
+        loop, before the result of the request can be taken; it must not wait. A status that it returns replaces that of
+        the request. If it raises, the error is logged.
         """
         with self._core.section:
             self._error_handler = handler
