@@ -40,6 +40,7 @@ Examples:
   mxwire capture -i eth0 -w trace.pcapng -C 100 -W 5 the last 500 MB
   mxwire capture -i eth0 -w trace.pcapng -G 3600     one file per hour
   mxwire capture -i eth0 -w - | mxwire decode -      into a pipe
+  mxwire capture -i eth0 -l --time-format delta      seconds since the previous frame
   mxwire capture -i eth0 -l --host alpha:0 --where 'type == PULL and total_length > 1e6'
 
 \b
@@ -59,6 +60,7 @@ class CaptureOptions:
     seconds: float | None
     no_promiscuous: bool
     buffer: int
+    time_format: str
     filters: shared.FilterOptions
     dialect: Dialect | None
     ethertype: int
@@ -117,6 +119,7 @@ def _as_pcapng(name: str) -> str:
 @click.option("-p", "--no-promiscuous", is_flag=True, help="Do not make the interface receive frames for other hosts.")
 @shared.integer_option("Memory for bursts.", "--buffer", least=1, most=4096, default=64, metavar="MB")
 @click.option("--comment", metavar="TEXT", help="A comment for the capture, in addition to its origin.")
+@shared.time_format_option
 @shared.filter_options()
 @shared.dialect_option
 @click.option(
@@ -154,7 +157,7 @@ class _FramePrinter:
         from mxwire.report.terminal import is_coloured
 
         style = click.style if is_coloured() else None
-        self._text = FrameJson() if options.as_json else FrameListing(style=style)
+        self._text = FrameJson() if options.as_json else FrameListing(options.time_format, style=style)
         self._names = names if options.filters.by_name else None
         self._text.begin(options.interface, decoder, self._names)
 

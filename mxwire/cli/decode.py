@@ -105,14 +105,7 @@ class DecodeOptions:
 @shared.filter_options()
 @shared.count_option("Stop after N frames.")
 @shared.decoding_options
-@click.option(
-    "--time-format",
-    "time_format",
-    type=click.Choice(["relative", "delta", "absolute"]),
-    default="relative",
-    show_default=True,
-    help="Seconds since the first frame, seconds since the previous line, or date and time (UTC).",
-)
+@shared.time_format_option
 @click.option(
     "--analysis/--no-analysis",
     default=True,

@@ -217,6 +217,13 @@ table_option = click.option(
     type=click.Path(path_type=Path),
     help="Write a table: .parquet, .csv, .ndjson or .arrow.",
 )
+time_format_option = click.option(
+    "--time-format",
+    type=click.Choice(["relative", "delta", "absolute"]),
+    default="relative",
+    show_default=True,
+    help="Seconds since the first frame, seconds since the previous line, or date and time (UTC).",
+)
 ethertype_option = click.option(
     "--ethertype",
     "ethertypes",

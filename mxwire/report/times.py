@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from mxwire.units import SECOND
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def seconds_text(nanoseconds: int, digits: int = 9) -> str:
@@ -21,7 +23,7 @@ def seconds_texts(nanoseconds: NDArray[np.int64], digits: int = 9) -> list[str]:
     """The texts of :func:`seconds_text` for several durations."""
     if len(nanoseconds) and int(nanoseconds.min()) < 0:
         return [seconds_text(each, digits) for each in nanoseconds.tolist()]
-    whole, rest = np.divmod(nanoseconds, SECOND)
+    whole, rest = nanoseconds // SECOND, nanoseconds % SECOND
     pairs = zip(whole.tolist(), (rest // 10 ** (9 - digits)).tolist(), strict=True)
     return list(map(f"%4d.%0{digits}d".__mod__, pairs))
 
