@@ -239,10 +239,6 @@ def test_damaged_frames_are_marked_without_errors(capture, seed):
         assert marks.texts(np.arange(len(batch))) == {place: text for place, text in texts.items() if text}
         assert all(type(text) is str for text in texts.values())
 
-        noted = marks.noted()
-        assert all(not marks.text(place) for place in range(len(batch)) if place not in noted)
-        assert all(type(marks.text(place)) is str for place in noted)
-
 
 def test_a_repeated_connect_that_requests_the_missing_message_restarts_nothing():
     """The message fills the gap, and the later ones are still known: they are retransmitted, not new."""
