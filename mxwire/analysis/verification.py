@@ -249,7 +249,7 @@ class OrderedVerification(Verification):
     def finish(self) -> Iterator[Violation]:
         """Yield findings that depend on the end of the capture, and those still held back."""
         yield from super().finish()
-        yield from super()._counted(self._told(self._held))
+        yield from super()._counted(self._with_certainty(self._held))
         self._held = []
 
     def _counted(self, found: Collection[Violation]) -> Iterator[Violation]:
@@ -276,9 +276,9 @@ class OrderedVerification(Verification):
             self._held = [each for each in self._held if each.time_ns > until]
         else:
             due = []
-        return self._told(due)
+        return self._with_certainty(due)
 
-    def _told(self, found: list[Violation]) -> list[Violation]:
+    def _with_certainty(self, found: list[Violation]) -> list[Violation]:
         if not self.disordered:
             return found
         return [replace(each, severity="note", found=f"{each.found}; {_UNSURE}") for each in found]

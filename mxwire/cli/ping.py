@@ -66,7 +66,7 @@ def command(
 
     with live.open(short_frames=True, background=False) as host:
         peer = find(host, destination, timeout)
-        pinger = Pinger(host, _asker(host, peer, destination, key))
+        pinger = Pinger(host, _initiator(host, peer, destination, key))
         printer = _PingJson(destination, host) if as_json else _PingListing(destination, host)
         printer.begin(peer)
         started, interrupted = time.monotonic(), False
@@ -88,7 +88,7 @@ def _finish(pinger: Pinger, interrupted: bool) -> None:
         sys.exit(1)
 
 
-def _asker(host: Host, peer: Peer, destination: Destination, key: int) -> Any:
+def _initiator(host: Host, peer: Peer, destination: Destination, key: int) -> Any:
     from mxwire.host.ping import ConnectMethod, HostQueryMethod
 
     if destination.endpoint is None:

@@ -158,8 +158,8 @@ def cell_of(
         return cell
     file = capture_name(order)
     about = f"mxwire interop: {order.name}, seed {order.seed}: {verdict}: {reason}"
-    said, whole = comments(stage.frames, found), verdict in ("fail", "non-strict")
-    write_capture(captures / file, stage.frames, said, names, about, whole=whole)
+    texts, whole = comments(stage.frames, found), verdict in ("fail", "non-strict")
+    write_capture(captures / file, stage.frames, texts, names, about, whole=whole)
     return replace(cell, capture=file)
 
 

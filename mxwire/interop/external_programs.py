@@ -142,7 +142,7 @@ class LocalProcess(RunningProgram):
     def __init__(self, program: ProgramDescription, words: list[str], name: str) -> None:
         super().__init__(program)
         self._name = name
-        self._said: deque[str] = deque(maxlen=_KEPT)
+        self._output: deque[str] = deque(maxlen=_KEPT)
         self._rest = b""
         try:
             self._process = subprocess.Popen(
@@ -173,17 +173,17 @@ class LocalProcess(RunningProgram):
         limit = time.monotonic() + (program.settle if program.ready is None else program.patience)
         while (left := limit - time.monotonic()) > 0:
             self._hear(min(left, 0.1))
-            if program.ready is not None and any(program.ready in line for line in [*self._said, self._pending]):
+            if program.ready is not None and any(program.ready in line for line in [*self._output, self._pending]):
                 return
             if self._process.poll() is not None:
                 self._hear(0.0)
                 code = self._process.returncode
-                said = self._said[-1] if self._said else "without output"
-                raise ProgramError(f"{self._name}: {program.start!r} ended at once with status {code}: {said}")
+                output = self._output[-1] if self._output else "without output"
+                raise ProgramError(f"{self._name}: {program.start!r} ended at once with status {code}: {output}")
         if program.ready is not None:
-            said = f", only {self._said[-1]!r}" if self._said else ""
+            output = f", only {self._output[-1]!r}" if self._output else ""
             raise ProgramError(
-                f"{self._name}: {program.start!r} did not print {program.ready!r} within {program.patience:g} s{said}"
+                f"{self._name}: {program.start!r} did not print {program.ready!r} within {program.patience:g} s{output}"
             )
 
     @property
@@ -200,7 +200,7 @@ class LocalProcess(RunningProgram):
                 time.sleep(min(timeout, 0.01))
                 return
             *lines, self._rest = (self._rest + data).split(b"\n")
-            self._said += [each.decode(errors="replace").strip() for each in lines if each.strip()]
+            self._output += [each.decode(errors="replace").strip() for each in lines if each.strip()]
             timeout = 0.0
 
     def end(self, why: str = "") -> None:
@@ -254,15 +254,15 @@ class ConsoleProgram(RunningProgram):
             raise ProgramError(f"{self._path}: {error.strerror or error}") from None
 
     def _wait_until_ready(self, name: str) -> None:
-        program, said = self.program, b""
+        program, output = self.program, b""
         limit = time.monotonic() + (program.settle if program.ready is None else program.patience)
         while (left := limit - time.monotonic()) > 0:
             if not select.select([self._console], [], [], left)[0]:
                 break
             with suppress(OSError):
-                said = (said + os.read(self._console, 65536))[-65536:]
+                output = (output + os.read(self._console, 65536))[-65536:]
             # The console echoes typed input, which must not be mistaken for output.
-            answer = said.replace(program.start.encode(), b"", 1)
+            answer = output.replace(program.start.encode(), b"", 1)
             if program.ready is not None and program.ready.encode() in answer:
                 return
         if program.ready is not None:

@@ -142,15 +142,15 @@ def digest(frames: Sequence[RecordedFrame], start: int = 0) -> str:
 
 def comments(frames: Sequence[RecordedFrame], findings: Sequence[Violation]) -> dict[int, str]:
     """Return the comments on frames in the capture, by frame number."""
-    said: dict[int, list[str]] = {}
+    noted: dict[int, list[str]] = {}
     for found in findings:
         for number in found.frames:
-            said.setdefault(number, []).append(
+            noted.setdefault(number, []).append(
                 f"{found.severity} of {found.rule}: {found.found}; expected: {found.expected}"
             )
     for number, fate in fates(frames).items():
-        said.setdefault(number, []).extend(fate.lines)
-    return {number: "\n".join(dict.fromkeys(texts)) for number, texts in said.items()}
+        noted.setdefault(number, []).extend(fate.lines)
+    return {number: "\n".join(dict.fromkeys(texts)) for number, texts in noted.items()}
 
 
 def batch_of(frames: Sequence[RecordedFrame]) -> FrameBatch:
@@ -161,7 +161,7 @@ def batch_of(frames: Sequence[RecordedFrame]) -> FrameBatch:
 def write_capture(
     path: Path,
     frames: Sequence[RecordedFrame],
-    said: Mapping[int, str],
+    noted: Mapping[int, str],
     names: Mapping[bytes, str],
     about: str,
     *,
@@ -176,4 +176,4 @@ def write_capture(
     with create_capture(path, comment=about, interface_name=name, snap_length=kept) as capture:
         capture.write_names(names)
         if frames:
-            capture.write(batch_of(frames), dict(said))
+            capture.write(batch_of(frames), dict(noted))

@@ -101,7 +101,7 @@ def blocks(report: InteropReport, *, drawn: bool = True) -> list[Block]:
     for verdict, title in (("fail", "Not as expected"), ("non-strict", "Not strictly as recommended")):
         cells = [each for each in report.cells if each.verdict == verdict]
         if cells:
-            shown += [Heading(f"{title}: {len(cells)}", 3), Listing(tuple(_told(cells)))]
+            shown += [Heading(f"{title}: {len(cells)}", 3), Listing(tuple(_cell_lines(cells)))]
     notes = Counter(each.reason for each in report.cells if each.verdict == "info")
     if notes:
         first = next(each for each in report.cells if each.verdict == "info")
@@ -133,13 +133,13 @@ def cell_blocks(cell: Cell) -> Iterator[Block]:
 def summary(report: InteropReport) -> str:
     """Return the number of cells in total and by verdict."""
     counts = ", ".join(f"{number} {verdict}" for verdict, number in report.counts.items() if number)
-    said = f"{len(report.cells)} cell{'' if len(report.cells) == 1 else 's'}: {counts or 'none'}."
+    text = f"{len(report.cells)} cell{'' if len(report.cells) == 1 else 's'}: {counts or 'none'}."
     if not report.complete:
-        said += " The run was interrupted, so the result is partial."
-    return said
+        text += " The run was interrupted, so the result is partial."
+    return text
 
 
-def _told(cells: list[Cell]) -> Iterator[str]:
+def _cell_lines(cells: list[Cell]) -> Iterator[str]:
     for each in cells[:SHOWN]:
         why = f" ({each.diagnosis[0]})" if each.diagnosis else ""
         yield f"{each.name}: {each.reason}{why}; reproduce: {each.command}"

@@ -132,18 +132,18 @@ def fragment_payload(packet: Packet) -> int:
 class _InDialect(Packet):
     """A packet with a dialect: that of ``dialect=``, else of the layer below, else of ``conf``."""
 
-    __slots__ = ["dialect", "dialect_said"]
+    __slots__ = ["dialect", "dialect_given"]
 
     def __init__(self, *args: Any, dialect: DialectLike = None, **fields: Any) -> None:
         below = fields.get("_underlayer")
-        said = dialect is not None or (isinstance(below, _InDialect) and below.dialect_said)
+        given = dialect is not None or (isinstance(below, _InDialect) and below.dialect_given)
         object.__setattr__(self, "dialect", _chosen(dialect, below))
-        object.__setattr__(self, "dialect_said", said)
+        object.__setattr__(self, "dialect_given", given)
         super().__init__(*args, **fields)
 
     def _as(self, other: _InDialect) -> None:
         object.__setattr__(self, "dialect", other.dialect)
-        object.__setattr__(self, "dialect_said", other.dialect_said)
+        object.__setattr__(self, "dialect_given", other.dialect_given)
 
     def copy(self) -> Any:
         """Return a deep copy in the same dialect."""
@@ -160,9 +160,9 @@ class _InDialect(Packet):
         return clone
 
 
-def _chosen(said: DialectLike, below: Packet | None) -> Dialect:
+def _chosen(given: DialectLike, below: Packet | None) -> Dialect:
     """Return the dialect of a packet to be built on another."""
-    return below.dialect if said is None and isinstance(below, _InDialect) else dialect_of(said)
+    return below.dialect if given is None and isinstance(below, _InDialect) else dialect_of(given)
 
 
 class MXoE(_InDialect):
@@ -187,8 +187,8 @@ class MXoE(_InDialect):
     def add_payload(self, payload: Packet | bytes) -> None:
         """Put a layer on top. If only one of the two has an explicit dialect, the other takes it."""
         if isinstance(payload, MXoEBody):
-            if self.dialect_said:
-                if payload.dialect_said and payload.dialect != self.dialect:
+            if self.dialect_given:
+                if payload.dialect_given and payload.dialect != self.dialect:
                     raise MxwireError(
                         f"{type(payload).__name__} is in dialect {payload.dialect}, the MXoE below it in {self.dialect}"
                     )
@@ -220,7 +220,7 @@ class MXoE(_InDialect):
 
     def mysummary(self) -> str:
         """Summarise a frame without a layer for its type, in the words of ``mxwire decode``."""
-        return _told(self)
+        return _summary_line(self)
 
 
 def _comes_back(answer: Packet | None, asked: Packet | None) -> bool:
@@ -254,7 +254,7 @@ class MXoEBody(_InDialect):
         cls = _layer_in(type(self), wanted)
         if cls is type(self):
             object.__setattr__(self, "dialect", wanted)
-            object.__setattr__(self, "dialect_said", True)
+            object.__setattr__(self, "dialect_given", True)
             return self
         made: MXoEBody = cls(dialect=wanted)
         undefined = {each.attribute for each in self.layout.fields if each.kind == "undefined"}
@@ -291,7 +291,7 @@ class MXoEBody(_InDialect):
     def mysummary(self) -> tuple[str, list[type[Packet]]]:  # type: ignore[override]
         """Return type, endpoints and the important fields, in the words of ``mxwire decode``."""
         below = self.underlayer
-        return _told(below if isinstance(below, MXoE) else MXoE(dialect=self.dialect) / self), [Ether]
+        return _summary_line(below if isinstance(below, MXoE) else MXoE(dialect=self.dialect) / self), [Ether]
 
 
 def frame_of(head: Packet, addresses: bytes = bytes(HEADER_LENGTH)) -> Frame | Malformed:
@@ -302,7 +302,7 @@ def frame_of(head: Packet, addresses: bytes = bytes(HEADER_LENGTH)) -> Frame | M
     return codec_of(head.dialect).parse(frame, len(frame) + missing)
 
 
-def _told(head: Packet) -> str:
+def _summary_line(head: Packet) -> str:
     frame = frame_of(head)
     words = ("MXoE", endpoints_text(frame), type_text(frame), summary(frame, head.dialect))
     return " ".join(each for each in words if each)
@@ -395,9 +395,9 @@ def _dispatch(frame_class: str) -> Any:
 
     def dispatch_hook(cls: type[Packet], _pkt: bytes = b"", *args: Any, **fields: Any) -> type[Packet]:
         below = fields.get("_underlayer")
-        said = fields.get("dialect")
+        given = fields.get("dialect")
         try:
-            dialect = _chosen(said, below)
+            dialect = _chosen(given, below)
         except MxwireError:
             # scapy discards exceptions raised here; the packet itself reports an unknown dialect.
             dialect = MXOE

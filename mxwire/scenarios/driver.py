@@ -189,8 +189,8 @@ class Driver(AbstractContextManager["Driver"]):
         return DriverError(f"the driver {self._command!r} ended with status {self._process.returncode}")
 
     def _wrong(self, answer: Any) -> DriverError:
-        said = shorten(repr(answer), _SHOWN, placeholder=" …")
-        return DriverError(f"the driver {self._command!r} answered {said}, which is not an answer to the question")
+        shown = shorten(repr(answer), _SHOWN, placeholder=" …")
+        return DriverError(f"the driver {self._command!r} answered {shown}, which is not an answer to the question")
 
 
 def run_driven(

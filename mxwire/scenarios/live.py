@@ -189,14 +189,14 @@ def why_not(
     if script.needs_application:
         return "it needs calls of an application on the host"
     if script.needs_profile or script.discovery != "no":
-        wanted = [script.profile, *(f"{name}={_said(value)}" for name, value in script.unusual.items())]
+        wanted = [script.profile, *(f"{name}={_value_text(value)}" for name, value in script.unusual.items())]
         return f"it needs a host configured with: {' '.join(filter(None, wanted)) or 'announcements'}"
     if not script.endpoint or any(each.host != HOST and each.known for each in script.actors):
         return "it needs a specially prepared host"
     return None
 
 
-def _said(value: object) -> str:
+def _value_text(value: object) -> str:
     """Format a profile field as the head of a scenario does."""
     if isinstance(value, frozenset):
         return ",".join(sorted(map(str, value)))

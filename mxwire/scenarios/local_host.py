@@ -135,7 +135,7 @@ class DrivenHost:
             link.close()
             return {"cannot": str(error)}
         self._target = TestedEndpoint(target.mac, target.endpoint, target.key, target.closed, target.beyond)
-        return _said(target)
+        return _configuration_of(target)
 
     def _call(self, question: Mapping[str, Any]) -> dict[str, Any]:
         arguments = {str(name): of_json(each) for name, each in question["arguments"].items()}
@@ -167,7 +167,7 @@ class DrivenHost:
         return Tester("", station, int(whom["endpoint"]), 0, self._target, self._dialect)
 
 
-def _said(target: LiveTarget) -> dict[str, Any]:
+def _configuration_of(target: LiveTarget) -> dict[str, Any]:
     return {
         "address": mac_text(target.mac),
         "endpoint": target.endpoint,

@@ -365,7 +365,7 @@ class Incidents:
         application = world.applications[rng.randrange(len(world.applications))]
         self._begin(start, end, kind)
         if kind in ("partition", "filter", "mtu"):
-            self._on_the_way(kind, start, end, draw)
+            self._in_transit(kind, start, end, draw)
         elif kind == "kill":
             self._at(start, application.die, "it was killed")
             self._at(end, application.start)
@@ -407,7 +407,7 @@ class Incidents:
             self.world.schedule.after(self._rng.randrange(100 * MILLISECOND), self.world.start_application, application)
         host.step()
 
-    def _on_the_way(self, kind: str, start: int, end: int, draw: int) -> None:
+    def _in_transit(self, kind: str, start: int, end: int, draw: int) -> None:
         world = self.world
         rng = stream(world.scenario.seed, "incident", kind, draw, "where")
         incident = Incident(start, end)

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 import pytest
 
 from mxwire.analysis.conversations import Follower
-from mxwire.analysis.conversations.message import HANDED_OUT, CapturedMessage, Notice
+from mxwire.analysis.conversations.message import REPORTED, CapturedMessage, Notice
 from mxwire.analysis.conversations.numbered_packets import NumberedTracker
 from mxwire.rules.judge import Judge
 from mxwire.rules.state.frame import FrameStatus
@@ -95,7 +95,7 @@ class PlacingNumbered(NumberedTracker):
             self.firsts[stream, position] = number
             return "first" if begins else "new", first
         message = entry.message if isinstance(entry, Notice) else entry
-        if message.state == HANDED_OUT:
+        if message.state == REPORTED:
             return "late", first
         if entry.transmissions > self.before[0]:
             return "retransmission", first

@@ -6,7 +6,7 @@ from typing import Final
 
 from mxwire.analysis.conversations.marks import ACK, NACK
 from mxwire.analysis.conversations.message import (
-    HANDED_OUT,
+    REPORTED,
     Acknowledgement,
     CapturedMessage,
     How,
@@ -72,7 +72,7 @@ def acknowledge(
         stream = flow.former
     if value == stream.ack_value or (value ^ stream.bits) & SESSION_NUMBER_MASK:
         return
-    if value & NUMBER_MASK in _EMPTY and _says_nothing(flow, stream, value):
+    if value & NUMBER_MASK in _EMPTY and _reports_nothing(flow, stream, value):
         return
     position = position_of(value, stream.acked)
     if confirmed:
@@ -102,7 +102,7 @@ def _acknowledge_unseen(flow: Flow, value: int) -> None:
     flow.acked_unseen = value
 
 
-def _says_nothing(flow: Flow, stream: Stream, value: int) -> bool:
+def _reports_nothing(flow: Flow, stream: Stream, value: int) -> bool:
     """Return whether an ack only reports that nothing was received since a partner was abandoned (R-RTX-05)."""
     return stream.first & NUMBER_MASK == ABANDONED_NEXT or value & SESSION_NUMBER_MASK | ABANDONED_NEXT in flow.starts
 
@@ -153,7 +153,7 @@ class NackTracker:
         message = entry.message if isinstance(entry, Notice) else entry
         assert isinstance(message, CapturedMessage)
         marks, place = self.state.marks, self.state.place
-        if message.state == HANDED_OUT:
+        if message.state == REPORTED:
             message.flow.late += 1
             if marks is not None:
                 marks.mark_late(place, message.number, NACK, 0)

@@ -22,16 +22,16 @@ class ConnectTracker:
         note_start(flow.back, start)
         conversation = flow.conversation
         known = conversation.connect(flow.side, connect_number)
-        if known is None or _is_over(known, app_key, time_ns) or _begins_again(conversation, known):
+        if known is None or _is_over(known, app_key, time_ns) or _restarts_numbering(conversation, known):
             conversation.add(Connect(flow.side, connect_number, app_key, number, time_ns))
         else:
             known.requests += 1
 
     def reply(self, row: Row) -> None:
         """Process a CONNECT reply, which holds the sessions of the responder and of the initiator (R-CON-08)."""
-        _, _, time_ns, number, wire_length, key, asker, target, start, connect_number, status = row
+        _, _, time_ns, number, wire_length, key, initiator, responder, start, connect_number, status = row
         direction = self.state.directions.get(key) or self.state.meet(key, time_ns)
-        flow = self._answered(direction, asker, target, time_ns)
+        flow = self._answered(direction, initiator, responder, time_ns)
         _count(flow, time_ns, wire_length)
         if status == 0:
             note_start(flow.back, start)
@@ -58,15 +58,15 @@ class ConnectTracker:
                 return back.back
         return self._begin(direction, session, None, time_ns)
 
-    def _answered(self, direction: EndpointDirection, asker: int, target: int, time_ns: int) -> Flow:
-        """Return the flow from session ``target`` to session ``asker``; begin a conversation if there is none."""
+    def _answered(self, direction: EndpointDirection, initiator: int, responder: int, time_ns: int) -> Flow:
+        """Return the flow of ``responder`` to ``initiator``, as sessions; begin a conversation if there is none."""
         for each in reversed(direction.partners.conversations):
             flow = each.flows[direction.side]
-            if flow.session not in (None, asker) or flow.back.session not in (None, target):
+            if flow.session not in (None, initiator) or flow.back.session not in (None, responder):
                 continue
-            flow.session, flow.back.session = asker, target
+            flow.session, flow.back.session = initiator, responder
             return flow
-        return self._begin(direction, target, asker, time_ns)
+        return self._begin(direction, responder, initiator, time_ns)
 
     def _begin(self, direction: EndpointDirection, own: int, towards: int | None, time_ns: int) -> Flow:
         sessions = (towards, own) if direction.side == 0 else (own, towards)
@@ -80,7 +80,7 @@ def _is_over(known: Connect, key: int, time_ns: int) -> bool:
     return (known.key is not None and known.key != key) or (answered is not None and time_ns - answered > REORDER_NS)
 
 
-def _begins_again(conversation: Conversation, known: Connect) -> bool:
+def _restarts_numbering(conversation: Conversation, known: Connect) -> bool:
     """Return whether numbering restarted at 0: the partner was forgotten in between (R-CLS-03)."""
     latest = next(each for each in reversed(conversation.connects) if each.side == known.side)
     return known is not latest and known.number == 0 and known.answered_ns is not None

@@ -102,7 +102,7 @@ class Follower:
     def finish(self) -> list[CapturedMessage]:
         """End the capture; return the remaining messages."""
         self._pulls.begin({}, ())
-        self._state.hand_out_all()
+        self._state.report_all()
         return self._take_out()
 
     def take_marks(self, decoded: DecodedBatch) -> FrameMarks:

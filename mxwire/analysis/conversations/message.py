@@ -28,7 +28,7 @@ _NO_RUNS: Final[list[int]] = []
 """Shared by messages with a single run, which are most: a list per message would burden the garbage collector."""
 FLYING: Final = 0
 SETTLED: Final = 1
-HANDED_OUT: Final = 2
+REPORTED: Final = 2
 
 
 class Acknowledgement:
@@ -134,7 +134,6 @@ class MessagePull:
     """The pull of a large message."""
 
     __slots__ = (
-        "asked_replies",
         "counter",
         "duplicate_pulls",
         "duplicate_replies",
@@ -152,6 +151,7 @@ class MessagePull:
         "repeated_replies",
         "replies",
         "requested",
+        "requested_replies",
         "requests",
     )
 
@@ -166,7 +166,7 @@ class MessagePull:
         """Number of requests, including re-requests."""
         self.duplicate_pulls = 0
         """Duplicates of requests, made by the network or by the capture."""
-        self.asked_replies = 0
+        self.requested_replies = 0
         """Number of replies due to all requests, including re-requests and duplicates (R-PUL-12)."""
         self.passed_pulls: list[tuple[int, int]] = []
         """Frame number and time of the first PULLs that passed after the PULL of a later block, although no later block
@@ -189,7 +189,7 @@ class MessagePull:
         """The first nack of a PULL."""
 
     @property
-    def blocks_asked(self) -> int:
+    def requested_blocks(self) -> int:
         """Number of different blocks requested."""
         return self.pulls - self.re_requests - self.duplicate_pulls
 
@@ -307,7 +307,7 @@ class CapturedMessage(NumberedEntry):
     @property
     def sender(self) -> SenderKnows:
         """The outcome of the message, as known to its sender."""
-        starts = self._is_told
+        starts = self._is_waiting
         if self.pull is not None:
             notice = self.pull.notice
             if notice is not None and not notice.is_refused and starts(notice.first_ns):
@@ -338,7 +338,7 @@ class CapturedMessage(NumberedEntry):
         """True if all of its frames were refused."""
         return self.nacks > 0 and 2 * self.nacks >= self.frame_count
 
-    def _is_told(self, time_ns: int) -> bool:
+    def _is_waiting(self, time_ns: int) -> bool:
         """Return whether the sender was still waiting for the outcome at ``time_ns``."""
         return self.abandoned_ns is None or time_ns <= self.abandoned_ns
 
@@ -365,7 +365,7 @@ class CapturedMessage(NumberedEntry):
     @property
     def is_done(self) -> bool:
         """True if it has been reported: later frames no longer belong to it."""
-        return self.state == HANDED_OUT
+        return self.state == REPORTED
 
     @property
     def is_incomplete(self) -> bool:

@@ -49,8 +49,8 @@ from mxwire.analysis.conversations.marks import (
     MarkRecorder,
 )
 from mxwire.analysis.conversations.message import (
-    HANDED_OUT,
     REPEATS_KEPT,
+    REPORTED,
     CapturedMessage,
     Kind,
     MessagePull,
@@ -211,7 +211,7 @@ class NumberedTracker:
             if marks is not None:
                 flags = stream.arrival(position)
             message = flow.back.announced.get((region, counter))
-            if message is None or (message.state == HANDED_OUT and message.position < 0):
+            if message is None or (message.state == REPORTED and message.position < 0):
                 message = state.adopt(flow.back, MessagePull(region, counter, 0))
                 assert message.pull is not None
                 announce(flow.back, message, message.pull)
@@ -313,7 +313,7 @@ class NumberedTracker:
             state.settle(entry)
 
     def _is_late(self, entry: CapturedMessage | Notice, message: CapturedMessage, role: int) -> bool:
-        if message.state != HANDED_OUT:
+        if message.state != REPORTED:
             return False
         message.flow.late += 1
         state = self.state

@@ -111,16 +111,16 @@ class Conversation:
     @property
     def half_seen(self) -> list[str]:
         """Parts of the conversation that the capture lacks."""
-        said = []
+        remarks = []
         one, other = self.flows
         if not (one.frames and other.frames):
-            said.append("one direction only")
+            remarks.append("one direction only")
         if not self.connect_count and (one.messages or other.messages):
-            said.append("no connect seen")
+            remarks.append("no connect seen")
         missing = one.missing + other.missing
         if missing:
-            said.append(f"{missing} numbered packets not seen")
-        return said
+            remarks.append(f"{missing} numbered packets not seen")
+        return remarks
 
     def connects_of(self, flow: Flow) -> Iterator[Connect]:
         """Yield the connects that the sender of ``flow`` requested."""

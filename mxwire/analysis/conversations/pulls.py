@@ -22,8 +22,8 @@ from mxwire.analysis.conversations.marks import (
     RETRANSMISSION,
 )
 from mxwire.analysis.conversations.message import (
-    HANDED_OUT,
     REPEATS_KEPT,
+    REPORTED,
     CapturedMessage,
     MessagePull,
     Refusal,
@@ -129,7 +129,7 @@ class PullTracker:
             transfer = self._begin(key, flow, identity, transfer, self._dialects[dialect])
         message = transfer.message
         marks = state.marks
-        if message.state == HANDED_OUT:
+        if message.state == REPORTED:
             flow.late += 1
             if marks is not None:
                 known = transfer.blocks.get(index)
@@ -139,7 +139,7 @@ class PullTracker:
         pull = message.pull
         assert pull is not None
         pull.pulls += 1
-        pull.asked_replies += -(-(first + length) // transfer.payload)
+        pull.requested_replies += -(-(first + length) // transfer.payload)
         message.add_frame(number, time_ns)
         flags = (NACKED if pull.refusal is not None else 0) | (OBSOLETE if pull.notice is not None else 0)
         block = transfer.blocks.get(index)
@@ -165,9 +165,9 @@ class PullTracker:
         self._take_before(key)
         _, total, region, counter, offset = identity
         message = flow.back.announced.get((region, counter))
-        if message is not None and message.state == HANDED_OUT and message.position < 0:
+        if message is not None and message.state == REPORTED and message.position < 0:
             message = None
-        if known is not None and known.identity is None and known.message.state != HANDED_OUT:
+        if known is not None and known.identity is None and known.message.state != REPORTED:
             transfer = known
             message = self._recognise(known, flow.back, message, region, counter, offset)
         else:
@@ -319,7 +319,7 @@ class PullTracker:
         flow.bytes += int(replies.wire_length[which].sum())
         flow.conversation.last_ns = max(flow.conversation.last_ns, int(replies.time_ns[end - 1]))
         marks = self.state.marks
-        if message.state == HANDED_OUT:
+        if message.state == REPORTED:
             flow.late += end - start
             if marks is not None:
                 marks.mark_replies(replies.place[which], message.number, OBSOLETE)
@@ -446,7 +446,7 @@ class PullTracker:
         flow.nacks += 1
         flow.conversation.last_ns = time_ns
         marks = self.state.marks
-        if message.state == HANDED_OUT:
+        if message.state == REPORTED:
             flow.late += 1
             if marks is not None:
                 marks.mark_late(row[0], message.number, NACK, 0)

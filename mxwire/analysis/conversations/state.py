@@ -11,7 +11,7 @@ import numpy as np
 from mxwire.analysis.conversations.marks import ROLES, FrameMarks, MarkRecorder, MessageFacts, Role
 from mxwire.analysis.conversations.message import (
     FLYING,
-    HANDED_OUT,
+    REPORTED,
     SETTLED,
     CapturedMessage,
     Kind,
@@ -236,7 +236,7 @@ class FollowerState:
     def withdraw(self, message: CapturedMessage) -> None:
         """Remove a message that turned out to be part of another one."""
         self.in_flight.pop(message.number, None)
-        message.state = HANDED_OUT
+        message.state = REPORTED
         message.flow.messages[message.kind] -= 1
 
     def settle(self, message: CapturedMessage) -> None:
@@ -270,14 +270,14 @@ class FollowerState:
         lingering = self.lingering
         room = LINGERING - ROOM if len(lingering) > LINGERING else LINGERING
         while lingering and (lingering[0].settled_ns + LINGER_NS < self.now_ns or len(lingering) > room):
-            self._hand_out(lingering.popleft())
+            self._report(lingering.popleft())
         self.due_ns = lingering[0].settled_ns + LINGER_NS if lingering else NEVER
 
-    def _hand_out(self, message: CapturedMessage) -> None:
+    def _report(self, message: CapturedMessage) -> None:
         if message.pull is not None:
             self.take_replies(message)
-        message.state = HANDED_OUT
-        _say_what_is_missing(message)
+        message.state = REPORTED
+        _note_missing(message)
         self._forget(message.flow, message)
         if message.pull is not None and message.pull.notice is not None:
             self._forget(message.flow.back, message.pull.notice)
@@ -290,17 +290,17 @@ class FollowerState:
                 stream.forget_one(entry.position)
                 return
 
-    def hand_out_all(self) -> None:
+    def report_all(self) -> None:
         """Report all messages at the end of the capture."""
         for message in [*self.in_flight.values()]:
             if message.sender in ("open", "acked"):
                 message.lacks("the capture ends first")
             self.settle(message)
         while self.lingering:
-            self._hand_out(self.lingering.popleft())
+            self._report(self.lingering.popleft())
 
 
-def _say_what_is_missing(message: CapturedMessage) -> None:
+def _note_missing(message: CapturedMessage) -> None:
     if not (message.flow.frames and message.flow.back.frames):
         message.lacks("the other direction was not seen")
     if message.pull is None:
@@ -308,12 +308,12 @@ def _say_what_is_missing(message: CapturedMessage) -> None:
         if message.complete_ns is None and (message.receiver == "received" or message.nack is not None):
             message.lacks(f"{count_of((message.length or 0) - message.bytes_seen, 'byte')} not seen")
     else:
-        _say_what_is_missing_of_a_pull(message, message.pull)
+        _note_missing_of_pull(message, message.pull)
     if message.ack is not None and message.ack.time_ns < message.first_ns:
         message.lacks("acknowledged before it was seen")
 
 
-def _say_what_is_missing_of_a_pull(message: CapturedMessage, pull: MessagePull) -> None:
+def _note_missing_of_pull(message: CapturedMessage, pull: MessagePull) -> None:
     if message.position < 0:
         message.lacks("its announcement was not seen")
     if pull.replies and not pull.pulls:

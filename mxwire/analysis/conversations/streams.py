@@ -28,9 +28,9 @@ class Stream:
         "expected",
         "first",
         "forgotten",
-        "handed_out",
         "last_ack",
         "next",
+        "reported",
         "seen",
     )
 
@@ -53,7 +53,7 @@ class Stream:
         """The last acknowledgement that advanced ``acked``, as on the wire."""
         self.last_ack: Acknowledgement | None = None
         self.entries: dict[int, NumberedEntry] = {}
-        self.handed_out: deque[int] = deque()
+        self.reported: deque[int] = deque()
         """Positions of entries whose messages were reported."""
         self.seen = 0
         """Number of distinct sequence numbers seen."""
@@ -117,9 +117,9 @@ class Stream:
 
     def forget_one(self, position: int) -> None:
         """Schedule an entry for removal, after ``KEPT_BEHIND`` more."""
-        self.handed_out.append(position)
-        if len(self.handed_out) > KEPT_BEHIND:
-            self.entries.pop(self.handed_out.popleft(), None)
+        self.reported.append(position)
+        if len(self.reported) > KEPT_BEHIND:
+            self.entries.pop(self.reported.popleft(), None)
 
     def advance_one(self, ack: Acknowledgement) -> NumberedEntry | None:
         """Acknowledge the next number: the same as :meth:`advance` by one, but faster."""

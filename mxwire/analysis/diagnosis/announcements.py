@@ -47,28 +47,28 @@ class AnnouncedValues:
         """The first misuse per key, with the number of occurrences."""
 
     def observe(
-        self, told: ValueColumns, used: ValueColumns, times: NDArray[np.int64], numbers: NDArray[np.int64]
+        self, announced: ValueColumns, used: ValueColumns, times: NDArray[np.int64], numbers: NDArray[np.int64]
     ) -> None:
         """Process a batch; ``times`` and ``numbers`` are those of its frames."""
-        key = np.concatenate([told.key, used.key])
+        key = np.concatenate([announced.key, used.key])
         if not len(key):
             return
-        place = np.concatenate([told.place, used.place])
-        value = np.concatenate([told.value, used.value])
-        is_told = np.zeros(len(key), np.bool_)
-        is_told[: len(told.key)] = True
+        place = np.concatenate([announced.place, used.place])
+        value = np.concatenate([announced.value, used.value])
+        is_announced = np.zeros(len(key), np.bool_)
+        is_announced[: len(announced.key)] = True
         order = np.lexsort((place, key))
-        key, place, value, is_told = key[order], place[order], value[order], is_told[order]
+        key, place, value, is_announced = key[order], place[order], value[order], is_announced[order]
         starts = np.flatnonzero(np.diff(key, prepend=-1))
-        if len(told.key):
+        if len(announced.key):
             # The place of the last announcement before each frame, within the same key.
-            last = np.maximum.accumulate(np.where(is_told, np.arange(len(key)), -1))
+            last = np.maximum.accumulate(np.where(is_announced, np.arange(len(key)), -1))
             first = np.repeat(starts, np.diff(starts, append=len(key)))
             last = np.where(last >= first, last, -1)
         else:
             last = np.full(len(key), -1)
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(key)], strict=True):
-            self._of_key(int(key[start]), slice(start, end), (place, value, is_told, last), times, numbers)
+            self._of_key(int(key[start]), slice(start, end), (place, value, is_announced, last), times, numbers)
 
     def _of_key(
         self,
@@ -78,30 +78,30 @@ class AnnouncedValues:
         times: NDArray[np.int64],
         numbers: NDArray[np.int64],
     ) -> None:
-        place, value, is_told, last = columns
+        place, value, is_announced, last = columns
         before = self.latest.get(key)
         mine, used = last[which], value[which]
         known = mine >= 0
         if before is not None or known.any():
-            was_told = np.where(known, value[mine], before[0] if before else 0)
+            was_announced = np.where(known, value[mine], before[0] if before else 0)
             when = np.where(known, times[place[mine]], before[1] if before else 0)
-            wrong = ~is_told[which] & (used != was_told) & (times[place[which]] > when + GRACE_NS)
+            wrong = ~is_announced[which] & (used != was_announced) & (times[place[which]] > when + GRACE_NS)
             if before is None:
                 wrong &= known
             at = np.flatnonzero(wrong)
             if len(at):
-                told_frame = int(numbers[place[mine[at[0]]]]) if known[at[0]] else (before[2] if before else 0)
-                self._note(key, int(was_told[at[0]]), told_frame, used[at], place[which][at], times, numbers)
-        tellings = np.flatnonzero(is_told[which])
-        if len(tellings) and (key in self.latest or len(self.latest) < KEYS):
-            at_last = int(place[which][tellings[-1]])
-            self.latest[key] = int(used[tellings[-1]]), int(times[at_last]), int(numbers[at_last])
+                announced_frame = int(numbers[place[mine[at[0]]]]) if known[at[0]] else (before[2] if before else 0)
+                self._note(key, int(was_announced[at[0]]), announced_frame, used[at], place[which][at], times, numbers)
+        announcing = np.flatnonzero(is_announced[which])
+        if len(announcing) and (key in self.latest or len(self.latest) < KEYS):
+            at_last = int(place[which][announcing[-1]])
+            self.latest[key] = int(used[announcing[-1]]), int(times[at_last]), int(numbers[at_last])
 
     def _note(
         self,
         key: int,
-        told: int,
-        told_frame: int,
+        announced: int,
+        announced_frame: int,
         used: NDArray[np.int64],
         places: NDArray[np.intp],
         times: NDArray[np.int64],
@@ -111,7 +111,7 @@ class AnnouncedValues:
         if found is None:
             if len(self.misuses) >= KEYS:
                 return
-            found = self.misuses[key] = Misuse(told, told_frame, int(used[0]), int(times[places[0]]))
+            found = self.misuses[key] = Misuse(announced, announced_frame, int(used[0]), int(times[places[0]]))
         found.frames += len(places)
         found.numbers += numbers[places[: SAMPLES - len(found.numbers)]].tolist()
 

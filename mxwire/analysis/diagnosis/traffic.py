@@ -65,7 +65,7 @@ class Traffic:
         types = np.maximum(decoded.columns.packet_type, 0)
         length = decoded.located.wire_length
         for source, destination, members in pairs_of(assignment.source, assignment.destination):
-            direction = self._way(keys[source], keys[destination], batch.timestamp_ns, batch.number, members)
+            direction = self._direction(keys[source], keys[destination], batch.timestamp_ns, batch.number, members)
             if direction is None:
                 self.forgotten += len(members)
                 continue
@@ -82,7 +82,7 @@ class Traffic:
             direction.last_ns = max(direction.last_ns, int(batch.timestamp_ns[members[-1]]))
             direction.last_frame = int(batch.number[members[-1]])
 
-    def _way(
+    def _direction(
         self, source: int, destination: int, times: NDArray[np.int64], numbers: NDArray[np.int64], at: NDArray[np.intp]
     ) -> HostDirection | None:
         key = source, destination

@@ -223,7 +223,7 @@ class _MatchGroups:
         Frames that would have arrived before they were sent are not paired.
         """
         first_ns, second_ns = first.time_ns, alignment.clock.to_first(second.time_ns)
-        directions = _ways(first.source, alignment)
+        directions = _directions_of(first.source, alignment)
         slack = _slack(alignment, int(np.ptp(first_ns)) if len(first_ns) else 0)
         one, other = self.single()
         delay = (second_ns[other] - first_ns[one]) * np.where(directions[one] == 0, 1, directions[one])
@@ -245,7 +245,7 @@ class _MatchGroups:
         )
 
 
-def _ways(source: NDArray[np.int64], alignment: Alignment) -> NDArray[np.int64]:
+def _directions_of(source: NDArray[np.int64], alignment: Alignment) -> NDArray[np.int64]:
     """Return 1 for frames from the first end to the second, -1 for the opposite direction, 0 if unknown."""
     if alignment.acausal:
         return np.zeros(len(source), np.int64)

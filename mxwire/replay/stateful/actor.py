@@ -179,7 +179,7 @@ class ReplayActor:
             if record.ours:
                 if self._must_wait(record, now):
                     return
-                self._say(record, now)
+                self._perform(record, now)
             self.position += 1
             self._progress_ns = now
         if self.position == len(records):
@@ -205,7 +205,7 @@ class ReplayActor:
     def _pair(self, frame: Any) -> EndpointPair:
         return self.conversation.pair(frame.src_endpoint, frame.dst_endpoint)
 
-    def _say(self, record: Record, now: int) -> None:
+    def _perform(self, record: Record, now: int) -> None:
         """Send a recorded frame, unless it is an answer that is sent on request."""
         if not isinstance(record.frame, packets.PullReply) and not self._answers.is_early(record):
             self._send(record, now)
@@ -285,9 +285,9 @@ class ReplayActor:
         self, request: packets.ConnectRequest, pair: EndpointPair, expectation: Expectation | None, again: bool
     ) -> None:
         connect = self.conversation.connect_of(pair, request)
-        said = self._answers.said(connect)
-        if said is not None:
-            self._leaving.append(said)
+        given = self._answers.given(connect)
+        if given is not None:
+            self._leaving.append(given)
         elif expectation is not None:
             self._answers.owe(expectation.record, self._now)
         elif not again:

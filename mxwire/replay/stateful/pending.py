@@ -113,19 +113,19 @@ class ConnectAnswers:
 
     def __init__(self, records: list[Record]) -> None:
         self._records = records
-        self._said: dict[tuple[int, ...], bytes] = {}
+        self._given: dict[tuple[int, ...], bytes] = {}
         """Answers given, by the properties that repetitions of a connect share."""
         self._owed: dict[int, int] = {}
         """Arrival times of unanswered connects, by the record of the answer."""
         self._early: set[int] = set()
 
-    def said(self, connect: tuple[int, ...]) -> bytes | None:
+    def given(self, connect: tuple[int, ...]) -> bytes | None:
         """Return the answer given to a connect, if any."""
-        return self._said.get(connect)
+        return self._given.get(connect)
 
     def note(self, connect: tuple[int, ...], built: bytes) -> None:
         """Record the answer to a connect; its repetitions get the same one."""
-        self._said[connect] = built
+        self._given[connect] = built
 
     def owe(self, request: Record, now: int) -> None:
         """Note the arrival of a recorded connect; it is answered at the position of its recorded answer, if any."""

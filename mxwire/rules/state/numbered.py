@@ -184,7 +184,11 @@ def look_ack(seen: JudgedFrame, value: int, session: int) -> None:
     """Find the position in the reverse direction that an acknowledgement refers to."""
     seen.ack = value
     stream = seen.back.stream
-    if stream is None or value & SESSION_NUMBER_MASK != stream.session_bits or _says_nothing(seen.back, stream, value):
+    if (
+        stream is None
+        or value & SESSION_NUMBER_MASK != stream.session_bits
+        or _reports_nothing(seen.back, stream, value)
+    ):
         return
     receiver = seen.flow.destination
     if session != receiver.session and receiver.session is not None and (session != NO_SESSION or receiver.epoch):
@@ -192,7 +196,7 @@ def look_ack(seen: JudgedFrame, value: int, session: int) -> None:
     seen.ack_position = position_of(value, stream.complete)
 
 
-def _says_nothing(back: ObservedFlow, stream: ObservedStream, value: int) -> bool:
+def _reports_nothing(back: ObservedFlow, stream: ObservedStream, value: int) -> bool:
     """Return whether an ack only reports that nothing was received since a partner was abandoned (R-RTX-05)."""
     if value & NUMBER_MASK == FIRST_NUMBER:
         # After a reset number 1 is expected, which lies ahead of the numbers of an abandoned partner (R-CLS-05).

@@ -138,7 +138,7 @@ def _difference(one: Detection, other: Detection) -> tuple[Diagnosis | None, tup
     if not _generations(one) & _generations(other):
         return GENERATION, (f"sends the format {first.generation}", f"sends the format {second.generation}")
     old = {first.generation, second.generation} <= _OLD
-    known = old or (_tells_limit(one) and _tells_limit(other))
+    known = old or (_shows_limit(one) and _shows_limit(other))
     if known and first.reply_payload != second.reply_payload:
         return FRAME_LIMIT, (f"was built for {_limit(first)}", f"for {_limit(second)}")
     return None, ("", "")
@@ -157,7 +157,7 @@ def _generations(detection: Detection) -> frozenset[str]:
     return _NEW if dialect.frame_limit_known else _OLD | _NEW
 
 
-def _tells_limit(detection: Detection) -> bool:
+def _shows_limit(detection: Detection) -> bool:
     """Return whether more than one frame reveals the frame limit of a host: the last reply of a message may look like
     a full reply of another build."""
     dialect = detection.dialect

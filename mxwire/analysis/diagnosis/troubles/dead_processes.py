@@ -109,7 +109,7 @@ class ZombieExaminer(Examiner):
         pull = message.pull
         assert pull is not None
         last = facts.libraries.last_ns(voice_of(message.flow.back))
-        return pull.blocks_asked > _WINDOW and (last is None or last < pull.requests[0].time_ns)
+        return pull.requested_blocks > _WINDOW and (last is None or last < pull.requests[0].time_ns)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield a finding per endpoint whose pulls have outlived its process."""

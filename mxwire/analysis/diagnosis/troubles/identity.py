@@ -88,19 +88,19 @@ class IdentityExaminer(Examiner):
             frame, time_ns = int(numbers[place]), int(times[place])
             if block.layout.name == "raw_omxoed":
                 nic = int(block["nic_id_hi"][at]) << 32 | int(block["nic_id_lo"][at])
-                self._tell(source, "serials", nic & 0xFF, hex(int(block["serial"][at])), frame, time_ns)
+                self._record_value(source, "serials", nic & 0xFF, hex(int(block["serial"][at])), frame, time_ns)
                 if nic in self._announced or len(self._announced) < _KEPT:
                     senders = self._announced.setdefault(nic, {})
                     if len(senders) < _VALUES:
                         senders.setdefault(source, frame)
             elif block.layout.name == "host_reply":
-                self._tell_name(decoded, place, source, frame, time_ns)
+                self._record_name(decoded, place, source, frame, time_ns)
             else:
                 name = "src_session_id" if block.layout.name == "connect_request" else "target_session_id"
                 session = hex(int(block[name][at]))
-                self._tell(source, "sessions", int(block["src_endpoint"][at]), session, frame, time_ns)
+                self._record_value(source, "sessions", int(block["src_endpoint"][at]), session, frame, time_ns)
 
-    def _tell(self, host: int, what: str, which: int, value: str, frame: int, time_ns: int) -> None:
+    def _record_value(self, host: int, what: str, which: int, value: str, frame: int, time_ns: int) -> None:
         key = host, what, which
         known = self._of_host.get(key)
         if known is None:
@@ -109,12 +109,12 @@ class IdentityExaminer(Examiner):
             known = self._of_host[key] = _Identities(value)
         known.tell(value, frame, time_ns)
 
-    def _tell_name(self, decoded: DecodedBatch, place: int, source: int, frame: int, time_ns: int) -> None:
+    def _record_name(self, decoded: DecodedBatch, place: int, source: int, frame: int, time_ns: int) -> None:
         reply = decoded.frame(place)
         if not isinstance(reply, HostReply):
             return
         name = hostname_text(reply.hostname)
-        self._tell(source, "names", 0, name, frame, time_ns)
+        self._record_value(source, "names", 0, name, frame, time_ns)
         if name in self._names or len(self._names) < _KEPT:
             holders = self._names.setdefault(name, {})
             if len(holders) < _VALUES:

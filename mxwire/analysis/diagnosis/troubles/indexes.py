@@ -48,7 +48,7 @@ REUSED: Final = Diagnosis(
     ),
     needs=frozenset({"both directions", "every frame"}),
 )
-_TELLING: Final = ("host_query", "host_reply", "connect_request", "connect_reply")
+_ANNOUNCING: Final = ("host_query", "host_reply", "connect_request", "connect_reply")
 _USING: Final = ("tiny", "small", "medium", "rndv", "notify", "pull", "truc")
 _LEAST: Final = 3
 
@@ -58,18 +58,18 @@ class IndexExaminer(Examiner):
     """Tracker of the index that each host received, and of the index that it uses."""
 
     def __init__(self) -> None:
-        self._told = AnnouncedValues()
+        self._announced = AnnouncedValues()
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Note announced and used indexes."""
         if not decoded.located.has_destination:
             return
-        used = self._said(decoded, _USING, "dst_src_peer_index", turned=False)
-        told = self._said(decoded, _TELLING, "src_dst_peer_index", turned=True)
-        self._told.observe(told, used, decoded.batch.timestamp_ns, decoded.batch.number)
+        used = self._columns_of(decoded, _USING, "dst_src_peer_index", turned=False)
+        announced = self._columns_of(decoded, _ANNOUNCING, "src_dst_peer_index", turned=True)
+        self._announced.observe(announced, used, decoded.batch.timestamp_ns, decoded.batch.number)
 
     @staticmethod
-    def _said(decoded: DecodedBatch, layouts: tuple[str, ...], field: str, *, turned: bool) -> ValueColumns:
+    def _columns_of(decoded: DecodedBatch, layouts: tuple[str, ...], field: str, *, turned: bool) -> ValueColumns:
         """Return the values of a field by the host that uses them and the host to which it sends them."""
         keys, places, values = [], [], []
         for block in decoded.columns.of(*layouts):
@@ -88,7 +88,7 @@ class IndexExaminer(Examiner):
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on wrong indexes, and on indexes that two hosts have."""
         address = facts.decoder.hosts.keys
-        for key, misuse in self._told.misused(_LEAST):
+        for key, misuse in self._announced.misused(_LEAST):
             user, host = (address[each] for each in pair_at(key))
             used, announced = _index(misuse.used), _index(misuse.announced)
             text = f"{count_of(misuse.frames, 'frame')} with {used} after receiving {announced}"
@@ -99,23 +99,23 @@ class IndexExaminer(Examiner):
 
     def _reused(self, address: list[int], facts: Facts) -> Iterator[Finding]:
         owners: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-        for key, (index, time_ns, frame) in self._told.latest.items():
+        for key, (index, time_ns, frame) in self._announced.latest.items():
             if index != NO_PEER_INDEX:
                 user, host = pair_at(key)
                 owners.setdefault((host, index), []).append((time_ns, user, frame))
-        for (host, index), told in owners.items():
-            if len(told) < 2:
+        for (host, index), announced in owners.items():
+            if len(announced) < 2:
                 continue
-            told.sort()
+            announced.sort()
             shown = [
                 evidence(f"{mac_text(address[user])} was assigned index {index} there", [frame], time_ns)
-                for time_ns, user, frame in told[:4]
+                for time_ns, user, frame in announced[:4]
             ]
-            parties = Party(address[host]), *(Party(address[user]) for _, user, _ in told[:4])
-            summary = f"{mac_text(address[host])} assigned index {index} to {len(told)} hosts"
+            parties = Party(address[host]), *(Party(address[user]) for _, user, _ in announced[:4])
+            summary = f"{mac_text(address[host])} assigned index {index} to {len(announced)} hosts"
             # The first host may be gone: then its index is free to be assigned to another.
-            still = facts.traffic.direction(address[told[0][1]], address[host])
-            sure: Confidence = "high" if still is not None and still.last_ns > told[-1][0] else "low"
+            still = facts.traffic.direction(address[announced[0][1]], address[host])
+            sure: Confidence = "high" if still is not None and still.last_ns > announced[-1][0] else "low"
             yield REUSED.found(sure, parties, summary, shown)
 
 

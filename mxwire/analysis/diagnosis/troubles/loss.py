@@ -242,7 +242,7 @@ def _at_least(number: int, kept: int) -> str:
 
 def _missing(pull: MessagePull) -> int:
     """Return the number of replies requested but never seen: every valid PULL is answered in full (R-PUL-12)."""
-    return 0 if pull.nacks else max(pull.asked_replies - pull.replies, 0)
+    return 0 if pull.nacks else max(pull.requested_replies - pull.replies, 0)
 
 
 def _timers(pull: MessagePull) -> int:

@@ -40,7 +40,7 @@ MTU: Final = Diagnosis(
     follows_from=frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id}),
 )
 
-_WAYS: Final = 4096
+_DIRECTIONS: Final = 4096
 _KEPT: Final = 16
 _REPEATS: Final = 2
 _OFTEN: Final = 4
@@ -74,16 +74,16 @@ class PathExaminer(Examiner):
     """Comparison of the lengths of frames that arrive with those of frames that do not."""
 
     def __init__(self) -> None:
-        self._ways: dict[tuple[int, int], _Lengths] = {}
+        self._directions: dict[tuple[int, int], _Lengths] = {}
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note the length of a message, and whether it arrived."""
         key = message.flow.address, message.flow.back.address
-        direction = self._ways.get(key)
+        direction = self._directions.get(key)
         if direction is None:
-            if len(self._ways) >= _WAYS:
+            if len(self._directions) >= _DIRECTIONS:
                 return
-            direction = self._ways[key] = _Lengths()
+            direction = self._directions[key] = _Lengths()
         length = message.length or 0
         if message.ack is None and message.transmissions > _OFTEN and waits_for_another(message):
             _keep(direction.behind, message)
@@ -104,7 +104,7 @@ class PathExaminer(Examiner):
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield a finding per pair of hosts between which messages beyond a length never complete."""
         dialects = facts.dialects()
-        for (source, destination), direction in self._ways.items():
+        for (source, destination), direction in self._directions.items():
             dialect = dialects.get((min(source, destination), max(source, destination)), MXOE)
             medium = direction.piece if dialect is MXOE else direction.fragment
             passed = max(_fragment(medium, dialect), _reply(direction.pulled, dialect))
@@ -133,7 +133,7 @@ def _never_begins(message: CapturedMessage) -> bool:
     timers = sum(each.cause == "timer" for each in pull.requests)
     return (
         timers >= _REPEATS
-        and pull.blocks_asked <= _WINDOW
+        and pull.requested_blocks <= _WINDOW
         and pull.refusal is None
         and (pull.notice is None or message.receiver == "failed")
     )

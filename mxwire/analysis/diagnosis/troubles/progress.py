@@ -40,7 +40,7 @@ _KEPT: Final = 4096
 _SHOWN: Final = 4
 _REPEATS: Final = 2
 _LONG_NS: Final = 900_000_000
-_UNDER_WAY_NS: Final = 100_000_000
+_IN_PROGRESS_NS: Final = 100_000_000
 """Time for which answers may still pass after the receiver fell silent."""
 _OFTEN: Final = 4
 _STORED_NS: Final = 20_000_000
@@ -84,7 +84,7 @@ class ProgressExaminer(Examiner):
             return
         if not facts.libraries.spoke(voice):
             return
-        quiet = facts.libraries.silence(voice, message.first_ns + _UNDER_WAY_NS, message.last_sent_ns)
+        quiet = facts.libraries.silence(voice, message.first_ns + _IN_PROGRESS_NS, message.last_sent_ns)
         if quiet is None:
             return
         key = sender_of(message.flow.back), sender_of(message.flow)

@@ -54,7 +54,7 @@ class ResendExaminer(Examiner):
 
     def __init__(self) -> None:
         self._near: dict[tuple[Party, Party], list[Evidence]] = {}
-        self._given_up: dict[tuple[Party, Party], list[Evidence]] = {}
+        self._abandoned: dict[tuple[Party, Party], list[Evidence]] = {}
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note a message that was retransmitted very often, or has been pulled for very long."""
@@ -84,7 +84,7 @@ class ResendExaminer(Examiner):
                 other = Party(keys[assignment.destination[place]], int(block["dst_endpoint"][at]))
                 text = f"a CONNECT request asks to start with 0x{int(start[at]):04x}"
                 number, time_ns = int(decoded.batch.number[place]), int(decoded.batch.timestamp_ns[place])
-                keep(self._given_up, (one, other), evidence(text, [number], time_ns))
+                keep(self._abandoned, (one, other), evidence(text, [number], time_ns))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield both kinds of findings."""
@@ -98,5 +98,5 @@ class ResendExaminer(Examiner):
                     keep(near, (one, other), evidence(text, [connect.frame], connect.time_ns))
         for (one, other), shown in near.items():
             yield NEAR.found("high", (one, other), f"{one} is about to abandon {other}", shown)
-        for (one, other), shown in self._given_up.items():
+        for (one, other), shown in self._abandoned.items():
             yield REACHED.found("high", (one, other), f"{one} abandoned {other} and is reconnecting", shown)

@@ -65,7 +65,7 @@ class SessionExaminer(Examiner):
     def __init__(self) -> None:
         self._refused: dict[tuple[Party, Party], list[Evidence]] = {}
         self._counts: dict[tuple[Party, Party], int] = {}
-        self._told = AnnouncedValues()
+        self._announced = AnnouncedValues()
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note a message that was refused because of its session."""
@@ -91,7 +91,7 @@ class SessionExaminer(Examiner):
         """Note requested and used session numbers."""
         if decoded.located.has_destination:
             batch = decoded.batch
-            self._told.observe(_asked(decoded), _used(decoded), batch.timestamp_ns, batch.number)
+            self._announced.observe(_connecting(decoded), _used(decoded), batch.timestamp_ns, batch.number)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield both kinds of findings."""
@@ -100,7 +100,7 @@ class SessionExaminer(Examiner):
             summary = f"{sender} uses a session that {target} does not have: {count_of(number, 'refusal')}"
             yield CHANGED.found("high", (sender, target), summary, shown)
         address = facts.decoder.hosts.keys
-        for key, misuse in self._told.misused(_LEAST):
+        for key, misuse in self._announced.misused(_LEAST):
             voice = voice_at(key, address)
             sender = Party(voice.source, voice.source_endpoint)
             target = Party(voice.destination, voice.destination_endpoint)
@@ -113,7 +113,7 @@ class SessionExaminer(Examiner):
             yield BITS.found("high" if misuse.frames > _LEAST else "medium", (sender, target), summary, shown)
 
 
-def _asked(decoded: DecodedBatch) -> ValueColumns:
+def _connecting(decoded: DecodedBatch) -> ValueColumns:
     """Return the session number that each endpoint requests of its partner."""
     found = []
     for block in decoded.columns.of("connect_request", "connect_reply"):
@@ -125,7 +125,7 @@ def _asked(decoded: DecodedBatch) -> ValueColumns:
         found.append(
             (key, block.place[which], (block["target_recv_seqnum_start"][which] & SESSION_NUMBER_MASK).astype(np.int64))
         )
-    return _said(found)
+    return _columns_of(found)
 
 
 def _used(decoded: DecodedBatch) -> ValueColumns:
@@ -141,10 +141,10 @@ def _used(decoded: DecodedBatch) -> ValueColumns:
                 (block["lib_seqnum"][which] & SESSION_NUMBER_MASK).astype(np.int64),
             )
         )
-    return _said(found)
+    return _columns_of(found)
 
 
-def _said(found: list[tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]]) -> ValueColumns:
+def _columns_of(found: list[tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]]) -> ValueColumns:
     if not found:
         return ValueColumns(np.zeros(0, np.int64), np.zeros(0, np.intp), np.zeros(0, np.int64))
     key, place, value = (np.concatenate(each) for each in zip(*found, strict=True))

@@ -31,7 +31,7 @@ DOUBLED: Final = Diagnosis(
         "Capture on one interface instead of on several (-i any, or a bridge and its ports).",
     ),
 )
-COPIES: Final = Diagnosis(
+DUPLICATED: Final = Diagnosis(
     id="frames-duplicated",
     title="The network duplicates frames",
     group="network",
@@ -57,7 +57,7 @@ _ENOUGH: Final = 8
 Pair = tuple[int, int]
 
 
-@examines(DOUBLED, COPIES)
+@examines(DOUBLED, DUPLICATED)
 class DuplicateExaminer(Examiner):
     """Counter of duplicates, by the sender of the original frame."""
 
@@ -137,7 +137,7 @@ class DuplicateExaminer(Examiner):
                     # A PULL that is repeated because of reordered replies, and a reply that passes after the repeated
                     # one, look the same.
                     sure = "low"
-                yield COPIES.found(sure, parties, summary, shown, cost=Cost(frames=number))
+                yield DUPLICATED.found(sure, parties, summary, shown, cost=Cost(frames=number))
 
     def _doubled(self, facts: Facts) -> Iterator[Finding]:
         """Yield a finding per pair of hosts of which nearly every frame was captured twice."""
