@@ -17,7 +17,7 @@ from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.enums import ConnectStatus
 
-MESSAGES: Final = 50_000
+MESSAGES: Final = 30_000
 """Maximum number of messages that are kept, besides as many remarkable ones."""
 PAIRS_JUDGED: Final = 200
 """Maximum number of pairs of hosts for which classes are judged: those with the most bytes."""

@@ -132,6 +132,8 @@ class FrameTrace:
         self._ends: list[tuple[Party, Party]] = []
         """Sender and receiver by index of the flow."""
         self._sorted: tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]] | None = None
+        self._numbers = self._of_frames = np.zeros(0, np.int64)
+        """Sorted numbers of the messages, and of the message of each frame."""
         self.omitted = 0
         """Number of frames beyond the limit."""
 
@@ -176,8 +178,8 @@ class FrameTrace:
     def of_message(self, number: int, most: int = POINTS) -> SequenceGraph | None:
         """Return the graph of one message; None if there is no message with this number."""
         messages, *_ = self._settled()
-        chosen = messages[messages["number"] == number]
-        return self._graph(chosen, most) if len(chosen) else None
+        first, after = (int(np.searchsorted(self._numbers, number, side)) for side in ("left", "right"))
+        return self._graph(messages[first:after], most) if after > first else None
 
     def of_conversation(self, number: int, most: int = POINTS) -> list[SequenceGraph]:
         """Return one graph per direction of a conversation that has messages."""
@@ -196,7 +198,7 @@ class FrameTrace:
         Of a message with more, they are the first, the last, and marked ones in between.
         """
         _, frames, _ = self._settled()
-        first, after = (int(np.searchsorted(frames["message"], number, side)) for side in ("left", "right"))
+        first, after = (int(np.searchsorted(self._of_frames, number, side)) for side in ("left", "right"))
         mine = frames[first:after]
         if len(mine) > most:
             chosen = np.zeros(len(mine), np.bool_)
@@ -224,12 +226,15 @@ class FrameTrace:
             order = np.argsort(frames["message"], kind="stable")
             self._sorted = messages[np.argsort(messages["number"], kind="stable")], frames[order], order
             self._messages, self._frames = [messages], [frames]
+            # Searched for every message: a field of a structured array would be copied each time.
+            self._numbers = np.ascontiguousarray(self._sorted[0]["number"])
+            self._of_frames = np.ascontiguousarray(self._sorted[1]["message"])
         return self._sorted
 
     def _graph(self, messages: NDArray[Any], most: int) -> SequenceGraph:
         _, frames, order = self._settled()
         numbers, lengths = messages["number"], messages["length"]
-        first, after = (np.searchsorted(frames["message"], numbers, side) for side in ("left", "right"))
+        first, after = (np.searchsorted(self._of_frames, numbers, side) for side in ("left", "right"))
         counts = after - first
         which = np.repeat(np.arange(len(numbers)), counts)
         mine = np.arange(len(which)) + np.repeat(first - np.cumsum(counts) + counts, counts)

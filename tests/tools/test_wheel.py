@@ -146,6 +146,7 @@ def test_an_installation_without_extras_is_small(core):
     assert packages >= {"mxwire", "numpy", "click", "rich"}
     assert not packages & {
         "polars",
+        "bokeh",
         "jinja2",
         "numba",
         "scapy",

@@ -30,7 +30,7 @@ from mxwire.report.times import duration_text, seconds_text, time_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.words import count_of
 
-LADDERS: Final = 20_000
+LADDERS: Final = 4_000
 """Maximum number of messages with ladders."""
 FRAMES: Final = 60_000
 """Maximum number of frames in all ladders together."""
@@ -202,7 +202,9 @@ class _CapturePage:
 
     def _fragment(self, message: CapturedMessage, exchange: Exchange) -> str:
         """Return the part of the page that shows a message."""
-        graph = self._overview.trace.of_message(message.number, POINTS_OF_A_MESSAGE)
+        # A message of one frame has no course to draw.
+        drawn = message.frame_count > 1
+        graph = self._overview.trace.of_message(message.number, POINTS_OF_A_MESSAGE) if drawn else None
         more = f"mxwire follow {message.number} {Path(self._source.name).name} shows all."
         rows = rows_of(exchange.frames)
         return page(
