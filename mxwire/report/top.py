@@ -52,9 +52,9 @@ in flight            messages that are not finished
 oldest               age of the oldest of these
 dialect              mxoe or omx with its frame limit; - if no frame shows it
 
-"sampled" in the first line: the traffic is too fast to follow all messages.
-Counts of frames and bytes stay exact, figures of messages are estimates, and
-"-" means that this pair is not followed now.
+"sampled 12.3%": too fast to follow the messages of all frames, only of this
+share. Frames and bytes stay exact, figures of messages are estimates, and "-"
+means that this pair is not followed now. "lost": frames that were not captured.
 
 p h f   pairs, hosts, findings        enter    conversation of the pair
 s r     next column to sort by,       /        filter by name, address,

@@ -142,9 +142,9 @@ def sampling_text(snapshot: TrafficSnapshot) -> str:
     """The end of a line: the share of frames whose messages are followed, and the frames lost."""
     text = ""
     if snapshot.is_sampled:
-        text += f"; sampled: messages of {snapshot.followed_share:.0%} of the frames"
+        text += f"; sampled {snapshot.followed_share:.1%}"
     if snapshot.dropped:
-        text += f"; {snapshot.dropped:,} frames lost"
+        text += f"; {amount_text(snapshot.dropped)} lost"
     return text
 
 
