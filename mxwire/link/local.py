@@ -37,8 +37,6 @@ import secrets
 import select
 import socket
 import struct
-import subprocess
-import sys
 import threading
 from array import array
 from collections.abc import Callable
@@ -155,31 +153,18 @@ def _greeting() -> bytes:
     return _GREETING.pack(_MAGIC, bytes(_token), ctypes.addressof(_token_view))
 
 
-_TEST: Final = """
-import sys
-from mxwire.link.local import copy_from
-memory = bytearray(16)
-import ctypes
-view = (ctypes.c_char * 16).from_buffer(memory)
-done = copy_from(int(sys.argv[1]), [(int(sys.argv[2]), 16)], [(ctypes.addressof(view), 16)], 16)
-sys.exit(0 if done and memory.hex() == sys.argv[3] else 3)
-"""
-
-
 def copy_refusal() -> str | None:
     """The reason why processes cannot read each other's memory, so that large messages are copied twice; or None.
 
-    A process is started that reads this one, since Yama lets a parent read its children.
+    A child reads this process, since Yama lets a parent read its children. The caller should have a single thread.
     """
-    arguments = [str(os.getpid()), str(ctypes.addressof(_token_view)), _token.hex()]
-    root = str(Path(__file__).parents[2])
-    found = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r})\n{_TEST}", *arguments],
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    if found.returncode == 0:
+    process, place = os.getpid(), ctypes.addressof(_token_view)
+    child = os.fork()
+    if not child:
+        memory = array("B", bytes(_TOKEN_SIZE))
+        done = copy_from(process, [(place, _TOKEN_SIZE)], [memory.buffer_info()], _TOKEN_SIZE)
+        os._exit(0 if done else 1)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
         return None
     with suppress(OSError, ValueError):
         scope = int(_YAMA.read_text())
