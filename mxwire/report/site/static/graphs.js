@@ -61,11 +61,17 @@ function figure(title, options) {
 
 function addLegend(made, entries) {
   if (!entries.length) return;
+  const longest = Math.max(...entries.map(([label]) => label.length));
+  const ncols = Math.max(1, Math.floor((innerWidth - 90) / (6.3 * longest + 34)));
+  // The legend must not take the room of the curves, which are narrow enough on a phone.
+  made.height += 19 * (Math.ceil(entries.length / ncols) - 1);
   const legend = new Bokeh.Legend({
     items: entries.map(([label, renderers]) => new Bokeh.LegendItem({ label: { value: label }, renderers })),
     orientation: "horizontal",
     click_policy: "hide",
-    ncols: Math.max(1, Math.floor((innerWidth - 120) / (7 * Math.max(...entries.map(([label]) => label.length)) + 45))),
+    ncols,
+    glyph_width: 16,
+    label_standoff: 4,
     label_text_font_size: "11px",
     label_text_color: colour("--text"),
     background_fill_color: null,
