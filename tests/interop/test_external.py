@@ -60,7 +60,7 @@ def test_a_program_is_there_when_it_says_so_and_ends_with_its_children(tmp_path)
     running = programs._running["echo"]
     assert programs.start("echo") == EndpointAddress("x:0", 3, DEFAULT_KEY)
     assert programs._running["echo"] is running, "it was started twice"
-    child = int(next(line for line in running._said if line.startswith("child")).split()[1])
+    child = int(next(line for line in running._output if line.startswith("child")).split()[1])
     assert not gone(child)
     programs.close()
     until(lambda: gone(child))
@@ -328,6 +328,6 @@ def test_ssh_is_called_without_asking_for_passwords(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     running = started(ProgramDescription("perf", "ssh", "omx_perf -s", target="root@node7", ready="called"), "node7")
     try:
-        assert running._said[-1] == "called -tt -o BatchMode=yes -o ConnectTimeout=10 root@node7 omx_perf -s"
+        assert running._output[-1] == "called -tt -o BatchMode=yes -o ConnectTimeout=10 root@node7 omx_perf -s"
     finally:
         running.end()
