@@ -304,7 +304,8 @@ class Core:
         if self.local is not None and self.local.arm():
             return 0
         if not self._due_known:
-            self._due, self._due_known = self.node.deadline(), True
+            # In the middle of a pass, the rest of it may set earlier deadlines.
+            self._due, self._due_known = self.node.deadline(), self.section.handler_thread is None
         return None if self._due is None else max(0, self._due - self.clock())
 
     def end(self, why: MxwireError) -> None:

@@ -130,7 +130,10 @@ class BlockingDriver:
                 with core.section:
                     if not waiter.check():
                         core.must_be_open()
-                        raise pending.late(timeout or 0)
+                        late = pending.late(timeout or 0)
+                        # Before another thread runs: a receive could take a message, and no caller would get it.
+                        pending.abandon()
+                        raise late
             if waiter.error is not None:
                 raise waiter.error
             return pending.result()

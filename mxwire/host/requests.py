@@ -127,6 +127,8 @@ class Waiter:
             request = self.pending.late(0).request
             self.error = HostWakeupError("the wait was ended by wake_up", request)
             self.done = True
+            # At once: a receive could take a message before the caller runs, and no caller would get it.
+            self.pending.abandon()
             self.wake()
 
     def wake(self) -> None:

@@ -15,6 +15,7 @@ from mxwire.host import AsyncHost, Host, HostClosedError, HostError, HostTimeout
 from mxwire.host.endpoint import PendingNext
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import LocalProtocolError, Status
+from mxwire.units import MILLISECOND
 
 from .conftest import PATIENCE, Pair
 from .test_threads import until
@@ -208,6 +209,21 @@ def test_a_wake_up_ends_all_waits_of_an_endpoint(pair):
     assert bytes(two.wait(pending, PATIENCE)) == b"z"
 
 
+def test_a_message_after_a_wake_up_is_not_lost(pair):
+    """Even if it arrives before the thread that was woken runs."""
+    with ThreadPoolExecutor(1) as pool:
+        woken = pool.submit(pair.two.receive, 98)
+        until(lambda: pair.beta.core.waiters)
+        with pair.beta.core.section:
+            pair.two.wake_up()
+            pair.one.send(pair.partner, b"y", 98)
+            pair.beta.core.step()
+            assert pair.two.engine.matching.unexpected == 1
+        with pytest.raises(HostWakeupError):
+            woken.result(PATIENCE)
+    assert bytes(pair.two.receive(98, timeout=PATIENCE)) == b"y"
+
+
 # Progression.
 
 
@@ -322,6 +338,18 @@ def test_other_threads_may_call_while_the_handler_waits_for_them(pair):
     pair.one.send(pair.partner, b"x", 1)
     helper.join(PATIENCE)
     assert bytes(pair.two.wait(receives[0], PATIENCE)) == b"x"
+
+
+def test_a_deadline_set_after_the_handler_is_known(pair):
+    """A thread that is about to sleep while the handler runs asks for the deadline before the ack is owed."""
+    core = pair.beta.core
+    with core.section:
+        pair.two.handle_unexpected(lambda message: core.pause() is None)
+        pair.one.send(pair.partner, b"x", 1)
+        core.step()
+        assert pair.two.engine.matching.unexpected == 1
+        due = core.node.deadline()
+        assert due is not None and core.pause() <= max(0, due - core.clock() + MILLISECOND)
 
 
 def test_closing_from_another_thread_waits_for_the_handler(pair):
