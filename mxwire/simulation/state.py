@@ -45,10 +45,11 @@ def state_digest(world: World) -> bytes:
     while stack:
         value = stack.pop()
         if isinstance(value, _ATOMS):
-            digest.update(repr(value).encode())
+            # With an end, so that 1 and 23 differ from 12 and 3.
+            digest.update(repr(value).encode() + b",")
             continue
         if (number := seen.get(id(value))) is not None:
-            digest.update(b"^%d" % number)
+            digest.update(b"^%d," % number)
             continue
         seen[id(value)] = len(seen)
         digest.update(type(value).__name__.encode())
@@ -56,7 +57,7 @@ def state_digest(world: World) -> bytes:
             continue
         parts = _parts(value)
         kept.append(parts)
-        digest.update(b"(%d" % len(parts))
+        digest.update(b"(%d," % len(parts))
         stack.extend(reversed(parts))
     return digest.digest()
 

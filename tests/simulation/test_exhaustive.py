@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -123,6 +124,12 @@ def test_pairs_of_faults_are_complete_but_for_repeated_states() -> None:
                     for other, same in shared[step.state]
                 )
     assert 0 < omitted <= play.pruned
+
+
+def test_different_numbers_side_by_side_are_different_states() -> None:
+    one: Any = {1: 23}
+    other: Any = {12: 3}
+    assert state_digest(one) != state_digest(other)
 
 
 def test_the_outcome_is_the_same_with_processes() -> None:
