@@ -27,12 +27,15 @@ from mxwire.myriexpress.program_options import ProgramOptions, read_options
 from mxwire.myriexpress.stamp import stamp
 from mxwire.protocol import Counter, EventKind, LocalProtocolError, Partner, Peer, Request, Status
 from mxwire.protocol.library.inbound import Unexpected
+from mxwire.protocol.peers import name_field
 from mxwire.wire.numbers import SMALL_MAXIMUM
 
 OK: Final = 1000
 """Result of an entry that has succeeded; the return codes of MX are added to it."""
 _ENDED_SEND: Final = 2000
 """Result of a send that has ended already, for which there is no record."""
+_COPIED_SEND: Final = 2001
+"""Result of a send whose data was copied."""
 _FAILURE: Final = OK + 1
 _NOT_COMPLETED: Final = 19
 _NIC_DEAD: Final = 39
@@ -153,6 +156,9 @@ class Entries:
 
     def _open(self, shared: Any) -> None:
         self._options = options = read_options(self._getenv)
+        boards, most = len(options.interfaces), self._ffi.offsetof("struct mxw_shared", "produced") // 8 - _WORD
+        if boards > most:
+            raise MxwireError(f"MXWIRE_INTERFACE names {boards} interfaces: name at most {most}")
         self._host = host = ProgramHost.open(options)
         size = self._ffi.sizeof("struct mxw_shared")
         records = self._ffi.offsetof("struct mxw_shared", "records")
@@ -453,7 +459,8 @@ class Entries:
         with self._host.core.section:
             peer = self._peer(nic_id)
             if peer is not None and peer.name is not None:
-                text = peer.name.encode() + b"\0"
+                # Truncated: a name from the network may be longer as UTF-8 than it was in its packet.
+                text = name_field(peer.name)
                 self._ffi.memmove(name, text, len(text))
                 return OK
         return self._unknown()

@@ -129,6 +129,40 @@ def test_garbage_in_the_environment_is_one_line(compile_program: Compile, alone:
     assert done.returncode == 5 and "nosuch0" in done.stderr
 
 
+def test_a_long_name_of_another_host_is_truncated(compile_program: Compile, alone: dict[str, str], tmp_path: Path):
+    """Programs have 80 bytes for a name, and a name from the network may be longer as UTF-8."""
+    source = tmp_path / "name.c"
+    source.write_text(
+        """
+        #include <string.h>
+        #include "myriexpress.h"
+        int main(void)
+        {
+            struct { char name[MX_MAX_HOSTNAME_LEN], after[200]; } place;
+            memset(&place, 'x', sizeof place);
+            mx_init();
+            mx_nic_id_to_hostname(0x020000000099, place.name);
+            return strlen(place.name) != MX_MAX_HOSTNAME_LEN - 1 || place.after[0] != 'x';
+        }
+        """
+    )
+    peers = tmp_path / "peers"
+    peers.write_text("02:00:00:00:00:99 " + 79 * "\ufffd" + "\n", encoding="utf-8")
+    variables = alone | {"MXWIRE_PEERS": str(peers)}
+    done = subprocess.run([compile_program(source)], env=variables, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_too_many_interfaces_are_one_line(compile_program: Compile, alone: dict[str, str], tmp_path: Path):
+    source = tmp_path / "start.c"
+    source.write_text(
+        '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
+    )
+    variables = alone | {"MX_NO_MYRINET": "0", "MXWIRE_INTERFACE": ",".join(f"eth{each}" for each in range(17))}
+    done = subprocess.run([compile_program(source)], env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode and done.stderr == "mxwire: MXWIRE_INTERFACE names 17 interfaces: name at most 16\n"
+
+
 def test_a_user_without_permission_gets_a_return_code(
     compile_program: Compile, alone: dict[str, str], tmp_path: Path, cable
 ):
