@@ -267,9 +267,7 @@ class Entries:
 
     # Endpoints.
 
-    def open_endpoint(
-        self, place: int, board: int, number: Any, key: int, bits: int, shift: int, own: Any, copied: Any
-    ) -> int:
+    def open_endpoint(self, place: int, board: int, number: Any, key: int, bits: int, shift: int, own: Any) -> int:
         """Open endpoint ``number`` of a board, which is replaced by the one chosen for MX_ANY_ENDPOINT."""
         host, options = self._host, self._options
         if board >= len(host.core.links):
@@ -284,7 +282,6 @@ class Entries:
             engine.report, engine.report_completed = self._report, True
             self._endpoints[place] = endpoint
             number[0] = endpoint.number
-            copied[0] = engine.medium_threshold
             own[0] = self._place(endpoint.own_partner)
         return OK
 
@@ -361,7 +358,7 @@ class Entries:
                 return _ENDED_SEND
             # Only now: the end of a request without a handle is not recorded.
             self._posted(request, handle)
-        return OK
+            return _COPIED_SEND if request.buffered else OK  # type: ignore[attr-defined]
 
     def receive(
         self,

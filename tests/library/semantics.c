@@ -350,6 +350,16 @@ static void buffering(void)
     MUST(mx_isend(a, &segment, 1, to_b, 10, &send, &send));
     MUST(mx_ibuffered(a, &send, &result));
     EQUAL(result, 0);
+    /* The memory of a medium one to the same host is read when it is received. */
+    static char medium[10000] = "before", got[10000];
+    mx_request_t late = send_to(a, to_b, medium, sizeof medium, 11);
+    MUST(mx_ibuffered(a, &late, &result));
+    if (result)
+        strcpy(medium, "after");
+    mx_request_t last = post(b, got, sizeof got, 11, ALL);
+    EQUAL(finish(b, &last, NULL), 0);
+    EXPECT(!strcmp(got, "before"));
+    finish(a, &late, NULL);
     MUST(mx_context(&send, &context));
     EXPECT(context == &send);
     EQUAL(mx_ibuffered(b, &receive, &result), MX_BAD_REQUEST);

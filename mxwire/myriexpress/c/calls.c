@@ -53,7 +53,7 @@ EXPORTED mx_return_t mx_open_endpoint(uint32_t board, uint32_t number, uint32_t 
 {
     static const char call[] = "mx_open_endpoint";
     mx_error_handler_t error_handler = NULL;
-    uint32_t bits = 0, shift = 0, own, copied;
+    uint32_t bits = 0, shift = 0, own;
     if (!mxw_alive)
         return mxw_fail(NULL, call, MX_NOT_INITIALIZED);
     mx_return_t code = read_parameters(params, params_count, &error_handler, &bits, &shift);
@@ -64,7 +64,7 @@ EXPORTED mx_return_t mx_open_endpoint(uint32_t board, uint32_t number, uint32_t 
         return mxw_fail(NULL, call, MX_NO_RESOURCES);
     endpoint->error_handler = error_handler;
     endpoint->board = board == MX_ANY_NIC ? 0 : board;
-    code = mxw_code(mxw_engine.open_endpoint(endpoint->place, endpoint->board, &number, key, bits, shift, &own, &copied));
+    code = mxw_code(mxw_engine.open_endpoint(endpoint->place, endpoint->board, &number, key, bits, shift, &own));
     if (code != MX_SUCCESS) {
         mxw_free_endpoint(endpoint);
         if (error_handler)
@@ -73,7 +73,6 @@ EXPORTED mx_return_t mx_open_endpoint(uint32_t board, uint32_t number, uint32_t 
     }
     endpoint->number = number;
     endpoint->own = own;
-    endpoint->copied = copied;
     *result = (mx_endpoint_t)(uintptr_t)endpoint->handle;
     return MX_SUCCESS;
 }
@@ -194,16 +193,22 @@ static mx_return_t send(const char *call, mx_endpoint_t handle, const mx_segment
     request->partner = place;
     request->match_info = match_info;
     request->length = (uint32_t)length;
-    request->buffered = !synchronous && length <= endpoint->copied;
     uint64_t number = request->handle;
     int outcome = mxw_engine.send(endpoint->place, place, count ? segments->segment_ptr : NULL,
                                   count ? segments->segment_length : 0, (struct mxw_segment *)segments, count,
                                   match_info, synchronous, number);
-    if (outcome != MXW_ENDED)
+    if (outcome != MXW_ENDED && outcome != MXW_COPIED)
         return posted(call, endpoint, request, number, mxw_code(outcome), result);
-    request->transferred = request->length;
     pthread_mutex_lock(&mxw_lock);
-    mxw_complete(request);
+    mxw_drain_locked();
+    /* Another thread may have closed the endpoint. */
+    if (request->handle == number) {
+        request->buffered = !synchronous;
+        if (outcome == MXW_ENDED) {
+            request->transferred = request->length;
+            mxw_complete(request);
+        }
+    }
     pthread_mutex_unlock(&mxw_lock);
     return posted(call, endpoint, request, number, MX_SUCCESS, result);
 }

@@ -6,6 +6,7 @@
 #define MXW_CHANNELS 64
 #define MXW_OK 1000
 #define MXW_ENDED 2000
+#define MXW_COPIED 2001
 #define MXW_NO_PARTNER 0xffffffff
 
 /* The end of one request. */

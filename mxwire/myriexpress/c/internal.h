@@ -62,7 +62,6 @@ struct mxw_endpoint {
     uint64_t uses;
     uint32_t place;
     uint32_t board, number, own; /* own: its partner that stands for itself */
-    uint32_t copied;             /* sends up to this length are copied */
     uint32_t session;
     unsigned woken; /* number of calls of mx_wakeup */
     struct mxw_request *first, *last;
