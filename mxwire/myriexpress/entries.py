@@ -315,7 +315,10 @@ class Entries:
         def handler(message: Unexpected) -> bool:
             data = message.data
             memory = ffi.NULL if data is None else ffi.from_buffer(data)
-            return bool(call(place, self._place(message.partner), message.match_info, message.length, memory))
+            # The handler runs outside of the section, but the table of partners is other threads', too.
+            with self._host.core.section:
+                partner = self._place(message.partner)
+            return bool(call(place, partner, message.match_info, message.length, memory))
 
         self._endpoints[place].handle_unexpected(handler if handled else None)
         return OK

@@ -767,6 +767,32 @@ static void forks(void)
     close_both();
 }
 
+/* Calls of one thread that take any request do not take the connect of another thread. */
+static void *take_any(void *argument)
+{
+    mx_status_t outcome;
+    uint32_t found = 0;
+    (void)argument;
+    while (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST) && !found)
+        MUST(mx_wait_any(a, 20, 0, 0, &outcome, &found));
+    EQUAL(found, 0);
+    return NULL;
+}
+
+static void connecting_beside_a_wait(void)
+{
+    pthread_t waiting;
+    mx_endpoint_addr_t address;
+    open_both();
+    ended = 0;
+    pthread_create(&waiting, NULL, take_any, NULL);
+    for (int times = 0; times < 200; times++)
+        EQUAL(mx_connect(a, own_nic(), 2, 22, 2000, &address), MX_SUCCESS);
+    __atomic_store_n(&ended, 1, __ATOMIC_SEQ_CST);
+    pthread_join(waiting, NULL);
+    close_both();
+}
+
 static void closing_while_waiting(void)
 {
     pthread_t waiting;
@@ -790,7 +816,8 @@ static const struct {
     CASE(any_by_match),       CASE(cancelling),  CASE(forgetting),   CASE(buffering),   CASE(synchronous),
     CASE(connecting),         CASE(context_ids), CASE(unexpected_handler),              CASE(progression),
     CASE(many_requests),      CASE(information), CASE(unsupported),  CASE(wakeup),      CASE(threads),
-    CASE(signals),            CASE(forks),       CASE(closing_while_waiting),
+    CASE(signals),            CASE(forks),       CASE(connecting_beside_a_wait),
+    CASE(closing_while_waiting),
 };
 
 int main(int count, char **words)

@@ -300,10 +300,18 @@ static int take(const char *call, struct mxw_endpoint *endpoint, struct mxw_requ
     return 1;
 }
 
+struct expected {
+    struct mxw_request *request;
+    uint64_t handle;
+};
+
+/* Return 1 also if another thread has ended the request, whose place may be another one's now. */
 static int check_done(struct mxw_endpoint *endpoint, void *argument)
 {
+    const struct expected *expected = argument;
+    const struct mxw_request *request = expected->request;
     (void)endpoint;
-    return mxw_done(argument);
+    return mxw_done(request) || __atomic_load_n(&request->handle, __ATOMIC_RELAXED) != expected->handle;
 }
 
 /* mx_test, and mx_wait with a deadline. */
@@ -319,7 +327,8 @@ static mx_return_t end(const char *call, mx_endpoint_t handle, mx_request_t *var
     mxw_beat();
     if (!mxw_done(request)) {
         if (waits) {
-            if (mxw_wait_for(endpoint, check_done, request, deadline_of(timeout)) < 0)
+            struct expected expected = {request, (uintptr_t)*variable};
+            if (mxw_wait_for(endpoint, check_done, &expected, deadline_of(timeout)) < 0)
                 return mxw_fail(NULL, call, MX_BAD_ENDPOINT);
         } else if (mxw_attention()) {
             mxw_progress();
@@ -612,25 +621,31 @@ EXPORTED mx_return_t mx_connect(mx_endpoint_t handle, uint64_t nic_id, uint32_t 
     struct mxw_endpoint *endpoint = mxw_endpoint(handle);
     if (!endpoint)
         return mxw_fail_handle(call);
-    struct mxw_request *request = mxw_new_request(endpoint, MXW_CONNECT, NULL);
-    if (!request || !address)
-        return mxw_fail(endpoint, call, request ? MX_BAD_ADDR_LIST : MX_NO_RESOURCES);
+    struct mxw_request *request = address ? mxw_new_request(endpoint, MXW_CONNECT, NULL) : NULL;
+    if (!request)
+        return mxw_fail(endpoint, call, address ? MX_NO_RESOURCES : MX_BAD_ADDR_LIST);
+    /* Other threads neither peek at it nor end it. */
+    request->unlisted = 1;
     uint64_t place = request->handle;
     mx_return_t code = mxw_code(mxw_engine.connect(endpoint->place, nic_id, number, key, 0, place));
     mx_request_t unused;
     if (code != MX_SUCCESS)
         return posted(call, endpoint, request, place, code, &unused);
     mxw_drain();
-    int done = mxw_wait_for(endpoint, check_done, request, deadline_of(timeout));
+    struct expected expected = {request, place};
+    int done = mxw_wait_for(endpoint, check_done, &expected, deadline_of(timeout));
     if (done < 0)
         return mxw_fail(NULL, call, MX_BAD_ENDPOINT);
     if (!done && cancel(endpoint, request) == MX_SUCCESS)
         return mxw_fail(endpoint, call, MX_TIMEOUT);
     pthread_mutex_lock(&mxw_lock);
     mxw_drain_locked();
+    if (request->handle != place) {
+        pthread_mutex_unlock(&mxw_lock);
+        return mxw_fail(NULL, call, MX_BAD_ENDPOINT);
+    }
     uint32_t status = request->done ? request->status : MX_TIMEOUT, partner = request->partner;
     if (request->done) {
-        mxw_unlink(request);
         mxw_free_request(request);
     } else {
         request->forgotten = 1;

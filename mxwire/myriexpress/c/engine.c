@@ -20,6 +20,7 @@ struct mxw_entries mxw_engine;
 int mxw_alive;
 
 static int loaded, forked, own_python;
+static __thread int finalizing;
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static void (*before_fork)(void), (*after_fork)(int child);
 
@@ -203,6 +204,10 @@ EXPORTED mx_return_t mx_close_endpoint(mx_endpoint_t handle)
 
 EXPORTED mx_return_t mx_finalize(void)
 {
+    /* The unexpected handler exits, or calls this, while this thread closes the endpoints. */
+    if (finalizing)
+        return MX_SUCCESS;
+    finalizing = 1;
     pthread_mutex_lock(&starting);
     mx_return_t code = mxw_alive ? MX_SUCCESS : MX_NOT_INITIALIZED;
     if (mxw_alive) {
@@ -215,6 +220,7 @@ EXPORTED mx_return_t mx_finalize(void)
         mxw_free_everything();
     }
     pthread_mutex_unlock(&starting);
+    finalizing = 0;
     /* Programs call it also when mx_init has failed. */
     return code == MX_NOT_INITIALIZED ? code : mxw_fail(NULL, "mx_finalize", code);
 }

@@ -45,6 +45,7 @@ struct mxw_request {
     uint64_t handle; /* 0 while the place is free */
     int done;        /* set last, so that it may be read without the lock */
     int forgotten;
+    int unlisted; /* not in the list of completed requests: that of a call of mx_connect */
     int buffered; /* of a send: the program may reuse its memory */
     enum mxw_kind kind;
     uint64_t uses;

@@ -128,10 +128,10 @@ int mxw_wait_for(struct mxw_endpoint *endpoint, int (*check)(struct mxw_endpoint
         pthread_mutex_unlock(&mxw_lock);
         if (mxw_attention())
             mxw_progress();
-        if (check(endpoint, argument))
-            return 1;
         if (endpoint->handle != handle || !mxw_alive)
             return -1;
+        if (check(endpoint, argument))
+            return 1;
         if (mxw_in_handler || __atomic_load_n(&endpoint->woken, __ATOMIC_ACQUIRE) != woken)
             return 0;
         uint64_t now = mxw_now();

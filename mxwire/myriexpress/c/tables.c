@@ -118,7 +118,7 @@ struct mxw_request *mxw_new_request(struct mxw_endpoint *endpoint, enum mxw_kind
     if (request) {
         free_requests = request->next;
         uint32_t place = request->partner;
-        request->done = request->forgotten = request->buffered = 0;
+        request->done = request->forgotten = request->unlisted = request->buffered = 0;
         request->kind = kind;
         request->endpoint = endpoint;
         request->context = context;
@@ -144,6 +144,8 @@ void mxw_free_request(struct mxw_request *request)
 void mxw_unlink(struct mxw_request *request)
 {
     struct mxw_endpoint *endpoint = request->endpoint;
+    if (request->unlisted)
+        return;
     if (request->previous)
         request->previous->next = request->next;
     else
@@ -158,13 +160,15 @@ void mxw_unlink(struct mxw_request *request)
 void mxw_complete(struct mxw_request *request)
 {
     struct mxw_endpoint *endpoint = request->endpoint;
-    request->next = NULL;
-    request->previous = endpoint->last;
-    if (endpoint->last)
-        endpoint->last->next = request;
-    else
-        endpoint->first = request;
-    endpoint->last = request;
+    if (!request->unlisted) {
+        request->next = NULL;
+        request->previous = endpoint->last;
+        if (endpoint->last)
+            endpoint->last->next = request;
+        else
+            endpoint->first = request;
+        endpoint->last = request;
+    }
     __atomic_store_n(&request->done, 1, __ATOMIC_RELEASE);
     mxw_changed_locked();
 }
