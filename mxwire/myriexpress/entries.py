@@ -326,7 +326,9 @@ class Entries:
     def set_timeout(self, place: int, request: int, milliseconds: int) -> int:
         """Limit the retransmissions of a request, or of all later ones of an endpoint."""
         with self._host.core.section:
-            self._endpoints[place].engine.set_timeout(milliseconds / 1000, self._requests.get(request))
+            # 0 stands for all later requests; a request that is not in the table has ended, or its memory is copied.
+            if not request or request in self._requests:
+                self._endpoints[place].engine.set_timeout(milliseconds / 1000, self._requests.get(request))
         return OK
 
     # Requests.
