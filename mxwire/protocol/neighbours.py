@@ -368,7 +368,7 @@ class Neighbour:
                 if record is None or not self._take(record):
                     break
                 channel.advance()
-            if len(self._queue) > _QUEUE_MAXIMUM:
+            if len(self._queue) > _QUEUE_MAXIMUM or len(self._pushes) > _QUEUE_MAXIMUM + len(self.sends):
                 raise InvalidRecordError("the answers are not read")
             channel.settle()
             over = channel.ended and channel.peek() is None
@@ -429,6 +429,9 @@ class Neighbour:
         buffered = kind == _MESSAGE
         if buffered and (length != len(record) - _HEAD or length > SHARED_THRESHOLD):
             raise InvalidRecordError("a message of another length")
+        if length >> 32:
+            # Lengths have 32 bits on the wire, and in the status of a program in C.
+            raise InvalidRecordError("a message that is too long")
         neighbourhood = self._neighbourhood
         endpoint = neighbourhood.endpoint_at(target)
         peer = neighbourhood.own_peer(source)

@@ -467,6 +467,20 @@ def test_short_records_end_the_channel():
         two.send(there, b"x")
 
 
+@pytest.mark.parametrize(("length", "ends"), [((1 << 32) - 1, False), (1 << 32, True)])
+def test_offers_of_impossible_lengths_end_the_channel(length, ends):
+    """A length of more than 32 bits has no place in the status of a program in C."""
+    machine = Machine()
+    one, two, there = machine.pair()
+    kept = one.send(there, pattern(9000))
+    machine.settle()
+    places = place_of(MINE, 2), place_of(MINE, 1), two.session, one.session
+    machine.paths[1]._channels[0].put(RECORD_HEAD.pack(RecordKind.OFFER, 0, 0, 0, *places, 7, 5, length))
+    machine.settle()
+    assert kept.status is (Status.REMOTE_ENDPOINT_CLOSED if ends else None)
+    assert (one.probe(5) is None) is ends
+
+
 class Rank:
     """A process with one endpoint that sends and receives at random, and may be replaced by a successor."""
 
