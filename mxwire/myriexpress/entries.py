@@ -425,7 +425,11 @@ class Entries:
 
     def disconnect(self, place: int, partner: int) -> int:
         """Forget a partner and all unfinished requests with it."""
-        self._endpoints[place].disconnect(self._partners[partner])
+        endpoint = self._endpoints[place]
+        with self._host.core.section:
+            endpoint.disconnect(self._partners[partner])
+            # An endpoint is always connected to itself: its own address stays valid.
+            self._place(endpoint.own_partner)
         return OK
 
     def probe(self, place: int, match_info: int, mask: int, found: Any) -> int:

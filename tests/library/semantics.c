@@ -424,6 +424,15 @@ static void connecting(void)
     MUST(mx_connect(a, own_nic(), 2, 22, 1000, &address));
     MUST(mx_get_endpoint_addr_context(address, &context));
     EXPECT(context == NULL);
+    /* An endpoint stays connected to itself. */
+    mx_endpoint_addr_t myself;
+    char got[8] = "";
+    MUST(mx_get_endpoint_addr(a, &myself));
+    MUST(mx_disconnect(a, myself));
+    mx_request_t to_self = send_to(a, myself, "self", 5, 99), from_self = post(a, got, 8, 99, ALL);
+    EQUAL(finish(a, &from_self, NULL), 0);
+    EQUAL(finish(a, &to_self, NULL), 0);
+    EXPECT(!strcmp(got, "self"));
     close_both();
 }
 
