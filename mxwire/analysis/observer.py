@@ -1,9 +1,9 @@
-"""Observe traffic without an end: statistics, messages and findings at any time, in bounded memory.
+"""Observe endless traffic: statistics, messages and findings at any time, in bounded memory.
 
 Theory of operation
 ===================
 
-``mxwire top`` and ``mxwire watch`` must keep up with any traffic, on one processor. So there are two levels.
+``mxwire top`` and ``mxwire watch`` must keep up with any traffic, on one processor, so there are two levels.
 
 *Counting.* Every frame is decoded and counted by array operations: frames and bytes per pair of hosts and per packet
 type, malformed frames and nacks by reason. This takes about a microsecond per frame.
@@ -12,20 +12,21 @@ type, malformed frames and nacks by reason. This takes about a microsecond per f
 use :data:`SHARE` of a processor. Time is divided into slots of :data:`SLOT_NS`; if the time for following is used up
 before the end of a slot, following pauses until the next one, and from then on only a part of the pairs of hosts is
 followed, a different one in each slot: half of the pairs, a quarter, and so on, until the time suffices. As complete
-pairs are selected, and without a break within a slot, their messages and findings are as good as without selection. A
-single pair that is too fast is followed for the first part of a slot. When less than a quarter of the time is used, the
-part is doubled. After a pause or another selection the follower starts without state, as if the capture began there.
+pairs are selected, and without a break within a slot, their messages and findings are as accurate as without selection.
+A single pair that is too fast is followed for the first part of a slot. When less than a quarter of the time is used,
+the part is doubled. After a pause or another selection the follower starts without state, as if the capture began
+there.
 
 The share of followed frames is part of each snapshot, and figures that depend on it are estimates: messages,
 retransmissions and re-requests of a pair are multiplied by the ratio of all its frames to those followed.
 
-*Findings.* The examiners accumulate: what they have found once they report until the end. To notice when a trouble is
-over, they are replaced after :data:`RENEWAL_NS`, if possible when no message is unfinished, and a finding is open until
-:data:`OPEN_NS` after it was reported last.
+*Findings.* The examiners accumulate: once they have made a finding, they report it until the end. To detect that
+a problem is over, they are replaced after :data:`RENEWAL_NS`, if possible when no message is unfinished, and a finding
+is open until :data:`OPEN_NS` after it was reported last.
 
-*Bounds.* Follower and examiners are bounded by themselves, counters by :class:`PairCounters`. The decoder numbers hosts
-without limit; it is replaced together with the follower when it knows more than :data:`HOSTS` at the beginning of a
-slot, which only forged addresses cause. Pairs without a row of their own are not followed.
+*Bounds.* Follower and examiners limit their own memory, :class:`PairCounters` that of counters. The decoder numbers
+hosts without limit; it is replaced together with the follower when it knows more than :data:`HOSTS` at the beginning of
+a slot, which only forged addresses cause. Pairs without a row of their own are not followed.
 
 Following also pauses if frames wait for more than :data:`LAG_NS`, or are lost, although its time is not used up,
 because other programs use the processor: counting comes first. Clocks are parameters; times of frames are those of the
@@ -72,7 +73,7 @@ SLOT_NS: Final = 2 * SECOND
 """Length of a slot. Longer ones show more of the retransmissions of a pair, which come every 500 ms; but frames wait in
 the memory of the tap while a slot is followed, at most ``SHARE`` of its length."""
 LAG_NS: Final = SECOND // 4
-"""Delay of frames beyond which following pauses: at 200,000 frames/s a tap of 32 MiB has memory for thrice that."""
+"""Delay of frames beyond which following pauses: at 200,000 frames/s a tap of 32 MiB has room for three times that."""
 FEW: Final = 5000
 """Frames per slot that are always followed, however late: delays then have other causes."""
 PARTS_MAXIMUM: Final = 256
@@ -212,7 +213,7 @@ class TrafficObserver:
         return decoded, rows
 
     def wait_until(self, now_ns: int) -> None:
-        """Advance the time: all frames from before have been observed."""
+        """Advance the time: all earlier frames have been observed."""
         self.now_ns = max(self.now_ns, now_ns)
         if not self._budget.paused:
             self._take(self._examination.wait_until(now_ns))
@@ -457,7 +458,7 @@ class TrafficObserver:
 
 
 class FollowBudget:
-    """Decider of the frames that are followed: all of them, or those of some pairs for some time.
+    """Selector of the frames to follow: all of them, or those of some pairs for some time.
 
     ``share`` is the share of a processor that following may use, None for no limit; the clocks are those of the
     observer.

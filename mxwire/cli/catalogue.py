@@ -49,7 +49,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
     ),
     "Run programs": (
         Entry("library", "build", "Build libmyriexpress.so, the C interface of MX"),
-        Entry("run", "-i eth0 -- PROGRAM", "Start a program of MX on an interface"),
+        Entry("run", "-i eth0 -- PROGRAM", "Start an MX program on an interface"),
     ),
     "Test": (
         Entry("simulate", "--loss 0.05", "Run hosts in a simulated network with faults"),

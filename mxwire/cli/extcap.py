@@ -46,7 +46,7 @@ class CaptureInterface:
     name: str
     title: str
     command: Callable[[], click.Command]
-    """The command of which it offers options."""
+    """The command whose options it offers."""
     tabs: dict[str, tuple[str, ...]]
     """Names of the options by tab of Wireshark's dialog."""
     capture: Callable[[list[str]], None]
@@ -63,7 +63,7 @@ def _named(name: str) -> Callable[[], click.Command]:
 
 
 def _simulate(words: list[str]) -> None:
-    # The capture goes to the pipe, by another descriptor than the report of the run, which Wireshark does not expect.
+    # The capture goes to the pipe, through a descriptor of its own: Wireshark does not expect the report of the run.
     pipe = os.dup(sys.stdout.fileno())
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     run_mxwire(["simulate", "--pcap", f"/dev/fd/{pipe}", *words])
@@ -108,7 +108,7 @@ REMOTE: Final = click.Command(
         ),
     ],
 )
-"""The options of a capture on a remote host. SSH cannot prompt: keys and known hosts must be set up before."""
+"""The options of a capture on a remote host. SSH cannot prompt: keys and known hosts must be set up beforehand."""
 
 
 def ssh_command(
@@ -130,7 +130,7 @@ def ssh_command(
         raise MxwireError(f"--ssh-options {ssh_options!r}: {error}") from error
     script = remote_script(remote_interface, ethertype, remote_program, "sudo -n " if remote_sudo else "")
     fixed = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={_CONNECT_SECONDS}"]
-    # The login shell may be any; all of them pass one quoted word to sh.
+    # The login shell is unknown, but every shell can pass one quoted word to sh.
     return ["ssh", *options, *fixed, "--", remote_host, f"sh -c {shlex.quote(script)}"]
 
 

@@ -1,4 +1,4 @@
-"""``mxwire library``: build and check libmyriexpress.so, for existing programs of MX."""
+"""``mxwire library``: build and check libmyriexpress.so, for existing MX programs."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def build(prefix: Path | None, as_json: bool) -> None:
 @prefix_option
 @json_option("Print one JSON object.")
 def check(prefix: Path | None, as_json: bool) -> None:
-    """Check that the library is built by this mxwire, and run its self-test.
+    """Check that this mxwire has built the library, and run its self-test.
 
-    The self-test is a program in C that exchanges messages with itself; it needs no interface and no permission.
+    The self-test is a program in C that exchanges messages with itself; it needs neither an interface nor permissions.
     """
     from mxwire.myriexpress.build import Installation, default_prefix
     from mxwire.myriexpress.launch import run_self_test

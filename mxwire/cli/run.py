@@ -1,4 +1,4 @@
-"""``mxwire run``: start a program of MX on an interface."""
+"""``mxwire run``: start an MX program on an interface."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mxwire.errors import MxwireError
 
 EPILOG = """\b
 The options become variables of the program's environment (MXWIRE_INTERFACE, MXWIRE_NAME, MXWIRE_DIALECT,
-MXWIRE_PROFILE, MXWIRE_PEERS, MXWIRE_ANNOUNCE), and LD_LIBRARY_PATH leads to the library. Without -i, the only
-Ethernet interface that is up is used.
+MXWIRE_PROFILE, MXWIRE_PEERS, MXWIRE_ANNOUNCE), and LD_LIBRARY_PATH names the folder of the library. Without -i, the
+only Ethernet interface that is up is used.
 
 \b
 Examples:
@@ -63,7 +63,7 @@ def command(
     as_json: bool,
     program: tuple[str, ...],
 ) -> None:
-    """Start a program of MX, such as mpirun, on the library of mxwire.
+    """Start an MX program with mxwire's libmyriexpress.so.
 
     The program itself opens the interface, so it needs the permission for that (CAP_NET_RAW).
     """

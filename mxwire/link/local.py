@@ -4,18 +4,18 @@ Theory of operation
 -------------------
 A process that opens an endpoint listens on an abstract Unix socket whose name contains interface and number. A process
 that wants to reach the endpoint connects to it, and passes a sealed memfd with two rings, one per direction, over the
-socket. Both sides map it; the socket stays open, as the sign of life of both. No name exists in a file system, so
-nothing stays behind when a process is killed, and the kernel reports its end on the socket, and on its pidfd in case it
-has forked.
+socket. Both sides map it; the socket stays open, and shows each that the other one is alive. No name exists in a file
+system, so nothing stays behind when a process is killed, and the kernel reports its end on the socket, and on its pidfd
+in case it has forked.
 
 **Rings.** Each ring has one producer and one consumer. Both count bytes without wrapping around, in 64 bits; a record
 is its length, its bytes, and padding to 8 bytes, and never wraps: the producer skips the end of the ring. The consumer
 works on the record in place.
 
-**Wake-ups.** A process that is about to sleep sets a flag in each ring that it consumes, and looks into the rings once
+**Wake-ups.** A process that is about to sleep sets a flag in each ring that it consumes, and checks the rings once
 more; a producer that finds the flag clears it and sends a byte over the socket, whose descriptor the sleeper polls. A
 process that spins sets no flag, so that no system call is made. A producer without room sets another flag, which the
-consumer answers likewise. A socket instead of an eventfd, because its owner cannot make a write to it block.
+consumer answers likewise. This is a socket rather than an eventfd because its owner cannot make a write to it block.
 
 **Large messages** are read from the sender's memory by process_vm_readv. The process is that of the socket's
 credentials, so that the sender can offer its own memory only, and the kernel checks the permission. Each side offers

@@ -5,9 +5,9 @@ Theory of operation
 
 Several processes may share an interface, each with a node of its own. Between two of them is a *channel*, which passes
 records in both directions, in order and without loss, while both live (:class:`LocalChannel`). The node does not know
-how: between processes it is shared memory (``mxwire.link.local``), in the simulator a queue. The library treats all
-partners on its own host alike (``LocalSend`` in ``library/outbound.py``); here, records replace the direct call of the
-target.
+its kind: between processes it is shared memory (``mxwire.link.local``), in the simulator a queue. The library treats
+all partners on its own host alike (``LocalSend`` in ``library/outbound.py``); here, records replace the direct call of
+the target.
 
 ========== ================================================== ============================================
 record     from the initiator of the exchange                 answer
@@ -23,8 +23,8 @@ A message is complete for its sender when its record is in the channel; there ar
 copies the data out of the sender's memory if the channel can (one copy); otherwise it requests it with a PULL.
 
 **Order.** The records of one endpoint to another one pass the same channel in the order of the sends. A record that the
-target cannot take now, because its library does not work and its ring is full, or because the unexpected queue is full,
-stays in the channel, like all records behind it. A full channel holds the sends of its partners only.
+target cannot take now, because its library makes no progress and its ring is full, or because the unexpected queue is
+full, stays in the channel, like all records behind it. A full channel delays only the sends that pass through it.
 
 **Trust.** A neighbour is another process, which may be killed at any time, and may be hostile. Each number, length and
 index in a record is checked; a record that no correct neighbour sends ends the channel. When a channel ends, everything
@@ -553,7 +553,7 @@ class Neighbourhood:
         """The local interfaces by address."""
 
     def towards(self, partner: Partner) -> Neighbour | None:
-        """The neighbour that has an endpoint of this host open, which is looked for if it is not known."""
+        """The neighbour that has an endpoint of this host open, which is searched for if it is not known."""
         place = place_of(partner.peer.address, partner.number)
         found = self.routes.get(place)
         if found is None and self._path is not None and partner.peer.own is not None:
@@ -582,7 +582,7 @@ class Neighbourhood:
         neighbour.gone(places)
 
     def unroute(self, place: int, status: Status) -> None:
-        """Look for an endpoint again at the next send to it, if its neighbour has refused a message as closed."""
+        """Search for an endpoint again at the next send to it, if its neighbour has refused a message as closed."""
         if status == Status.REMOTE_ENDPOINT_CLOSED:
             self.routes.pop(place, None)
 

@@ -1,4 +1,4 @@
-"""The looks of time-sequence graphs, in plots, xplot files and pages alike."""
+"""Appearance of time-sequence graphs, the same in plots, xplot files and pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mxwire.words import count_of
 
 
 class KindStyle(NamedTuple):
-    """The looks of one kind of points."""
+    """Appearance of one kind of points."""
 
     label: str
     light: str

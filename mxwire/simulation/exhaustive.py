@@ -1,14 +1,14 @@
 """Exhaustive play: every plan of up to a number of faults in a small workload, each judged by all invariants.
 
 A run without faults has some tens of frames and steps. Each frame can suffer each frame fault, and before each step
-each application can be paused or killed: those are the plans of one fault. The run of a plan shows the frames and steps
+each application can be paused or killed: these are the plans of one fault. The run of a plan shows the frames and steps
 that follow its last fault, and each fault of one of them extends the plan. So the plans of two faults come from the
 runs of one, and so on, and each is played once, from the beginning: a run takes a few milliseconds, less than a copy of
 a world.
 
-Many faults change nothing that lasts: a duplicate is discarded, a lost ack is repeated by the next one. Where two runs
-have reached the same state (``state.py``) before a step, they continue alike, and so only the first one's plan is
-extended from there. The plans of the last level are not extended, so their states are not examined.
+Many faults have no lasting effect: a duplicate is discarded, a lost ack is made up for by the next one. Where two runs
+have reached the same state (``state.py``) before a step, they continue in the same way, so only the plan of the first
+one is extended from there. The plans of the last level are not extended, so their states are not examined.
 
 The state does not include the memory of the judge of the wire. A rule that compares a frame with one before the states
 became equal is therefore checked in the first run only.

@@ -1,4 +1,4 @@
-"""Channels between the nodes of a simulated host: queues in memory, with the bounds and the deaths of real ones."""
+"""Channels between the nodes of a simulated host: queues in memory that are limited, and end, like real channels."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ class SimulatedChannel:
         self.other._room += len(self.arrived.popleft())
 
     def settle(self) -> None:
-        """Notify the neighbour of the room, if it has waited for some."""
+        """Notify the neighbour that there is room, if a record of it was refused."""
         if self.other._refused:
             self.other._refused = False
             self.other.owner.notice(self.other)
 
     def describe(self, memory: Segments, endpoint: int) -> bytes:
-        """Number the memory."""
+        """Keep ``memory`` for the neighbour to read, and return its number."""
         self._number += 1
         self._described[self._number] = endpoint, memory
         return self._number.to_bytes(8, "big")
 
     def read(self, described: bytes, memory: Segments, length: int, endpoint: int) -> bool:
-        """Copy the memory, unless it was withdrawn."""
+        """Copy the described memory of the neighbour into ``memory``; False if it was withdrawn or cannot be read."""
         found = self.other._described.pop(int.from_bytes(described, "big"), None)
         if found is None or self._copies > 1 or self.ended or found[0] != endpoint or found[1].length < length:
             return False
@@ -81,7 +81,7 @@ class SimulatedChannel:
         return list(self.other.arrived)
 
     def close(self) -> None:
-        """End both sides; the other one can still take what was sent before."""
+        """End both sides; the other one can still take the records that were sent before."""
         self._closed = True
         for each in (self, self.other):
             if not each.ended:
@@ -120,19 +120,19 @@ class SimulatedPath:
             self._noticed.append(channel)
 
     def receive(self, now: int) -> bool:
-        """Let the node take what has arrived; return whether there was anything."""
+        """Pass the channels with news to the node; return whether there were any."""
         noticed, self._noticed = self._noticed, []
         if self.node is None or not noticed:
             return False
         self.node.receive_local(noticed, now)
         for each in noticed:
             if each.peek() is not None:
-                # Some records were left: as a real channel, it is reported until it is empty.
+                # Some records were left: like a real channel, this one is reported until it is empty.
                 self.notice(each)
         return True
 
     def die(self) -> None:
-        """End the process of the node, in the middle of everything."""
+        """End the process of the node, at any point and without closing its endpoints."""
         self.node = None
         for each in self._channels:
             each.close()

@@ -1,8 +1,8 @@
 """The state of a simulated world as a digest: two worlds with equal digests continue in the same way.
 
-The digest walks over all objects that are reachable from the hosts, the network, the schedule and the ledger. It leaves
-out what only records the past and decides nothing: counters, the digest of the run, and the judge of the wire, which
-has its verdict of the past already. Numbers of steps and frames are left out too, since faults are planned by number.
+The digest walks over all objects that are reachable from the hosts, the network, the schedule and the ledger. It omits
+objects that only record the past and have no effect on later steps: counters, the digest of the run, and the judge of
+the wire. Numbers of steps and frames are omitted too, since faults are planned by number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mxwire.wire.dialect import Dialect
 _ATOMS: Final = (int, float, str, bytes, bytearray, bool, type(None), Enum, range)
 _PLAIN: Final = frozenset((int, float, str, bytes, bool, type(None)))
 _RECORDS: Final = (Codec, Counter, Counters, Dialect, Digest, Scenario, type)
-"""Objects that decide nothing that happens later, or that do not change in a run."""
+"""Types of objects that have no effect on later steps, or that do not change in a run."""
 _SKIPPED: Final = {
     Network: ("frames", "lost", "observers", "_planned"),
     World: ("restart_listeners", "_tap", "_at"),
