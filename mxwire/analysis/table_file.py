@@ -160,12 +160,16 @@ class TableFile:
     def __init__(self, path: Path) -> None:
         check_format(path, "table format", SUFFIXES)
         check_place(path)
+        if path.exists() and not path.is_file():
+            # Its place would be taken by the finished file.
+            raise OutputError(f"{path}: cannot be written: a table needs a regular file, not a device or pipe")
         if path.suffix.lower() in _PLAIN_TEXT and not has_polars():
             self._sink: type[_PolarsSink] | type[_TextSink] = _TextSink
         else:
             require_polars()  # a missing extra is reported before anything is read
             self._sink = _PolarsSink
         self.path = path
+        self._target = path.resolve()  # a symbolic link remains one: the file to which it leads is replaced
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._stream: _TableSink | None = None
 
@@ -179,7 +183,7 @@ class TableFile:
     def _unfinished(self) -> Path:
         """Return a file in a folder beside the target, from where it can be moved into place atomically."""
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=self.path.absolute().parent)
+            self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=self._target.parent)
         return Path(self._folder.name) / f"table{self.path.suffix}"
 
     @contextmanager
@@ -213,7 +217,7 @@ class TableFile:
             return
         with self._errors_reported():
             self._stream.close()
-            self._unfinished().replace(self.path)
+            self._unfinished().replace(self._target)
 
 
 def _writing_errors() -> tuple[type[Exception], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import threading
 from pathlib import Path
@@ -61,6 +62,31 @@ def test_a_full_disk_is_one_error_and_nothing_is_left(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == [] and threading.active_count() == threads
+
+
+def test_a_symbolic_link_remains_and_leads_to_the_table(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "real.csv").write_text("earlier")
+    link = tmp_path / "link.csv"
+    link.symlink_to("elsewhere/real.csv")
+    with TableWriter(link) as writer:
+        writer.write(decoded(), "x")
+    assert link.is_symlink() and len(pl.read_csv(elsewhere / "real.csv")) == len(decoded())
+    assert {each.name for each in tmp_path.rglob("*")} == {"elsewhere", "real.csv", "link.csv"}
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_no_regular_file_is_refused_and_remains(tmp_path, linked):
+    """A pipe stands in for a device, which only root could make."""
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    target = tmp_path / "link.csv" if linked else pipe
+    if linked:
+        target.symlink_to(pipe)
+    with pytest.raises(MxwireError, match="needs a regular file"), TableWriter(target) as writer:
+        writer.write(decoded(), "x")
+    assert pipe.is_fifo() and target.is_symlink() == linked
 
 
 def test_nothing_written_makes_no_file(tmp_path):
