@@ -190,7 +190,7 @@ INTERFACES: Final = (
                 "filter",
                 "mtu",
             ),
-            "Incidents": ("kill", "crash", "pause", "stall"),
+            "Incidents": ("kill", "crash", "pause", "stall", "faults"),
         },
         _simulate,
     ),

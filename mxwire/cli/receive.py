@@ -155,7 +155,8 @@ def _one(endpoint: Endpoint, options: ReceiveOptions, strangers: DialectMonitor,
         endpoint.host.wait_for_peer(waiting.partner.peer.address, _NAME_TIME)
     size = min(waiting.length, options.maximum)
     try:
-        request = endpoint.ireceive(options.match, options.mask, maximum=size)
+        # Memory of its own: where the engine finds none for a message, it truncates the message.
+        request = endpoint.ireceive(options.match, options.mask, buffer=bytearray(size))
     except MemoryError:
         raise MemoryError(
             f"a message of {counted(waiting.length, 'byte')} does not fit into memory: see --maximum"

@@ -89,14 +89,14 @@ class StateServer:
         self._listener: socket.socket | None = None
         self._closed = threading.Event()
         try:
-            self._listen()
+            listener = self._listen()
         except (OSError, MxwireError) as error:
             _log.info("no socket for mxwire ss: %s", error)
             self._discard()
             return
-        threading.Thread(target=self._serve, args=(self._listener,), name="mxwire-state", daemon=True).start()
+        threading.Thread(target=self._serve, args=(listener,), name="mxwire-state", daemon=True).start()
 
-    def _listen(self) -> None:
+    def _listen(self) -> socket.socket:
         folder = socket_folder(make=True)
         name = f"{os.getpid()}-{next(_numbers)}"
         hidden = folder / f".{name}"
@@ -107,6 +107,7 @@ class StateServer:
         hidden.chmod(0o600)
         listener.listen(_BACKLOG)
         self.path = hidden.rename(folder / f"{name}{_SUFFIX}")
+        return listener
 
     def _serve(self, listener: socket.socket) -> None:
         while not self._closed.is_set():

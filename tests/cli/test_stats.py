@@ -76,7 +76,9 @@ def test_a_figure_as_svg(tmp_path):
     assert "fragments of 4,096" in texts and "to 128" in texts
     again = tmp_path / "again.svg"
     mxwire("stats", "--plot", again, PINGPONG)
-    assert again.read_bytes() == target.read_bytes()
+    # Matplotlib names a clipping region by a hash of its coordinates, whose last bits depend on the order of a set.
+    first, second = (re.sub(rb"\bp[0-9a-f]{10}\b", b"p", each.read_bytes()) for each in (target, again))
+    assert second == first
 
 
 @drawn

@@ -99,15 +99,15 @@ RECEIVER_MUTANTS = (
         "the piggyback of a duplicate is ignored",
         "R-ORD-02",
         _WINDOW,
-        "        partner.acknowledge(frame.lib_piggyack)\n",
-        "        if self.place(frame.lib_seqnum) is WindowPlace.NEXT:\n"
-        "            partner.acknowledge(frame.lib_piggyack)\n",
+        "        partner.acknowledge(arrival.piggyback)\n",
+        "        if self.place(arrival.sequence) is WindowPlace.NEXT:\n"
+        "            partner.acknowledge(arrival.piggyback)\n",
     ),
     Mutant(
         "the piggyback's session number is ignored",
         "R-SEQ-07",
         _WINDOW,
-        " | (frame.lib_piggyack ^ partner.tx_next)",
+        " | (arrival.piggyback ^ partner.tx_next)",
         "",
     ),
     Mutant("the early window has no edge", "R-ORD-03", _WINDOW, "partner.endpoint.profile.early_window:", "8000:"),
@@ -174,8 +174,8 @@ RECEIVER_MUTANTS = (
         "an application that sleeps goes on",
         "R-GEN-01",
         "library/endpoint.py",
-        "return self.progressing or self.profile.progress_in_background",
-        "return True",
+        "self._progressing or self.profile.progress_in_background",
+        "True",
     ),
     Mutant(
         "a second reply sets the numbers anew",

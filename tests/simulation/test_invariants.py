@@ -10,13 +10,13 @@ import pytest
 from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, RequestKind
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.replies import RegionTable
+from mxwire.protocol.corridor import EagerArrival
 from mxwire.protocol.library import inbound
 from mxwire.protocol.library.inbound import Window
 from mxwire.protocol.library.matching import Matching
 from mxwire.protocol.library.outbound import LargeSend
 from mxwire.protocol.library.reliability import Delivery, OwedAck
 from mxwire.simulation import INVARIANTS, RunOutcome, Scenario, Simulation, simulation
-from mxwire.wire.packets import Small, Tiny
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 PLANTS: dict[str, tuple[Plant, dict[str, Any]]] = {}
@@ -54,7 +54,7 @@ def is_end_of(event: Event, kind: RequestKind) -> bool:
 @breaks("delivery", largest=128)
 def short_messages_are_acknowledged_and_thrown_away(patch):
     def handle(original: Any, partner: Any, arrival: Any) -> bool:
-        return isinstance(arrival.frame, (Tiny, Small)) or original(partner, arrival)
+        return isinstance(arrival, EagerArrival) or original(partner, arrival)
 
     wrap(patch, inbound, "_handle", handle)
 
