@@ -172,8 +172,11 @@ class ExclusiveSection:
 
     def await_handler(self, seconds: float | None = None) -> None:
         """Wait within the section, at most ``seconds``, until no other thread runs an unexpected handler."""
-        if self.handler_thread is not None and not self.in_handler:
-            self._condition.wait_for(lambda: self.handler_thread is None, seconds)
+        if not (self._is_free() or self.in_handler):
+            self._condition.wait_for(self._is_free, seconds)
+
+    def _is_free(self) -> bool:
+        return self.handler_thread is None
 
 
 class Core:

@@ -342,7 +342,6 @@ class AsyncioDriver:
         # Imported here because blocking hosts must start fast, and asyncio takes a tenth of that time.
         import asyncio
 
-        self._asyncio = asyncio
         self.core = core
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -357,6 +356,8 @@ class AsyncioDriver:
 
         Raises what :meth:`BlockingDriver.wait` raises. Cancelling the task abandons ``pending``.
         """
+        import asyncio
+
         core = self.core
         waiter: _TaskWaiter | None = None
         try:
@@ -366,7 +367,7 @@ class AsyncioDriver:
             waiter = _TaskWaiter(pending, self._loop.create_future(), endpoint)
             core.waiters.append(waiter)
             with suppress(TimeoutError):
-                await self._asyncio.wait_for(waiter.future, timeout)
+                await asyncio.wait_for(waiter.future, timeout)
             if not waiter.done and not waiter.check():
                 core.must_be_open()
                 raise pending.late(timeout or 0)

@@ -241,6 +241,7 @@ def test_without_a_runtime_directory_the_folder_is_that_of_temporary_files(monke
         assert socket_folder() == tmp_path / f"mxwire-{os.getuid()}"
 
 
+@pytest.mark.interpreted("compiled code has its own constant of the partners shown")
 def test_the_record_is_bounded_with_very_many_partners(hosts, monkeypatch):
     monkeypatch.setattr("mxwire.host.state.PARTNERS_SHOWN", 5)
     alpha, _ = hosts
