@@ -284,8 +284,7 @@ class _BackgroundThread(threading.Thread):
         poller = _poller(core, self._wakeup)
         while core.ended is None:
             pause, steps = self._step()
-            if pause == 0:
-                continue
+            # Also for a pause of 0: compiled code lets other threads run only where it calls the system.
             poller.poll(LONGEST if pause is None else min(LONGEST, pause / MILLISECOND))
             while self._stepped_elsewhere(steps):
                 steps = core.steps

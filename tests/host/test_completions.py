@@ -352,7 +352,6 @@ def test_a_deadline_set_after_the_handler_is_known(pair):
         assert due is not None and core.pause() <= max(0, due - core.clock() + MILLISECOND)
 
 
-@pytest.mark.interpreted("known defect: compiled, a close while a handler runs on another thread does not end")
 def test_closing_from_another_thread_waits_for_the_handler(pair):
     running, release = threading.Event(), threading.Event()
 
