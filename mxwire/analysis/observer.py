@@ -179,7 +179,7 @@ class TrafficObserver:
         if not len(decoded):
             return
         crowded = len(self.decoder.hosts) > HOSTS
-        if self._budget.begins(anew=crowded):
+        if self._budget.begins(restart=crowded):
             self._collect_findings()
             if crowded:
                 self.skipped += self.decoder.skipped
@@ -476,16 +476,16 @@ class FollowBudget:
         self._end = clock() + SLOT_NS
         self._rows: set[int] = set()
 
-    def begins(self, *, anew: bool) -> bool:
+    def begins(self, *, restart: bool) -> bool:
         """Begin the next slot if it is time.
 
-        Return True if another selection of pairs is to be followed, or if ``anew``.
+        Return True if following restarts: with another selection of pairs, or where ``restart`` requests it.
         """
         now = self._clock()
         if now < self._end:
             return False
         self._end = now + SLOT_NS
-        sampled = self.paused or self.parts > 1 or anew
+        sampled = self.paused or self.parts > 1 or restart
         if self.paused and len(self._rows) > 1:
             self.parts = min(2 * self.parts, PARTS_MAXIMUM)
         elif not self.paused and self._spent < self._limit / 4:

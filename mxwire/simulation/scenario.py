@@ -118,6 +118,9 @@ class Scenario:
             raise MxwireError(f"no workload {self.workload!r}: use one of {', '.join((*WORKLOADS, *SMALL_WORKLOADS))}")
         if self.workload in SMALL_WORKLOADS and self.hosts * self.processes != 2:
             raise MxwireError(f"workload {self.workload!r} has two applications: use 2 hosts with 1 process each")
+        struck = [each.place for each in self.faults if each.victim is None]
+        if twice := [place for place in struck if struck.count(place) > 1]:
+            raise MxwireError(f"frame {twice[0]} has {len(twice)} faults: a frame has at most one")
         for fault in self.faults:
             if fault.victim is not None and fault.victim >= self.hosts * self.processes:
                 raise MxwireError(f"fault {fault}: the applications are 0 to {self.hosts * self.processes - 1}")

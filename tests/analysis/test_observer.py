@@ -194,7 +194,7 @@ def test_a_single_pair_is_followed_at_the_beginning_of_each_slot():
     budget = FollowBudget(0.5, clock, Clock(SLOT_NS // 5))
     for _ in range(5):
         clock.now += SLOT_NS
-        budget.begins(anew=False)
+        budget.begins(restart=False)
         assert not budget.paused
         while not budget.paused:
             budget.spend(budget.started(), np.array([1]))

@@ -39,7 +39,7 @@ def test_once_ends_by_itself_and_without_frames_with_an_error(jumbo_cable):
 
 
 def scrape(port: Port, number: int) -> str:
-    """What is served, inside the namespace."""
+    """Return the page of metrics, requested inside the namespace."""
     with port.namespace.inside(), urllib.request.urlopen(f"http://127.0.0.1:{number}/metrics", timeout=20) as answer:
         return answer.read().decode()
 

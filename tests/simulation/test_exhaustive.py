@@ -162,6 +162,7 @@ def test_a_mutant_is_found_and_its_plan_repeats_the_failure() -> None:
         (("--exhaustive", "1", "--hosts", "3"), "has two applications"),
         (("--faults", "die:2@3"), "the applications are 0 to 1"),
         (("--faults", "lose"), "write it as lose@7"),
+        (("--faults", "lose@7,echo@7"), "frame 7 has 2 faults"),
     ],
 )
 def test_wrong_use_is_one_line(arguments: tuple[str, ...], error: str) -> None:
