@@ -222,6 +222,17 @@ def test_no_display_takes_standard_output():
             assert isinstance(value, ast.Constant) and value.value is False
 
 
+def test_class_names_are_unique():
+    """A name stands for one class in the whole package, so a search for it finds one definition."""
+    places: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in ast.walk(ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(module))
+    assert len(places) > 500
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
 LARGEST_CIRCLE = 3
 """Files that may import each other in a circle: two or three can still be read as one."""
 

@@ -40,7 +40,7 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", "{": "(", "}": ")", "\n": " "})
 
 
 @dataclass(frozen=True, slots=True)
-class CaptureInterface:
+class ExtcapInterface:
     """A capture interface in Wireshark's list."""
 
     name: str
@@ -156,7 +156,7 @@ def remote_script(interface: str, ethertype: int, program: str, prefix: str) -> 
 
 
 INTERFACES: Final = (
-    CaptureInterface(
+    ExtcapInterface(
         "mxwire-sim",
         "MXoE: simulated network",
         _named("simulate"),
@@ -194,14 +194,14 @@ INTERFACES: Final = (
         },
         _simulate,
     ),
-    CaptureInterface(
+    ExtcapInterface(
         "mxwire-live",
         "MXoE: interface of this computer",
         _named("capture"),
         {"Capture": ("interface", "ethertype", "peers", "no_promiscuous", "snap_length", "buffer", "comment")},
         _capture_here,
     ),
-    CaptureInterface(
+    ExtcapInterface(
         "mxwire-ssh",
         "MXoE: interface of a remote host, through SSH",
         lambda: REMOTE,
@@ -237,7 +237,7 @@ def interface_lines() -> Iterator[str]:
         yield _sentence("interface", value=each.name, display=each.title)
 
 
-def argument_lines(interface: CaptureInterface, only: str | None = None) -> Iterator[str]:
+def argument_lines(interface: ExtcapInterface, only: str | None = None) -> Iterator[str]:
     """The answer to ``--extcap-config``, or the values of the argument ``only``, which Wireshark requests again."""
     options = {each.name: each for each in interface.command().params if isinstance(each, click.Option)}
     names = [(tab, options[name]) for tab, members in interface.tabs.items() for name in members]

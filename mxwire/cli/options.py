@@ -37,7 +37,7 @@ _MOST: Final = 1e9
 # Types
 
 
-class Ranges(click.ParamType):  # type: ignore[type-arg]
+class RangesType(click.ParamType):  # type: ignore[type-arg]
     """``7``, ``10-20``, ``100-``, ``-5``, or several with commas, of things that are counted from 1."""
 
     name = "ranges"
@@ -486,13 +486,13 @@ _FILTERS: Final[dict[str, Decorator]] = {
         "--message",
         "messages",
         metavar="RANGE",
-        type=Ranges("messages"),
+        type=RangesType("messages"),
         help="Only messages with these numbers (mxwire messages lists them): 7, 10-20, 100-, or several with commas.",
     ),
     "frames": click.option(
         "--frames",
         metavar="RANGE",
-        type=Ranges("frames"),
+        type=RangesType("frames"),
         help="Only these frame numbers: 7, 10-20, 100-, or several with commas.",
     ),
     "between": click.option(
