@@ -26,6 +26,7 @@ from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.myriexpress.program_options import ProgramOptions, read_options
 from mxwire.myriexpress.stamp import stamp
 from mxwire.protocol import Counter, EventKind, LocalProtocolError, Partner, Peer, Request, Status
+from mxwire.protocol.library.connect import ConnectCall
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.peers import name_field
 from mxwire.wire.numbers import SMALL_MAXIMUM
@@ -113,7 +114,7 @@ class Entries:
         self._keys: dict[tuple[int, int, int], int] = {}
         """Places by endpoint, peer and number: a partner that reappears after a disconnect keeps its address."""
         self._sessions: list[int] = []
-        self._doubtful: list[tuple[Request, Peer]] = []
+        self._doubtful: list[tuple[ConnectCall, Peer]] = []
         """Connects to addresses from which no frame was received."""
         self._until = 0.0
         """Time until which unknown hosts may still be discovered."""
@@ -350,7 +351,7 @@ class Entries:
         with core.section:
             if core.ended is not None:
                 return OK + _NIC_DEAD
-            data = self._buffer(memory, length) if count == 1 else self._views(segments, count)
+            data = self._memory(memory, length, segments, count)
             if count == 1 and length <= SMALL_MAXIMUM:
                 # The engine takes bytes faster than other memory.
                 data = data[:]
@@ -363,7 +364,7 @@ class Entries:
                 return _ENDED_SEND
             # Only now: the end of a request without a handle is not recorded.
             self._posted(request, handle)
-            return _COPIED_SEND if request.buffered else OK  # type: ignore[attr-defined]
+            return _COPIED_SEND if request.buffered else OK
 
     def receive(
         self,
@@ -381,7 +382,7 @@ class Entries:
         with core.section:
             if core.ended is not None:
                 return OK + _NIC_DEAD
-            view = self._buffer(memory, length) if count == 1 else self._views(segments, count)
+            view = self._memory(memory, length, segments, count)
             request = self._endpoints[place].engine.receive(view, match_info, mask)
             self._posted(request, handle)
             if not request.waiting:
@@ -535,8 +536,10 @@ class Entries:
     def _text(self, value: Any) -> str:
         return str(self._ffi.string(value).decode(errors="replace"))
 
-    def _views(self, segments: Any, count: int) -> list[Any]:
-        """Memory of several segments, in place."""
+    def _memory(self, memory: Any, length: int, segments: Any, count: int) -> Any:
+        """The memory of a request, in place: ``length`` bytes, or a list of segments unless ``count`` is 1."""
+        if count == 1:
+            return self._buffer(memory, length)
         return [self._buffer(segments[each].pointer, segments[each].length) for each in range(count)]
 
     def _posted(self, request: Request, handle: int) -> None:
@@ -607,7 +610,7 @@ class Entries:
         for request, peer in doubtful:
             if request.status is None and peer not in heard:
                 handle, request.context = request.context, None
-                request.cancel()  # type: ignore[attr-defined]
+                request.cancel()
                 request.context = handle
                 self._record(request, Status.NIC_ID_NOT_FOUND)
 

@@ -12,14 +12,12 @@ import subprocess
 import sys
 import time
 from fcntl import ioctl
-from pathlib import Path
 from termios import TIOCSWINSZ
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mxwire.analysis.host_names import HostNames
 from mxwire.analysis.observer import TrafficObserver
 from mxwire.capture import create_capture, open_capture
 from mxwire.frames import FrameBatch
@@ -29,6 +27,7 @@ from mxwire.link import MemoryNetwork
 from mxwire.report.prometheus import TrafficCollector
 from mxwire.wire.decoder import Decoder
 from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
+from tests.report.observed import observed
 
 LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
 
@@ -161,21 +160,6 @@ def metrics(observer: TrafficObserver) -> str:
     registry = CollectorRegistry()
     registry.register(collector)
     return generate_latest(registry).decode()
-
-
-def names_of(names: dict[int, str] | None) -> HostNames:
-    return HostNames({address.to_bytes(6, "big"): name for address, name in (names or {}).items()})
-
-
-def observed(path: Path, names: dict[int, str] | None = None) -> TrafficObserver:
-    found = TrafficObserver(
-        Decoder, clock=time.monotonic_ns, processor_time=time.thread_time_ns, share=None, names=names_of(names)
-    )
-    with open_capture(str(path)) as reader:
-        for batch in reader:
-            found.observe(batch)
-    found.settle()
-    return found
 
 
 def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -68,6 +68,15 @@ def ended(process: subprocess.Popen[str]) -> str:
     return out
 
 
+def outlives(client: subprocess.Popen[str], server: subprocess.Popen[str]) -> None:
+    """Kill the server once the client is connected; the client must then exit with code 0."""
+    assert client.stdout is not None and client.stdout.readline() == "connected\n"
+    server.send_signal(signal.SIGKILL)
+    server.wait()
+    out, errors = client.communicate("\n", timeout=LONGEST)
+    assert client.returncode == 0, out + errors
+
+
 def succeeded(done: subprocess.CompletedProcess[str]) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -104,11 +113,7 @@ def test_a_killed_process_of_the_same_host(machines: Machines):
         machines.serving("serve", 1) as server,
         machines.start("alpha", str(machines.pair), "near", "alpha:0") as client,
     ):
-        assert client.stdout is not None and client.stdout.readline() == "connected\n"
-        server.send_signal(signal.SIGKILL)
-        server.wait()
-        out, errors = client.communicate("\n", timeout=LONGEST)
-        assert client.returncode == 0, out + errors
+        outlives(client, server)
 
 
 def test_all_to_all(machines: Machines, compile_program: Compile):
@@ -152,11 +157,7 @@ def test_a_killed_partner_is_abandoned(machines: Machines):
         machines.serving("serve", 1) as server,
         machines.start("beta", str(machines.pair), "lonely", "alpha:0") as client,
     ):
-        assert client.stdout is not None and client.stdout.readline() == "connected\n"
-        server.send_signal(signal.SIGKILL)
-        server.wait()
-        out, errors = client.communicate("\n", timeout=LONGEST)
-        assert client.returncode == 0, out + errors
+        outlives(client, server)
 
 
 def test_an_interface_that_disappears_ends_requests(

@@ -11,7 +11,7 @@ from mxwire.protocol import EventKind, Node, Status
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.packets import ConnectRequest
 
-from .world import KEY, World, address, pattern, statuses
+from .world import KEY, REFUSED_CONNECTS, World, address, deliver, pattern, statuses
 
 
 @pytest.mark.parametrize("synchronous", [False, True])
@@ -24,15 +24,7 @@ def test_messages_of_the_own_host(length, itself, expected, synchronous):
     one = world.open(0)
     two = one if itself else world.open(0, 2)
     there = world.connect(one, two, 0)
-    buffer = bytearray(length)
-    receive = two.receive(buffer, 5) if expected else None
-    send = one.send(there, pattern(length), 5, synchronous=synchronous)
-    world.settle()
-    assert send.done is (expected or (length <= 4096 and not synchronous))
-    receive = receive or two.receive(buffer, 5)
-    world.settle()
-    assert statuses(send, receive) == [Status.SUCCESS] * 2
-    assert bytes(buffer) == pattern(length)
+    deliver(world.settle, one, there, two, length, expected=expected, synchronous=synchronous)
     assert not world.log
     assert world.nodes[0].deadline() is None
 
@@ -51,14 +43,7 @@ def test_between_two_interfaces():
     assert one.session != two.session
 
 
-@pytest.mark.parametrize(
-    ("number", "key", "status"),
-    [
-        (2, 1, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY),
-        (3, KEY, Status.REMOTE_ENDPOINT_CLOSED),
-        (99, KEY, Status.REMOTE_ENDPOINT_BAD_ID),
-    ],
-)
+@pytest.mark.parametrize(("number", "key", "status"), REFUSED_CONNECTS)
 def test_connects_that_fail(number, key, status):
     """R-LOC-02, R-EP-01, R-EP-04."""
     world = World(hosts=1)

@@ -17,7 +17,7 @@ from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.simulation.local_path import SimulatedPath
 from mxwire.units import SECOND
 
-from .world import KEY, address, pattern, statuses
+from .world import KEY, REFUSED_CONNECTS, address, deliver, pattern, statuses
 
 MINE = address(0)
 SIZES = (0, 1, 32, 4096, 4097, DATA_MAXIMUM + 1, 300_000)
@@ -92,15 +92,7 @@ def test_messages_to_a_neighbour(length, expected, synchronous, copies):
     """R-LOC-02, R-CON-07, R-SND-06: of any size, complete without an ack, and answered without a connect."""
     machine = Machine(copies=copies)
     one, two, there = machine.pair()
-    buffer = bytearray(length)
-    receive = two.receive(buffer, 5) if expected else None
-    send = one.send(there, pattern(length), 5, synchronous=synchronous)
-    machine.settle()
-    assert send.done is (expected or (length <= 4096 and not synchronous))
-    receive = receive or two.receive(buffer, 5)
-    machine.settle()
-    assert statuses(send, receive) == [Status.SUCCESS] * 2
-    assert bytes(buffer) == pattern(length)
+    receive = deliver(machine.settle, one, there, two, length, expected=expected, synchronous=synchronous)
     assert receive.partner is not None and receive.partner.number == 1
     back = one.receive(bytearray(3), 6)
     two.send(receive.partner, b"abc", 6)
@@ -109,14 +101,7 @@ def test_messages_to_a_neighbour(length, expected, synchronous, copies):
     assert all(node.deadline() is None for node in machine.nodes)
 
 
-@pytest.mark.parametrize(
-    ("number", "key", "status"),
-    [
-        (2, 1, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY),
-        (3, KEY, Status.REMOTE_ENDPOINT_CLOSED),
-        (99, KEY, Status.REMOTE_ENDPOINT_BAD_ID),
-    ],
-)
+@pytest.mark.parametrize(("number", "key", "status"), REFUSED_CONNECTS)
 def test_connects_that_fail(number, key, status):
     """R-LOC-02, R-EP-01, R-EP-04."""
     machine = Machine()

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from mxwire.ethernet import BROADCAST
 from mxwire.frames import FrameBatch
 from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Partner, Request, Status
+from mxwire.protocol.library.receive import Receive
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.codec import codec_of
@@ -18,6 +19,12 @@ from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.packets import Frame
 
 KEY = 0x12345678
+REFUSED_CONNECTS = [
+    (2, 1, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY),
+    (3, KEY, Status.REMOTE_ENDPOINT_CLOSED),
+    (99, KEY, Status.REMOTE_ENDPOINT_BAD_ID),
+]
+"""Number, key and resulting status of connects to a host with one open endpoint, 2, and the key KEY."""
 HOP = 1000
 """Nanoseconds that a frame takes."""
 
@@ -199,3 +206,26 @@ def lose_first(kind: type[Frame], count: int = 1) -> Callable[[int, Any], bool]:
 
 def statuses(*requests: Request) -> list[Status | None]:
     return [each.status for each in requests]
+
+
+def deliver(
+    settle: Callable[[], None],
+    source: EngineEndpoint,
+    partner: Partner,
+    target: EngineEndpoint,
+    length: int,
+    *,
+    expected: bool,
+    synchronous: bool,
+) -> Receive:
+    """Send a message to an endpoint of the same host, whose receive is posted before it if ``expected``, else after."""
+    buffer = bytearray(length)
+    receive = target.receive(buffer, 5) if expected else None
+    send = source.send(partner, pattern(length), 5, synchronous=synchronous)
+    settle()
+    assert send.done is (expected or (length <= 4096 and not synchronous))
+    receive = receive or target.receive(buffer, 5)
+    settle()
+    assert statuses(send, receive) == [Status.SUCCESS] * 2
+    assert bytes(buffer) == pattern(length)
+    return receive

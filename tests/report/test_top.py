@@ -5,35 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mxwire.analysis.host_names import HostNames
 from mxwire.analysis.observer import TrafficObserver
 from mxwire.capture import open_capture
 from mxwire.frames import FrameBatch
 from mxwire.report.top import ConversationScreen, FindingScreen, HelpScreen, TopApp
 from mxwire.wire.decoder import Decoder
 from tests.cli.support import CAPTURES
+from tests.report.observed import observed
 
 HOSTILE = "a\x1b[31m[bold]\n[/]b"
-
-
-def names_of(names: dict[int, str] | None) -> HostNames:
-    return HostNames({address.to_bytes(6, "big"): name for address, name in (names or {}).items()})
-
-
-def observed(path: Path, names: dict[int, str] | None = None) -> TrafficObserver:
-    found = TrafficObserver(
-        Decoder, clock=time.monotonic_ns, processor_time=time.thread_time_ns, share=None, names=names_of(names)
-    )
-    with open_capture(str(path)) as reader:
-        for batch in reader:
-            found.observe(batch)
-    found.settle()
-    return found
 
 
 def screen(app: TopApp) -> list[str]:

@@ -108,6 +108,9 @@ RESEND_MAXIMUM: Final = 0xFFFF_FFFF
 Handler = Callable[[Unexpected], object]
 """An application's unexpected handler: a true result consumes the message (R-MAT-06)."""
 
+Send = BufferedSend | LargeSend | LocalSend
+"""The request of a send; ``buffered`` is true if it holds a copy of the data."""
+
 
 class EngineEndpoint(LibraryEndpoint):
     """One open endpoint. Calls take effect at once, but frames leave at the node's next ``transmit``."""
@@ -198,7 +201,7 @@ class EngineEndpoint(LibraryEndpoint):
         *,
         synchronous: bool = False,
         resend_maximum: SupportsIndex | None = None,
-    ) -> Request:
+    ) -> Send:
         """Send a message from any buffer, or a sequence of up to 256 buffers (R-SND-01).
 
         A synchronous send is complete only when its receiver has matched it. The memory of a large or synchronous send
@@ -307,10 +310,9 @@ class EngineEndpoint(LibraryEndpoint):
         Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a request that is not a send.
         """
         self._must_be_request(request)
-        buffered: bool | None = getattr(request, "buffered", None)
-        if buffered is None:
+        if not isinstance(request, Send):
             raise LocalProtocolError(Status.BAD_REQUEST, f"a {request.kind} has no data to copy")
-        return buffered
+        return request.buffered
 
     def set_timeout(self, seconds: float | None, request: Request | None = None) -> None:
         """Set the time for which packets are retransmitted before their partner is abandoned (R-RTX-03).
@@ -427,7 +429,7 @@ class EngineEndpoint(LibraryEndpoint):
 
     # Sending.
 
-    def _send_buffered(self, partner: Partner, data: bytes, match_info: int, maximum: int) -> Request:
+    def _send_buffered(self, partner: Partner, data: bytes, match_info: int, maximum: int) -> Send:
         """Send a copy of a message, in one TINY or SMALL frame or as a MEDIUM (R-SND-01)."""
         packet: NumberedPacket
         if len(data) <= SMALL_MAXIMUM:
@@ -438,7 +440,7 @@ class EngineEndpoint(LibraryEndpoint):
 
     def _enqueue(
         self, partner: Partner, packet: NumberedPacket, request: BufferedSend | LargeSend, maximum: int
-    ) -> Request:
+    ) -> Send:
         if partner.fwd is None and not self.connects_to(partner):
             # The partner was abandoned or forgotten since the connect.
             request.lost(Status.REMOTE_ENDPOINT_UNREACHABLE)
