@@ -91,7 +91,7 @@ class ForkServer:
         environment: Mapping[str, str] | None,
         namespace: str | None,
     ) -> int:
-        """Start a program and return its process id; ``streams`` are its descriptors and ours."""
+        """Start a program and return its process id; ``streams`` are its descriptors and those of this process."""
         return self._request(program, folder, streams, environment, namespace=namespace, detached=True)
 
     def _request(

@@ -22,7 +22,7 @@ from types import ModuleType
 
 PACKAGE = Path(__file__).parents[1] / "mxwire"
 ROOMS = ("mxwire.protocol", "mxwire.simulation")
-"""What is loaded anew for each mutant."""
+"""Modules that are loaded again for each mutant."""
 SEEDS = 400
 """No mutant may live longer than this."""
 SEEDS_OF_PLANS = 8
@@ -35,7 +35,7 @@ class Mutant:
 
     name: str
     why: str
-    """The rule that it breaks; before it the release of Open-MX that mended the defect, if real hosts have had it."""
+    """The rule that it breaks; before it the release of Open-MX that fixed the defect, if real hosts have had it."""
     file: str
     """Path below ``mxwire/protocol``."""
     old: str
@@ -45,7 +45,7 @@ class Mutant:
 
     @property
     def mended_in(self) -> str:
-        """The release of Open-MX that mended it; empty where no release is known to have had it."""
+        """The release of Open-MX that fixed it; empty if no release is known to have had it."""
         return self.why.partition(", ")[0] if not self.why.startswith("R-") else ""
 
     @property
@@ -424,7 +424,7 @@ class _Finder(MetaPathFinder):
 def engine(mutant: Mutant | None) -> Iterator[ModuleType]:
     """The simulation on an engine with a mutant's change, as a module; without a mutant on the engine as it is.
 
-    Both rooms are loaded anew, and what was loaded before is there again at the end.
+    Both rooms are loaded again, and the modules loaded before are restored at the end.
     """
     kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(ROOMS)}
     finders = [] if mutant is None else [_Finder(mutant)]

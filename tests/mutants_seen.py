@@ -1,4 +1,4 @@
-"""What the wire shows of each mutant of the engine (``tests/mutants.py``), and how ``mxwire verify`` finds it.
+"""The traces of each mutant of the engine (``tests/mutants.py``) on the wire, and the findings of ``mxwire verify``.
 
 ``tests/analysis/test_mutants_found.py`` runs each mutant once, captures it, verifies the capture and prints the table;
 ``docs/rules.md`` has it too.
@@ -14,7 +14,7 @@ class Found:
     """A run whose capture shows the mutant."""
 
     rules: frozenset[str]
-    """What is found broken."""
+    """The rules found broken."""
     seed: int
     """Of the scenario."""
     at: int | None = None

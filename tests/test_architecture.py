@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "analysis": GROUND | {"wire", "rules"},
     "report": GROUND | {"wire", "analysis", "rules"},
 }
-"""What of ours each room may import, besides itself. Rooms that are not here may import all but ``cli``."""
+"""The rooms that each room may import, besides itself. Rooms that are not here may import all but ``cli``."""
 
 OUTSIDE_WORLD = {
     "socket",
@@ -51,7 +51,7 @@ OUTSIDE_WORLD = {
     "multiprocessing",
 }
 UNROLLED = {Path("mxwire/wire/codec.py"): {"exec"}}
-"""Who may write a function as text, as dataclasses do: the one that makes frames runs for each of them."""
+"""Modules that may generate a function as text, as dataclasses do: the one that builds frames runs for each of them."""
 INPUT_AND_OUTPUT = OUTSIDE_WORLD | {
     "os",
     "io",
@@ -157,7 +157,7 @@ def test_no_sockets_and_clocks_below(module):
     ids=str,
 )
 def test_meaning_does_no_io(module):
-    """``generate.py`` writes a source file and is no part of decoding, ``index.py`` an index of the source."""
+    """``generate.py`` writes a source file and does not take part in decoding, ``index.py`` an index of the source."""
     forbidden = INPUT_AND_OUTPUT - {"random"} if room(module) in ("protocol", "simulation") else INPUT_AND_OUTPUT
     assert {name.split(".")[0] for name in imports(module)}.isdisjoint(forbidden)
     tree = ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))
@@ -198,12 +198,12 @@ def test_nothing_in_wire_imports_the_generator():
 
 
 REDRAWN = {"rich.progress", "rich.live", "rich.status"}
-"""What keeps a display on the terminal, and sends standard output through it unless it is kept from that."""
+"""Modules that keep a display on the terminal, and redirect standard output through it unless that is disabled."""
 DISPLAYS = Path("mxwire/cli/progress.py")
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
-def test_one_module_has_what_redraws_itself(module):
+def test_one_module_has_the_displays_that_redraw_themselves(module):
     """So that nothing else can take standard output away from a pipe or a file."""
     if module != DISPLAYS:
         assert imports(module).isdisjoint(REDRAWN)

@@ -99,7 +99,7 @@ def test_no_field_of_an_ethernet_header_is_cut_out_by_its_offset(path):
         ends = [node.slice.lower, node.slice.upper]
         if all(each is None or isinstance(each, ast.Constant) for each in ends):
             lower, upper = (None if each is None else each.value for each in ends)
-            # A slice of a call is no slice of a frame: fields of a dataclass, for one.
+            # A slice of a call's result is not a slice of a frame: fields of a dataclass, for example.
             if (lower or 0, upper) in ETHERNET_FIELDS and not isinstance(node.value, ast.Call):
                 found.append(f"line {node.lineno}: {ast.unparse(node)}")
     assert found == []

@@ -1,4 +1,4 @@
-"""Numbers are said as a person says them."""
+"""Numbers are written as a person reads them."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Transitions:
     def __init__(self) -> None:
         self.taken: set[str] = set()
         self.whole = False
-        """Whether all tests of the folder were selected."""
+        """Return whether all tests of the folder were selected."""
         self._deselected = False
         self._places: list[tuple[dict, Any, dict, _Recording]] | None = None
 
@@ -128,7 +128,7 @@ def _places(taken: set[str]) -> Iterator[tuple[dict, Any, dict, _Recording]]:
 
 
 def _compiled() -> bool:
-    """Whether the engine is compiled, and reads its tables without any Python that could record."""
+    """Return whether the engine is compiled, and reads its tables without any Python that could record."""
     from mxwire.protocol import machine
 
     return not machine.__file__.endswith(".py")

@@ -3,10 +3,11 @@
     python tools/prose.py [FILES ...]
 
 Checked are docstrings, comments and texts of Python files (help, errors, headings), Markdown, titles and comments of
-scenarios, comments and texts of the Wireshark plugin, and comments of the Makefile and of TOML files. The expressions
-are those quoted in the last column of the glossary in CONTRIBUTING.md, and the patterns below. Code spans and quoted
-text are not prose. Without FILES the whole tree is checked, except what is PENDING. Each offence is one line with file,
-line, expression and suggestion; the exit code is then 1.
+scenarios, comments and texts of the Wireshark plugin, and comments of the Makefile and of TOML files; of tests, the
+docstrings, comments and names of tests, since their other texts are data. The expressions are those quoted in the last
+column of the glossary in CONTRIBUTING.md, and the patterns below. Code spans and quoted text are not prose. Without
+FILES the whole tree is checked, except what is PENDING. Each offence is one line with file, line, expression and
+suggestion; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator
+from enum import Enum
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +33,7 @@ CHECKED = (
     "tools/*",
     "benchmarks/**/*.py",
     "benchmarks/live_roles",
+    "tests/**/*.py",
 )
 CHECKED += ("examples/*.toml", "captures/*.md", "replay/**/*.mxs", "dissectors/**/*.lua", "Makefile", "pyproject.toml")
 UNITS = r"(?:second|minute|frame|line|message|host|file|page|case|cell|row|column|rule|length|object|block|packet|pair)"
@@ -50,6 +53,8 @@ SUGGESTIONS = {
 """Patterns refused anywhere, in addition to the glossary, each with the suggestion."""
 FIRST = r"\A\s*(?:What|Who|Whose|Whether|Where|How)\b"
 """Refused at the beginning of a docstring."""
+NAME = r"\A(?:where|how|whether)\b|\b(?:what|who)(?:ever)?\b"
+"""Refused in the name of a test."""
 
 
 @cache
@@ -69,38 +74,51 @@ def refused() -> tuple[tuple[re.Pattern[str], str], ...]:
     )
 
 
-def texts(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """Yield the prose of a file: its first line, the text, and whether it is a docstring."""
+class Kind(Enum):
+    """Kinds of prose, with patterns of their own: their expression and suggestion."""
+
+    DOCSTRING = FIRST, "an imperative or a noun phrase; Return whether …, True if …"
+    NAME = NAME, "a noun as the subject"
+    OTHER = r"(?!)", ""
+
+
+def texts(path: Path) -> Iterator[tuple[int, str, Kind]]:
+    """Yield the prose of a file: its first line, the text, and its kind."""
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
-        yield 1, re.sub(r"(?ms)^ *```.*?^ *```|<!--.*?-->", _blank, source), False
+        yield 1, re.sub(r"(?ms)^ *```.*?^ *```|<!--.*?-->", _blank, source), Kind.OTHER
     elif path.suffix == ".py" or source.startswith("#!/usr/bin/env python"):
-        yield from _python(source)
+        yield from _python(source, tests=path.name.startswith("test_") or path.is_relative_to(ROOT / "tests"))
     elif path.suffix == ".lua":
         for found in re.finditer(r'--([^\n]*(?:\n[ \t]*--[^\n]*)*)|"((?:[^"\\\n]|\\.)*)"', source):
-            yield source.count("\n", 0, found.start()) + 1, (found[1] or found[2] or "").replace("--", "  "), False
+            yield source.count("\n", 0, found.start()) + 1, (found[1] or found[2] or "").replace("--", "  "), Kind.OTHER
     else:
         for number, line in enumerate(source.splitlines(), 1):
             if found := re.match(r"\s*#(?!!)(.*)|(?:title|about|history):(.*)", line):
-                yield number, found[1] or found[2] or "", False
+                yield number, found[1] or found[2] or "", Kind.OTHER
 
 
-def _python(source: str) -> Iterator[tuple[int, str, bool]]:
+def _python(source: str, *, tests: bool) -> Iterator[tuple[int, str, Kind]]:
     lines = iter(source.splitlines(keepends=True))
     comment: list[tuple[int, str]] = []  # consecutive lines, since an expression may be broken between two
     for token in tokenize.generate_tokens(lambda: next(lines, "")):
         if token.type == tokenize.COMMENT:
             if comment and token.start[0] > comment[-1][0] + 1:
-                yield comment[0][0], "\n".join(line for _, line in comment), False
+                yield comment[0][0], "\n".join(line for _, line in comment), Kind.OTHER
                 comment = []
             comment.append((token.start[0], token.string.lstrip("# ")))
     if comment:
-        yield comment[0][0], "\n".join(line for _, line in comment), False
+        yield comment[0][0], "\n".join(line for _, line in comment), Kind.OTHER
     tree = ast.parse(source)
     documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.lineno, node.value, id(node) in documented
+            if id(node) in documented:
+                yield node.lineno, node.value, Kind.DOCSTRING
+            elif not tests:
+                yield node.lineno, node.value, Kind.OTHER
+        elif tests and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node.lineno, node.name.removeprefix("test_").replace("_", " "), Kind.NAME
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -109,11 +127,10 @@ def _blank(found: re.Match[str]) -> str:
 
 def offences(path: Path) -> Iterator[str]:
     """Yield a line for each refused expression in a file."""
-    for first, text, documented in texts(path):
+    for first, text, kind in texts(path):
         prose = re.sub(r'``[^`]+``|`[^`\n]+`|"[^"\n]*"', lambda found: "~" * len(found[0]), text)
-        patterns = [(re.compile(FIRST), "an imperative or a noun phrase; Return whether …, True if …")] * documented
         taken: list[range] = []
-        for pattern, instead in (*patterns, *refused()):
+        for pattern, instead in ((re.compile(kind.value[0]), kind.value[1]), *refused()):
             for found in pattern.finditer(prose):
                 if not any(found.start() in each or found.end() - 1 in each for each in taken):
                     taken.append(range(*found.span()))

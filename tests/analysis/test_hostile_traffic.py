@@ -1,4 +1,4 @@
-"""Traffic with more hosts than any fabric has: memory stays bounded, and nothing is told wrong."""
+"""Traffic with more hosts than any fabric has: memory stays bounded, and nothing wrong is reported."""
 
 from __future__ import annotations
 

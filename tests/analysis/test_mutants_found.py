@@ -1,5 +1,5 @@
-"""What is wrong with an engine and visible on the wire is found in a capture of it: each mutant is run, captured and
-verified as ``mxwire verify`` does it. ``pytest -s`` prints the table of mutants and rules."""
+"""Defects of an engine that the wire shows are found in a capture: each mutant is run, captured and verified as by
+``mxwire verify``. ``pytest -s`` prints the table of mutants and rules."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_each_mutant_is_found_or_there_is_a_reason() -> None:
 @pytest.mark.parametrize(
     "mutant", [each for each in MUTANTS if isinstance(SEEN[each.name], Found)], ids=lambda m: m.name
 )
-def test_what_the_wire_shows_is_found(mutant: Mutant, tmp_path: Path) -> None:
+def test_visible_defects_are_found(mutant: Mutant, tmp_path: Path) -> None:
     seen = SEEN[mutant.name]
     assert isinstance(seen, Found)
     rest = [seed for seed in range(SEEDS) if seed != seen.seed]
@@ -69,7 +69,7 @@ def test_what_the_wire_shows_is_found(mutant: Mutant, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "mutant", [each for each in MUTANTS if isinstance(SEEN[each.name], Unseen)], ids=lambda m: m.name
 )
-def test_of_the_others_nothing_is_said(mutant: Mutant, tmp_path: Path) -> None:
+def test_invisible_defects_cause_no_finding(mutant: Mutant, tmp_path: Path) -> None:
     seen = SEEN[mutant.name]
     assert isinstance(seen, Unseen)
     LINES[mutant.name] = f"{mutant.name:50} {mutant.rule:9} not seen: {seen.why}"

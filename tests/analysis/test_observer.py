@@ -29,7 +29,7 @@ LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
 
 
 class Clock:
-    """A clock of which a test says the time; ``cost`` passes with each question."""
+    """A clock that a test sets; each reading advances it by ``cost``."""
 
     def __init__(self, cost: int = 0) -> None:
         self.now = SECOND

@@ -8,7 +8,7 @@ They share the arithmetic of positions (:mod:`mxwire.rules.state.streams`) and n
 reads rows of columns in bulk, ``verify`` decoded frames, and converting either costs more than placing the packet. In
 doubt they lean to opposite sides: ``verify`` must not convict a host, so a packet that fits nothing is left out, while
 ``messages`` must not lose a message, so it begins a stream. And ``verify`` also runs where deliveries and losses are
-known. What remains in common is some forty lines; this test is what keeps them alike.
+known. Some forty lines remain in common; this test keeps them alike.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEFT_OUT = {
 }
 """Frames that ``messages`` and ``verify`` place differently, with the reasons.
 
-The sender has abandoned its partner and numbers with the next session number, without a CONNECT that asked for it: for
+The sender has abandoned its partner and numbers with the next session number, without a CONNECT that requested it: for
 ``messages`` the first packet begins a stream, while ``verify`` does not judge it; the next one, after a CONNECT, has
 the former session number again."""
 NUMBERED = (Tiny, Small, Medium, Rndv, Notify)
@@ -106,7 +106,7 @@ class PlacingNumbered(NumberedTracker):
 
 
 def placed_by_judge(batches: Iterable[DecodedBatch], dialect) -> dict[int, Placed]:
-    """How the judge of ``verify`` places each numbered packet."""
+    """The place that the judge of ``verify`` gives each numbered packet."""
     judge, placed = Judge(dialect), {}
     for batch in batches:
         codecs = batch.codecs()
@@ -139,7 +139,7 @@ def disagreements(batches: list[DecodedBatch], dialect) -> dict[int, tuple[Place
 
 
 def repeats_a_finished_message(one: Placed, other: Placed) -> bool:
-    """Whether a packet repeats a message that ``messages`` has reported as done, to bound its memory: the packet then
+    """True if a packet repeats a message that ``messages`` has reported as done, to bound its memory: the packet then
     counts as late in the conversation, whatever it is."""
     return one[0] == "late" and other[0] in ("retransmission", "fragment", "duplicate", "stale") and one[1] == other[1]
 

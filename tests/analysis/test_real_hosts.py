@@ -1,4 +1,4 @@
-"""Recordings with real hosts, of probes and of a killed sender: what convicts nobody is reported as a note."""
+"""Recordings with real hosts, of probes and of a killed sender: whatever proves no host wrong is reported as a note."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def test_probes_pass_verify_as_notes(recording):
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda each: each.stem)
-def test_probes_are_no_zombie_pulls(recording):
+def test_probes_are_not_zombie_pulls(recording):
     run = mxwire("diagnose", "--json", recording)
     assert [each["id"] for each in run.objects if each["record"] == "finding"] == ["endpoint-closed"]
 
 
 @pytest.mark.parametrize(("magic", "probe"), [(0x13052008, False), (0x13052009, False), (5, False), (0x6D780001, True)])
-def test_a_query_is_told_by_its_magic(magic, probe):
+def test_a_query_is_recognised_by_its_magic(magic, probe):
     query = HostQuery(dst_mac=b"\2" * 6, src_mac=b"\4" * 6, src_dst_peer_index=1, magic=magic)
     parsed = codec_of(MXOE).parse(codec_of(MXOE).build(query))
     assert is_probe(parsed) is probe

@@ -32,7 +32,9 @@ REPLY = PacketType.PULL_REPLY
 
 
 def seen(batches: Sequence[FrameBatch], vantage: Vantage, taken: list[int] | None = None) -> tuple[object, ...]:
-    """All that verifying says and remembers; how many replies each run had that was taken goes to ``taken``."""
+    """All findings and all state of ``verify``; the number of replies of each run that was taken is appended to
+    ``taken``.
+    """
     made = Verification(vantage)
     findings = [str(each) for batch in Decoder().decode_all(batches) for each in made.observe(batch)]
     judge = made._judge
@@ -47,7 +49,7 @@ def seen(batches: Sequence[FrameBatch], vantage: Vantage, taken: list[int] | Non
 
 
 def alike(batches: Sequence[FrameBatch], vantage: Vantage) -> int:
-    """Whether both ways say the same; returns how many replies were taken in runs."""
+    """Check that both paths agree; return the number of replies taken in runs."""
     taken = []
     original = verification.Judge.observe_replies
     with pytest.MonkeyPatch.context() as patch:
@@ -139,7 +141,7 @@ def right(on: Stage) -> None:
         (other_data_the_second_time, {"R-PUL-13"}),
     ],
 )
-def test_what_a_whole_run_may_do_wrong(play: Callable[[Stage], None], rules: set[str], vantage: Vantage) -> None:
+def test_defects_within_a_run_of_replies(play: Callable[[Stage], None], rules: set[str], vantage: Vantage) -> None:
     on = Stage().connect()
     play(on)
     batch = FrameBatch.from_frames([raw for _, raw in on.sent], [time for time, _ in on.sent])

@@ -77,7 +77,7 @@ def test_a_symbolic_link_remains_and_leads_to_the_table(tmp_path):
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_what_is_no_regular_file_is_refused_and_remains(tmp_path, linked):
+def test_a_target_that_is_not_a_regular_file_is_refused_and_remains(tmp_path, linked):
     """A pipe stands in for a device, which only root could make."""
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
@@ -139,7 +139,7 @@ def test_without_polars_the_same_bytes_are_written(tmp_path, capture, suffix, re
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_a_format_that_needs_polars_says_what_to_install(tmp_path, no_polars, suffix):
+def test_a_format_that_needs_polars_names_the_package_to_install(tmp_path, no_polars, suffix):
     with pytest.raises(MxwireError, match=r"needs polars.*pip install '\.\[table\]'") as caught:
         TableWriter(tmp_path / f"t{suffix}")
     assert "\n" not in str(caught.value)

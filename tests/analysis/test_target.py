@@ -1,4 +1,4 @@
-"""What is written where is decided before anything is read."""
+"""The targets of all output are checked before anything is read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_format_is_known_by_the_end_of_the_name():
         check_format(Path("csv"), "figure", (".svg",))
 
 
-def test_a_place_is_no_directory_and_lies_in_one(tmp_path):
+def test_a_target_is_a_file_in_an_existing_directory(tmp_path):
     check_place(tmp_path / "new")
     with pytest.raises(OutputError, match=r"cannot be written: it is a directory$"):
         check_place(tmp_path)
@@ -37,7 +37,7 @@ def test_a_place_is_no_directory_and_lies_in_one(tmp_path):
     ],
     ids=lambda words: words[0],
 )
-def test_commands_tell_of_a_place_that_is_none(words, tmp_path):
+def test_commands_report_an_impossible_target(words, tmp_path):
     run = mxwire(*words, EVERY_TYPE, cwd=tmp_path)
     assert (run.code, run.out) == (2, "")
     assert run.err == f"mxwire: {words[-1]}: cannot be written: its directory does not exist\n"

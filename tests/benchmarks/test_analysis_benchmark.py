@@ -15,7 +15,7 @@ def run(*options):
     return subprocess.run([*command, *options], check=True, capture_output=True, text=True).stdout
 
 
-def test_every_part_is_measured_and_held_against_its_goal():
+def test_every_part_is_measured_and_compared_with_its_goal():
     made = json.loads(run("--json"))
     assert set(made["results"]) == {"tiny", "large"}
     for measured in made["results"].values():

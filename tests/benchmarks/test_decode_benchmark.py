@@ -89,7 +89,7 @@ def test_a_goal_without_its_yardstick_is_unknown_unless_the_rate_alone_reaches_i
 
 
 @pytest.mark.parametrize("kind", ["SMALL", "MIXED"])
-def test_the_loop_in_c_reads_what_the_columns_hold(kind: str, module: Load, tmp_path: Path) -> None:
+def test_the_loop_in_c_reads_the_same_values_as_the_columns(kind: str, module: Load, tmp_path: Path) -> None:
     traffic, peers = module("traffic"), module("peers")
     path = tmp_path / "traffic.pcap"
     traffic.write_capture(path, getattr(traffic, kind), FRAMES)

@@ -1,4 +1,4 @@
-"""The benchmark of the engine runs and says what it has measured; how fast it was decides nothing."""
+"""The benchmark of the engine runs and reports its measurements; no speed fails the test."""
 
 from __future__ import annotations
 

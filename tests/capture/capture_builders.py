@@ -81,7 +81,7 @@ def read_all(reader: CaptureReader) -> list[tuple[int, int, int, int, bytes]]:
 
 
 def check_batch(batch: FrameBatch) -> None:
-    """What every batch promises."""
+    """Check the properties of every batch."""
     assert len(batch) > 0
     assert batch.buffer.dtype == np.uint8
     for column in (batch.offset, batch.length, batch.wire_length, batch.timestamp_ns, batch.number):

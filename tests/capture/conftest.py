@@ -1,4 +1,4 @@
-"""What the tests of captures share."""
+"""Fixtures of the tests of captures."""
 
 from __future__ import annotations
 

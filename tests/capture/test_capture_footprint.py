@@ -1,4 +1,4 @@
-"""What reading costs: little memory whatever the size, no numba where it does not pay, no writable install."""
+"""The cost of reading: little memory whatever the size, no numba where it does not pay, no writable install."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_comments_of_both_byte_orders(tmp_path, order):
     assert read_notes(path).comments == {3: "première\nsecond line", 4: "last"}
 
 
-def test_what_the_writer_wrote_is_read(tmp_path):
+def test_written_notes_are_read_again(tmp_path):
     path = tmp_path / "a.pcapng"
     names = {b"\2\0\0\0\0\1": "left", b"\2\0\0\0\0\2": "rïght"}
     with create_capture(path) as writer:

@@ -130,7 +130,7 @@ def test_sections_one_after_the_other(real_captures, run, tmp_path):
 
 @pytest.mark.parametrize("link_type", [LINKTYPE_ETHERNET, LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2])
 @pytest.mark.parametrize("suffix", [".pcap", ".pcapng"])
-def test_scapy_and_tshark_read_what_mxwire_wrote(run, tmp_path, link_type, suffix):
+def test_scapy_and_tshark_read_files_of_mxwire(run, tmp_path, link_type, suffix):
     path = tmp_path / f"written{suffix}"
     data = [bytes([size % 251]) * size for size in (60, 61, 62, 63, 64, 1514, 9000)]
     times = [size * SECOND + 123456789 for size in range(len(data))]
@@ -150,7 +150,7 @@ def test_scapy_and_tshark_read_what_mxwire_wrote(run, tmp_path, link_type, suffi
 
 
 @pytest.mark.filterwarnings("ignore:Field type should not be:DeprecationWarning")
-def test_python_pcapng_reads_what_mxwire_wrote(real_capture, tmp_path):
+def test_python_pcapng_reads_files_of_mxwire(real_capture, tmp_path):
     path = tmp_path / "written.pcapng"
     with (
         open_capture(real_capture) as reader,
@@ -179,7 +179,7 @@ def test_tshark_shows_the_comments_that_mxwire_wrote(run, tmp_path):
     assert shown == "\nlook here\n\n"
 
 
-def test_python_pcapng_writes_what_mxwire_reads(tmp_path):
+def test_mxwire_reads_files_of_python_pcapng(tmp_path):
     path = tmp_path / "theirs.pcapng"
     head = pcapng.blocks.SectionHeader(endianness=">", options={"shb_userappl": "theirs"})
     head.new_member(

@@ -33,7 +33,7 @@ def test_byte_orders_and_units(order, magic, unit):
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_what_the_reader_tells(order):
+def test_properties_of_the_reader(order):
     data = pcap_header(order, magic=0xA1B23C4D, snap_length=96, link_field=LINKTYPE_LINUX_SLL2) + record(FRAME, order)
     with open_capture(io.BytesIO(data)) as reader:
         assert (reader.name, reader.format, reader.compression) == ("stream", "pcap", None)

@@ -81,7 +81,7 @@ def test_other_blocks_and_options_are_passed_over(order):
     assert times_in(data) == [number * MICROSECOND for number in range(5)]
 
 
-def test_what_the_reader_tells():
+def test_properties_of_the_reader():
     texts = option(1, b"nightly\nrun") + option(2, b"EPYC") + option(3, b"Linux") + option(4, b"mxwire")
     properties = option(2, b"eth0") + option(3, b"the \xffport") + option(11, b"\0ether proto 0x86df")
     properties += option(12, b"Linux 6.1") + option(15, b"virtio") + resolution(9) + end_of_options()
@@ -193,7 +193,7 @@ def test_less_on_the_wire_than_captured_becomes_as_much():
     assert frames_in(section() + interface() + enhanced(FRAME, original=10))[0][3:] == (60, FRAME)
 
 
-def test_a_block_whose_length_is_no_multiple_of_four():
+def test_a_block_whose_length_is_not_a_multiple_of_four():
     """Against the specification, but nothing about it is unclear."""
     body = struct.pack("<IIIII", 0, 0, 0, 59, 59) + FRAME[:59]
     unpadded = struct.pack("<II", 6, 91) + body + struct.pack("<I", 91)

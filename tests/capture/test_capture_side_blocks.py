@@ -1,4 +1,4 @@
-"""What a pcapng file says besides its frames: names of hosts, and what was lost."""
+"""The contents of a pcapng file besides its frames: names of hosts, and counts of lost frames."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_pcap_cannot_hold_them(tmp_path, what):
         writer.write_names({}) if what == "names" else writer.write_statistics(START, 0, 0)
 
 
-def test_reader_says_what_was_lost(tmp_path):
+def test_the_reader_reports_lost_frames(tmp_path):
     path = tmp_path / "x.pcapng"
     with create_capture(path, link_type=1) as writer:
         writer.write(FrameBatch.from_frames([FRAME], [START]))

@@ -1,4 +1,4 @@
-"""Where captures come from: files, pipes, compressed files, and what is no capture at all."""
+"""Sources of captures: files, pipes, compressed files, and files that are not captures at all."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class OnlyRead:
 
 
 class RawStream(io.RawIOBase):
-    """An unbuffered stream that gives a few bytes at a time, or says that there are none yet."""
+    """An unbuffered stream that returns a few bytes at a time, or reports that it has none yet."""
 
     def __init__(self, data, piece=13):
         self._stream = io.BytesIO(data)

@@ -1,4 +1,4 @@
-"""What is written can be read again, and errors of writing are told in one line."""
+"""Written files can be read again, and errors of writing are reported in one line."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_pcapng_round_trip(given_batches, nanoseconds, comments):
     assert writer.frames == sum(map(len, given_batches))
 
 
-def test_what_the_file_tells():
+def test_metadata_of_the_written_file():
     data = written([BATCH], comment="what\nfor", interface_name="eth0", snap_length=61)
     with open_capture(io.BytesIO(data)) as reader:
         assert [len(frame[4]) for frame in read_all(reader)] == [60, 61, 61, 61]
@@ -171,7 +171,7 @@ def test_a_pcap_file_takes_the_link_type_of_its_first_frames():
         written([cooked, BATCH], format="pcap")
 
 
-def test_what_pcap_cannot_hold():
+def test_frames_that_pcap_cannot_hold():
     with pytest.raises(ValueError, match="a pcap file cannot contain an interface name or a comment"):
         create_capture(io.BytesIO(), format="pcap", comment="no")
     with pytest.raises(ValueError, match="a pcap file cannot contain an interface name or a comment"):
@@ -300,7 +300,7 @@ def test_standard_output():
     assert len(frames_in(data)) == 100_000
 
 
-def test_standard_output_that_nobody_reads():
+def test_standard_output_without_a_reader():
     with subprocess.Popen(
         [sys.executable, "-c", WRITE_TO_STANDARD_OUTPUT], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

@@ -11,7 +11,9 @@ import time
 from threading import Thread
 
 BAR = re.compile(rb"\x1b\[\?25l.*?\x1b\[\?25h\r\x1b\[1A\x1b\[2K", re.DOTALL)
-"""What a progress bar does to a terminal: it hides the cursor, draws itself, shows the cursor again, and is erased."""
+"""The effects of a progress bar on a terminal: it hides the cursor, draws itself, shows the cursor again, and is
+erased.
+"""
 
 
 class Stream:
@@ -26,7 +28,7 @@ class Stream:
         self._reader.start()
 
     def _gather(self) -> None:
-        # Linux ends a terminal that nobody has open any more with EIO.
+        # Linux ends a terminal that no process has open any more with EIO.
         with contextlib.suppress(OSError):
             while piece := os.read(self._ours, 1 << 16):
                 self._read += piece
@@ -39,7 +41,7 @@ class Stream:
             time.sleep(0.01)
 
     def end(self) -> bytes:
-        """What was printed; the command has ended."""
+        """The output; the command has ended."""
         os.close(self.theirs)
         self._reader.join()
         os.close(self._ours)

@@ -18,7 +18,7 @@ def words(run) -> dict[str, str]:
     return {each["class"]: each["works"] for each in run.objects if each["record"] == "class"}
 
 
-def test_two_captures_of_other_formats_cannot_talk_and_what_to_change_is_said():
+def test_hosts_of_incompatible_captures_cannot_talk_and_the_needed_change_is_named():
     run = mxwire("compat", MXOE, OMX1500)
     assert run.code == 1 and run.err == ""
     assert "Built as mxoe." in run.out and "Built as omx:1500." in run.out
@@ -27,7 +27,7 @@ def test_two_captures_of_other_formats_cannot_talk_and_what_to_change_is_said():
     assert max(map(len, run.lines)) <= 100
 
 
-def test_json_says_the_same():
+def test_json_has_the_same_content():
     run = mxwire("compat", "--json", MXOE, OMX1500)
     assert run.code == 1
     assert words(run) == dict.fromkeys(("discovery", "connect", "tiny", "small"), "yes") | {
@@ -42,7 +42,7 @@ def test_json_says_the_same():
     assert all(each["first_frame"] for each in sides[0]["shows"] if each["frames"])
 
 
-def test_the_two_hosts_of_one_capture_are_compared_with_what_arrived():
+def test_the_two_hosts_of_one_capture_are_compared_by_the_received_frames():
     run = mxwire("compat", "--json", MXOE)
     assert run.code == 0 and set(words(run).values()) == {"yes"}
     arrived = {each["class"]: each["arrived"] for each in run.objects if each["record"] == "class"}
@@ -60,7 +60,7 @@ def test_hosts_can_be_chosen_and_their_order_is_kept():
     assert [each["host"] for each in run.objects if each["record"] == "side"] == [OTHER, ONE]
 
 
-def test_what_was_not_seen_is_unknown_and_no_failure():
+def test_unseen_properties_are_unknown_and_not_a_failure():
     run = mxwire("compat", "--json", CAPTURES / "omx1500-connect.pcap", MXOE)
     assert run.code == 0
     assert words(run)["small"] == "yes" and words(run)["large"] == "unknown"
@@ -78,6 +78,6 @@ def test_what_was_not_seen_is_unknown_and_no_failure():
         ((), "Missing argument"),
     ],
 )
-def test_what_cannot_be_compared_is_said_in_one_line(arguments, complaint):
+def test_captures_that_cannot_be_compared_are_refused_in_one_line(arguments, complaint):
     run = mxwire("compat", *arguments)
     assert run.code == 2 and complaint in run.err and len(run.err.splitlines()) == 1 and run.out == ""

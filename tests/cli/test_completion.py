@@ -24,7 +24,7 @@ from tests.cli.support import ROOT
 
 
 def offered(line: str) -> list[CompletionItem]:
-    """What click offers for the last word of a line."""
+    """The completions of click for the last word of a line."""
     *words, begun = line.split(" ")
     return ShellComplete(cli, {}, "mxwire", "_MXWIRE_COMPLETE").get_completions(words[1:], begun)
 
@@ -109,7 +109,7 @@ def _parameters() -> Iterator[tuple[str, click.Parameter, click.Context]]:
     yield from walk(cli, "mxwire")
 
 
-def test_whatever_takes_a_file_completes_files():
+def test_every_file_argument_completes_files():
     tried = 0
     for where, parameter, context in _parameters():
         if not re.search(r"\bFILE|^A$|^B$|OLD|NEW\b|toml", str(parameter.metavar)) or "=" in str(parameter.metavar):
@@ -173,7 +173,7 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def until(self, wanted: str, seconds: float = 30) -> str:
-        """What is printed up to ``wanted``; fails if it does not come."""
+        """The output up to ``wanted``; fails if that is missing."""
         end, seen = time.monotonic() + seconds, ""
         while wanted not in seen:
             left = end - time.monotonic()

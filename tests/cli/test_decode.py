@@ -63,7 +63,7 @@ def test_json_record_has_the_documented_keys():
     assert "src_generation" not in made["fields"]
 
 
-def test_payload_is_where_the_record_says(tmp_path):
+def test_the_payload_is_at_the_offset_of_the_record(tmp_path):
     data = bytes(range(20))
     plain = tiny(data)
     tagged = plain[:12] + bytes.fromhex("8100 0005 8100 0006".replace(" ", "")) + plain[12:]
@@ -134,7 +134,7 @@ def test_columns_of_fields():
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "ndjson", "arrow"])
-def test_tables_hold_what_json_says(tmp_path, suffix):
+def test_tables_have_the_values_of_the_json(tmp_path, suffix):
     target = tmp_path / f"frames.{suffix}"
     assert mxwire("decode", "--to", target, EVERY_TYPE).code == 0
     read = {"parquet": pl.read_parquet, "csv": pl.read_csv, "ndjson": pl.read_ndjson, "arrow": pl.read_ipc}[suffix]
@@ -184,7 +184,7 @@ def test_other_protocols_are_counted_not_shown(tmp_path):
     assert len(other.lines) == 1 and other.lines[0].split()[0] == "2"
 
 
-def test_capture_without_deciding_packet_says_so():
+def test_a_capture_without_a_deciding_packet_is_reported():
     run = mxwire("decode", "--json", CAPTURES / "mxoe-connect.pcap")
     assert run.objects[0]["dialect"] is None
     assert "no packet decides the dialect" in run.err
@@ -203,7 +203,7 @@ def test_absolute_time():
     )
 
 
-def test_reader_that_goes_away_is_no_error():
+def test_a_reader_that_goes_away_is_not_an_error():
     import subprocess
     import sys
 
@@ -221,7 +221,7 @@ def test_several_files_one_bad():
     assert "no-such-file: no such file" in run.err
 
 
-def test_json_is_one_object_a_line_even_with_odd_host_names(tmp_path):
+def test_json_is_one_object_per_line_even_with_odd_host_names(tmp_path):
     from mxwire.wire.packets import HostReply
 
     name = b"a\nb\xff\0"
@@ -289,7 +289,7 @@ def test_read_frames_has_the_marks():
 LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
 
 
-def test_where_and_flag_select_by_the_marks_that_json_shows():
+def test_the_options_where_and_flag_select_by_the_marks_in_the_json():
     every = mxwire("decode", "--json", LOSSY).objects
     wanted = [each["frame"] for each in every if {"retransmission", "re_request"} & {*each["flags"]}]
     by_expression = mxwire("decode", "--json", "--where", "flags.retransmission or flags.re_request", LOSSY).objects

@@ -9,7 +9,7 @@ from mxwire.capture import create_capture, open_capture
 from .support import CAPTURES, mxwire
 
 
-def test_findings_say_what_who_why_and_what_to_do():
+def test_findings_name_the_problem_the_host_the_cause_and_the_remedy():
     run = mxwire("diagnose", CAPTURES / "mxoe-discovery-static.pcap")
     assert run.code == 1 and not run.err
     for text in (
@@ -31,7 +31,7 @@ def test_a_clean_capture_shows_nothing_and_ends_with_0():
     assert "589 frames and 44 messages examined: nothing found." in run.out
 
 
-def test_json_has_findings_and_a_summary_a_file():
+def test_json_has_findings_and_a_summary_per_file():
     files = [CAPTURES / "mxoe-every-type.pcap", CAPTURES / "mxoe-connect-cross.pcap"]
     run = mxwire("diagnose", "--json", *files)
     assert run.code == 1
@@ -62,12 +62,12 @@ def test_findings_are_sorted_by_cost():
     assert findings[-1]["severity"] == "note" and findings[-1]["cost_ns"] is findings[-1]["cost_frames"] is None
 
 
-def test_notes_alone_are_no_failure():
+def test_notes_alone_are_not_a_failure():
     run = mxwire("diagnose", "--only", "pulls-out-of-order", CAPTURES / "mxoe-rndv-offset.pcap")
     assert run.code == 0 and "Severity note" in run.out
 
 
-def test_only_limits_what_is_reported_and_the_exit_code():
+def test_the_option_only_limits_the_report_and_the_exit_code():
     capture = CAPTURES / "mxoe-nack-lib.pcap"
     run = mxwire("diagnose", "--json", "--only", "session-changed", capture)
     assert run.code == 1 and [each["id"] for each in run.objects if each["record"] == "finding"] == ["session-changed"]
@@ -94,7 +94,7 @@ def test_catalogue_is_listed_and_explained():
         (["nowhere.pcap"], "nowhere.pcap"),
     ],
 )
-def test_what_cannot_work_is_said_in_a_line(arguments, complaint):
+def test_mistakes_are_reported_in_one_line(arguments, complaint):
     run = mxwire("diagnose", *arguments)
     assert run.code == 2 and complaint in run.err and len(run.err.splitlines()) == 1
 
@@ -118,7 +118,7 @@ def test_a_capture_in_a_pipe():
     assert run.code == 1 and "wrong-key" in run.out
 
 
-def test_what_could_not_be_judged_is_said(tmp_path):
+def test_missing_judgements_are_reported(tmp_path):
     data = (CAPTURES / "mxoe-every-type.pcap").read_bytes()
     other = tmp_path / "other.pcap"
     other.write_bytes(data.replace(b"\x86\xdf", b"\x08\x00"))
@@ -127,7 +127,7 @@ def test_what_could_not_be_judged_is_said(tmp_path):
     assert "ethertype-changed" in run.out and run.code == 1
 
 
-def test_what_the_capture_says_to_have_lost_is_told(tmp_path):
+def test_losses_recorded_in_the_capture_are_reported(tmp_path):
     path = tmp_path / "lost.pcapng"
     with open_capture(CAPTURES / "mxoe-connect-cross.pcap") as reader, create_capture(path) as writer:
         for batch in reader:

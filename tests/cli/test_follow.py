@@ -32,7 +32,7 @@ def test_conversations_with_their_connects():
     assert mxwire("conversations", "--json", "--endpoint", "40", NACKED).objects == [four[1]]
 
 
-def test_names_are_shown_where_they_were_told():
+def test_names_are_shown_after_their_announcement():
     run = mxwire("conversations", EVERY_TYPE)
     assert "vm1:0" in run.out and "vm2:0" in run.out
 
@@ -111,7 +111,7 @@ def test_partial_fills_with_zeros_and_lists_the_gaps(tmp_path):
     assert told == {"message": 5, "file": str(target), "bytes": 50000, "length": 50000, "gaps": [[10000, 50000]]}
 
 
-def test_what_the_capture_cut_is_missing(tmp_path):
+def test_bytes_cut_by_the_capture_are_missing(tmp_path):
     run = mxwire("extract", "--message", 1, "-w", tmp_path / "data", LOSSY)
     assert run.code == 2 and "as the capture cut its frames" in run.err and "more ranges" in run.err
 
@@ -147,7 +147,7 @@ def test_what_the_capture_cut_is_missing(tmp_path):
         (["conversations", "--host", "nobody", EVERY_TYPE], "nobody"),
     ],
 )
-def test_what_cannot_be_asked(arguments, said):
+def test_invalid_arguments(arguments, said):
     run = mxwire(*arguments)
     assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1
 

@@ -29,7 +29,7 @@ def test_everything_at_a_glance():
         assert piece in run.out
 
 
-def test_json_says_the_same():
+def test_json_has_the_same_content():
     made = info("mxoe-every-type.pcap")
     assert made["frames"] == 87 and made["duration_ns"] == 36_333_481_365
     assert {host["address"]: host["names"] for host in made["hosts"]} == {
@@ -67,7 +67,7 @@ def test_retransmissions_are_repeated_frames():
     assert made["repeated_frames"] == {"MEDIUM": 10, "RNDV": 5, "SMALL": 5, "TINY": 5}
 
 
-def test_batches_do_not_change_what_is_counted(tmp_path):
+def test_the_size_of_batches_does_not_change_the_counts(tmp_path):
     """A MEDIUM whose fragments lie in two batches is one message."""
     from mxwire.analysis.inventory import Inventory
     from mxwire.report.inventory import as_object
@@ -93,7 +93,7 @@ def test_cut_frames_and_snap_length():
     assert "cut by the capture" in mxwire("info", CAPTURES / "mxoe-lossy-1M.pcap").out
 
 
-def test_undecided_dialect_is_said():
+def test_an_undecided_dialect_is_reported():
     words = " ".join(mxwire("info", CAPTURES / "mxoe-connect.pcap").out.split())
     assert "undetermined - none: no packet here differs" in words
 

@@ -1,4 +1,4 @@
-"""How live commands are told of hosts."""
+"""Options by which live commands name hosts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_host_and_its_endpoint(text, host, endpoint):
 
 
 @pytest.mark.parametrize("text", ["", "alpha:", ":3", "alpha:x", "alpha:0:x", "alpha:0:", "al pha", "alpha:0:3:4"])
-def test_what_is_no_host(text):
+def test_invalid_hosts(text):
     with pytest.raises(click.BadParameter, match="is not a host: write alpha:0"):
         DestinationType().convert(text, None, None)
 
@@ -52,7 +52,9 @@ def test_a_destination_is_written_as_it_is_read(text):
 
 
 def test_no_number_is_without_end():
-    """Seconds, speeds, parts: nan passes every comparison, and to wait for ever is to leave the option out."""
+    """Seconds, speeds, parts: nan passes every comparison, and a wait without limit is requested by leaving the option
+    out.
+    """
     context = click.Context(cli)
     commands = [cli.get_command(context, name) for name in COMMANDS]
     options = [option for command in commands if command is not None for option in command.params]
@@ -66,7 +68,7 @@ def test_no_number_is_without_end():
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "1e10"])
-def test_what_is_no_amount(text):
+def test_invalid_amounts(text):
     with pytest.raises(click.BadParameter, match=f"'{text}' is not a number up to 1,000,000,000"):
         Amount(0).convert(text, None, None)
     assert Amount(0).convert("1e9", None, None) == 1e9

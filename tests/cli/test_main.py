@@ -34,7 +34,7 @@ def test_help_lists_each_command_in_its_group_with_one_whole_line(monkeypatch: p
 
 
 @pytest.mark.parametrize("words", [("decode",), ("plugin", "install"), ("interop", "diff"), ("scenario",)])
-def test_help_command_prints_what_the_option_prints(words):
+def test_the_help_command_prints_the_same_as_the_option(words):
     assert mxwire("help", *words) == mxwire(*words, "--help")
 
 

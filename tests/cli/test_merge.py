@@ -36,7 +36,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return written(made, LOSSY, way)
 
 
-def test_what_is_written_is_what_passed(ends, tmp_path):
+def test_the_written_file_has_the_frames_of_the_network(ends, tmp_path):
     both = tmp_path / "both.pcapng"
     run = mxwire("merge", *ends, "-w", both)
     assert run.code == 0 and run.err == ""
@@ -62,7 +62,7 @@ def test_the_capture_can_go_into_a_pipe(ends, tmp_path):
     assert len(mxwire("messages", tmp_path / "piped.pcapng").lines) > 1
 
 
-def test_json_says_everything(ends):
+def test_json_has_all_values(ends):
     (found,) = mxwire("merge", *ends, "--json").objects
     assert found["offset_ns"] == pytest.approx(1_500_000_000, abs=found["offset_uncertainty_ns"])
     assert found["both"] + sum(each["only"] for each in found["captures"]) == 840
@@ -76,14 +76,14 @@ def test_both_copies_can_be_kept(ends, tmp_path):
 
 
 @pytest.mark.parametrize(("drift", "said"), [(4e-5, "gains 39.99"), (-4e-5, "loses 40.00")])
-def test_drift_is_told_where_there_is_one(tmp_path, drift, said):
+def test_drift_is_reported_where_there_is_one(tmp_path, drift, said):
     ends = written(
         (tmp_path / "a.pcap", tmp_path / "b.pcap"), "mxoe-every-type.pcap", Way(drift=drift, delay=(9999, 9999))
     )
     assert said in mxwire("merge", *ends).out
 
 
-def test_no_drift_is_told_where_none_is_seen(tmp_path):
+def test_no_drift_is_reported_where_none_is_seen(tmp_path):
     capture, copy = CAPTURES / LOSSY, tmp_path / "copy.pcap"
     copy.write_bytes(capture.read_bytes())
     out = mxwire("merge", capture, copy).out
@@ -104,7 +104,7 @@ def test_no_drift_is_told_where_none_is_seen(tmp_path):
         (("A",), "Missing argument"),
     ],
 )
-def test_what_cannot_be_merged_is_said_in_one_line(ends, words, complaint):
+def test_captures_that_cannot_be_merged_are_refused_in_one_line(ends, words, complaint):
     names = dict(zip("AB", ends, strict=True))
     run = mxwire("merge", *(names.get(word, word) for word in words))
     assert run.code == 2 and complaint in run.err and len(run.err.splitlines()) == 1 and run.out == ""

@@ -18,7 +18,7 @@ def numbers(run):
     return [int(line.split()[0]) for line in run.lines if line and line.split()[0].isdigit()]
 
 
-def test_a_line_a_message():
+def test_one_line_per_message():
     run = mxwire("messages", TRUNCATED)
     assert (run.code, run.err) == (0, "")
     heading, *lines, blank, pointer = run.lines
@@ -67,7 +67,7 @@ def test_selections(options, expected):
     assert numbers(mxwire("messages", *options, EVERY_TYPE)) == expected
 
 
-def test_nothing_selected_is_said():
+def test_an_empty_selection_is_reported():
     run = mxwire("messages", "--endpoint", "9", EVERY_TYPE)
     assert (run.code, run.out) == (0, "") and "no message matches" in run.err
 
@@ -99,7 +99,7 @@ def test_a_pipe_and_a_compressed_capture(tmp_path):
     assert mxwire("messages", "-", stdin=TRUNCATED.read_bytes()).out == direct
 
 
-def test_a_cooked_capture_says_what_it_lacks(tmp_path):
+def test_a_cooked_capture_reports_the_missing_data(tmp_path):
     path = tmp_path / "cooked.pcapng"
     head = bytes.fromhex("00000001000652540010a001000086df")
     with open_capture(TRUNCATED) as reader, create_capture(path, link_type=LINKTYPE_LINUX_SLL) as writer:
@@ -121,7 +121,7 @@ def test_a_cooked_capture_says_what_it_lacks(tmp_path):
         (["--kind", "HUGE"], "HUGE"),
     ],
 )
-def test_what_cannot_be_asked(options, said):
+def test_invalid_arguments(options, said):
     run = mxwire("messages", *options, EVERY_TYPE)
     assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1
 

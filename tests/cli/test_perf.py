@@ -72,7 +72,7 @@ def test_a_picture_that_may_not_be_written_is_refused(tmp_path, there):
     assert path.exists() is there
 
 
-def test_what_is_printed_for_jq_is_only_lengths():
+def test_the_jq_example_of_the_help_selects_the_lengths():
     """The example of the help, whose other objects have no times."""
     text = mxwire("perf", "--help").out
     assert "jq 'select(.event==\"length\").median_us'" in text and "Exit code: 0 " in text

@@ -10,7 +10,7 @@ from tests.cli.support import CAPTURES, mxwire
 
 _FALSE = re.compile(r"(?<![\w.,:/-])1 [A-Za-z]+s\b")
 _RIGHT = {"1 s", "1 is", "1 has", "1 was", "1 as", "1 us", "1 ms", "1 ns", "1 SUCCESS"}
-"""A number before what is no plural."""
+"""A number before a word that is not a plural."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A progress bar that tells the truth: about what is done, and only then about what is left."""
+"""A progress bar reports the true amount of work done, and only then an estimate of the rest."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def steps(estimate: Estimate, clock: Clock, *, count: int, seconds: float, units
     return done
 
 
-def test_nothing_is_estimated_from_what_was_read_ahead(estimate, clock):
+def test_reading_ahead_does_not_count_for_the_estimate(estimate, clock):
     """Four batches at once, as at the start of a file, and then nothing for long."""
     steps(estimate, clock, count=4, seconds=0.05, units=4e6)
     for _ in range(20):
@@ -70,7 +70,7 @@ def test_a_steady_pace_is_estimated_after_some_seconds(estimate, clock):
     assert estimate.seconds_left(500e6) == pytest.approx((500e6 - done) / 4e6)
 
 
-def test_work_that_stands_still_gets_slower(estimate, clock):
+def test_the_rate_of_stalled_work_decreases(estimate, clock):
     steps(estimate, clock, count=10, seconds=1, units=4e6)
     left = estimate.seconds_left(500e6)
     clock.now += 10
@@ -92,7 +92,7 @@ def test_an_estimate_needs_a_total_and_does_not_go_below_nothing(estimate, clock
     assert estimate.seconds_left(done / 2) == 0
 
 
-# What is done is what was analysed.
+# Work is done when it has been analysed.
 
 
 class Recorder(Bar):
@@ -143,7 +143,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 @pytest.mark.parametrize("batches_of", [decoded_batches, judged_batches])
-def test_the_bar_shows_what_was_analysed_not_what_was_read(recorder, batches_of):
+def test_the_bar_shows_analysed_data_rather_than_read_data(recorder, batches_of):
     reader = Reader(6)
     analysed = 0
     for decoded in batches_of(Decoder(), reader):
@@ -173,7 +173,7 @@ with progress.bar("[red]work", 100) as shown:
 
 
 def shown_by(script: str, *, stop: signal.Signals | None = None, until: bytes = b"") -> bytes:
-    """What a program prints on a terminal, all of it."""
+    """All output of a program on a terminal."""
     terminal = Stream(terminal=True)
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdout=terminal.theirs, stderr=terminal.theirs, cwd=ROOT, text=True
@@ -190,7 +190,7 @@ def shown_by(script: str, *, stop: signal.Signals | None = None, until: bytes = 
     return said
 
 
-def test_the_bar_is_erased_before_anything_is_said_of_an_interrupt():
+def test_the_bar_is_erased_before_an_interrupt_is_reported():
     """The loop that is interrupted is not the one that draws the bar."""
     script = f"""
 import os, time

@@ -1,4 +1,4 @@
-"""What went wrong once, each as a user would meet it."""
+"""Former defects, each as a user would meet it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_messages_of_a_process_that_reconnects_are_new(capture):
     assert counted == {"TINY": 24, "SMALL": 12, "MEDIUM": 36, "RNDV": 24}
 
 
-def test_a_last_fragment_alone_tells_no_frame_limit(tmp_path):
+def test_a_last_fragment_alone_reveals_no_frame_limit(tmp_path):
     frames, _ = frames_of(CAPTURES / "omx1500-echo-pattern.pcap")
     made = mxwire("decode", "--json", "--type", "MEDIUM", CAPTURES / "omx1500-echo-pattern.pcap").objects
     last = [each["frame"] for each in made if each["fields"]["frag_length"] < 1452 and each["fields"]["frag_seqnum"]]
@@ -82,7 +82,7 @@ def test_cooked_captures(tmp_path, link_type, version):
         assert record["fields"] == {name: value for name, value in plain["fields"].items() if name != "dst_mac"}
 
 
-def test_a_table_does_not_touch_what_it_cannot_replace(tmp_path):
+def test_a_table_does_not_touch_a_file_that_it_cannot_replace(tmp_path):
     keep = tmp_path / "keep.csv"
     keep.write_text("mine")
     assert mxwire("decode", "--to", keep, tmp_path / "absent.pcap").code == 2
@@ -126,7 +126,7 @@ def test_terminal_without_unicode():
 
 
 def on_terminal(*arguments: str, **environment: str) -> bytes:
-    """What a command prints on a terminal of 80 columns."""
+    """The output of a command on a terminal of 80 columns."""
     leader, follower = pty.openpty()
     command = [sys.executable, str(ROOT / "cli.py"), *arguments]
     process = subprocess.Popen(
@@ -158,7 +158,7 @@ def test_info_fits_a_terminal():
         assert piece in shown
 
 
-def test_nothing_selected_is_said():
+def test_an_empty_selection_is_reported():
     run = mxwire("decode", "--type", "NONE", EVERY_TYPE)
     assert run.code == 0 and run.out == "" and run.err == "mxwire: no frame matches the selection\n"
 

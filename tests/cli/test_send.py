@@ -1,4 +1,4 @@
-"""What ``mxwire send`` reads, and how."""
+"""The input of ``mxwire send``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mxwire.errors import MxwireError
 
 
 class Modest(io.BytesIO):
-    """Does not like to be asked for much at once: Python reserves memory for that much."""
+    """A stream that refuses large reads: Python reserves memory for the whole length."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         assert size is not None and 0 < size <= 1 << 20
@@ -20,7 +20,7 @@ class Modest(io.BytesIO):
 
 @pytest.mark.parametrize("length", [0, 1, (1 << 20) - 1, 1 << 20, 3_000_000])
 @pytest.mark.parametrize("chunk", [None, 700_000, 1 << 20, (1 << 32) - 1])
-def test_what_is_there_is_read_without_asking_for_more(length, chunk):
+def test_available_input_is_read_in_small_steps(length, chunk):
     content = bytes(range(251)) * (length // 251 + 1)
     found = list(split("it", Modest(content[:length]), chunk))
     assert b"".join(data for _, data in found) == content[:length]

@@ -153,6 +153,6 @@ def test_no_frames(tmp_path):
         (["--xplot", "figures", "--conversation", "9", LOSSY], "no conversation 9"),
     ],
 )
-def test_what_cannot_be_drawn(arguments, said):
+def test_invalid_plots(arguments, said):
     run = mxwire("stats", *arguments)
     assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1

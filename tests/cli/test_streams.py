@@ -1,7 +1,7 @@
 """Output that arrives where it belongs, with standard output and standard error being terminals or pipes.
 
-Every command runs with each of the two being a terminal or a pipe, and with a progress bar wherever it has one. What a
-pipe gets must be the same byte for byte, whatever standard error is. What a terminal gets is compared with that, too:
+Every command runs with each of the two being a terminal or a pipe, and with a progress bar wherever it has one. The
+bytes in a pipe must be the same, whatever standard error is. The output on a terminal is compared with them, too:
 without colours (NO_COLOR), with the same 400 columns (COLUMNS) for both, and with a terminal that does not turn a line
 feed into two characters. The two terminals are separate ones, as a bar would be among the output otherwise; a third run
 has one terminal for both, as users do.
@@ -40,7 +40,7 @@ class Case:
 
     @property
     def streams(self) -> bool:
-        """Whether it prints while it reads, so that a bar would be among its lines on a terminal."""
+        """True if it prints while it reads, so that a bar would be among its lines on a terminal."""
         name, *options = self.arguments
         lines = name in ("decode", "messages") and "--to" not in options
         return lines or (name in ("verify", "simulate") and "--json" in options)
@@ -169,7 +169,7 @@ def tried() -> Iterator[object]:
 
 
 @pytest.mark.parametrize("each", list(tried()))
-def test_output_arrives_whatever_the_streams_are(each: Case, folder: Path) -> None:
+def test_output_arrives_on_every_kind_of_stream(each: Case, folder: Path) -> None:
     expected = run(each, folder, out=Stream(terminal=False), err=Stream(terminal=False))
     assert expected.code == each.code, expected.err
     assert expected.out or each.writes

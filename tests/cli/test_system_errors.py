@@ -25,7 +25,7 @@ from tests.cli.support import ROOT
         (MemoryError(), "not enough memory (ulimit -v prints the limit of this shell)"),
     ],
 )
-def test_what_the_system_refuses_is_told_as_it_is(monkeypatch, capfd, error, line):
+def test_errors_of_the_system_are_reported_unchanged(monkeypatch, capfd, error, line):
     @click.command()
     def command() -> None:
         raise error

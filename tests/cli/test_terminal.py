@@ -17,7 +17,7 @@ TRYING = CAPTURES / "mxoe-resends-exhausted.pcap"
 
 
 def printed(*words: object, terminal: bool = True, folder: Path = CAPTURES, **environment: str) -> str:
-    """What a command prints on a terminal, or into a pipe; standard error is none."""
+    """The output of a command on a terminal, or into a pipe; standard error is not a terminal."""
     out, err = Stream(terminal), Stream(terminal=False)
     plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -48,7 +48,7 @@ def test_frames_fit_one_line_each(width: int, clock: str) -> None:
         assert one.split()[0] == other.split()[0]
 
 
-def test_narrow_lines_leave_out_what_matters_least() -> None:
+def test_narrow_lines_leave_out_the_least_important_columns() -> None:
     (line,) = lines("decode", "--frames", "41", EVERY_TYPE, width=80)
     assert line == "   41   35.798491 0a:00:01→0a:00:02   5→3 SMALL      seq 3 ack 3: 100 bytes mat…"
     (line,) = lines("decode", "--frames", "41", EVERY_TYPE, width=120)
@@ -59,7 +59,7 @@ def test_narrow_lines_leave_out_what_matters_least() -> None:
 
 
 @pytest.mark.parametrize("width", (80, 100))
-def test_what_is_wrong_with_a_frame_is_told_whole(width: int, tmp_path: Path) -> None:
+def test_the_reason_of_a_malformed_frame_is_never_cut(width: int, tmp_path: Path) -> None:
     from mxwire.capture import create_capture
     from mxwire.frames import FrameBatch
 
@@ -143,12 +143,12 @@ class TestColours:
         assert "\x1b[31m" in printed(*words, "--color", "always", terminal=False, NO_COLOR="1", TERM="dumb")
         assert "\x1b[" in printed("info", EVERY_TYPE, "--color", "always", terminal=False, NO_COLOR="1", TERM="dumb")
 
-    def test_a_choice_that_is_none(self) -> None:
+    def test_an_invalid_choice(self) -> None:
         run = mxwire("decode", "--color", "sometimes", EVERY_TYPE)
         assert run.code == 2 and "'auto', 'always', 'never'" in run.err
 
 
-def test_files_that_were_written_are_told(tmp_path: Path) -> None:
+def test_written_files_are_reported(tmp_path: Path) -> None:
     run = mxwire("decode", "--to", tmp_path / "frames.csv", EVERY_TYPE)
     assert run.err == f"mxwire: wrote 87 frames to {tmp_path}/frames.csv\n" and run.out == ""
     run = mxwire("messages", "--kind", "RNDV", "--to", tmp_path / "messages.csv", EVERY_TYPE)

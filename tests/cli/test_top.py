@@ -93,7 +93,7 @@ def test_filter_and_names(tmp_path):
         (["watch", "-i", "none0", "--prometheus", "192.0.2.1:9086"], "192.0.2.1:9086: metrics cannot be served: "),
     ],
 )
-def test_what_cannot_work_is_one_line(words, error):
+def test_mistakes_are_reported_in_one_line(words, error):
     run = mxwire(*words)
     assert run.code == 2 and len(run.err.splitlines()) == 1 and error in run.err
 

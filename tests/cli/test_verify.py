@@ -52,7 +52,7 @@ def test_a_broken_must_is_shown_with_its_frame(wrong):
     assert "fail" in run.out and "mxwire rules NUMBER" in run.out
 
 
-def test_json_says_the_same(wrong):
+def test_json_has_the_same_content(wrong):
     path, number = wrong
     run = mxwire("verify", "--from-start", "--json", path)
     assert run.code == 1
@@ -116,7 +116,7 @@ def test_junit(wrong):
 
 
 def test_a_profile_names_the_defects_that_are_known():
-    """What a real Open-MX does is a note; of a host that should have no defects it is more."""
+    """A defect of a real Open-MX is a note; of a host that should have no defects it is more."""
     assert mxwire("verify", "--profile", "open-mx-1.5-as-found", EVERY_TYPE).code == 0
     strict = mxwire("verify", "--json", "--profile", "open-mx-1.5", EVERY_TYPE)
     assert "D-1" not in {each.get("rule") for each in strict.objects}
@@ -134,12 +134,12 @@ def test_a_cooked_capture_is_judged_frame_by_frame(tmp_path):
     assert run.code == 0 and "only rules about single frames were checked" in run.out
 
 
-def test_a_lossy_capture_accuses_nobody(wrong):
+def test_a_lossy_capture_blames_no_host(wrong):
     path, _ = wrong
     assert mxwire("verify", "--from-start", "--lossy", path).code == 0
 
 
-def test_what_was_said_before_the_capture_is_not_held_against_anybody(wrong):
+def test_traffic_before_the_capture_is_not_counted_as_a_breach(wrong):
     """An ack may be for a message that was sent before, unless the user knows better."""
     path, _ = wrong
     assert mxwire("verify", path).code == 0
@@ -154,7 +154,7 @@ def test_what_was_said_before_the_capture_is_not_held_against_anybody(wrong):
         (["--profile", "mx-9"], "no profile 'mx-9'"),
     ],
 )
-def test_what_cannot_be_asked(options, said):
+def test_invalid_arguments(options, said):
     run = mxwire("verify", *options, ECHO)
     assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1
 

@@ -19,7 +19,7 @@ PATIENCE_S = 8
 
 
 def profile_of(build: Build) -> Profile:
-    """How an engine behaves that was built so."""
+    """The profile of an engine built with these choices."""
     pipeline = None if build.fragment is None else build.fragment.bit_length() - 1
     return replace(
         OPEN_MX_1_5,
@@ -92,7 +92,7 @@ class Talk:
         self.partners = [each.partner for each in requests]
 
     def arrives(self, sender: int, length: int, *, synchronous: bool = False) -> bool:
-        """Whether a message arrives whole; nothing more can be asked after one that does not."""
+        """Return whether a message arrives whole; after one that does not, nothing more can be tested."""
         data, buffer = pattern(length), bytearray(length)
         receive = self.endpoints[1 - sender].receive(buffer, length)
         partner = self.partners[sender]

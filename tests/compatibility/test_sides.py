@@ -1,4 +1,4 @@
-"""What a host is taken for, by what two engines of known builds put on the wire."""
+"""The build detected for a host, from the frames of two engines of known builds."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def looked_at(batch: FrameBatch) -> Sides:
 
 
 @pytest.mark.parametrize(("one", "other"), [pair for pair in PAIRS if "little" not in "".join(pair)])
-def test_a_host_is_never_taken_for_what_it_is_not(one, other):
+def test_a_host_is_never_mistaken_for_another_kind(one, other):
     """Whatever two hosts understand of each other: what each was built as is among its candidates, and the judgement
     is the true one, or unknown."""
     builds = BUILDS[one], BUILDS[other]
@@ -88,7 +88,7 @@ def test_traffic_of_all_sizes_decides(one, other, words):
     assert (found["medium"].word, found["large"].word) == words
 
 
-def test_byte_orders_are_told_apart_by_what_each_sends():
+def test_byte_orders_are_distinguished_by_the_frames_of_each():
     batches = [
         traffic(Build(omx(9000), swapped=swapped), Build(omx(9000), swapped=swapped), ALL_SIZES)
         for swapped in (False, True)
@@ -107,7 +107,7 @@ def test_small_messages_alone_decide_nothing_more():
     assert [found[each].word for each in ("small", "medium", "large")] == ["yes", "unknown", "unknown"]
 
 
-def test_what_arrived_settles_what_would_be_open():
+def test_received_frames_settle_open_questions():
     seen = looked_at(traffic(Build(MXOE), Build(MXOE), (20, 100)))
     one, other = (seen.side(each, "") for each in sorted(seen.hosts))
     assert judge_sides(one, other, {"medium"})["medium"].word == "unknown"

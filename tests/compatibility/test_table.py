@@ -1,4 +1,4 @@
-"""The table of what goes with what says what two engines really do."""
+"""The table of compatible builds agrees with the behaviour of two engines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def lengths_to_try(sender: Build, receiver: Build) -> list[tuple[int, bool]]:
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_engines_exchange_what_the_table_says_and_nothing_else(one, other):
+def test_engines_exchange_exactly_the_messages_in_the_table(one, other):
     builds = BUILDS[one], BUILDS[other]
     judgement = judge(*builds)
     talk = Talk(*builds)
@@ -69,7 +69,7 @@ def test_engines_exchange_what_the_table_says_and_nothing_else(one, other):
 @pytest.mark.parametrize(
     ("one", "other"), [pair for pair in PAIRS if {"mxoe", "N4", "N2", "little-endian"} >= set(pair)]
 )
-def test_strangers_find_each_other_as_the_table_says(one, other):
+def test_strangers_find_each_other_as_in_the_table(one, other):
     world = Meeting(BUILDS[one], BUILDS[other], strangers=True)
     world.seconds(12)
     names = [{peer.name for peer in node.peers if peer.own is None} for node in world.nodes]
@@ -77,7 +77,7 @@ def test_strangers_find_each_other_as_the_table_says(one, other):
     assert found, "announcements and names are understood in every build"
     alike = judge(BUILDS[one], BUILDS[other])["discovery"].word == "yes"
     indexes = [{frame.src_dst_peer_index for frame in world.sent(HostReply, host)} for host in (0, 1)]
-    assert (indexes[0] == indexes[1]) is alike, f"both tell index 1, each in its own order: {indexes}"
+    assert (indexes[0] == indexes[1]) is alike, f"both announce index 1, each in its own order: {indexes}"
 
 
 def test_another_ethertype_is_another_network():
@@ -87,7 +87,7 @@ def test_another_ethertype_is_another_network():
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_what_does_not_work_is_explained_and_can_be_changed(one, other):
+def test_incompatibilities_are_explained_and_can_be_changed(one, other):
     forth, back = judge(BUILDS[one], BUILDS[other]), judge(BUILDS[other], BUILDS[one])
     assert {each: forth[each].word for each in CLASSES} == {each: back[each].word for each in CLASSES}
     for answer in forth.values():

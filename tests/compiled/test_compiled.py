@@ -74,8 +74,8 @@ def test_all_that_should_be_is_compiled(compiled):
     assert all(line.startswith(str(package)) for line in done.stdout.splitlines())
 
 
-def test_what_is_left_is_there(compiled):
-    """A file that has gone would be a reason for nothing."""
+def test_the_uncompiled_modules_are_present(compiled):
+    """An exception for a file that is gone would be stale."""
     assert all((compiled / "mxwire" / each).exists() and reason for each, reason in compiling.LEFT.items())
 
 
@@ -88,7 +88,7 @@ def parts() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("files", parts(), ids=lambda files: Path(files[0]).stem)
-def test_what_holds_interpreted_holds_compiled(compiled, files):
+def test_interpreted_tests_pass_compiled(compiled, files):
     """Also that the runs of the simulator are the same, byte by byte: their digests are."""
     words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not interpreted")
     done = run(compiled, *words, *files)
@@ -118,7 +118,7 @@ with Host.open("veth0", dialect="omx:1500", spin=True) as host:
 """
 
 
-def test_who_spins_lets_other_threads_and_signals_have_their_turn(compiled, tmp_path):
+def test_spinning_lets_other_threads_and_signals_run(compiled, tmp_path):
     """They get it only when something is called that is not compiled."""
     why_not = missing()
     if why_not:
@@ -146,7 +146,7 @@ def wheel(folder: Path, **more: str) -> Path:
     return made
 
 
-def test_a_wheel_is_compiled_for_who_asks(compiled, tmp_path):
+def test_a_wheel_is_compiled_on_request(compiled, tmp_path):
     made = wheel(tmp_path / "dist", MXWIRE_COMPILE="1", MXWIRE_OPTIMIZE=LEVEL)
     assert not made.stem.endswith("-none-any")
     with zipfile.ZipFile(made) as archive:

@@ -21,7 +21,7 @@ class Application:
         self.programs = deque(programs(texts))
         self.sessions = sessions
         self.payload = payload
-        """What a message holds that no pattern tells: called with the match information and the length."""
+        """The contents of a message that follow no pattern: called with the match information and the length."""
         self.calls: deque[str] = deque()
         self.endpoint: EngineEndpoint | None = None
         self.partner: Partner | None = None
@@ -30,7 +30,7 @@ class Application:
         self.buffers: dict[Request, list[bytearray]] = {}
         """The segments that each receive writes to."""
         self.told: dict[Request, Status | None] = {}
-        """How each request ended; its status may be another one later (R-MEA-18)."""
+        """The result of each request; its status may be another one later (R-MEA-18)."""
         node.on_event = self._hear
         self.results: list[Request] = []
         """The receives that were waited for, in order."""
@@ -44,7 +44,7 @@ class Application:
 
     @property
     def blocked(self) -> bool:
-        """Whether the last call has not returned yet."""
+        """True if the last call has not returned yet."""
         if self.waits_for is not None:
             return not self.waits_for.done
         return self.next == "waitall" and not all(each.done for each in self.requests)
@@ -54,7 +54,7 @@ class Application:
             self.told[event.request] = event.request.status
 
     def data_of(self, received: Request) -> bytes:
-        """What a receive has got."""
+        """The data of a receive."""
         return b"".join(self.buffers[received])[: received.length]
 
     def begin(self) -> None:

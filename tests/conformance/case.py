@@ -29,30 +29,30 @@ class Case:
     capture: str
     host: str
     frames: int = 0
-    """How many frames of this host are compared."""
+    """Number of frames of this host that are compared."""
     shift_ms: float = 0
-    """How much later than recorded all happens: it puts the ticks of the node where those of the host were."""
+    """Delay of everything against the recording: it puts the ticks of the node where those of the host were."""
     early_ms: float = 0
-    """How early a timer may expire, as the real host's did: an idle kernel counts some of its ticks late, so that the
-    library notes an older time for what it sends than the true one."""
+    """Time by which a timer may expire early, as the real host's did: an idle kernel counts some of its ticks late, so
+    that the library notes an older time for what it sends than the true one."""
     delay_ms: float = 0
-    """How much later than usual a frame of this host may have been recorded."""
+    """Additional time after which a frame of this host may have been recorded."""
     lossy: bool = False
-    """Whether the network lost, doubled or reordered this host's frames before they were recorded."""
+    """True if the network lost, duplicated or reordered this host's frames before they were recorded."""
     modulo_acks: bool = False
-    """Whether acks are not compared, because the time decides which of them there are."""
+    """True if acks are not compared, because timing decides which of them there are."""
     again: int = 0
-    """How many of the captured frames are doubles, where that is so."""
+    """Number of the captured frames that are duplicates, if some are."""
     lost: int = 0
-    """How many frames of the node are not in the capture, where that is so."""
+    """Number of frames of the node that are not in the capture, if some are."""
     left: int = 0
-    """How many frames the node has sent at the end and the host has not."""
+    """Number of frames that the node has sent at the end and the host has not."""
     resends: int | None = None
-    """How often this host was told to resend."""
+    """Number of retransmissions that this host was configured for."""
     daemon: str = ""
     """When the discovery daemon of the host started, if it is played: `before` the capture, or it `starts` in it."""
     strangers: bool = False
-    """Whether the host knows no other at the beginning."""
+    """True if the host knows no other at the beginning."""
     until: int | None = None
     """The last frame that can be compared."""
     unheard: Collection[int] = ()
@@ -104,16 +104,16 @@ class Case:
 
     @property
     def programs(self) -> Sequence[str]:
-        """What the host's applications called."""
+        """The calls of the host's applications."""
         return PROGRAMS.get(self.subject, {}).get(self.host, ())
 
     @property
     def real_payload(self) -> bool:
-        """Whether the payload must be read from the capture."""
+        """True if the payload must be read from the capture."""
         return self.subject in REAL_PAYLOAD
 
     @property
     def profile(self) -> Profile:
-        """What the host was: the real Open-MX, with its defects."""
+        """The profile of the host: the real Open-MX, with its defects."""
         profile = OPEN_MX_1_5_AS_FOUND
         return profile if self.resends is None else replace(profile, resend_maximum=self.resends)

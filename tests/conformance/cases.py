@@ -1,4 +1,4 @@
-"""What is played: every capture, for every host in it that sent anything."""
+"""The cases: every capture, for every host in it that sent anything."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from tests.conformance.verdicts import Verdict
 ADDRESS = bytes.fromhex("5254000a00aa")
 PARTNER = bytes.fromhex("020000000099")
 TAUGHT = {PARTNER: 7, bytes.fromhex("020000000098"): 9, bytes.fromhex("020000000097"): 0xFFFF}
-"""What the other hosts call the host under test; the last has never told."""
+"""The name of the host under test in the tables of the other hosts; the last has never announced it."""
 KEY = 0x12345678
 REMOTE = 21
 """The partner's endpoint in the states where there is a connection."""
@@ -55,7 +55,7 @@ def pattern(seed: int, length: int) -> bytes:
 
 @dataclass
 class Outcome:
-    """What became of one frame."""
+    """The fate of one frame."""
 
     counters: dict[str, int]
     replies: tuple[bytes, ...]
@@ -71,7 +71,7 @@ class Host:
         self.node = Node(ADDRESS, "omxvm", dialect=dialect, profile=profile, rng=Random(4), peers=peers)
         self.now = 10**12
         self.memory = bytearray(LONG)
-        """Where received messages go; nobody looks at them here."""
+        """The buffer of received messages, whose contents do not matter here."""
         self._pull: tuple[int, int, int] | None = None
         self.teach()
 
@@ -82,7 +82,7 @@ class Host:
     # Frames.
 
     def hear(self, *frames: bytes) -> list[bytes]:
-        """Let frames arrive in one batch, wait, and return what the host sends meanwhile."""
+        """Let frames arrive in one batch, wait, and return the frames that the host sends in that time."""
         self.node.receive(FrameBatch.from_frames(frames), self.now)
         return self.wait()
 
@@ -105,13 +105,13 @@ class Host:
         return self.hear(self.codec.build(kind(dst_mac=ADDRESS, src_mac=source, **fields)))
 
     def judge(self, *frames: bytes) -> Outcome:
-        """What the host counts and sends for frames that arrive together."""
+        """The counters and frames that result from frames that arrive together."""
         before = dict(self.node.counters)
         replies = self.hear(*frames)
         grown = {str(name): count - before.get(name, 0) for name, count in self.node.counters.items()}
         return Outcome({name: count for name, count in grown.items() if count}, tuple(replies))
 
-    # What the experimenter did between the frames.
+    # Actions of the experimenter between the frames.
 
     def tidy(self, verdict: Verdict) -> None:
         """Put back what a frame has changed: taught indexes, the queue of RAW frames."""
@@ -217,7 +217,7 @@ class Host:
         return endpoint
 
     def _connect_back(self, endpoint: EngineEndpoint) -> None:
-        """What the real host does not do, and a better one does before it sends anything (R-CON-12)."""
+        """Answers that the real host omits, and a better one sends before anything else (R-CON-12)."""
         request = endpoint.connect(PARTNER, REMOTE, KEY)
         self.wait()
         self.say(

@@ -1,4 +1,4 @@
-"""What a node has sent, held against what the real host sent."""
+"""The frames of a node, checked against those of the real host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mxwire.wire.packets import Announcement, HostQuery, HostReply, NackMcp, Pul
 UNDEFINED = frozenset({"checksum"})
 """The real library does not compute checksums, and sends whatever its memory held."""
 ACKS = frozenset({"lib_piggyack"})
-"""What says how far the library had looked into its ring."""
+"""Fields that show how much of its ring the library had read."""
 DAEMON = (Announcement,)
 DRIVER = (HostQuery, HostReply)
 CARD = (Pull, PullReply, NackMcp)
@@ -31,7 +31,7 @@ def sender_of(frame: Any) -> int:
 
 
 def differences(frame: Any, length: int, record: Record, ignored: Collection[str]) -> Iterator[str]:
-    """What a frame of ours has otherwise than a captured one: all fields that a sender defines, payload, length."""
+    """Differences of a frame of the node from a captured one: all fields that a sender defines, payload, length."""
     real = record.frame
     name = type(real).__name__
     if type(frame) is not type(real):
@@ -42,7 +42,7 @@ def differences(frame: Any, length: int, record: Record, ignored: Collection[str
     for each in fields(real):
         ours, theirs = getattr(frame, each.name), getattr(real, each.name)
         if each.name == "data" and record.cut:
-            # What the capture has cut off cannot be compared.
+            # Bytes that the capture has cut off cannot be compared.
             kept = max(0, len(theirs) - record.cut)
             ours, theirs = ours[:kept], theirs[:kept]
         if ours != theirs and each.name not in ignored:
@@ -50,24 +50,24 @@ def differences(frame: Any, length: int, record: Record, ignored: Collection[str
 
 
 class Outbox:
-    """What the node has sent and nobody has compared yet, frame by frame in order."""
+    """The frames of the node that have not been compared yet, in order."""
 
     def __init__(self, codec: Codec, latest: int, modulo_acks: bool = False) -> None:
         self.codec = codec
         self.ignored = UNDEFINED | ACKS if modulo_acks else UNDEFINED
         self.latest = latest
-        """How long after us the real host may have sent a frame, in ns."""
+        """Time by which the real host may have sent a frame later than the node, in ns."""
         self.sent: list[tuple[int, int, Any]] = []
         """Time, length and frame."""
         self.equal = 0
-        """How many frames were compared, and were the same."""
+        """Number of frames that were compared, and were the same."""
 
     def put(self, time: int, data: bytes) -> None:
         """Keep a frame that the node sends."""
         self.sent.append((time, len(data), self.codec.parse(data)))
 
     def place(self, record: Record) -> int | None:
-        """Where the frame is that must be the captured one: the first of the same sender.
+        """The place of the frame that must be the captured one: the first of the same sender.
 
         Of PULLs that wait together any may leave first (section 25).
         """
@@ -93,7 +93,7 @@ class Outbox:
         self.equal += 1
 
     def finish(self, left: int) -> None:
-        """At the end so many frames are left that the host has not sent; raises :class:`Difference`."""
+        """Check that ``left`` frames remain at the end that the host has not sent; raises :class:`Difference`."""
         if len(self.sent) > left:
             raise Difference(f"{self.sent[0][2]} is sent, expected nothing")
         if len(self.sent) < left:
@@ -106,7 +106,7 @@ class Outbox:
 
 
 class LossyOutbox(Outbox):
-    """What the node has sent through a network that loses, doubles, delays and reorders before the recorder.
+    """The frames of the node behind a network that loses, duplicates, delays and reorders before the recorder.
 
     So every captured frame must be one that the node has sent, but not every one that it has sent is captured.
     """
@@ -116,15 +116,15 @@ class LossyOutbox(Outbox):
         self.found: set[int] = set()
         """Places of the frames that were captured."""
         self.again = 0
-        """How many captured frames were doubles."""
+        """Number of captured frames that were duplicates."""
 
     @property
     def lost(self) -> int:
-        """How many frames were never captured."""
+        """Number of frames that were never captured."""
         return len(self.sent) - len(self.found)
 
     def place(self, record: Record) -> int | None:
-        """Where the frame is: one that was not captured yet, rather than one that was."""
+        """The place of the frame: one that was not captured yet, rather than one that was."""
         places = [place for place in reversed(range(len(self.sent))) if self._is_equal(place, record)]
         return next((place for place in places if place not in self.found), places[0] if places else None)
 
@@ -139,4 +139,4 @@ class LossyOutbox(Outbox):
         self.equal += 1
 
     def finish(self, left: int) -> None:
-        """What is left was lost."""
+        """The remaining frames were lost."""

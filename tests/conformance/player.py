@@ -1,8 +1,8 @@
 """A capture played again: a :class:`Node` takes one host's place and must send what that host sent.
 
-What the other host sent reaches the node at its time in the capture; what the node sends is compared with the next
-frame of the host that it stands for (``outbox``). Two things no frame tells: when the application called, and when it
-let the library look into its ring (``ring``). An application's next call is made when the capture shows a frame that
+Frames of the other host reach the node at their times in the capture; frames of the node are compared with the next
+frame of the host that it stands for (``outbox``). Two things no frame shows: when the application called, and when it
+let the library read its ring (``ring``). An application's next call is made when the capture shows a frame that
 only a call can cause, and not before; so the calls' order and arguments are the script's (``programs``), their times
 the capture's. A timer is never let expire early, but for what the ticks of the real host were out of step with time
 (``Case.early``), and what it sends must not come late.
@@ -39,9 +39,9 @@ from tests.conformance.words import LEAVING, QUIET, SENDING, pattern
 from tests.wire.support import dialect_of, read_capture
 
 LATER = 35 * MILLISECOND
-"""How much later than ours a timer may expire: somebody must let the real library work."""
+"""Time by which a timer may expire later than the node's: an application must call the real library."""
 BEFORE = 60_000 * MILLISECOND
-"""How long before the capture a discovery daemon started that did so before it."""
+"""Time before the capture at which a discovery daemon started, if it did so before it."""
 REFUSALS = (NackType.ENDPT_CLOSED, NackType.BAD_SESSION)
 
 
@@ -70,7 +70,7 @@ class Player:
         self.now = self.records[0].time - MILLISECOND
         self.outbox = (LossyOutbox if case.lossy else Outbox)(self.codec, LATER + case.delay, case.modulo_acks)
         self.patience = 0 if case.lossy else LATER + case.delay
-        """How long the capture may take to show what a timer has sent, in ns."""
+        """Time within which the capture must show a timer's frame, in ns."""
         self.pending: deque[Record] = deque()
         """Frames for the library that it has not looked at yet."""
         self.unread: list[Record] = []
@@ -146,7 +146,7 @@ class Player:
         return found
 
     def _overdue(self, time: int) -> None:
-        """What should have expired long ago expires: the capture must show it next."""
+        """Expire overdue timers: the capture must show their frames next."""
         if self.application.next == "sleep":
             # It is out of the library.
             return
@@ -195,7 +195,7 @@ class Player:
         return card is not None and getattr(frame, "session", card.session) == card.session
 
     def _open_or_close(self, record: Record) -> None:
-        """Have the endpoint that a frame is for open or closed, as it was in reality: the answer tells."""
+        """Have the endpoint that a frame is for open or closed, as it was in reality: the answer shows it."""
         application = self.application
         refused = self.hindsight.refusal(record)
         if refused in REFUSALS:
@@ -244,7 +244,7 @@ class Player:
             self._progress(self.now)
 
     def _waits(self, record: Record) -> bool:
-        """Whether nothing that may be the captured frame has been sent yet."""
+        """Return whether nothing that may be the captured frame has been sent yet."""
         return self.outbox.place(record) is None
 
     def _answers_connect(self, record: Record) -> bool:
@@ -281,7 +281,7 @@ class Player:
             self._collect()
 
     def _is_acked(self, heard: Record, record: Record, value: int) -> bool:
-        """Whether a frame was looked at when ``record`` was sent, which acknowledges all before ``value``."""
+        """Return whether a frame had been read when ``record`` was sent, which acknowledges all before ``value``."""
         if self.looks.held.get(heard.number, 0) > record.number or not isinstance(heard.frame, NUMBERED):
             return False
         return covers(value, heard.frame.lib_seqnum)
@@ -307,7 +307,7 @@ class Player:
     # All of it.
 
     def run(self) -> Outbox:
-        """Play the capture. Raises :class:`Difference`, which says where and what."""
+        """Play the capture. Raises :class:`Difference`, with its place and contents."""
         place = f"{self.case.capture}, host {self.case.host}"
         for record in self.records[: self.case.until]:
             if self._is_left_out(record):
@@ -329,7 +329,7 @@ class Player:
         (self._expect if record.ours else self._hear)(record)
 
     def _is_left_out(self, record: Record) -> bool:
-        """Announcements of a daemon that is not played, acks that are not compared, what the case says."""
+        """Announcements of a daemon that is not played, acks that are not compared, and frames named by the case."""
         case, frame = self.case, record.frame
         if isinstance(frame, Announcement) and not case.daemon:
             return True

@@ -1,4 +1,4 @@
-"""What the applications of each capture called, in ``words``: for each host its programs, one after the other.
+"""The calls of the applications of each capture, in ``words``: for each host its programs, one after the other.
 
 They come from the logs of the recordings. Where another tool than ``ptool`` was used, its calls are written in the same
 words; an application that was killed closes its endpoint, as its host does then.
@@ -44,7 +44,7 @@ def perf_server(*lengths: int, times: int = 3, send: str = "send") -> list[str]:
 
 
 REAL_PAYLOAD: Final = {"many-small", "many", "pingpong-small-medium", "pingpong-sync"}
-"""Captures whose messages hold what no pattern tells."""
+"""Captures whose messages have contents that follow no pattern."""
 
 PROGRAMS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "burst": {

@@ -1,9 +1,9 @@
-"""When the real library looked at the frames in its ring, as far as its acks tell.
+"""The times at which the real library read the frames in its ring, as its acks show them.
 
 No frame shows it, but it decides which frames one ack covers. The library of the node looks at a frame at the time of
 the first frame that acknowledges or answers it, together with whatever else that one acknowledges; so acks are merged
-as they were in reality. What is owed an ack that must wait its time is looked at when it arrives, or just after the
-last frame that does not acknowledge it yet; so the time of that ack can be judged.
+as they were in reality. A packet whose ack is delayed is read when it arrives, or just after the last frame that does
+not acknowledge it yet; so the time of that ack can be checked.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from mxwire.wire.packets import ConnectReply, Notify, Pull, Rndv, Truc
 
 
 class Looks:
-    """What the acks of one host tell."""
+    """The conclusions from the acks of one host."""
 
     def __init__(self, records: list[Record], dialect: Dialect, profile: Profile) -> None:
         self.dialect = dialect
         self.profile = profile
         self.after: dict[int, int] = {}
-        """For the frames whose ack had to wait its time: the frame of ours after which they were looked at, or 0 where
-        that was when they came."""
+        """For the frames whose ack was delayed: the frame of the node after which they were read, or 0 if they were
+        read on arrival."""
         self.held: dict[int, int] = {}
         """Duplicates that were looked at only when they were answered, with the answer's frame."""
         self._groups: dict[tuple[int, int], dict[int, tuple[Record, int]]] = {}
         """For each pair of endpoints what is not acknowledged yet, with the last frame that did not do it."""
         self._told: dict[tuple[int, int], int] = {}
-        """What was acknowledged last."""
+        """The last acknowledged position."""
         self._duplicates: set[int] = set()
         self._again: dict[int, Record] = {}
         self._pulled: set[int] = set()
-        """RNDVs that a PULL followed from, which tells better than an ack."""
+        """RNDVs that a PULL followed from, which is better evidence than an ack."""
         for record in records:
             if isinstance(record.frame, FOR_LIBRARY):
                 self._read(record)
@@ -84,14 +84,14 @@ class Looks:
                 self._pulled.add(number)
 
     def _answers_duplicate(self, answer: Record) -> None:
-        """An ack that says nothing new answers a duplicate of the number before it (R-ORD-03)."""
+        """An ack without news answers a duplicate of the number before it (R-ORD-03)."""
         for number, each in reversed(self._again.items()):
             if distance(answer.frame.liback_lib_seqnum, each.frame.lib_seqnum) == 1 and number not in self.held:
                 self.held[number] = answer.number
                 return
 
     def _may_wait(self, covered: Iterable[Record]) -> bool:
-        """Whether the ack of these frames must wait its time: few numbers, and no NOTIFY in `mxoe`."""
+        """Return whether the ack of these frames is delayed: few numbers, and no NOTIFY in `mxoe`."""
         frames = [each.frame for each in covered]
         hurried = self.dialect.family == "mxoe" and any(type(each) is Notify for each in frames)
         return not hurried and len({each.lib_seqnum for each in frames}) < self.profile.ack_threshold

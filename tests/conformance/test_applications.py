@@ -1,6 +1,6 @@
-"""What the applications were told: the receives of each recording end as its log says, with the bytes that were sent.
+"""The results of applications: the receives of each recording end as in its log, with the bytes that were sent.
 
-The logs are those of the recordings; the numbers here are theirs, where the tool printed them.
+The logs are those of the recordings; the numbers here are from them, where the tool printed them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ RECEIVED = {
     "uninit B": {SUCCESS: 14},
     "vect B": {SUCCESS: 6},
 }
-"""How the receives of each host ended, those that ended."""
+"""The results of the receives of each host that ended."""
 
 RECEIVING = [
     pytest.param(case, id=f"{case.capture}-{case.host}") for case in CASES if f"{case.subject} {case.host}" in RECEIVED
@@ -68,7 +68,7 @@ def test_receives_end_as_they_did(case: Case) -> None:
     ended = [request for request in application.buffers if request.done]
     assert Counter(application.told[request] for request in ended) == RECEIVED[f"{case.subject} {case.host}"]
     if case.real_payload or any(record.cut for record in player.records):
-        # Nobody knows what these messages held.
+        # The contents of these messages are unknown.
         return
     for request in ended:
         if request.status in (SUCCESS, TRUNCATED):
@@ -76,7 +76,7 @@ def test_receives_end_as_they_did(case: Case) -> None:
             assert data == pattern(request.match_info, len(data)), f"{request!r} holds something else"
 
 
-def test_receives_that_are_not_listed_are_none() -> None:
+def test_all_receives_are_listed() -> None:
     listed = {f"{case.subject} {case.host}" for case in CASES}
     assert listed >= RECEIVED.keys()
     calling = {f"{case.subject} {case.host}" for case in CASES if any(map(receives, case.programs))}

@@ -51,7 +51,7 @@ PLAYED = [
 
 
 @pytest.mark.parametrize("case", PLAYED)
-def test_a_node_sends_what_the_real_host_sent(case: Case) -> None:
+def test_a_node_sends_the_same_as_the_real_host(case: Case) -> None:
     player = Player(case)
     outbox = player.run()
     sent = sum(each.ours for each in player.records)

@@ -1,4 +1,4 @@
-"""The suite can fail: a node that errs anywhere is found out, and the difference says where."""
+"""The suite can fail: a node that errs anywhere is detected, and the difference names the place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def case_of(capture: str, host: str) -> Case:
 
 
 def fails(player: Player) -> str:
-    """What is said of the first difference."""
+    """The description of the first difference."""
     with pytest.raises(Difference) as problem:
         player.run()
     return str(problem.value)
@@ -38,7 +38,7 @@ def changed(value: Any) -> Any:
 
 
 class Erring(Outbox):
-    """What a node sends that errs in one frame."""
+    """The frames of a node that errs in one frame."""
 
     def __init__(self, player: Player, place: int, error: str) -> None:
         super().__init__(player.codec, LATER)
@@ -124,7 +124,7 @@ OTHERWISE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "has none of the defects": ("omx9000-pingpong-sync", "A", {"defects": OPEN_MX_1_5.defects}),
     "connects back by itself": ("mxoe-no-reverse-connect", "B", {"connects_back": True}),
 }
-"""Nodes that are another implementation than the captured one, and a capture that tells."""
+"""Nodes with another implementation than the captured one, and a capture that shows the difference."""
 
 
 @pytest.mark.parametrize("what", OTHERWISE)

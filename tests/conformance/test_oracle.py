@@ -34,7 +34,7 @@ TRIED = [(name, run) for name in VERDICT_FILES for run in RUNS if run in map(run
 
 
 def is_refused(verdict: Verdict) -> bool:
-    """Whether the index in the head is that of a peer, but not the sender's."""
+    """Return whether the index in the header is that of a peer, but not the sender's."""
     index = int.from_bytes(verdict.frame[14:16], "big")
     return index < len(BESIDE) and BESIDE[index] != verdict.frame[6:12]
 
@@ -46,14 +46,14 @@ def verdicts_of(name: str, run: str) -> tuple[Verdict, ...]:
 
 @cache
 def outcomes(name: str, run: str, profile: Profile) -> dict[int, Outcome]:
-    """What a node does with each frame of a run, by the verdict's id."""
+    """The reaction of a node to each frame of a run, by the verdict's id."""
     host = Host(DIALECTS[name], profile)
     found = {}
     for verdict in verdicts_of(name, run):
         host.prepare(verdict, name)
         found[verdict.id] = host.judge(verdict.frame)
         if run == "lib and pull" and verdict.replies and is_refused(verdict) and not profile.has(Defect.NACK_TO_INDEX):
-            # What was meant must arrive all the same, or the rest of the run would be early.
+            # The intended message must arrive all the same, or the rest of the run would be early.
             host.judge(verdict.frame[:6] + BESIDE[verdict.frame[15]] + verdict.frame[12:])
         host.tidy(verdict)
     return found
@@ -124,7 +124,7 @@ EXPLAINED = {
 
 
 @pytest.mark.parametrize(("place", "name"), list(enumerate(VERDICT_FILES)))
-def test_without_defects_exactly_what_each_defect_explains_differs(place: int, name: str) -> None:
+def test_without_defects_only_the_frames_of_each_defect_differ(place: int, name: str) -> None:
     without = different(name, OPEN_MX_1_5)
     left = dict(without)
     for defect, (shows_it, counts) in EXPLAINED.items():
@@ -141,7 +141,7 @@ def test_without_defects_exactly_what_each_defect_explains_differs(place: int, n
 
 
 def stretches(name: str, run: str) -> Iterator[list[Verdict]]:
-    """A run, cut where the host has to be prepared anew."""
+    """A run, divided where the host has to be prepared from scratch."""
     found: list[Verdict] = []
     for verdict in verdicts_of(name, run):
         if found and (verdict.state, verdict.context) != (found[-1].state, found[-1].context):
@@ -152,7 +152,7 @@ def stretches(name: str, run: str) -> Iterator[list[Verdict]]:
 
 
 def state_of(host: Host) -> dict[str, Any]:
-    """What a host remembers, as far as it can differ."""
+    """The state of a host, where it can differ."""
     names = ("fwd", "rev", "tx_next", "tx_una", "rx_next", "rx_done", "rx_acked", "liback_in", "liback_out", "connects")
     return {
         "peers": [(each.index, each.name, each.reverse) for each in host.node.peers],

@@ -1,4 +1,4 @@
-"""What a real driver did with single frames: ``tests/data/driver-verdicts-*``, with replies and circumstances."""
+"""The reactions of a real driver to single frames: ``tests/data/driver-verdicts-*``, with replies and circumstances."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 REPEATED = {"isend": 4, "issend": 4, "irecv": 5}
-"""How many parts a word has that says how often it is meant."""
+"""Number of parts of a word that has a repeat count."""
 QUIET = ("progress", "sleep", "waitall")
 """Calls that no frame follows from."""
 AT_ONCE = ("irecv", "ivrecv", "cancel", "recv", "waitall")

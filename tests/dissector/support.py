@@ -70,7 +70,7 @@ def isolated(home: Path, *, installed: bool = True) -> Iterator[dict[str, str]]:
 def run_tshark(
     path: Path, *arguments: str, timeout: float = 120, memory: int | None = None, plugin: bool = True
 ) -> tuple[str, str]:
-    """What tshark prints for a capture, and its messages. Any error in Lua or in tshark fails the test."""
+    """The output of tshark for a capture, and its messages. Any error in Lua or in tshark fails the test."""
     loaded = ["-X", f"lua_script:{plugin_path()}"] if plugin else []
     command = ["tshark", "-n", *loaded, "-r", str(path), *arguments]
     if memory is not None:
@@ -86,7 +86,7 @@ def run_tshark(
 
 
 def tshark(path: Path, *arguments: str, timeout: float = 120, memory: int | None = None) -> str:
-    """What tshark with the plugin prints for a capture."""
+    """The output of tshark with the plugin for a capture."""
     return run_tshark(path, *arguments, timeout=timeout, memory=memory)[0]
 
 

@@ -1,4 +1,4 @@
-"""What the plugin finds out about conversations: links, times, reassembly, flags; the same in one pass and in two."""
+"""The plugin's conclusions about conversations: links, times, reassembly, flags; the same in one pass and in two."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = needs_tshark
 BACKWARD = ("request_in", "reply_time", "acknowledges", "analysis.ack_rtt", "original_in", "rndv_in", "refuses",
             "analysis.frames_in_flight", "transfer_time", "throughput", "dialect", "dialect.reason", "src_name",
             "dst_name", "reassembled.length", "fragment")  # fmt: skip
-"""What a frame says about itself and earlier ones: known when it is first seen."""
+"""Facts about a frame and earlier ones: known when it is first seen."""
 LINKS = (("request_in", "reply_in"), ("acknowledges", "acked_in"), ("refuses", "refused_in"), ("fragment", None))
 
 
@@ -66,7 +66,7 @@ def _of_hosts(raw: bytes, which: int) -> bytes:
     return bytes(changed)
 
 
-def test_two_passes_say_what_one_says(captures: Path) -> None:
+def test_two_passes_agree_with_one(captures: Path) -> None:
     once = told(captures, BACKWARD)
     twice = told(captures, BACKWARD, "-2")
     filtered = told(captures, BACKWARD, "-2", "-R", "mxoe")
@@ -97,7 +97,7 @@ def test_read_filters(drop: str) -> None:
 
 @pytest.mark.skipif(shutil.which("sharkd") is None, reason="sharkd is not installed")
 def test_any_order(tmp_path: Path) -> None:
-    """Frames asked for at random, as the GUI does, look the same each time."""
+    """Frames requested at random, as by the GUI, look the same each time."""
     path = capture("mxoe-every-type")
     count = len(read_capture("mxoe-every-type"))
     order = [number for _ in range(3) for number in Random(1).sample(range(1, count + 1), count)]
@@ -171,7 +171,7 @@ def test_acknowledgements_of_a_burst() -> None:
     "name", ["mxoe-echo-checksum-debug", "mxoe-medium-pipeline11", "omx1500-echo-pattern", "mxoe-rndv-offset"]
 )
 def test_reassembled_messages(name: str) -> None:
-    """The bytes are those of the fragments in their places, put together here once more."""
+    """The bytes are those of the fragments in their places, reassembled here once more."""
     frames = frames_of(read_capture(name))
     seen = list(packets(capture(name), "-2", "-x"))
     assembled = [each for each in seen if "mxoe.reassembled.length" in each]
@@ -235,7 +235,7 @@ FLAGS = {
     "mxoe-many-small": set(),
     "omx1500-echo-pattern": set(),
 }
-"""What the index of the captures says is to be seen in them; the last ones show nothing unusual."""
+"""The descriptions in the index of captures can be seen in them; the last ones show nothing unusual."""
 
 
 @pytest.mark.parametrize("name", FLAGS)
@@ -319,7 +319,9 @@ def test_statistics_count_every_frame() -> None:
 
 
 def test_missing_frames_are_shown(tmp_path: Path) -> None:
-    """Without one fragment, and without one reply, nothing is reassembled, and the end of the message says why."""
+    """Without one fragment, and without one reply, nothing is reassembled, and the last frame of the message gives the
+    reason.
+    """
     frames = frames_of(read_capture("mxoe-every-type"))
     path = rewrite(tmp_path / "missing.pcap", [each for place, each in enumerate(frames, 1) if place not in (44, 70)])
     fields = ["frame.number", "mxoe.reassembled.length", "mxoe.reassembly.incomplete", "mxoe.received"]

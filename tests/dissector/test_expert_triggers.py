@@ -1,4 +1,4 @@
-"""Every expert info is said of a frame that deserves it, and not of those before; captures have only the known ones.
+"""Every expert info is added to the frame that triggers it, and not to those before; captures have only the known ones.
 
 Each name has a short talk between two hosts of its own, made by the codec. The last frame is the one that must have it.
 All talks stand in one capture, which tshark reads once for each set of preferences.
@@ -132,7 +132,7 @@ class Talk:
         return self.frame(Medium, False, self._numbered(False, number, 1) | place | pipeline | fields, put)
 
     def ack(self, value: int, number: int = 1, **fields: Any) -> None:
-        """From B: what A sent has come."""
+        """From B: the message of A was received."""
         numbers = {"liback_lib_seqnum": value, "liback_acknum": number, "liback_send_seq": value}
         sessions = {"session": 0xA, "liback_session_id": 0xA, "dst_src_peer_index": 1}
         self.frame(Truc, True, self._endpoints(True) | sessions | numbers | fields)
@@ -176,7 +176,7 @@ class Talk:
 
 @dataclass(frozen=True)
 class Case:
-    """How to deserve an expert info."""
+    """Exchanges that trigger an expert info."""
 
     name: str
     act: Callable[[Talk], object]
@@ -201,7 +201,7 @@ def simple(name: str, act: Callable[[Talk], object]) -> None:
     CASES.append(Case(name, act))
 
 
-# What a frame says by itself.
+# Exchanges in which a single frame is the trigger.
 
 simple("malformed.bad_header_length", lambda t: t.put(t.tiny(put=False)[:30]))
 simple("malformed.invalid_type", lambda t: t.put(changed(t.tiny(put=False), 16, b"\x20")))

@@ -45,7 +45,7 @@ def plugin_says(packet: dict[str, list[Any]]) -> dict[str, Any]:
 
 
 def compared(record: dict[str, Any], packet: dict[str, list[Any]], start: int = 14) -> int:
-    """Holds one record against what the plugin says; the number of things compared."""
+    """Check one record against the plugin's fields; return the number of values compared."""
     says = plugin_says(packet)
     where = f"frame {record['frame']}: {record} {says}"
     expected = dict(record["fields"])
@@ -123,7 +123,7 @@ def final_dialects(records: list[dict[str, Any]]) -> dict[frozenset[str], str]:
 def final_dialects_of_plugin(
     records: list[dict[str, Any]], seen: list[dict[str, list[Any]]]
 ) -> dict[frozenset[str], str]:
-    """What the plugin knows at the end of each pair's traffic; it goes through the frames one by one."""
+    """The plugin's knowledge at the end of each pair's traffic, since it reads the frames one by one."""
     pairs = zip(records, seen, strict=True)
     return {_pair(record): each["mxoe.dialect"][0] for record, each in pairs if "mxoe.dialect" in each}
 
@@ -196,7 +196,7 @@ def test_spoilt_frames(dialect: Dialect, preferences: list[str], tmp_path: Path)
 
 
 def _record(frame: Any, codec: Any, index: int, shift: int, wire_length: int, captured: int) -> dict[str, Any]:
-    """What ``mxwire decode --json`` would say of a frame, for one dialect."""
+    """The record of ``mxwire decode --json`` for a frame, in one dialect."""
     made: dict[str, Any] = {"frame": index + 1, "captured": captured, "payload": None, "malformed": None}
     if isinstance(frame, Malformed):
         raw: dict[str, Any] = dict(frame.fields)

@@ -1,4 +1,4 @@
-"""The plugin in Wireshark itself, on no screen: its menus are there, and their windows say what tshark says."""
+"""The plugin in Wireshark itself, on no screen: its menus are there, and their windows agree with tshark."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_menus_are_there(windows: dict[str, list[str]]) -> None:
 
 
 @pytest.mark.parametrize("name", MENUS)
-def test_a_window_says_what_tshark_prints(windows: dict[str, list[str]], name: str) -> None:
+def test_a_window_shows_the_output_of_tshark(windows: dict[str, list[str]], name: str) -> None:
     printed = tshark(capture("mxoe-every-type"), "-q", "-z", f"mxoe,{MENUS[name]}").splitlines()
     rule = "=" * WIDTH
     assert printed == [rule, name, rule, *windows[name], rule]

@@ -36,7 +36,7 @@ def frames(name: str) -> list[Frame]:
 
 
 def said_by(version: str, name: str) -> list[str]:
-    """What the plugin says of all frames in one version of Lua; each frame again once all have come by."""
+    """The plugin's output for all frames in one version of Lua; each frame again after the first pass."""
     try:
         lupa = importlib.import_module(f"lupa.{version}")
     except ImportError:

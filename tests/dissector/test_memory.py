@@ -1,4 +1,4 @@
-"""What the plugin remembers is bounded, whatever comes: little for each frame, and the rest in all."""
+"""The plugin's memory is bounded, whatever is captured: little per frame, and the rest in total."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ NEEDED = 320
 NEEDED_IN_ALL = 4 << 20
 """The plugin itself, its tables, and what it remembers of conversations where that is as little as it can be."""
 NEEDED_A_SIZE = 1300
-"""The same for a frame that tells a frame limit that nobody had before; there are 65,000."""
+"""The same for a frame that reveals a frame limit that no host had before; there are 65,000."""
 REMEMBERED = 1024
 """Bytes for each of the things that the preference ``mxoe.history`` counts."""
 GARBAGE = 4
-"""How much more tshark takes than is needed: garbage not yet collected, and what belongs to Wireshark's objects."""
+"""Memory that tshark takes in excess of the need: garbage not yet collected, and what belongs to Wireshark's objects.
+"""
 RESIDENT_IN_ALL = 20 << 20
 
 A, B = bytes.fromhex("5254000a0001"), bytes.fromhex("5254000a0002")
@@ -157,7 +158,7 @@ def handles() -> Iterator[Frame]:
 
 
 def replies() -> Iterator[Frame]:
-    """One transfer without an end, a byte a frame."""
+    """One transfer without an end, one byte per frame."""
     yield pull(1)
     for number in range(1 << 20):
         yield PullReply(
@@ -202,7 +203,7 @@ def used(path: Path, *options: str, plugin: bool = True) -> tuple[int, int]:
 
 
 def bounded(path: Path, frames: int, a_frame: int, history: int, *options: str) -> None:
-    """Holds memory against that of tshark without the plugin."""
+    """Compare memory with that of tshark without the plugin."""
     without, _ = used(path, plugin=False)
     resident, needed = used(path, "-o", f"mxoe.history:{history}", "-o", "mxoe.memory:1", *options)
     allowed = NEEDED_IN_ALL + frames * a_frame + history * REMEMBERED
@@ -221,7 +222,7 @@ def test_hostile_frames_take_little(frames: Callable[[], Iterator[Frame]], tmp_p
     bounded(path, FRAMES, NEEDED_A_SIZE if frames is changing_sizes else NEEDED, 1000)
 
 
-def test_what_is_remembered_is_bounded(tmp_path: Path) -> None:
+def test_memory_is_bounded(tmp_path: Path) -> None:
     """Many more hosts, directions and messages than are to be remembered."""
     path = write(tmp_path / "strangers.pcap", strangers, 2 * FRAMES)
     bounded(path, 2 * FRAMES, NEEDED, 10_000)

@@ -14,7 +14,7 @@ TEXT = source_path().read_text(encoding="utf-8")
 BY_HAND = TEXT.partition(build.END)[2]
 
 
-def test_the_file_is_what_the_formats_give():
+def test_the_file_agrees_with_the_formats():
     assert source_path() not in build.stale(), "run python -m mxwire.dissector.build"
 
 

@@ -1,4 +1,4 @@
-"""What makes the documentation, imported as mkdocs imports it: with its folder on the path meanwhile."""
+"""The generator of the documentation, imported as mkdocs imports it: with its folder on the path during the import."""
 
 from __future__ import annotations
 

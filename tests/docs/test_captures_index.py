@@ -1,4 +1,4 @@
-"""captures/INDEX.md says what is in the captures, and no more."""
+"""captures/INDEX.md describes the contents of the captures, and no more."""
 
 from __future__ import annotations
 

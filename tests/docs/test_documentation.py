@@ -1,4 +1,4 @@
-"""The documentation is built without complaint, and what it shows is what the program says."""
+"""The documentation is built without complaint, and it shows the program's actual output."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_drawing_of_the_house_has_every_room(page: str) -> None:
     assert [room for room in [*rooms, "frames", "errors"] if room not in drawing] == []
 
 
-def test_a_failing_snippet_tells_where() -> None:
+def test_a_failing_snippet_is_reported_with_its_place() -> None:
     with pytest.raises(PageError, match=r"page\.md: the Python block in line 3 fails: ZeroDivisionError"):
         render("One\n\n```python\n1 / 0\n```\n", "page.md")
 
@@ -68,7 +68,7 @@ def test_a_failing_snippet_tells_where() -> None:
         ("<!-- generated: nonsense -->", "there is no part 'nonsense'"),
     ],
 )
-def test_a_failing_marker_tells_what(text: str, complaint: str) -> None:
+def test_a_failing_marker_is_reported_with_its_command(text: str, complaint: str) -> None:
     with pytest.raises(PageError, match=complaint):
         render(text, "page.md")
 
@@ -92,7 +92,7 @@ def test_the_readme_shows_commands() -> None:
     assert (ROOT / "README.md").read_text(encoding="utf-8").count("<!-- output: ") >= 3
 
 
-def test_a_refreshed_page_keeps_its_markers_and_replaces_what_is_stale() -> None:
+def test_a_refreshed_page_keeps_its_markers_and_replaces_stale_output() -> None:
     marker = "<!-- output: mxwire --version -->"
     made = refreshed(f"One\n\n{marker}\n\nTwo\n", "page.md")
     assert made.startswith(f"One\n\n{marker}\n\n```console\n$ mxwire --version\n") and made.endswith("```\n\nTwo\n")

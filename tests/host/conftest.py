@@ -12,7 +12,7 @@ from mxwire.host import Endpoint, Host
 from mxwire.link import MemoryNetwork
 
 PATIENCE = 20.0
-"""Seconds after which a wait that should end at once is given up: a slow machine must not fail a test."""
+"""Seconds after which a wait that should end at once fails: a slow machine must not fail a test."""
 
 
 class Pair:

@@ -1,4 +1,4 @@
-"""What the doctor makes of what the kernel, the driver and other hosts tell."""
+"""The doctor's conclusions from the kernel, the driver and other hosts."""
 
 from __future__ import annotations
 
@@ -91,18 +91,18 @@ def test_the_mtu_must_hold_the_longest_frames(dialect, mtu, level):
         (Hardware(offloads={"gro": True, "tso": False}), "offloads", DoctorLevel.OK),
     ],
 )
-def test_what_the_driver_tells(told, check, level):
+def test_properties_of_the_driver(told, check, level):
     [found] = [each for each in doctor.check_hardware("eth0", told) if each.check == check]
     assert found.level is level
 
 
-def test_speed_and_driver_are_told():
+def test_speed_and_driver_are_reported():
     assert "driver ixgbe, at 10 Gb/s" in [
         each.text for each in doctor.check_hardware("eth0", Hardware("ixgbe", 10_000))
     ]
 
 
-def test_who_else_takes_frames():
+def test_other_receivers_of_frames():
     assert "no other program" in next(doctor.check_listeners("eth0", [], [])).text
     others = [SocketListener(False, 12, "python"), SocketListener(True, None, None)]
     programs, capture = doctor.check_listeners("eth0", others, [])
@@ -134,7 +134,7 @@ def test_frames_that_do_not_leave():
     assert doctor.check_sending("eth0", 0, 0, doctor.TapCounts()).level is DoctorLevel.WARNING
 
 
-def test_frames_that_arrive_and_are_not_ours():
+def test_frames_that_arrive_but_are_not_received():
     [found] = doctor.check_receiving("eth0", 0, doctor.TapCounts(arrived=3))
     assert found.level is DoctorLevel.PROBLEM and "ingress" in str(found.advice)
     assert worst(list(doctor.check_receiving("eth0", 3, doctor.TapCounts(arrived=3)))) is DoctorLevel.OK
@@ -150,17 +150,17 @@ def test_frames_that_arrive_and_are_not_ours():
         ({"long_frames": False}, "long-frames", DoctorLevel.PROBLEM),
     ],
 )
-def test_what_peers_tell(what, check, level):
+def test_answers_of_peers(what, check, level):
     findings = list(doctor.check_peers([sighting(**what)], MXOE, 4144))
     assert [each.level for each in findings if each.check == check] == [level]
     assert worst([each for each in findings if each.check != check]) is DoctorLevel.OK
 
 
-def test_nobody_is_a_warning():
+def test_no_host_is_a_warning():
     assert [each.level for each in doctor.check_peers([], MXOE, None)] == [DoctorLevel.WARNING]
 
 
-def test_who_is_only_known_beforehand_was_not_heard():
+def test_hosts_known_only_beforehand_were_not_heard():
     silent = sighting(answers=0, answer_ns=None, announced=False, heard=False)
     nobody, about = doctor.check_peers([silent], MXOE, None)
     assert nobody.text.startswith("no other host was heard") and nobody.host is None

@@ -52,7 +52,7 @@ def test_every_message_arrives_once_and_as_it_was(faults):
         assert sum(getattr(faulty, each) for each in ("lost", "duplicated", "reordered")) > 0
 
 
-def test_the_asyncio_face_mends_losses_as_well():
+def test_the_asyncio_face_recovers_from_losses_as_well():
     async def play() -> None:
         ends = links(FAULTS["loss"])
         peers = {each.address: name for each, name in zip(ends, ("alpha", "beta"), strict=True)}

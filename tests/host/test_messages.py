@@ -61,7 +61,7 @@ def test_match_info_and_mask_choose_the_message(pair):
     assert bytes(pair.two.receive(timeout=PATIENCE)) == b"\x11"
 
 
-def test_a_message_that_does_not_fit_is_truncated_and_says_so(pair):
+def test_a_message_that_does_not_fit_is_reported_as_truncated(pair):
     pair.one.send(pair.partner, content(100))
     message = pair.two.receive(maximum=10, timeout=PATIENCE)
     assert message.truncated and bytes(message) == content(100)[:10] and message.length == 100
@@ -139,7 +139,7 @@ def test_a_receive_that_has_timed_out_takes_nothing(pair):
     assert bytes(pair.two.receive(1, timeout=PATIENCE)) == b"x"
 
 
-def test_a_request_that_has_timed_out_goes_on(pair):
+def test_a_request_continues_after_a_timeout(pair):
     request = pair.one.issend(pair.partner, b"later", 5)
     with pytest.raises(HostTimeoutError, match=r"send .*0x5.* has not ended within") as error:
         pair.one.wait(request, 0.01)
@@ -212,7 +212,7 @@ def test_an_unexpected_handler_that_fails_leaves_the_message(pair, caplog):
     pair.two.handle_unexpected(None)
 
 
-def test_a_disconnected_partner_must_be_connected_anew(pair):
+def test_a_disconnected_partner_must_be_connected_again(pair):
     pair.one.disconnect(pair.partner)
     with pytest.raises(HostError, match="unreachable"):
         pair.one.send(pair.partner, b"x", timeout=PATIENCE)

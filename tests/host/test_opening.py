@@ -29,7 +29,7 @@ def test_the_name_of_a_host():
     assert own_name("x" * 77)
 
 
-def test_who_a_user_means():
+def test_the_host_that_a_user_names():
     assert peer_key("alpha") == peer_key("alpha:0") == "alpha:0"
     assert peer_key("alpha:1") == "alpha:1"
     assert peer_key("52:54:00:0A:00:01") == peer_key("52-54-00-0a-00-01") == peer_key(bytes.fromhex("5254000a0001"))
@@ -87,7 +87,7 @@ def test_hosts_find_each_other_by_announcement(network):
         assert beta.wait_for_peer(alpha.addresses[0], PATIENCE).name == "alpha:0"
 
 
-def test_a_peer_that_is_not_there_is_missed_with_what_was_tried(pair):
+def test_a_missing_peer_is_reported_with_the_attempts(pair):
     with pytest.raises(HostTimeoutError, match=r"gamma:0 was not found within 0.01 s: hosts seen on a: beta:0 \(02:"):
         pair.alpha.wait_for_peer("gamma", 0.01)
     none = pytest.raises(HostTimeoutError, match=r"no other host was seen on lonely \(0 frames heard\); sent \d+ ann")
@@ -110,7 +110,7 @@ def test_a_blocking_connect_times_out_at_the_resend_limit(network):
         assert error.value.request.status is Status.REMOTE_ENDPOINT_UNREACHABLE
 
 
-def test_who_was_never_heard_is_not_listed_as_seen(network):
+def test_an_unheard_host_is_not_listed_as_seen(network):
     static = {"02:00:00:00:00:88": "delta", "02:00:00:00:00:99": None}
     with Host(network.attach("a"), name="alpha", peers=static) as alpha, Host(network.attach("b"), name="beta"):
         alpha.wait_for_peer("beta", PATIENCE)
@@ -129,8 +129,8 @@ def test_who_was_never_heard_is_not_listed_as_seen(network):
     ],
 )
 @pytest.mark.parametrize("how", ["wait", "connect"])
-def test_what_was_tried_is_told_in_words(network, how, announcements, queries, sent):
-    # It keeps silent: nothing but this is counted. What both interfaces have sent is added up.
+def test_attempts_are_described_in_words(network, how, announcements, queries, sent):
+    # It keeps silent: nothing but this is counted. The counts of both interfaces are added up.
     with Host([network.attach(), network.attach()], name="alpha", announce=False) as host:
         one, two = (each.counters for each in host.core.node.interfaces)
         one.update({Counter.SEND_RAW: announcements})
@@ -218,7 +218,7 @@ def test_wrong_options_are_refused(network):
         Host([])
 
 
-def test_a_partner_that_vanishes_is_given_up(network):
+def test_a_partner_that_vanishes_is_abandoned(network):
     """R-RTX-05: with a limit of two retransmissions, that takes a second and a half."""
     from dataclasses import replace
 

@@ -45,7 +45,7 @@ def test_every_parameter_has_its_place_and_halves_come_low_first():
 
 
 @pytest.mark.parametrize("length", [0, 43, 45, 1000])
-def test_a_message_of_another_length_is_no_parameters(length):
+def test_a_message_of_another_length_is_not_parameters(length):
     with pytest.raises(MxwireError, match=f"{length} bytes are not parameters"):
         PerfParameters.unpack(bytes(length))
 
@@ -80,12 +80,12 @@ def test_lengths_follow_the_formula(options, lengths):
         ({"multiplier": 1, "increment": 1}, "more than 1048576 lengths"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(options, words):
+def test_impossible_measurements_are_refused(options, words):
     with pytest.raises(MxwireError, match=words):
         PerfParameters(**options).check()
 
 
-def test_a_result_says_what_omx_perf_says():
+def test_a_result_agrees_with_omx_perf():
     result = PerfResult.of(1048576, [2_000_000, 4_000_000], unidirectional=False)
     assert result.microseconds == 1500
     numbers = re.fullmatch(r"length +(\d+):\s+(\d+\.\d{3}) us\s+(\d+\.\d{2}) MB/s\s+(\d+\.\d{2}) MiB/s", result.line())
@@ -105,7 +105,7 @@ def test_aligned_memory_begins_with_a_page_and_other_does_not():
     assert np.frombuffer(buffer(8, aligned=False), np.uint8).ctypes.data % 4096 != 0
 
 
-def test_memory_that_is_not_there_is_told_with_its_length():
+def test_missing_memory_is_reported_with_its_length():
     with pytest.raises(HostError, match=f"no memory for a message of {1 << 62} bytes") as error:
         buffer(1 << 62, aligned=True)
     assert error.value.status is Status.NO_SYSTEM_RESOURCES
@@ -237,7 +237,7 @@ def test_a_stranger_does_not_disturb_a_measurement(pair):
 @pytest.mark.parametrize(
     "message", [b"", b"x" * 44, PerfParameters(start=1, multiplier=1).pack(), PerfParameters().pack() + b"x"]
 )
-def test_senseless_parameters_are_refused_and_the_receiver_goes_on(pair, message):
+def test_senseless_parameters_are_refused_and_the_receiver_continues(pair, message):
     answering = Answering(pair.two, times=2)
     pair.one.ssend(pair.partner, message, MATCH, timeout=PATIENCE)
     sender = PerfSender(PerfWaiter(pair.one, silence=PATIENCE), pair.partner, PerfParameters(1, 0, 0, 1))
@@ -247,7 +247,7 @@ def test_senseless_parameters_are_refused_and_the_receiver_goes_on(pair, message
     assert len(answering.refused) == 1
 
 
-def test_a_receiver_that_falls_silent_is_given_up(pair):
+def test_a_receiver_that_falls_silent_is_abandoned(pair):
     sender = PerfSender(PerfWaiter(pair.one, silence=0.3), pair.partner, PerfParameters(1, 0, 0, 1))
     with pytest.raises(HostTimeoutError, match="its application does nothing"):
         sender.agree()

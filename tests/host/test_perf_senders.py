@@ -21,7 +21,7 @@ from mxwire.wire.numbers import DEFAULT_KEY
 from .conftest import PATIENCE
 
 FOR_EVER = 1_000_000
-"""Iterations that nobody lives to see."""
+"""More iterations than can ever end."""
 
 
 class Slave(threading.Thread):
@@ -88,7 +88,7 @@ class Stage:
 
     @property
     def slaves_endpoint(self) -> Endpoint:
-        """Where a test is the receiver by hand."""
+        """The endpoint at which a test plays the receiver by hand."""
         return self._beta.open_endpoint(0, DEFAULT_KEY)
 
 
@@ -99,7 +99,7 @@ def stage() -> Iterator[Stage]:
 
 
 class Hands:
-    """A sender that does what the table says, and looks at every answer itself."""
+    """A sender that acts as in the table, and checks every answer itself."""
 
     def __init__(self, endpoint: Endpoint, parameters: PerfParameters) -> None:
         self._endpoint = endpoint
@@ -168,7 +168,7 @@ def test_a_large_message_that_is_cut_off_does_not_starve_the_next_sender(stage):
 
 
 def test_the_slave_notices_in_its_own_time_that_a_sender_was_replaced(stage):
-    """What it has found a quarter of a second later must not end the connection of the new one."""
+    """Its conclusion a quarter of a second later must not end the connection of the new one."""
     slave = stage.slave()
     with stage.host("alpha") as first:
         Hands(first.open_endpoint(0, DEFAULT_KEY), PerfParameters(FOR_EVER, 0, 5, 6)).round(5)
@@ -182,8 +182,8 @@ def test_the_slave_notices_in_its_own_time_that_a_sender_was_replaced(stage):
         assert measured(endpoint, AFTERWARDS) == EXPECTED
 
 
-def test_who_waits_is_served_when_the_one_before_has_vanished(stage):
-    """Long before he would give up himself."""
+def test_a_waiting_sender_is_served_when_the_one_before_has_vanished(stage):
+    """Long before the sender would abandon it."""
     slave = stage.slave(4.0)
     with stage.host("alpha") as first, stage.host("gamma") as other:
         Hands(first.open_endpoint(0, DEFAULT_KEY), PerfParameters(FOR_EVER, 0, 5, 6)).round(5)
@@ -197,7 +197,7 @@ def test_who_waits_is_served_when_the_one_before_has_vanished(stage):
     assert "no progress with" in slave.reasons[0]
 
 
-def test_a_stranger_who_vanishes_does_not_end_a_measurement(stage):
+def test_a_vanishing_stranger_does_not_end_a_measurement(stage):
     """Its large message has been taken by the receive that was posted for the sender."""
     slave = stage.slave()
     with stage.host("alpha") as alpha, stage.host("gamma") as gamma:
@@ -228,7 +228,7 @@ def test_a_sender_believes_no_answer_of_another_length(stage, wrong):
 
 
 @pytest.mark.parametrize("answer", [(b"x" * 44, MATCH), (b"", MATCH), (b"x", 0)])
-def test_a_sender_does_not_begin_with_what_is_no_acknowledgement(stage, answer):
+def test_a_sender_does_not_begin_without_an_acknowledgement(stage, answer):
     with stage.host("alpha") as alpha:
         receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
         partner = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
@@ -237,7 +237,7 @@ def test_a_sender_does_not_begin_with_what_is_no_acknowledgement(stage, answer):
     assert len(results) == 1 and "has answered the parameters with" in results[0]
 
 
-def test_what_strangers_send_is_no_answer(stage):
+def test_messages_of_strangers_are_not_answers(stage):
     with stage.host("alpha") as alpha, stage.host("gamma") as gamma:
         receiver, endpoint = stage.slaves_endpoint, alpha.open_endpoint(0, DEFAULT_KEY)
         stranger = gamma.open_endpoint(0, DEFAULT_KEY)
@@ -252,7 +252,7 @@ def test_what_strangers_send_is_no_answer(stage):
 
 
 def _answered(receiver: Endpoint, answers: list[tuple[bytes, int]], measure, sender: PerfSender) -> list[object]:
-    """What a sender has to say to these answers: of what it measures, or of what it complains."""
+    """A sender's output for these answers: its measurements or its complaint."""
 
     def serve() -> None:
         for data, match in answers:

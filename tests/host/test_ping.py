@@ -26,7 +26,7 @@ OWN = bytes.fromhex("020000000001")
 
 
 def surveyed(host: Host, **options) -> list[SurveyedHost]:
-    """The hosts, when one has told everything."""
+    """The hosts, once one has answered everything."""
     survey = Survey(host, **options)
     try:
         for hosts in survey.rounds(PATIENCE, every=0.05):
@@ -119,7 +119,7 @@ def test_nothing_but_names_is_asked_where_that_is_not_wanted(network):
         assert found[0].name == "alpha:0" and found[0].dialect is None
 
 
-def test_who_is_quiet_is_found_by_those_whom_it_asks(network):
+def test_a_quiet_host_is_found_by_the_hosts_that_it_queries(network):
     beta_link, alpha_link = network.attach(), network.attach()
     with (
         Host(beta_link, name="beta", background=False) as beta,
@@ -140,7 +140,7 @@ def test_a_quiet_survey_sees_announcements_but_gets_no_name(network):
         assert found[0].heard
 
 
-def test_who_is_known_beforehand_was_not_heard_before_it_speaks(network):
+def test_a_host_known_beforehand_is_heard_with_its_first_frame(network):
     silent = "02:00:00:00:00:99"
     with (
         Host(network.attach(), name="alpha") as alpha,
@@ -163,7 +163,7 @@ def test_long_frames_that_do_not_pass_are_noticed(network):
         assert [each[0].long_frames for each in islice(rounds, 3)] == [False] * 3
 
 
-def test_who_speaks_with_our_address_is_noticed(network):
+def test_a_duplicate_address_is_noticed(network):
     link = network.attach()
     with Host(link, name="beta", background=False) as beta:
         survey = Survey(beta)
@@ -196,7 +196,7 @@ def test_the_question_is_a_legal_pull_in_every_dialect(name, length):
 
 
 @pytest.mark.parametrize("length", [0, 1514, 4144, 9000])
-def test_the_question_misleads_nobody_who_reads_a_capture(length):
+def test_the_query_does_not_mislead_readers_of_a_capture(length):
     decoder = Decoder()
     decoder.decode(FrameBatch.from_frames([dialect_query(OWN, Peer(1, b"\2" * 6), length)]))
     assert [each.dialect for each in decoder.detections()] == [None]

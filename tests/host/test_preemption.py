@@ -25,7 +25,7 @@ PATIENCE_S = 60
     ],
     ids=["half", "just below", "just above", "too short", "blocked, not preempted"],
 )
-def test_what_is_preemption(usage: Usage, preempted: bool) -> None:
+def test_detection_of_preemption(usage: Usage, preempted: bool) -> None:
     assert usage.preempted is preempted
 
 

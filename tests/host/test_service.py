@@ -81,7 +81,7 @@ def test_several_endpoints_serve_many_clients():
         assert len(service.clients) == 24 and service.counts.messages == 48
 
 
-def test_a_message_that_is_too_long_is_cut_and_said_to_be(pair):
+def test_a_message_that_is_too_long_is_reported_as_cut(pair):
     service = Service([pair.two], echo=True, longest=40_000)
     with serving(pair.beta, service):
         request = pair.one.isend(pair.partner, bytes(100_000))
@@ -95,7 +95,7 @@ def test_a_client_that_takes_no_answers_is_not_given_all_memory(pair):
     other = pair.alpha.open_endpoint()
     many = PENDING_MESSAGES + 50
     with serving(pair.beta, service):
-        # Large answers stay with the server until they are taken, which nobody does.
+        # Large answers stay with the server until they are taken, which never happens.
         for _ in range(many):
             pair.one.issend(pair.partner, bytes(40_000))
         pair.one.flush(PATIENCE)
@@ -120,7 +120,7 @@ def test_a_client_that_goes_in_the_middle_is_counted_and_others_are_served(pair)
 
 
 @pytest.mark.parametrize("echo", [True, False])
-def test_a_service_that_nobody_uses_waits(pair, echo):
+def test_an_unused_service_waits(pair, echo):
     service = Service([pair.two], echo=echo)
     with pytest.raises(HostTimeoutError):
         pair.beta.driver.wait(service, 0.05)

@@ -1,4 +1,4 @@
-"""What processes on one interface share: numbers of endpoints, who answers, and the peer table."""
+"""The state that processes on one interface share: endpoint numbers, the answering process, and the peer table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INTERFACE = f"test{os.getpid()}"
 
 @contextmanager
 def other_process(body: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that says "ready" when it has run ``body``, and goes when its input ends."""
+    """A process that prints "ready" after running ``body``, and exits when its input ends."""
     program = (
         f"import sys\nfrom pathlib import Path\n{textwrap.dedent(body)}\nprint('ready', flush=True)\nsys.stdin.read()\n"
     )
@@ -70,7 +70,7 @@ def test_an_endpoint_of_another_process_is_taken_until_that_ends(sharing):
     assert sharing.owner(0, 3) is None
 
 
-def test_a_host_says_who_has_an_endpoint_and_takes_another(sharing):
+def test_a_host_reports_the_owner_of_an_endpoint_and_takes_another(sharing):
     link = MemoryNetwork().attach()
     with other_process(CLAIMS) as process, Host(link, sharing=MachineSharing([INTERFACE])) as host:
         with pytest.raises(HostError, match=f"is taken by process {process.pid}"):
@@ -106,7 +106,7 @@ def test_a_peer_has_the_same_index_in_all_processes(tmp_path):
     assert not one.path.exists()
 
 
-def test_what_a_killed_process_has_left_is_swept(tmp_path):
+def test_entries_of_a_killed_process_are_swept(tmp_path):
     body = f"""
     from mxwire.host.sharing import SharedPeerTable
     peers = SharedPeerTable(Path({str(tmp_path)!r}))
@@ -133,7 +133,7 @@ def test_two_entries_at_once_leave_one_that_counts(tmp_path):
     two.close()
 
 
-def test_a_table_that_may_not_be_used_is_said(tmp_path):
+def test_a_table_without_access_rights_is_reported(tmp_path):
     link = SharedPeerTable(tmp_path)
     link.close()
     link.path.symlink_to(tmp_path / "elsewhere")

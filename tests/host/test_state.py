@@ -197,7 +197,7 @@ def test_a_state_is_copied_only_so_often_and_its_failure_is_an_answer():
     assert list(read_states()) == []
 
 
-def test_what_is_no_answer_is_reported(runtime):
+def test_invalid_answers_are_reported(runtime):
     folder = socket_folder(make=True)
     (folder / "notes.txt").write_text("")
     (folder / "x.sock").write_text("")

@@ -1,4 +1,4 @@
-"""Who turns the host: those who wait, one at a time, and the thread in the background while nobody does."""
+"""The threads that drive a host: waiting callers, one at a time, and the background thread if there are none."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_background_serves_while_the_application_computes(pair):
     assert bytes(received.result()) == content
 
 
-def test_without_background_nothing_goes_on_until_somebody_waits():
+def test_without_a_background_thread_nothing_runs_until_a_caller_waits():
     with ExitStack() as stack:
         pair = Pair(stack, background=False)
         sent = pair.one.isend(pair.partner, bytes(100_000))

@@ -1,7 +1,7 @@
 """A stand-in for a real ``omx_perf``, in both roles, as a process: what it puts on the wire is an Open-MX host's.
 
-It is written from the specification of the application protocol and from recordings, and is no part of ``mxwire perf``,
-which is tested against it. The receiver is the one that the matrix plays (``mxwire.interop.programs``). ::
+It is written from the specification of the application protocol and from recordings, and is independent of ``mxwire
+perf``, which is tested against it. The receiver is the one that the matrix plays (``mxwire.interop.programs``). ::
 
     python -m tests.interop.omx_perf -i veth1 --name node7:0 -s
     python -m tests.interop.omx_perf -i veth1 --name node7:0 -d alpha:0 -N 3 -W 1

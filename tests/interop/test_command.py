@@ -1,4 +1,4 @@
-"""``mxwire interop`` as a user has it: what is printed and written, and what is said where it cannot work."""
+"""``mxwire interop`` as a user has it: its output and files, and its errors where it cannot work."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_json_is_a_report():
     assert all(each.capture is None for each in report.cells)
 
 
-def test_junit_counts_what_failed():
+def test_junit_counts_failures():
     run = mxwire("interop", *SMALL, "--junit")
     suites = ElementTree.fromstring(run.out).findall("testsuite")
     assert {each.get("name") for each in suites} >= {"open-mx-1.5 to open-mx-1.5, loss"}
@@ -108,7 +108,7 @@ def test_the_command_of_a_cell_plays_it_again():
     assert again.cells == [cell]
 
 
-def test_what_there_is_can_be_listed():
+def test_cases_and_implementations_can_be_listed():
     run = mxwire("interop", "--list")
     assert "native-mx" in run.out and "lost-first-reply" in run.out and "heavy-loss" in run.out
     assert {each["record"] for each in mxwire("interop", "--list", "--json").objects} == {
@@ -147,7 +147,7 @@ def test_a_folder_that_exists_is_left_alone(tmp_path):
         (("--report", "/proc/report"), "/proc/report"),
     ],
 )
-def test_what_cannot_be_is_told_in_a_line(arguments, why):
+def test_mistakes_are_reported_in_one_line(arguments, why):
     run = mxwire("interop", *arguments)
     assert run.code == 2
     assert run.err.startswith("mxwire: ") and why in run.err

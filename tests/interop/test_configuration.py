@@ -1,4 +1,4 @@
-"""Files of hosts: what they say, and what is said of a mistake in them."""
+"""Files of hosts: their contents, and the errors for mistakes in them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_examples_are_well_formed(path):
     assert plan(read_configuration(str(path)), CellSelection())
 
 
-def test_a_file_says_who_plays_what(tmp_path):
+def test_a_file_assigns_hosts_to_implementations(tmp_path):
     found = read_configuration(
         written(tmp_path, 'implementations = ["native-mx"]\ncases = ["sizes"]\nimpairments = ["loss"]\n' + EXTERNAL)
     )
@@ -46,7 +46,7 @@ def test_a_file_says_who_plays_what(tmp_path):
         plan(found, CellSelection(implementations=("y",)))
 
 
-def test_ours_are_played_against_each_other_where_there_are_two_interfaces(tmp_path):
+def test_mxwire_plays_itself_where_there_are_two_interfaces(tmp_path):
     found = read_configuration(written(tmp_path, 'implementations = ["native-mx", "open-mx-1.5"]\n' + PAIR))
     orders = plan(found, CellSelection(cases=("connect",)))
     assert [(each.left.name, each.right.name) for each in orders] == [
@@ -57,7 +57,7 @@ def test_ours_are_played_against_each_other_where_there_are_two_interfaces(tmp_p
     ]
 
 
-def test_a_program_answers_as_its_role_does_unless_the_file_says_otherwise(tmp_path):
+def test_a_program_answers_as_its_role_unless_the_file_differs(tmp_path):
     text = EXTERNAL + "".join(
         f'[[external.program]]\nrole = "{role}"\nstart = "x"\n' for role in ("echo", "perf", "sink")
     )
@@ -116,7 +116,7 @@ PROGRAM = EXTERNAL + '[[external.program]]\nrole = "echo"\nstart = "x"\n'
         (PROGRAM + PROGRAM[len(EXTERNAL) :], "external[1].program[2].role: there are two programs for 'echo'"),
     ],
 )
-def test_a_mistake_is_told_with_file_and_key(tmp_path, text, why):
+def test_a_mistake_is_reported_with_file_and_key(tmp_path, text, why):
     path = written(tmp_path, text)
     with pytest.raises(MxwireError) as error:
         read_configuration(path)

@@ -1,4 +1,4 @@
-"""What has changed between two reports, in words, as JSON, and by the exit code."""
+"""The changes between two reports, in words, as JSON, and by the exit code."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_to_work_is_better_than_to_be_right_to_fail():
     assert "pass → pass (fails)  a, none: left → right\n" in plain(blocks(compare(works, fails)), 80)
 
 
-def test_what_an_interrupted_run_has_not_tried_is_not_worse():
+def test_cases_missing_in_an_interrupted_run_are_not_worse():
     whole, partial = a_report(("a", "pass"), ("b", "pass")), a_report(("a", "pass"), ("b", "missing"), complete=False)
     partial.cells[1] = replace(partial.cells[1], reason=INTERRUPTED)
     assert [(each.kind, each.cell.case) for each in compare(whole, partial).changes] == [("gone", "b")]
@@ -70,7 +70,7 @@ def test_what_an_interrupted_run_has_not_tried_is_not_worse():
     assert compare(whole, a_report(("a", "pass"), ("b", "missing"))).is_worse
 
 
-def test_the_text_says_what_changed_and_why():
+def test_the_text_lists_changes_with_reasons():
     old = a_report(("a", "pass"), *((f"g{number}", "pass") for number in range(SHOWN + 3)))
     new = a_report(("a", "fail"), ("n", "fail"), complete=False)
     text = plain(blocks(compare(old, new)), 80)
@@ -82,7 +82,7 @@ def test_the_text_says_what_changed_and_why():
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_what_would_move_the_cursor_is_shown_escaped():
+def test_control_characters_are_shown_escaped():
     new = a_report(("a\x1b[2J", "fail"))
     assert "\x1b" not in plain(blocks(compare(a_report(), new)), 80)
 
@@ -116,7 +116,7 @@ def test_the_command_compares_folders_and_files(tmp_path):
     assert [summary[each] for each in ("worse", "better", "new", "gone", "same")] == [1, 0, 0, 0, 0]
 
 
-def test_what_is_no_report_is_told_in_a_line(tmp_path):
+def test_a_file_that_is_not_a_report_is_refused_in_one_line(tmp_path):
     (tmp_path / "report.jsonl").write_text("no\n")
     with pytest.raises(MxwireError, match="not a report of mxwire interop: line 1"):
         run(tmp_path, tmp_path)

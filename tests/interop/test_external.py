@@ -46,7 +46,7 @@ def script(folder: Path, text: str) -> str:
     return f"{PYTHON} -u {path}"
 
 
-def test_a_program_is_there_when_it_says_so_and_ends_with_its_children(tmp_path):
+def test_a_program_is_ready_when_it_prints_so_and_ends_with_its_children(tmp_path):
     start = script(
         tmp_path,
         "import subprocess, sys, time\n"
@@ -127,7 +127,7 @@ def test_a_program_that_has_ended_by_itself_is_restarted_and_reported():
 
 
 def test_a_restart_is_tried_again_where_the_host_is_still_busy_with_the_one_before(tmp_path):
-    """By ssh nobody sees when the endpoint of the program before is closed."""
+    """Over ssh it is not visible when the endpoint of the program before is closed."""
     count = tmp_path / "count"
     start = script(
         tmp_path,
@@ -188,7 +188,7 @@ def test_the_command_that_stops_it_is_run(tmp_path):
         ),
     ],
 )
-def test_a_program_that_does_not_come_is_told(program, why, monkeypatch):
+def test_a_program_that_does_not_start_is_reported(program, why, monkeypatch):
     with open(os.devnull) as nobody:  # noqa: PTH123 - a stream for standard input
         monkeypatch.setattr(sys, "stdin", nobody)
         with pytest.raises(ProgramError) as error:
@@ -225,7 +225,7 @@ def test_a_program_is_typed_into_a_console_and_interrupted():
     os.close(ours)
 
 
-def test_a_console_that_only_repeats_what_is_typed_is_not_ready():
+def test_a_console_that_only_echoes_its_input_is_not_ready():
     ours, theirs = pty.openpty()
     program = ProgramDescription("perf", "serial", "say ready", target=os.ttyname(theirs), ready="ready", patience=0.3)
     try:
@@ -258,7 +258,7 @@ def test_a_person_is_asked(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("stop", "asked"), [("end the echo", "end the echo"), (None, "end the program (start the echo)")]
 )
-def test_a_person_is_asked_to_restart_a_program_and_told_why(monkeypatch, capsys, stop, asked):
+def test_the_user_is_prompted_to_restart_a_program_with_the_reason(monkeypatch, capsys, stop, asked):
     class Terminal:
         def isatty(self) -> bool:
             return True

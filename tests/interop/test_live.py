@@ -1,4 +1,4 @@
-"""The matrix of live hosts: ours in two namespaces, and ours against a program that is somebody else's."""
+"""The matrix of live hosts: mxwire in two namespaces, and mxwire with another program."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def play(*arguments: object) -> tuple[int, list[str], str]:
 
 
 @pytest.mark.realtime
-def test_live_hosts_play_what_simulated_ones_play(hosts, tmp_path):
+def test_live_hosts_play_the_same_cases_as_simulated_ones(hosts, tmp_path):
     cases = ("connect", "connect-bad-key", "restart-host", "size-tiny", "size-medium", "lost-last-reply", "perf")
     chosen = [word for case in cases for word in ("--case", case)]
     report = tmp_path / "report"
@@ -147,7 +147,7 @@ def external(folder: Path, serve: str = "--echo --name node7:0") -> Path:
 
 
 @pytest.mark.realtime
-def test_a_host_that_is_not_ours_is_played_against(tmp_path):
+def test_another_host_is_played_against(tmp_path):
     with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         names = ("discovery", "connecting", "size-tiny", "size-medium", "wildcards", "lost-message", "receiver-killed")
         cases = [word for case in (*names, "perf") for word in ("--case", case)]
@@ -205,7 +205,7 @@ def test_a_real_omx_perf_is_measured_although_it_answers_from_a_buffer_of_its_ow
 
 @pytest.mark.realtime
 def test_a_program_that_a_failed_case_leaves_in_mid_run_is_restarted(tmp_path):
-    """A case fails since the file says, wrongly, that the content comes back: the slave waits for the rest of it."""
+    """A case fails since the file claims, wrongly, that the content is returned: the slave waits for the rest of it."""
     with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         code, lines, errors = play("--case", "measuring", "--json", omx_perf(tmp_path, 'answer = "content"'))
         assert subprocess.run(["ip", "netns", "pids", name("right")], capture_output=True, text=True).stdout == ""
@@ -223,7 +223,7 @@ def test_a_program_that_a_failed_case_leaves_in_mid_run_is_restarted(tmp_path):
         ("--echo --name other:0", "served: no frame received from node7:0 on veth0 within 12 s"),
     ],
 )
-def test_a_host_that_is_not_there_is_told_in_a_line(tmp_path, serve, why):
+def test_a_missing_host_is_reported_in_one_line(tmp_path, serve, why):
     with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         path = external(tmp_path, serve)
         code, lines, errors = play("--case", "size-tiny", path)
@@ -234,7 +234,7 @@ def test_a_host_that_is_not_there_is_told_in_a_line(tmp_path, serve, why):
 
 @pytest.mark.realtime
 def test_a_host_that_answers_nonsense_fails_and_is_diagnosed(tmp_path):
-    """It speaks another dialect than the file says."""
+    """It speaks another dialect than the file names."""
     with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         path = external(tmp_path, "--echo --name node7:0 --dialect omx:9000")
         path.write_text(path.read_text().replace("patience = 30", "patience = 3"))
@@ -247,7 +247,7 @@ def test_a_host_that_answers_nonsense_fails_and_is_diagnosed(tmp_path):
     assert medium.diagnosis
 
 
-def test_making_namespaces_says_what_is_wrong(monkeypatch):
+def test_making_namespaces_reports_the_error(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(MxwireError, match="needs root"), made((("a", "b"), ("c", "d")), 1500):
         raise AssertionError("they were made")

@@ -57,7 +57,7 @@ def test_every_cell_is_as_expected(left, right):
 
 @pytest.mark.parametrize("impairment", ["heavy-loss", "slow"])
 @pytest.mark.parametrize("name", ["open-mx-1.5", "open-mx-1.5-as-found", "native-mx", "open-mx-1.5-omx-1500"])
-def test_hosts_bear_what_is_not_played_as_a_rule(name, impairment):
+def test_hosts_withstand_rarely_played_impairments(name, impairment):
     orders = plan(CellSelection(implementations=(name,), impairments=(impairment,)))
     found = [play_simulated(each) for each in orders]
     assert [f"{each.name}: {each.reason}" for each in found if each.verdict not in ("pass", "info")] == []
@@ -83,7 +83,7 @@ def test_hosts_that_do_not_speak_alike_fail_in_the_documented_way():
         ("open-mx-0.5-omx/open-mx-1.0-omx-9000/size-blocks/none", "Bad Number of Replies"),
     ],
 )
-def test_what_is_known_not_to_work_is_diagnosed(cell, why):
+def test_known_incompatibilities_are_diagnosed(cell, why):
     found = played(cell)
     assert (found.verdict, found.expectation) == ("pass", "fails")
     assert any(why in line for line in found.diagnosis), found.diagnosis
@@ -147,7 +147,7 @@ def test_another_seed_is_another_run():
     assert len({played(name, seed).digest for seed in range(5)}) == 5
 
 
-def test_several_processes_find_what_one_finds():
+def test_several_processes_have_the_same_results_as_one():
     orders = plan(CellSelection(implementations=("open-mx-1.5", "native-mx"), cases=("connecting", "sizes")))
     reports = [report_of(orders, "twice") for _ in range(2)]
     for report, jobs in zip(reports, (1, 2), strict=True):
@@ -156,7 +156,7 @@ def test_several_processes_find_what_one_finds():
     assert reports[0] == reports[1]
 
 
-def test_what_is_not_the_doing_of_hosts_is_not_held_against_them():
+def test_errors_outside_the_hosts_are_not_blamed_on_them():
     def outcome(error: MxwireError) -> cell_player.CaseOutcome:
         def broken(stage):
             raise error
@@ -173,7 +173,7 @@ def test_what_is_not_the_doing_of_hosts_is_not_held_against_them():
             outcome(error)
 
 
-def test_an_interrupted_run_says_what_was_not_played():
+def test_an_interrupted_run_lists_the_missing_cases():
     orders = plan(CellSelection(implementations=("open-mx-1.5",), cases=("connecting",)))
     report = report_of(orders, "interrupted")
 
@@ -188,7 +188,7 @@ def test_an_interrupted_run_says_what_was_not_played():
     assert report.cells[-1].reason == "not played: the run was interrupted"
 
 
-def test_every_case_says_what_it_is_about():
+def test_every_case_has_a_description():
     for name, part in ALL_CASES.items():
         assert part.case.name == name
         assert part.case.description.endswith("."), name
@@ -209,7 +209,7 @@ def test_every_case_says_what_it_is_about():
         (CellSelection(cells=("a/b",)), "invalid cell 'a/b': use the form LEFT/RIGHT/CASE/IMPAIRMENT"),
     ],
 )
-def test_names_that_are_none_are_told_with_those_that_are(selection, why):
+def test_unknown_names_are_reported_with_the_known_ones(selection, why):
     with pytest.raises(MxwireError) as error:
         plan(selection)
     assert str(error.value).startswith(why)
@@ -223,7 +223,7 @@ def test_dialects_have_generations():
             dialect_of(wrong)
 
 
-def test_what_a_name_stands_for_is_what_is_played():
+def test_a_name_selects_its_implementation():
     for each in IMPLEMENTATIONS.values():
         assert implementation_by_name(each.name.upper()) is each
         assert dialect_of(each.dialect).name == each.dialect

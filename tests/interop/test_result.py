@@ -36,7 +36,7 @@ def test_a_report_is_the_same_when_it_is_read_again(tmp_path):
     assert InteropReport.read(tmp_path / "folder") == report == InteropReport.read(tmp_path / "folder" / "report.jsonl")
 
 
-def test_each_line_says_what_it_is():
+def test_each_line_names_its_kind():
     lines = [json.loads(line) for line in a_report().to_json_lines()]
     assert [each["record"] for each in lines] == ["report", "implementation", "case", "impairment", "cell", "cell"]
     assert lines[0]["counts"] == {"pass": 0, "non-strict": 0, "fail": 1, "info": 0, "missing": 1}
@@ -60,12 +60,12 @@ def test_a_report_with_a_failed_cell_is_not_as_expected():
         ('{"record":"report","title":"","version":"","started":""}\n[]\n', "line 2"),
     ],
 )
-def test_what_is_no_report_is_told_with_its_line(tmp_path, text, why):
+def test_a_file_that_is_not_a_report_is_refused_with_the_line(tmp_path, text, why):
     (tmp_path / "report.jsonl").write_text(text)
     with pytest.raises(MxwireError, match=f"not a report of mxwire interop: {why}"):
         InteropReport.read(tmp_path)
 
 
-def test_a_report_that_is_not_there_is_told(tmp_path):
+def test_a_missing_report_is_reported(tmp_path):
     with pytest.raises(MxwireError, match="the report cannot be read: No such file"):
         InteropReport.read(tmp_path)

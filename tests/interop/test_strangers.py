@@ -103,7 +103,7 @@ def broken(stage: StrangeStage, part: CaseDefinition) -> list[str]:
     return [str(each) for each in found if each.severity == "violation" and each.rule not in part.unseen]
 
 
-def test_nearly_all_cases_can_be_played_against_a_host_that_is_not_ours() -> None:
+def test_nearly_all_cases_can_be_played_against_another_host() -> None:
     assert {name for name, part in ALL_CASES.items() if part.role is None} == {"connect-crossing", "disconnected"}
 
 
@@ -145,7 +145,7 @@ def test_half_of_the_cases_want_no_more_than_omx_perf(part: CaseDefinition, monk
 
 
 @pytest.mark.parametrize("part", ASKED_OF_PROGRAMS, ids=lambda part: part.case.name)
-def test_what_must_fail_between_dialects_fails(part: CaseDefinition) -> None:
+def test_impossible_cases_between_dialects_fail(part: CaseDefinition) -> None:
     for one, other in product(("open-mx-1.5", "open-mx-1.5-omx-9000"), repeat=2):
         expected = expected_of(part, *hosts(one, other), echoed=part.role == "echo")
         outcome, _ = played(part, one, other)
@@ -154,7 +154,7 @@ def test_what_must_fail_between_dialects_fails(part: CaseDefinition) -> None:
 
 
 def strange_stage() -> StrangeStage:
-    """Ours against what a real host is, with omx_perf on it."""
+    """mxwire against a host that behaves as a real one, with omx_perf on it."""
     left, right = hosts("open-mx-1.5", "open-mx-1.5-as-found")
     return StrangeStage(left, right, treatment_by_name("none"), 1, patience=20)
 
@@ -175,7 +175,7 @@ def recorded(name: str) -> list[bytes]:
 
 
 def test_the_answer_of_omx_perf_need_not_have_the_content_of_the_message() -> None:
-    """A real one answers from a buffer that it never fills (R-MEA-16); so does ours."""
+    """A real one answers from a buffer that it never fills (R-MEA-16); so does that of mxwire."""
     stage = strange_stage()
     assert perform(ALL_CASES["perf"], stage).works
     assert not broken(stage, ALL_CASES["perf"])
@@ -186,7 +186,7 @@ def test_the_answer_of_omx_perf_need_not_have_the_content_of_the_message() -> No
 
 
 def test_a_real_omx_perf_answered_with_the_length_and_match_info_but_another_content() -> None:
-    """What the judgement rests on, in the recording."""
+    """The evidence for the verdict, in the recording."""
     codec = codec_of(dialect_by_name("mxoe"))
     sent, answer = [each for each in map(codec.parse, recorded("answers.pcapng")) if isinstance(each, Tiny)]
     assert sent.length == answer.length == 1
@@ -237,7 +237,7 @@ def test_a_slave_forgets_its_sender_half_a_second_after_the_last_answer() -> Non
     assert perform(ALL_CASES["perf-one-way"], stage).works
 
 
-def test_what_only_the_content_shows_is_not_expected_of_a_program_that_does_not_return_it() -> None:
+def test_checks_of_content_are_skipped_for_a_program_that_does_not_return_it() -> None:
     """native MX and Open-MX 1.1 exchange MEDIUMs that are complete but not intact."""
     pair, part = hosts("native-mx", "open-mx-1.1"), ALL_CASES["perf"]
     assert expected_of(part, *pair).expectation == "either"

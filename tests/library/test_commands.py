@@ -133,7 +133,7 @@ def test_run_prints_the_variables(installation: Installation):
     }
 
 
-def test_run_refuses_what_the_program_could_not_use(installation: Installation):
+def test_run_refuses_options_that_the_program_could_not_use(installation: Installation):
     for arguments, words in {
         ("-i", "nosuch0", "--", "true"): "nosuch0",
         ("--name", "a:b", "--", "true"): "'a:b' is not a host name",

@@ -71,7 +71,7 @@ def test_data_symbols_are_right_in_programs_that_copy_them(
 
 
 @pytest.mark.parametrize(("variables", "code"), [({}, 255), ({"MX_ERRORS_ARE_FATAL": "0"}, 0)])
-def test_errors_are_fatal_unless_the_environment_says_otherwise(
+def test_errors_are_fatal_unless_the_environment_disables_that(
     compile_program: Compile, alone: dict[str, str], tmp_path: Path, variables: dict[str, str], code: int
 ):
     source = tmp_path / "fatal.c"

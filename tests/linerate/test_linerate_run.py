@@ -72,7 +72,7 @@ def agreed(sink_link: Link, link: Link) -> Iterator[tuple[GeneratorRun, SinkStat
 # Agreement
 
 
-def test_the_sink_counts_what_the_generator_sent():
+def test_the_sink_counts_the_frames_of_the_generator():
     network = MemoryNetwork()
     one, two = network.attach(), network.attach()
     with agreed(two, one) as (run, made):
@@ -258,7 +258,7 @@ def test_a_clock_that_is_set_is_noticed():
     assert monitor.steps == 2
 
 
-def test_a_run_without_an_answer_at_its_end_keeps_what_was_sent():
+def test_a_run_without_an_answer_at_its_end_keeps_the_sent_counts():
     network = MemoryNetwork()
     one, two = network.attach(), network.attach()
     with station(two):

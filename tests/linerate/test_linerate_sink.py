@@ -57,7 +57,7 @@ def test_every_changed_byte_is_noticed(kind, data):
         assert (run_of(sink).altered, run_of(sink).counts().received) == (1, 60)
 
 
-def test_each_level_checks_what_it_names():
+def test_each_level_checks_its_parts_of_a_frame():
     template = template_of("MEDIUM", HERE, THERE)
     frames = frames_of(FrameSlots([template]), 30)
     body, head = bytearray(frames[20]), bytearray(frames[21])

@@ -70,7 +70,7 @@ def test_stamps_number_each_stream(kind, streams):
 
 
 @pytest.mark.parametrize("kind", [*KINDS])
-def test_a_frame_is_recognised_whatever_its_number(kind):
+def test_a_frame_with_any_number_is_recognised(kind):
     slots = FrameSlots([template_of(kind, HERE, THERE)])
     template = template_of(kind, HERE, THERE)
     found = recognise(frames_of(slots, 300)[-1])

@@ -1,4 +1,4 @@
-"""Who speaks on a link is heard, hears, and is stopped when there is what is wanted of him, or the time is over."""
+"""A dialogue on a link transmits and receives, and stops when its result is there or the time is over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONG = 30.0
 
 
 class Speaker:
-    """Says one frame at each deadline, and repeats what it hears."""
+    """Transmits one frame at each deadline, and repeats received frames."""
 
     def __init__(self, greeting: bytes) -> None:
         self.deadline = 0
@@ -44,7 +44,7 @@ def test_the_last_frames_are_answered_before_it_ends() -> None:
         assert [each for each in said if each != greeting] == [each[6:12] + each[:6] + each[12:] for each in questions]
 
 
-def test_what_is_there_already_is_not_waited_for() -> None:
+def test_a_result_that_exists_already_needs_no_wait() -> None:
     one, other = memory_pair()
     with one, other:
         assert converse(one, Speaker(numbered(other.address, 1)[0]), lambda: "here", LONG) == "here"

@@ -1,4 +1,4 @@
-"""FaultyLink does what it is told, counts it, and is a link in all else."""
+"""FaultyLink applies its faults, counts them, and is a link in all else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COUNT = 2000
 
 
 def collect(link: Link) -> list[bytes]:
-    """Everything that has come."""
+    """All received frames."""
     received: list[bytes] = []
     while more := contents(link.receive(0)):
         received += more
@@ -31,7 +31,7 @@ def collect(link: Link) -> list[bytes]:
 
 
 def _by_sending(seed: int, faults: Faults) -> tuple[FaultyLink, list[bytes], list[bytes]]:
-    """What arrives of numbered frames that are sent through a faulty link."""
+    """The numbered frames that arrive through a faulty link."""
     one, other = memory_pair()
     faulty = FaultyLink(one, seed=seed, sending=faults)
     sent = numbered(other.address, COUNT)
@@ -46,7 +46,7 @@ def _by_sending(seed: int, faults: Faults) -> tuple[FaultyLink, list[bytes], lis
 
 
 def _by_receiving(seed: int, faults: Faults) -> tuple[FaultyLink, list[bytes], list[bytes]]:
-    """What a faulty link gives of numbered frames that arrive at it."""
+    """The numbered frames that a faulty link returns of those that arrive at it."""
     one, other = memory_pair()
     faulty = FaultyLink(other, seed=seed, receiving=faults)
     sent = numbered(other.address, COUNT)
@@ -71,7 +71,7 @@ def test_without_faults_all_arrives_in_order(way: Way) -> None:
 
 
 @both_ways
-def test_lost_frames_are_counted_and_the_seed_says_which(way: Way) -> None:
+def test_lost_frames_are_counted_and_determined_by_the_seed(way: Way) -> None:
     faulty, sent, received = way(1, Faults(loss=0.1))
     counts = faulty.faults_sending if way is _by_sending else faulty.faults_receiving
     assert 100 < counts.lost < 300
@@ -155,7 +155,7 @@ def test_a_frame_that_is_held_back_ends_the_wait_for_it() -> None:
         assert abs(int(received.timestamp_ns[0]) - time.time_ns()) < LONG * 10**9
 
 
-def test_the_descriptor_tells_when_something_is_due() -> None:
+def test_the_descriptor_is_readable_when_a_frame_is_due() -> None:
     one, other = memory_pair()
     with FaultyLink(one, seed=1, sending=Faults(delay=0.05)) as faulty, other:
         faulty.send(batch(numbered(other.address, 1)))

@@ -45,7 +45,7 @@ def test_frames_arrive_in_order_with_times_and_numbers(pair: tuple[MemoryLink, M
     assert one.statistics() == LinkStatistics(sent=301)
 
 
-def test_a_link_gives_only_what_is_for_it() -> None:
+def test_a_link_receives_only_its_frames() -> None:
     network = MemoryNetwork()
     links = [network.attach() for _ in range(3)]
     a, b, c = links
@@ -59,7 +59,7 @@ def test_a_link_gives_only_what_is_for_it() -> None:
         link.close()
 
 
-def test_what_does_not_fit_is_refused_and_the_rest_goes(pair: tuple[MemoryLink, MemoryLink]) -> None:
+def test_frames_that_do_not_fit_are_refused_and_the_rest_leaves(pair: tuple[MemoryLink, MemoryLink]) -> None:
     one, other = pair
     fits, too_long = frame(other.address, payload=bytes(9000)), frame(other.address, payload=bytes(9001))
     assert one.send(batch([fits, too_long, b"short", fits])) == 2
@@ -115,7 +115,7 @@ def test_waking_before_a_receive_ends_that_one_only(pair: tuple[MemoryLink, Memo
     assert not readable(pair[0])
 
 
-def test_the_descriptor_tells_of_frames_and_wakes(pair: tuple[MemoryLink, MemoryLink]) -> None:
+def test_the_descriptor_is_readable_when_frames_wait(pair: tuple[MemoryLink, MemoryLink]) -> None:
     one, other = pair
     assert not readable(other)
     one.send(batch([frame(b"\x02" * 6)]))
@@ -141,7 +141,7 @@ def test_a_link_that_is_down_refuses_and_hears_nothing(pair: tuple[MemoryLink, M
     assert contents(other.receive()) == sent
 
 
-def test_a_link_that_is_removed_says_so_even_to_who_waits() -> None:
+def test_a_removed_link_ends_a_wait_with_an_error() -> None:
     network = MemoryNetwork()
     link = network.attach("left")
     late = threading.Timer(0.05, network.remove, [link])

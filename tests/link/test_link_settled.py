@@ -28,7 +28,7 @@ def test_an_interface_that_was_just_set_up_is_waited_for(monkeypatch, states, ca
     assert seen == ["veth1"] * looks
 
 
-def test_an_interface_without_a_carrier_is_not_waited_for_for_ever(monkeypatch):
+def test_the_wait_for_a_carrier_is_limited(monkeypatch):
     dead = NetworkInterface("veth1", 1, bytes(6), 1500, up=True, carrier=False)
     monkeypatch.setattr("mxwire.link.interface.read_interface", lambda _: dead)
     assert read_settled("veth1", 0.2) is dead

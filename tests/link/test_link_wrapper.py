@@ -31,7 +31,7 @@ def test_it_is_the_link_behind_it() -> None:
         one.receive(0)
 
 
-def test_what_a_wrapper_does_to_frames_is_done_to_all_of_them() -> None:
+def test_a_wrapper_applies_to_all_frames() -> None:
     class Halving(LinkWrapper):
         def receive(self, timeout: float | None = 0.0) -> FrameBatch:
             given = super().receive(timeout)

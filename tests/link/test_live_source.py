@@ -1,4 +1,4 @@
-"""What passes an interface as a source of batches: without an interface, as this needs no privileges."""
+"""The frames of an interface as a source of batches: without an interface, as this needs no privileges."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.cli.support import CAPTURES
 
 
 class FakeTap:
-    """A tap that gives what it is told to, in memory that it uses again."""
+    """A tap that returns given batches, in memory that it reuses."""
 
     name = "eth7"
 
@@ -77,7 +77,7 @@ def test_batches_stay_when_the_ring_is_used_again() -> None:
     assert source.frames == 2 and signals.seen == signal.SIGINT
 
 
-def test_what_waits_when_the_signal_comes_is_still_given() -> None:
+def test_frames_that_wait_at_the_signal_are_still_returned() -> None:
     source, signals = source_of(FakeTap(signal.SIGTERM, batch(b"late" * 20)))
     try:
         assert sum(map(len, source)) == 1
@@ -119,7 +119,7 @@ def passing_capture(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("command", ["messages", "conversations", "stats", "verify"])
-def test_frames_that_were_missed_are_said(passing_capture: Any, command: str) -> None:
+def test_missed_frames_are_reported(passing_capture: Any, command: str) -> None:
     passing_capture("mxoe-many-small.pcap", dropped=17)
     result = CliRunner().invoke(cli, [command, "-i", "eth7"])
     assert result.exit_code == 0, result.exception

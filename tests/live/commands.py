@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 
 class Running:
-    """A command that goes on; what it says is read as it comes."""
+    """A command that keeps running; its output is read as it arrives."""
 
     def __init__(self, port: Port, *arguments: str) -> None:
         name, *rest = arguments
@@ -77,7 +77,7 @@ class Running:
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """What it has said, as JSON."""
+        """Its output, as JSON."""
         return [json.loads(line) for line in self.said]
 
 

@@ -18,7 +18,7 @@ from .processes import LONGEST_S, start
 
 @dataclass(frozen=True)
 class Place:
-    """Where the other process keeps something that cannot be taken out of it."""
+    """The name of an object of the other process that cannot be transferred."""
 
     number: int
 
@@ -65,12 +65,12 @@ class Far:
         return partial(self.process.call, self, name)
 
     def read(self, name: str) -> Any:
-        """An attribute that is no method."""
+        """An attribute that is not a method."""
         return self.process.call(self, name)
 
 
 class FarProcess:
-    """A process in the namespace of a port that does as it is told, until it is closed."""
+    """A process in the namespace of a port that makes the calls requested of it, until it is closed."""
 
     def __init__(self, port: Port) -> None:
         self.port = port
@@ -90,7 +90,7 @@ class FarProcess:
         return host
 
     def call(self, target: Far | None, name: str, *arguments: Any, **options: Any) -> Any:
-        """What a method gives there, or an attribute, or without a target a function of ``live.hosts``."""
+        """The result there of a method, an attribute, or without a target a function of ``live.hosts``."""
         place = None if target is None else target.place
         try:
             self._pipe.send((place, name, _sent(arguments), _sent(options)))

@@ -20,13 +20,13 @@ from .far import Arrived, Failed, Found, Place
 
 
 class Kept:
-    """What the test knows by its place."""
+    """The objects that the test knows by their place."""
 
     def __init__(self) -> None:
         self.things: list[Any] = []
 
     def answer(self, place: Place | None, name: str, arguments: list[Any], options: dict[str, Any]) -> Any:
-        """What a call gives, or an attribute."""
+        """The result of a call, or an attribute."""
         try:
             found = getattr(hosts if place is None else self.things[place.number], name)
             return self._told(found(*self._meant(arguments), **options) if callable(found) else found)

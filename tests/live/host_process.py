@@ -1,4 +1,4 @@
-"""A live host of mxwire as a process: it echoes, or calls. One JSON object a line says what happened.
+"""A live host of mxwire as a process: it echoes, or makes calls. It reports events as one JSON object per line.
 
 Run it as ``python -m live.host_process``, from the folder ``tests``.
 """
@@ -21,7 +21,7 @@ def say(event: str, **what: Any) -> None:
 
 
 def echo(endpoint: Endpoint, count: int) -> None:
-    """Send so many messages back."""
+    """Send ``count`` messages back."""
     for _ in range(count):
         message = endpoint.receive(timeout=PATIENCE)
         assert message.partner is not None

@@ -25,7 +25,7 @@ DIALECTS = {"mxoe": 9000, "omx:1500": 1500, "omx:9000": 9000}
 
 
 def content(size: int, seed: int = 0) -> bytes:
-    """What a message may consist of."""
+    """The buffers of which a message may consist."""
     return Random(f"{size} {seed}").randbytes(size)
 
 
@@ -50,7 +50,7 @@ def suffer(host: Host, faults: Faults, seed: int) -> None:
 
 
 def suffered(host: Host) -> int:
-    """How many frames of a host have suffered."""
+    """Number of frames of a host that were impaired."""
     counts = _bad_link(host).faults_sending
     return counts.lost + counts.duplicated + counts.reordered
 
@@ -62,7 +62,7 @@ def _bad_link(host: Host) -> FaultyLink:
 
 
 def open_endpoint(port: Port, host: Host, number: int) -> Endpoint:
-    """An endpoint of a host on a port; who has which endpoint, the processes of one namespace agree in."""
+    """An endpoint of a host on a port; the processes of one namespace share the numbers."""
     with port.namespace.inside():
         return host.open_endpoint(number)
 
@@ -74,7 +74,7 @@ def sender_of(message: Any) -> str:
 
 @dataclass
 class Joined:
-    """A host of ours, near, and one of another process, far, which is used as if it were ours."""
+    """A host of this process, near, and one of another process, far, which is used as if it were here."""
 
     port: Port
     near: Host
@@ -91,7 +91,7 @@ class Joined:
 
 class LivePair:
     """An endpoint of each of two hosts, and each the other's partner; ``two`` and ``to_one`` are in the other process,
-    and are used as if they were ours."""
+    and are used as if they were here."""
 
     def __init__(self, joined: Joined, numbers: tuple[int, int] = (1, 2)) -> None:
         self.one: Endpoint = joined.open_near(numbers[0])
@@ -112,7 +112,7 @@ class LivePair:
 
 @contextmanager
 def near_and_far(ports: tuple[Port, Port], process: FarProcess, dialect: str, **options: Any) -> Iterator[Joined]:
-    """A host of ours, and one of another process, on ports with the MTU that the dialect is spoken at."""
+    """A host of this process, and one of another process, on ports with the MTU that the dialect is spoken at."""
     for port in ports:
         port.link("mtu", str(DIALECTS[dialect]))
     with ExitStack() as stack:

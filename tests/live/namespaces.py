@@ -22,9 +22,9 @@ _numbers = itertools.count()
 
 
 def as_nobody(code: str, *capabilities: str) -> list[str]:
-    """Return a command line that runs Python code as nobody, with these capabilities only.
+    """Return a command line that runs Python code as the user ``nobody``, with these capabilities only.
 
-    Nobody may also read all files: the interpreter can be in a home directory that only its owner may enter.
+    It may also read all files: the interpreter can be in a home directory that only its owner may enter.
     """
     kept = "".join(f",+{each}" for each in ("dac_read_search", *capabilities))
     words = ["setpriv", "--reuid=65534", "--clear-groups", f"--inh-caps=-all{kept}", f"--ambient-caps=-all{kept}"]
@@ -69,7 +69,7 @@ class Namespace:
     name: str
 
     def ip(self, *words: str) -> str:
-        """What ``ip`` says in it; raises CalledProcessError."""
+        """The output of ``ip`` in it; raises CalledProcessError."""
         return _ip("-n", self.name, *words)
 
     def command(self, *words: str) -> list[str]:

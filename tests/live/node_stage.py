@@ -23,12 +23,12 @@ PEER_PLACE = 0x0103
 NOISE = 0x5A
 KEY = 0x12345678
 HOP_NS = 10_000
-"""How long a frame takes."""
+"""Travel time of a frame."""
 LONGEST = 1 << 21
 
 
 class NodeTransport:
-    """What stands for a network: a frame sent reaches the node at once, and virtual time passes while one waits."""
+    """A substitute for a network: a frame sent reaches the node at once, and virtual time passes in each wait."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class NodeTransport:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is sent meanwhile arrives at the end, all at once."""
+        """Frames sent in that time arrive at the end, all at once."""
         self._held = []
         yield
         held, self._held = self._held, None
@@ -141,8 +141,8 @@ class Echo:
 
 
 class Caller:
-    """An application on the node that connects to the peer as soon as it has told its name, sends one message, and
-    takes the echo."""
+    """An application on the node that connects to the peer as soon as it has announced its name, sends one message,
+    and takes the echo."""
 
     def __init__(self, endpoint: EngineEndpoint, name: str, data: bytes, match: int, *, synchronous: bool) -> None:
         self.ended: list[Request] = []

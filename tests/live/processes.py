@@ -18,7 +18,7 @@ LONGEST_S = 120
 
 @dataclass
 class Story:
-    """How a process ended, and the lines that it has printed."""
+    """The exit code of a process, and the lines that it has printed."""
 
     code: int
     entries: list[dict[str, Any]]
@@ -48,7 +48,7 @@ class PeerProcess:
         return entry
 
     def story(self) -> Story:
-        """What it says until it ends."""
+        """Its output until it ends."""
         said, complaints = self.process.communicate(timeout=LONGEST_S)
         return Story(self.process.returncode, [json.loads(line) for line in said.splitlines()], complaints)
 
@@ -64,14 +64,14 @@ def start_host(port: Port, *options: str) -> PeerProcess:
 
 
 def run_mxwire(port: Port, *arguments: str) -> list[dict[str, Any]]:
-    """What a command says in JSON, which must succeed."""
+    """The JSON output of a command, which must succeed."""
     done = port.namespace.run(sys.executable, str(TESTS.parent / "cli.py"), *arguments, timeout=LONGEST_S)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def start_mxwire(port: Port, *arguments: str) -> PeerProcess:
-    """Start a command that goes on until it is interrupted."""
+    """Start a command that runs until it is interrupted."""
     return PeerProcess(port.namespace.start(sys.executable, str(TESTS.parent / "cli.py"), *arguments))
 
 

@@ -1,4 +1,4 @@
-"""What the rules say of a conversation that was watched."""
+"""The verdict of the rules on a captured conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in another process fails the test that uses it, and is said."""
+"""An error in another process fails the test that uses it, and is reported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .far import FarProcess
 from .hosts import content
 
 
-def test_what_fails_there_and_what_it_dies_of_are_told(cable):
+def test_failures_and_crashes_of_the_other_process_are_reported(cable):
     process = FarProcess(cable[0])
     with pytest.raises(AssertionError, match=r"in the other process: Traceback(?s:.*)its MTU of 1500 is too small"):
         process.open_host("alpha")

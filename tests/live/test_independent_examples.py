@@ -43,7 +43,7 @@ class Stage:
         self.peer.endpoint.send(Message(MATCH, b"hello"))
 
     def sent(self, kind: str) -> list[tuple[float, frames.Frame]]:
-        """What the node has sent of a type, and when."""
+        """The frames of a type that the node has sent, with their times."""
         found = []
         for time_ns, raw in self.transport.watched:
             frame = self.codec.read(raw)
@@ -93,8 +93,8 @@ def test_lost_replies_are_pulled_again_as_in_the_tables(dialect, offset, lost, p
     assert stage.peer.journal.deviations == []
 
 
-def test_acks_come_when_the_table_says():
-    """Section 8, whose host has 250 ticks a second."""
+def test_acks_are_sent_at_the_times_in_the_table():
+    """Section 8, whose host has 250 ticks per second."""
     stage = Stage("mxoe", lambda endpoint: lambda events: None)
     for at in (0, 5, 10):
         stage.until(at)

@@ -149,7 +149,7 @@ def test_a_frame_is_as_in_the_example(place):
     frame = codec.build(kind, fields, data)
     expected = shown(DUMPS[place])
     assert len(expected) >= 32
-    # What the example leaves out is nowhere else than where the peer puts its noise, except for a checksum.
+    # The bytes that the example leaves out are those that the peer fills with noise, except for a checksum.
     assert [each if each is not None else 0x5C for each in expected] == list(frame[: len(expected)])
     read = codec.read(frame)
     assert (read.kind, read.data) == (kind, data)

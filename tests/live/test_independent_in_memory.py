@@ -122,7 +122,7 @@ def test_the_engine_serves_from_the_middle_of_a_page(kind, offset, dialect):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_engine_pulls_only_what_was_posted(dialect):
+def test_the_engine_pulls_only_the_posted_length(dialect):
     """The end of section 6.3: 60000 of 100000 bytes."""
     play = Play(dialect)
     application = Echo(play.endpoint, 60000)
@@ -156,7 +156,7 @@ def test_the_engine_takes_a_restarted_peer_for_a_new_one(kind, dialect):
     first = play.peer(echo)
     play_client(first, "alpha:0", NODE_ENDPOINT, KEY, ["tiny", "large"])
     again = Peer(play.transport, replace(play.settings, session=0x55556666, fresh=False), play.entries.append)
-    again.neighbours.table.update(first.neighbours.table)  # the process was started anew, not its host
+    again.neighbours.table.update(first.neighbours.table)  # the process was restarted, not its host
     play_client(again, "alpha:0", NODE_ENDPOINT, KEY, [kind])
     assert first.journal.deviations == []
     assert again.journal.deviations == []
@@ -167,7 +167,7 @@ def test_the_engine_takes_a_restarted_peer_for_a_new_one(kind, dialect):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_engine_acks_what_it_does_not_answer(kind, dialect):
+def test_the_engine_acks_messages_that_it_does_not_answer(kind, dialect):
     """No message goes back, so each number is acked by a packet of its own, or by the NOTIFY of a large message."""
     play = Play(dialect)
     received = bytearray(1 << 21)
@@ -193,7 +193,7 @@ def test_the_whole_conversation_in_one_connection(dialect):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_engine_refuses_what_is_stale(dialect):
+def test_the_engine_refuses_stale_frames(dialect):
     """Section 9 of the examples."""
     play = Play(dialect)
     peer = play.peer(Echo(play.endpoint))

@@ -51,7 +51,7 @@ def assert_judged(watcher: Watcher, dialect: str, path: Path) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("offset", ["0", "291"])
-def test_two_independent_peers_agree_and_keep_the_rules(jumbo_cable, tmp_path, dialect, offset):
+def test_two_independent_peers_agree_and_follow_the_rules(jumbo_cable, tmp_path, dialect, offset):
     one, other = jumbo_cable
     common = ["--dialect", dialect, "--region-offset", offset]
     with Watcher(one) as watcher:
@@ -66,7 +66,7 @@ def test_two_independent_peers_agree_and_keep_the_rules(jumbo_cable, tmp_path, d
 
 
 def test_two_independent_peers_refuse_alike(jumbo_cable):
-    """Section 9 of the examples, in both roles; the client announces itself before it has heard anybody."""
+    """Section 9 of the examples, in both roles; the client announces itself before it has heard any host."""
     one, other = jumbo_cable
     server = start_peer(one, *SERVER, "--messages", "1", "--provoked")
     assert server.ready["name"] == "alpha:0"
@@ -131,7 +131,7 @@ def test_the_peer_is_found_and_pinged(jumbo_cable, dialect):
     assert_clean(listener.story())
 
 
-def test_a_peer_that_hears_nobody_says_so(jumbo_cable):
+def test_a_peer_that_hears_no_host_reports_it(jumbo_cable):
     client = start_peer(jumbo_cable[0], *AT_ONCE, "--patience", "1")
     story = client.story()
     assert story.code == 1

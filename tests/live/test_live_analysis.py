@@ -1,4 +1,4 @@
-"""``-i`` of the commands that also read captures: what passes an interface, told as it passes."""
+"""``-i`` of the commands that also read captures: the frames of an interface, reported as they pass."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_messages_appear_when_they_are_done(jumbo_cable):
     assert f"{len(frames)} frames" in "".join(watching.complained)
 
 
-def test_verify_tells_findings_at_once_and_verdicts_at_the_end(jumbo_cable):
+def test_verify_reports_findings_at_once_and_verdicts_at_the_end(jumbo_cable):
     near, far = jumbo_cable
     frames = frames_of(CAPTURES / "mxoe-many-small.pcap")
     with running(far, "verify") as watching:
@@ -67,7 +67,7 @@ def test_verify_tells_findings_at_once_and_verdicts_at_the_end(jumbo_cable):
 
 
 @pytest.mark.realtime
-def test_verify_of_what_is_right_ends_with_0_when_time_is_over(jumbo_cable):
+def test_verify_of_correct_traffic_exits_with_0_when_time_is_over(jumbo_cable):
     near, far = jumbo_cable
     with running(far, "verify", "--json", "--duration", "5") as watching:
         watching.until("listening")
@@ -76,7 +76,7 @@ def test_verify_of_what_is_right_ends_with_0_when_time_is_over(jumbo_cable):
     assert {each["verdict"] for each in watching.objects} == {"pass"}
 
 
-def test_stats_and_conversations_are_told_at_ctrl_c(jumbo_cable):
+def test_stats_and_conversations_are_printed_at_ctrl_c(jumbo_cable):
     near, far = jumbo_cable
     frames = frames_of(CAPTURES / "mxoe-many-small.pcap")
     with running(far, "stats", "--json") as stats, running(far, "conversations", "--json") as conversations:
@@ -96,7 +96,7 @@ def test_an_interface_that_goes_ends_it_after_the_summary(jumbo_cable):
         watching.until("listening")
         frames = frames_of(CAPTURES / "mxoe-many-small.pcap")
         play(near, [*frames, short(frames)])
-        # What is told of the last frame shows that all have been read; others may go with the interface.
+        # The report of the last frame shows that all have been read; others may disappear with the interface.
         watching.until("W-2")
         near.delete()
         assert watching.end(None) == 2
@@ -114,6 +114,6 @@ def test_an_interface_that_goes_ends_it_after_the_summary(jumbo_cable):
     ],
 )
 @pytest.mark.parametrize("command", ["messages", "conversations", "stats", "verify"])
-def test_what_cannot_be_watched_is_said(command, words, complaint):
+def test_interfaces_that_cannot_be_watched_are_reported(command, words, complaint):
     run = of_file(command, *words)
     assert run.code == 2 and complaint in run.err and len(run.err.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""A bad cable between a live host of ours and one of another process costs time, and nothing else."""
+"""A bad cable between a live host and one of another process costs time, and nothing else."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def exchange(pair: LivePair) -> None:
 
 class Interrupted:
     """Messages in one direction while an interface goes down and up: it may happen in the middle of some, one has only
-    been announced, and one is sent meanwhile."""
+    been announced, and one is sent in that time."""
 
     SIZE = 1_000_000
 

@@ -1,4 +1,4 @@
-"""``mxwire diagnose -i``: what is wrong, told as it is found."""
+"""``mxwire diagnose -i``: problems, reported as they are found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .commands import running
 from .test_live_analysis import CAPTURES, frames_of, play
 
 
-def test_findings_are_told_while_it_watches_and_in_full_at_the_end(jumbo_cable):
+def test_findings_are_reported_at_once_and_in_full_at_the_end(jumbo_cable):
     near, far = jumbo_cable
     frames = frames_of(CAPTURES / "mxoe-connect.pcap")
     with running(far, "diagnose") as watching:

@@ -20,7 +20,7 @@ from mxwire.__main__ import main
 sys.addaudithook(lambda event, about: event == "import" and about[0] == "mxwire.cli" and os.write(1, b"begun\\n"))
 main()
 """
-"""The installed command, which says when it minds Ctrl-C: before that it is Python that ends, in its own way."""
+"""The installed command, which reports when it handles Ctrl-C: before that, Python itself ends, in its own way."""
 FAR = ("--name", "beta:0")
 
 
@@ -36,7 +36,7 @@ def ports(shared_laboratory: Laboratory) -> Iterator[tuple[Port, Port]]:
 
 @contextmanager
 def begun(port: Port, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A command of which the first line has just run; what it says comes all in one stream."""
+    """A command of which the first line has just run; all its output is in one stream."""
     name, *rest = words
     arguments = [sys.executable, "-u", "-c", BEGIN, name, "-i", port.interface, *rest]
     process = port.namespace.start(*arguments, stderr=subprocess.STDOUT)
@@ -68,7 +68,7 @@ COMMANDS = [
 @pytest.mark.parametrize(("words", "at_work"), COMMANDS)
 def test_a_command_is_interrupted_at_any_time(ports, tmp_path, words, at_work):
     with (tmp_path / "large").open("wb") as file:
-        # Sparse, and longer than anybody could send meanwhile.
+        # Sparse, and longer than could be sent in that time.
         file.truncate(1 << 40)
     words = [str(tmp_path / "large") if each == "FILE" else each for each in words]
     for delay in (0.0, 0.05, 0.2):

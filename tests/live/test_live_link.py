@@ -62,7 +62,7 @@ def jumbo_links(request: pytest.FixtureRequest, jumbo_cable: tuple[Port, Port]) 
 
 
 def receive(link: AnyLink, count: int, wait: float = LONG) -> list[bytes]:
-    """So many frames, or as many as come."""
+    """Receive ``count`` frames, or as many as arrive."""
     received: list[bytes] = []
     while len(received) < count:
         more = contents(link.receive(wait))
@@ -101,7 +101,7 @@ def test_batches_arrive_whole_and_in_order(links: Pair, count: int) -> None:
     assert before < time.time_ns()
 
 
-def test_times_and_numbers_go_on_from_batch_to_batch(links: Pair) -> None:
+def test_times_and_numbers_continue_from_batch_to_batch(links: Pair) -> None:
     one, other = links
     before = time.time_ns()
     times: list[int] = []
@@ -183,7 +183,7 @@ def test_foreign_frames_between_own_leave_no_gaps_in_the_numbers(links: Pair) ->
 
 
 def test_a_few_frames_come_and_go_by_themselves(links: Pair, cable: tuple[Port, Port]) -> None:
-    """Short and long ones, for others, for nobody, and too long ones: no frame is lost, cut or moved."""
+    """Short and long ones, for others, for no host, and too long ones: no frame is lost, cut or moved."""
     one, other = links
     assert not other.receive_few()
     foreign = [frame(b"\x02" * 6), tagged(other.address), frame(b"\x02" * 6, payload=bytes(1000))]
@@ -228,7 +228,7 @@ def test_own_outgoing_frames_are_not_seen(links: Pair) -> None:
     assert receive(one, 1, wait=0.05) == []
 
 
-def test_another_ethertype_may_be_asked_for(cable: tuple[Port, Port]) -> None:
+def test_another_ethertype_can_be_requested(cable: tuple[Port, Port]) -> None:
     with opened(cable[0], ethertype=0x88B5) as one, opened(cable[1], ethertype=0x88B5) as other:
         wanted = frame(other.address, ethertype=0x88B5)
         one.send(batch([frame(other.address), wanted]))
@@ -237,7 +237,7 @@ def test_another_ethertype_may_be_asked_for(cable: tuple[Port, Port]) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 40])
-def test_what_the_wire_does_not_take_is_refused_and_the_rest_goes(links: Pair, count: int) -> None:
+def test_frames_that_the_wire_does_not_take_are_refused_and_the_rest_leaves(links: Pair, count: int) -> None:
     one, other = links
     sent = numbered(other.address, count, 1514)
     odd = [frame(other.address, payload=bytes(1501)), b"short", *sent, frame(other.address, payload=bytes(9000))]
@@ -292,7 +292,7 @@ def test_no_frames_are_sent_at_no_cost(links: Pair) -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.SLEEP, Mode.BULK])
-def test_what_finds_the_ring_full_is_counted(cable: tuple[Port, Port], mode: Mode) -> None:
+def test_frames_dropped_at_a_full_ring_are_counted(cable: tuple[Port, Port], mode: Mode) -> None:
     with opened(cable[0]) as one, opened(cable[1], mode=mode, ring_bytes=1 << 20) as other:
         sent = numbered(other.address, 8000, 300)
         assert one.send(batch(sent)) == 8000
@@ -381,7 +381,7 @@ def test_waking_before_a_receive_ends_that_one_only(links: Pair) -> None:
     assert not readable(links[0])
 
 
-def test_the_descriptor_tells_of_frames(links: Pair) -> None:
+def test_the_descriptor_is_readable_when_frames_wait(links: Pair) -> None:
     one, other = links
     assert not readable(other)
     one.send(batch(numbered(other.address, 3)))
@@ -391,14 +391,14 @@ def test_the_descriptor_tells_of_frames(links: Pair) -> None:
     assert not readable(other)
 
 
-def test_foreign_frames_wake_nobody_for_long(links: Pair) -> None:
+def test_foreign_frames_do_not_end_a_wait(links: Pair) -> None:
     one, other = links
     one.send(batch([frame(b"\x02" * 6)] * 5))
     assert len(other.receive(0.05)) == 0
     assert not readable(other)
 
 
-def test_an_interface_that_goes_down_keeps_nobody_busy(links: Pair, cable: tuple[Port, Port]) -> None:
+def test_an_interface_that_goes_down_causes_no_busy_loop(links: Pair, cable: tuple[Port, Port]) -> None:
     cable[1].down()
     # An AF_XDP socket reports nothing, which is as good.
     assert readable(links[1], LONG if isinstance(links[1], PacketLink) else 0) == isinstance(links[1], PacketLink)
@@ -433,7 +433,7 @@ def test_an_event_loop_gets_everything_by_the_descriptor(links: Pair) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_an_interface_that_goes_down_and_up_goes_on(links: Pair, cable: tuple[Port, Port], count: int) -> None:
+def test_an_interface_that_goes_down_and_up_continues(links: Pair, cable: tuple[Port, Port], count: int) -> None:
     one, other = links
     cable[1].down()
     assert len(other.receive(0.05)) == 0
@@ -468,7 +468,7 @@ def test_an_interface_may_be_opened_while_it_is_down(cable: tuple[Port, Port]) -
 
 @pytest.mark.parametrize("down_before", [False, True])
 @pytest.mark.parametrize("timeout", [None, 0.0])
-def test_an_interface_that_is_deleted_is_said_to_be_gone(
+def test_a_deleted_interface_is_reported_as_gone(
     links: Pair, cable: tuple[Port, Port], down_before: bool, timeout: float | None
 ) -> None:
     one, _ = links
@@ -494,7 +494,7 @@ def test_an_interface_of_the_same_name_is_another(cable: tuple[Port, Port]) -> N
             one.receive(LONG)
 
 
-def test_hosts_on_a_bridge_hear_what_is_for_them(laboratory: Laboratory) -> None:
+def test_hosts_on_a_bridge_receive_their_frames(laboratory: Laboratory) -> None:
     links = [opened(port) for port in laboratory.bridged(3, mtu=9000)]
     first, second, third = links
     assert [each.mtu for each in links] == [9000] * 3
@@ -584,7 +584,7 @@ def test_nothing_stays_when_opening_fails(cable: tuple[Port, Port], monkeypatch:
     assert (descriptors(), mappings()) == before
 
 
-# What cannot be opened.
+# Links that cannot be opened.
 
 
 def message(namespace: Namespace, name: str) -> str:
@@ -606,7 +606,7 @@ def test_loopback_is_refused_with_the_way_out(laboratory: Laboratory) -> None:
     assert "veth" in message(laboratory.machine(), "lo")
 
 
-def test_a_tunnel_is_no_ethernet(laboratory: Laboratory) -> None:
+def test_a_tunnel_is_not_an_ethernet(laboratory: Laboratory) -> None:
     machine = laboratory.machine()
     made = machine.run("ip", "tuntap", "add", "tun7", "mode", "tun")
     if made.returncode:
@@ -618,7 +618,7 @@ OPEN = "import sys; from mxwire.link import PacketLink; PacketLink.open('veth0')
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="the program setpriv is not installed (util-linux)")
-def test_it_wants_one_capability_and_says_how_to_get_it(cable: tuple[Port, Port]) -> None:
+def test_it_needs_one_capability_and_explains_how_to_get_it(cable: tuple[Port, Port]) -> None:
     here = cable[0].namespace
     allowed = here.run(*as_nobody(OPEN, "net_raw"))
     assert allowed.stdout == "opened\n", allowed.stderr

@@ -1,4 +1,4 @@
-"""Messages between a live host of ours and those of other processes: every kind, many endpoints, many hosts."""
+"""Messages between a live host and those of other processes: every kind, many endpoints, many hosts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Bridged:
     _processes: list[FarProcess] = field(default_factory=list)
 
     def processes(self, count: int) -> list[FarProcess]:
-        """The processes on so many of the others."""
+        """The processes on ``count`` of the others."""
         for port in self.ports[1 + len(self._processes) : 1 + count]:
             self._processes.append(FarProcess(port))
             self.stack.callback(self._processes[-1].close)

@@ -31,7 +31,7 @@ def joined(shared_laboratory: Laboratory, request: pytest.FixtureRequest) -> Ite
 
 @pytest.fixture
 def near(joined: Joined) -> Iterator[Endpoint]:
-    """An endpoint of ours that keeps completed requests."""
+    """An endpoint that keeps completed requests."""
     with joined.port.namespace.inside():
         endpoint = joined.near.open_endpoint(4, completions=True)
     yield endpoint

@@ -27,7 +27,7 @@ def test_machines_see_only_their_own_interfaces(cable: tuple[Port, Port]) -> Non
         assert set(seen.stdout.split()) == {"lo", port.interface}
 
 
-def test_what_runs_in_a_machine_ends_with_it(laboratory: Laboratory) -> None:
+def test_programs_in_a_machine_end_with_it(laboratory: Laboratory) -> None:
     sleeper = laboratory.machine().start("sleep", "1000")
     assert sleeper.poll() is None
     # It is in its machine once ``ip`` has become it.
@@ -46,7 +46,7 @@ def test_nothing_is_left_even_by_a_test_that_fails(_namespaces_work: None) -> No
     assert not made & names()
 
 
-def test_what_killed_runs_leave_is_swept_up(_namespaces_work: None) -> None:
+def test_remains_of_killed_runs_are_swept_up(_namespaces_work: None) -> None:
     program = (
         "import os; from live.namespaces import Laboratory; lab = Laboratory(); "
         "print(lab.machine().name, flush=True); os.kill(os.getpid(), 9)"

@@ -58,7 +58,7 @@ def test_lines_are_those_of_omx_perf(ports, options):
 
 @contextmanager
 def one_busy_cpu() -> Iterator[None]:
-    """What is started in here shares one CPU with a program that spins."""
+    """Programs started in this context share one CPU with a program that spins."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
@@ -72,7 +72,7 @@ def one_busy_cpu() -> Iterator[None]:
         os.sched_setaffinity(0, allowed)
 
 
-def test_a_side_that_is_preempted_says_so_once(ports):
+def test_a_preempted_side_reports_it_once(ports):
     with one_busy_cpu(), receiver(ports[0], "--json") as other:
         other.until("waiting for a sender")
         done = mxwire(ports[1], "perf", "-d", "alpha:0", "-N", "10", "-W", "0", "-P", "0", "-E", "5")
@@ -95,7 +95,7 @@ def test_there_is_no_warning_with_w(ports):
 
 
 @pytest.mark.parametrize("dialect", ["mxoe", "omx:9000"])
-def test_a_slave_serves_senders_in_turn_and_tells_in_json(ports, dialect):
+def test_a_slave_serves_senders_in_turn_and_reports_in_json(ports, dialect):
     with receiver(ports[0], "-s", "-w", "-e", "4", "--json", "--dialect", dialect) as other:
         other.until("waiting")
         for options in (("-U",), ("-Y",)):
@@ -128,7 +128,7 @@ def real_omx_perf(port: Port, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("options", [(), ("-U",), ("-Y",)], ids=["both ways", "one way", "synchronous"])
-def test_a_real_slave_is_measured_whatever_it_answers(ports, options):
+def test_a_real_slave_is_measured_with_any_answer(ports, options):
     """Its answers have the lengths of the messages, and a content of its own."""
     with real_omx_perf(ports[0], "-s") as other:
         assert other.stdout is not None and other.stdout.readline() == "listening\n"
@@ -137,7 +137,8 @@ def test_a_real_slave_is_measured_whatever_it_answers(ports, options):
             assert done.returncode == 0, done.stderr
             found = [json.loads(line) for line in done.stdout.splitlines()]
             assert [each["length"] for each in found if each["event"] == "length"] == LENGTHS
-            # It forgets the one before half a second after its last answer, and who comes earlier with it (D-12).
+            # It forgets the one before half a second after its last answer, and a sender that uses it earlier fails
+            # (D-12).
             time.sleep(1)
 
 
@@ -214,7 +215,7 @@ def test_a_receiver_may_start_later_than_its_sender(ports):
 
 @pytest.mark.parametrize("before", ["0", "4194304"])
 def test_a_sender_that_is_killed_leaves_the_slave_to_the_next_one(ports, before):
-    """Which has the same endpoint, so that it is told from the first by its session alone."""
+    """Which has the same endpoint, so that it is distinguished from the first by its session alone."""
     with receiver(ports[0], "-s", "-w", "--json") as other:
         other.until("waiting")
         with running(ports[1], "perf", "-w", "-d", "alpha:0", *NEVER_ENDING, "-S", before) as sender:
@@ -231,7 +232,7 @@ def test_a_sender_that_is_killed_leaves_the_slave_to_the_next_one(ports, before)
     assert any(why in first["reason"] for why in ("has restarted", "has sent", "endpoint unreachable")), first["reason"]
 
 
-def test_who_is_no_receiver_of_omx_perf_is_not_measured(ports):
+def test_a_host_that_is_not_a_receiver_of_omx_perf_is_not_measured(ports):
     with running(ports[0], "serve", "--echo", "--endpoint", "0", "--name", "alpha:0") as other:
         other.until("Ctrl-C")
         done = mxwire(ports[1], "perf", "-w", "-d", "alpha:0", *FEW)
@@ -250,7 +251,7 @@ def test_an_endpoint_that_is_not_there_is_refused_with_advice(ports):
 
 
 def test_a_message_that_breaks_off_is_called_so_by_a_waiting_receiver(ports):
-    """What a stranger does to a slave is no measurement, and does not end it."""
+    """Messages of a stranger to a slave are not a measurement, and do not end it."""
     with receiver(ports[0], "-s", "-w") as other:
         other.until("waiting")
         with open_host(ports[1], "beta") as host:

@@ -1,4 +1,4 @@
-"""The benchmark of processor time runs and says what it has measured; how much it was decides nothing."""
+"""The benchmark of processor time runs and reports its measurements; no amount fails the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The session that the README offers to copy: it does what it says."""
+"""The session that the README offers to copy works as shown."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PATIENT = {
     "-c 5": "-c 5 --answer-timeout 60 --timeout 60",
     "-N 20": "-N 1 -E 5000",
 }
-"""What is said instead, so that a slow machine fails no test and no time is lost."""
+"""Replacements in the session, so that a slow machine fails no test and no time is lost."""
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> str:
-    """The block, for root, with namespaces that nobody else has."""
+    """The block, for root, with namespaces that no other test has."""
     text = (ROOT / "README.md").read_text()
     block = re.search(r"<!-- try: one machine -->\n+```sh\n(.*?)```", text, re.DOTALL)
     assert block is not None
@@ -58,6 +58,6 @@ def test_the_session_of_the_readme_works(_namespaces_work: None, session: str, t
     assert said.count("5 transmitted, 5 received, 0% loss") == 2
     assert "veth1: no problems, " in said
     assert re.search(r"^length +4096:", said, re.MULTILINE)
-    # The recording goes on until the measurement has ended: its longest messages are there, and back.
+    # The recording continues until the measurement has ended: its longest messages are there, in both directions.
     assert re.search(r"^MEDIUM +129\.\.4096 +\d+", said, re.MULTILINE), said
     assert len(re.findall(r"^length +\d+:", said, re.MULTILINE)) == 14

@@ -1,4 +1,4 @@
-"""``mxwire replay`` between namespaces; the other side is ``mxwire serve``, or nobody."""
+"""``mxwire replay`` between namespaces; the other side is ``mxwire serve``, or absent."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def test_all_frames_arrive_in_order_and_unchanged(wire: Cable) -> None:
     assert told["late_mean_us"] >= 0 and told["taken_us"] >= told["asked_us"] == 8650.0
 
 
-def test_answers_to_what_is_sent_are_told_by_type(wire: Cable) -> None:
+def test_answers_are_reported_by_type(wire: Cable) -> None:
     sender, receiver = wire
     with serving(receiver, "--echo"):
-        # Whoever announces himself is asked for his name.
+        # A host that announces itself is queried for its name.
         options = ("--type", "RAW", "--host", A, "--map", f"{A}=self", "--top-speed", "--linger", 3, "--json")
         done = replay(sender, "mxoe-discovery-omxoed.pcap", *options)
     assert done.code == 0, done.err
@@ -127,7 +127,7 @@ def test_a_host_of_a_capture_is_played_to_a_live_one(wire: Cable, tmp_path: Path
     assert verified.code == 0, verified.out
 
 
-def test_what_another_application_does_is_no_fault_of_the_host(wire: Cable) -> None:
+def test_actions_of_another_application_are_not_faults_of_the_host(wire: Cable) -> None:
     with serving(wire[1], "--echo"):
         done = replay(wire[0], "mxoe-truncated.pcap", "--as", A, "--timeout", PATIENCE, "--json")
     assert done.code == 0, done.out + done.err
@@ -149,7 +149,7 @@ def test_endpoint_and_key_of_the_live_host_may_be_others(wire: Cable) -> None:
         running.end()
 
 
-def test_a_host_that_is_not_there_is_told(wire: Cable) -> None:
+def test_a_missing_host_is_reported(wire: Cable) -> None:
     done = replay(wire[0], "mxoe-burst.pcap", "--as", A, "--timeout", 1)
     assert done.code == 2 and "no host was found within 1 s; nothing was heard" in done.err
     done = replay(wire[0], "mxoe-burst.pcap", "--as", A, "--target", "02:00:00:00:00:77", "--timeout", 1)
@@ -170,7 +170,7 @@ def test_a_single_frame_is_not_repeated_at_a_pace_that_it_does_not_have(wire: Ca
     assert "a single frame has no recorded pace to repeat it at" in refused.err and "--rate 10/s" in refused.err
 
 
-def test_a_scenario_played_to_a_closed_endpoint_says_how_to_name_another_one(wire: Cable) -> None:
+def test_a_scenario_played_to_a_closed_endpoint_explains_how_to_name_another_one(wire: Cable) -> None:
     scenario = Path(__file__).parents[2] / "replay" / "connect" / "bad-key.mxs"
     with serving(wire[1], "--sink"):
         done = mxwire(wire[0].namespace, "replay", scenario, "-i", wire[0].interface, "--target", "beta:0")

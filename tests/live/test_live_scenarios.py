@@ -1,4 +1,4 @@
-"""The library of scenarios against live hosts: ours in this process, built as each wants it, and ``mxwire serve``."""
+"""The library of scenarios against live hosts: hosts of this process, built as each requires, and ``mxwire serve``."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_scenarios_are_played_to_a_program_that_knows_nothing_of_them(served: tu
     )
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]
     failed = {each["name"]: each["reason"] for each in outcomes if each["verdict"] in ("fail", "missing")}
-    # A host that is too busy to send its ack in time is told from one that sends none.
+    # A host that is too busy to send its ack in time is distinguished from one that sends none.
     assert {name for name in failed if not failed[name].startswith("TRUC")} == set(), failed
     counts = Counter(each["verdict"] for each in outcomes)
     assert counts["pass"] + counts["non-strict"] >= 40, counts
@@ -143,7 +143,7 @@ def test_a_driver_makes_the_calls_on_another_host(cables: list[tuple[Port, Port]
     )
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]
     failed = {each["name"]: each["reason"] for each in outcomes if each["verdict"] in ("fail", "missing")}
-    # A host that is too busy to answer in time is told from one that does not answer.
+    # A host that is too busy to answer in time is distinguished from one that does not answer.
     assert {name for name in failed if not failed[name].startswith("TRUC")} == set(), failed
     counts = Counter(each["verdict"] for each in outcomes)
     assert counts["skipped"] <= 2 and counts["pass"] + counts["non-strict"] >= 40, (counts, done.stderr)
@@ -167,7 +167,7 @@ def test_a_stand_in_for_a_real_host_passes(cables: list[tuple[Port, Port]]) -> N
     )
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]
     failed = {each["name"]: each["reason"] for each in outcomes if each["verdict"] in ("fail", "missing")}
-    # A host that is too busy to answer in time is told from one that does not answer.
+    # A host that is too busy to answer in time is distinguished from one that does not answer.
     assert {name for name in failed if not failed[name].startswith("TRUC")} == set(), failed
     assert len(outcomes) >= 30 and [each["seed"] for each in outcomes[:2]] == [4000000000, 4000000001]
     forged = {"connect/own-address", "discovery/reply-from-own-address"}
@@ -178,7 +178,7 @@ def test_a_stand_in_for_a_real_host_passes(cables: list[tuple[Port, Port]]) -> N
     assert any(each.startswith("ignored, ") for each in noted)
 
 
-def test_the_seed_and_the_order_are_told(cables: list[tuple[Port, Port]]) -> None:
+def test_the_seed_and_the_order_are_reported(cables: list[tuple[Port, Port]]) -> None:
     near, far = cables[3]
     driver = f"ip netns exec {far.namespace.name} {sys.executable} {ROOT / 'cli.py'} scenario host -i {far.interface}"
     done = near.namespace.run(

@@ -122,7 +122,7 @@ def test_the_interface_is_promiscuous_while_it_is_tapped(cable: Cable, promiscuo
     assert not is_promiscuous()
 
 
-def test_what_finds_no_room_is_counted(cable: Cable) -> None:
+def test_frames_without_room_are_counted(cable: Cable) -> None:
     with tap(cable[1], ring_bytes=1 << 20) as here, link(cable[0]) as one:
         assert one.send(batch(numbered(BROADCAST, 3000, 1500))) == 3000
         received = seen(here, 3000, wait=0.1)
@@ -130,7 +130,7 @@ def test_what_finds_no_room_is_counted(cable: Cable) -> None:
         assert 0 < len(received) < 3000
 
 
-def test_a_tap_is_woken_and_tells_when_its_interface_has_gone(cable: Cable) -> None:
+def test_a_tap_wakes_and_reports_that_its_interface_has_gone(cable: Cable) -> None:
     with tap(cable[0]) as here:
         late = threading.Timer(0.05, here.wake)
         late.start()

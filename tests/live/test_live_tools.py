@@ -31,7 +31,7 @@ from .watcher import Watcher
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = "60"
-"""Seconds after which a command gives up that should be done at once: a slow machine must not fail a test."""
+"""Timeout in seconds of a command that should be done at once: a slow machine must not fail a test."""
 LONGEST = 120
 MXWIRE = [sys.executable, str(ROOT / "cli.py")]
 NOBODY = 65534
@@ -39,7 +39,7 @@ BROADCAST_FRAME = b"\xff" * 6 + bytes.fromhex("02000000000186df") + bytes(1486)
 
 
 class Done:
-    """How a command ended, and what it said."""
+    """The exit code and output of a command."""
 
     def __init__(self, code: int, out: str, err: str) -> None:
         assert "Traceback" not in err, err
@@ -88,7 +88,7 @@ def served(shared_laboratory: Laboratory) -> Iterator[tuple[Port, Port]]:
 
 @pytest.fixture(scope="module")
 def silent(shared_laboratory: Laboratory) -> Port:
-    """A port with nobody at the other end."""
+    """A port without a host at the other end."""
     return shared_laboratory.pair(9000)[1]
 
 
@@ -99,7 +99,7 @@ def text(address: bytes) -> str:
 # discover
 
 
-def test_discover_tells_who_is_there(served):
+def test_discover_lists_the_hosts(served):
     here = served[1]
     done = mxwire(here.namespace, "discover", "-i", "veth1", "-c", 1, "--duration", PATIENCE, "--json")
     [found] = done.objects
@@ -180,13 +180,13 @@ def _talking(sender: Endpoint, receiver: Endpoint, stop: threading.Event) -> Ite
         thread.join()
 
 
-def test_discover_says_that_nobody_is_there(silent):
+def test_discover_reports_an_empty_network(silent):
     done = mxwire(silent.namespace, "discover", "-i", "veth1", "--duration", 0.3)
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("mxwire: no host was found on veth1: no frame arrived")
 
 
-def test_discover_finds_nobody_where_only_a_file_names_hosts(silent, tmp_path):
+def test_discover_finds_no_host_where_only_a_file_names_hosts(silent, tmp_path):
     (tmp_path / "peers").write_text("02:00:00:00:00:99 gamma\n")
     options = ["--duration", 0.3, "--peers", tmp_path / "peers", "--json"]
     done = mxwire(silent.namespace, "discover", "-i", "veth1", *options)
@@ -195,7 +195,7 @@ def test_discover_finds_nobody_where_only_a_file_names_hosts(silent, tmp_path):
     assert done.objects[0]["remark"].startswith("no frame of it arrived")
 
 
-def test_discover_is_interrupted_and_tells_what_it_knows(silent):
+def test_an_interrupted_discover_lists_the_hosts_so_far(silent):
     with Watcher(silent) as watcher:
         process = start(silent.namespace, "discover", "-i", "veth1", "--duration", PATIENCE)
         while not watcher.frames:
@@ -263,14 +263,14 @@ def test_ping_speaks_like_ping(served):
     ("host", "options", "why"),
     [("alpha:0:7", [], "closed"), ("alpha:0:0", ["--key", "0x99"], "key"), ("alpha:0:200", [], "bad id")],
 )
-def test_ping_tells_what_is_refused(served, host, options, why):
+def test_ping_reports_refusals(served, host, options, why):
     options = [*options, "-c", 1, "--answer-timeout", PATIENCE, "--timeout", PATIENCE]
     done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", *options)
     assert done.code == 1 and why in done.out and "1 transmitted, 0 received, 1 refused, 0% loss" in done.out
 
 
 @pytest.mark.parametrize("host", ["gamma", "02:00:00:00:00:98"])
-def test_ping_says_what_it_tried_and_who_is_there(served, host):
+def test_ping_reports_its_attempts_and_the_hosts(served, host):
     done = mxwire(served[1].namespace, "ping", host, "-i", "veth1", "--timeout", 3)
     assert (done.code, done.out) == (2, "") and done.err.count("\n") == 1
     assert "was not found within 3 s" in done.err and "host quer" in done.err
@@ -301,7 +301,7 @@ def test_ping_is_interrupted_with_its_summary(served):
     assert done.code == 130 and "ping statistics" in done.out
 
 
-def test_ping_into_a_pipe_that_ends_says_nothing(served):
+def test_ping_into_a_closed_pipe_prints_nothing(served):
     process = start(served[1].namespace, "ping", "alpha", "-i", "veth1", "--timeout", PATIENCE, "--interval", 0)
     assert process.stdout is not None and process.stdout.readline()
     process.stdout.close()
@@ -343,7 +343,7 @@ def interrupted(process: subprocess.Popen[str]) -> Done:
     return ended(process)
 
 
-def test_capture_writes_what_passes_with_names_and_statistics(served, tmp_path):
+def test_capture_writes_frames_with_names_and_statistics(served, tmp_path):
     file = tmp_path / "trace.pcapng"
     with capturing(served[1], "-w", file, "--comment", "a test", "--json") as process:
         talk(served[1])
@@ -450,7 +450,7 @@ def test_capture_ends_well_when_its_interface_goes(laboratory, tmp_path):
     assert decoded(tmp_path / "t.pcapng") == []
 
 
-def test_capture_counts_what_found_no_room(jumbo_cable, tmp_path):
+def test_capture_counts_frames_without_room(jumbo_cable, tmp_path):
     """A capture that is stopped while more comes than its buffer holds."""
     count, file = 3000, tmp_path / "t.pcapng"
     here, there = jumbo_cable
@@ -469,7 +469,7 @@ def test_capture_counts_what_found_no_room(jumbo_cable, tmp_path):
 
 
 def statistics_block(data: bytes) -> tuple[int, int]:
-    """Frames received and dropped, as the last block of a file says."""
+    """Frames received and dropped, by the last block of a file."""
     [length] = struct.unpack_from("<I", data, len(data) - 4)
     block = data[-length:]
     assert struct.unpack_from("<I", block) == (5,)
@@ -488,7 +488,7 @@ def statistics_block(data: bytes) -> tuple[int, int]:
         (["-w", "/nowhere/a.pcapng"], "no such directory"),
     ],
 )
-def test_capture_refuses_what_makes_no_sense(silent, options, words):
+def test_capture_refuses_senseless_options(silent, options, words):
     done = mxwire(silent.namespace, "capture", "-i", "veth1", *options)
     assert done.code == 2 and words in done.err and done.err.count("\n") == 1
 
@@ -592,7 +592,7 @@ def test_doctor_sees_an_interface_without_a_carrier_and_one_that_is_down(jumbo_c
         ),
     ],
 )
-def test_doctor_sees_what_drops_frames(jumbo_cable, how, check, advice):
+def test_doctor_finds_the_cause_of_dropped_frames(jumbo_cable, how, check, advice):
     if shutil.which("tc") is None:
         pytest.skip("the program tc is not installed (package iproute2)")
     here = jumbo_cable[1]
@@ -606,7 +606,7 @@ def test_doctor_sees_what_drops_frames(jumbo_cable, how, check, advice):
 
 
 def test_a_second_process_on_an_interface_knows_whom_the_first_has_met(served):
-    """What one program of a host has learnt helps the others, and nobody is announced twice."""
+    """The knowledge of one program of a host helps the others, and no host is announced twice."""
     here = served[1]
     with serving(here, "beta", "--endpoint", "3"):
         for _ in range(2):
@@ -650,7 +650,7 @@ COMMANDS = [["discover"], ["ping", "alpha"], ["capture", "-l"], ["doctor"]]
 @pytest.mark.parametrize(
     ("interface", "words"), [("nothere", "there is no interface 'nothere' here; there are veth1"), ("lo", "loopback")]
 )
-def test_what_is_no_interface(silent, command, interface, words):
+def test_invalid_interfaces(silent, command, interface, words):
     done = mxwire(silent.namespace, *command, "-i", interface)
     assert (done.code, done.out) == (2, "") and words in done.err and done.err.count("\n") == 1
 
@@ -669,7 +669,7 @@ def test_without_permission(silent, command):
     assert done.code == 2 and "need CAP_NET_RAW: use sudo" in done.err
 
 
-def test_doctor_says_how_to_get_permission(silent):
+def test_doctor_explains_how_to_get_permission(silent):
     done = as_nobody(silent, "doctor")
     assert done.code == 1 and "problem  permission" in done.out and "CAP_NET_RAW" in done.out
 

@@ -17,7 +17,7 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
 
 
-def test_top_counts_what_passes_and_ends_with_ctrl_c(jumbo_cable):
+def test_top_counts_frames_and_ends_with_ctrl_c(jumbo_cable):
     near, far = jumbo_cable
     frames = frames_of(LOSSY)
     with running(far, "top", "--json", "--refresh", "0.2") as watching:

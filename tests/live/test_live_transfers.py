@@ -85,7 +85,7 @@ def _command(name, port, *rest):
     return (sys.executable, CLI, name, "-i", port.interface, *rest)
 
 
-def test_what_does_not_fit_is_cut_and_both_sides_say_so(ports, tmp_path):
+def test_a_message_that_does_not_fit_is_cut_and_both_sides_report_it(ports, tmp_path):
     (tmp_path / "large").write_bytes(bytes(100_000))
     with receiving(ports[0], "-o", str(tmp_path / "got"), "--maximum", "50000") as receiver:
         receiver.until("waiting")
@@ -105,7 +105,7 @@ def test_match_and_mask_choose_messages(ports, tmp_path):
     assert [each["match"] for each in receiver.objects if each["event"] == "message"] == [0x2F]
 
 
-def test_serve_says_who_has_come_and_what_it_served(ports, tmp_path):
+def test_serve_reports_its_clients_and_transfers(ports, tmp_path):
     (tmp_path / "file").write_bytes(bytes(40_000))
     with running(ports[0], "serve", "--sink", *ALPHA, "--endpoint", "3", "--key", "0x99", "--json") as server:
         server.until("serving")
@@ -169,13 +169,13 @@ def test_an_endpoint_that_is_taken_is_busy(ports):
         (["perf", "-d", "alpha", "-s"], "-s is for the receiver"),
     ],
 )
-def test_what_cannot_work_is_said_in_a_line(ports, arguments, words):
+def test_mistakes_are_reported_in_one_line(ports, arguments, words):
     done = mxwire(ports[1], *arguments, input="x")
     assert done.returncode == 2 and words in done.stderr, done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_missing_interface_and_one_that_is_down_are_said(laboratory):
+def test_a_missing_interface_and_one_that_is_down_are_reported(laboratory):
     one, _ = laboratory.pair()
     for name in ("serve", "receive", "perf"):
         done = mxwire(Port(one.namespace, "nope0"), name)
@@ -185,7 +185,7 @@ def test_a_missing_interface_and_one_that_is_down_are_said(laboratory):
     assert done.returncode == 2 and "veth0: is down" in done.stderr
 
 
-def test_an_mtu_too_small_for_the_dialect_is_said_at_once(laboratory):
+def test_an_mtu_too_small_for_the_dialect_is_reported_at_once(laboratory):
     one, _ = laboratory.pair(1500)
     done = mxwire(one, "serve")
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""What goes wrong between live hosts is survived, or explained."""
+"""Trouble between live hosts is survived, or explained."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_an_mtu_that_shrinks_at_the_receiver_is_found_by_it(jumbo_cable, tmp_pat
     "dialects", [("omx:9000", "mxoe"), ("mxoe", "omx:9000"), ("omx:1500", "omx:9000")], ids="-".join
 )
 @pytest.mark.parametrize("size", [5000, 100_000])
-def test_two_dialects_are_told_apart_and_named(jumbo_cable, tmp_path, dialects, size):
+def test_two_dialects_are_distinguished_and_named(jumbo_cable, tmp_path, dialects, size):
     (tmp_path / "message").write_bytes(content(size))
     near, far = jumbo_cable
     theirs, ours = dialects
@@ -117,7 +117,7 @@ def test_two_dialects_are_told_apart_and_named(jumbo_cable, tmp_path, dialects, 
         assert done.returncode == 1
         receiver.end()
     said = done.stderr + "".join(receiver.complained)
-    # Of Open-MX's own dialect not every frame tells the frame limit.
+    # In Open-MX's own dialect not every frame shows the frame limit.
     ways = [(theirs, ours), (theirs.split(":")[0], ours), (ours, theirs), (ours.split(":")[0], theirs)]
     named = any(f"speaks dialect {one}, and this host {other}" in said for one, other in ways)
     assert named or "sends frames of 5048 bytes, and dialect omx:1500 has at most 1500" in said, said
@@ -157,7 +157,7 @@ class Flood:
         self._socket.close()
 
 
-def test_garbage_at_full_rate_does_not_disturb_those_who_are_served(laboratory):
+def test_garbage_at_full_rate_does_not_disturb_clients(laboratory):
     server_port, client_port, hostile = laboratory.bridged(3, 9000)
     with running(server_port, "serve", "--endpoint", "0", *ALPHA, "--json") as server:
         server.until("serving")
@@ -186,7 +186,7 @@ def test_an_interface_that_goes_away_ends_a_server_with_a_reason(jumbo_cable):
     assert "the interface is gone" in "".join(server.complained)
 
 
-def test_a_peer_that_vanishes_in_the_middle_is_said_with_status_and_time(jumbo_cable, tmp_path):
+def test_a_peer_that_vanishes_in_the_middle_is_reported_with_status_and_time(jumbo_cable, tmp_path):
     (tmp_path / "large").write_bytes(bytes(200_000_000))
     near, far = jumbo_cable
     with running(near, "serve", "--endpoint", "0", "--sink", *ALPHA) as server:

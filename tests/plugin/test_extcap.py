@@ -272,10 +272,11 @@ def home(tmp_path_factory) -> Path:
 
 
 def tshark(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run tshark as a user who is not root, as which it runs no programs from the user's own folder."""
+    """Run tshark as an unprivileged user, since as root it runs no programs from the user's own folder."""
     as_user = []
     if os.geteuid() == 0:
-        # Nobody may read all files: the interpreter can be in a home directory that only its owner may enter.
+        # The user ``nobody`` may read all files: the interpreter can be in a home directory that only its owner may
+        # enter.
         kept = "-all,+dac_read_search"
         as_user = ["setpriv", "--reuid=65534", "--clear-groups", f"--inh-caps={kept}", f"--ambient-caps={kept}"]
     environment = os.environ | {"HOME": str(home), "WIRESHARK_CONFIG_DIR": str(home / "config"), "TMPDIR": str(home)}

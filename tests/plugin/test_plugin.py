@@ -42,7 +42,7 @@ def run(*arguments: str) -> Result:
 
 
 def fake(path: Path, script: str) -> Path:
-    """A tshark that does as the script says; the real one is ``$REAL``."""
+    """A tshark that runs the script; the real one is ``$REAL``."""
     path.write_text(f"#!/bin/sh\nREAL={Tshark().path}\n{script}\n", encoding="utf-8")
     path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
     return path
@@ -94,7 +94,7 @@ class TestInstalling:
         assert run("uninstall", "--global", "--tshark", str(tshark)).output.endswith("removed\n")
 
     def test_a_folder_that_may_not_be_written(self, tmp_path):
-        """As a user who is not root, who may write anywhere."""
+        """As an unprivileged user, since root may write anywhere."""
         folder = tmp_path / "global"
         folder.mkdir(mode=0o555)
         open_to_all(tmp_path)
@@ -127,7 +127,7 @@ class TestInstalling:
             install("global", Tshark(tshark))
         assert "\n" not in str(caught.value)
 
-    def test_permission_denied_says_what_to_do(self, monkeypatch):
+    def test_permission_denied_names_the_remedy(self, monkeypatch):
         def refuse(*arguments: object, **options: object) -> None:
             raise PermissionError(13, "Permission denied")
 
@@ -168,7 +168,7 @@ class TestTshark:
         with pytest.raises(MxwireError, match="there is no program /nowhere/tshark"):
             Tshark("/nowhere/tshark")
 
-    def test_one_that_is_none(self, tmp_path):
+    def test_an_invalid_tshark(self, tmp_path):
         with pytest.raises(MxwireError, match="names no personal plugin folder"):
             Tshark(fake(tmp_path / "tshark", "echo hello")).folder("personal")
         with pytest.raises(MxwireError, match="fails with exit code 3: oh no"):
@@ -180,7 +180,7 @@ class TestTshark:
         assert [str(tshark.folder("personal")), str(tshark.folder("global"))] == ["/home/me/plugins", "/usr/plugins"]
 
     @needs_scripts
-    def test_what_it_loads(self, target):
+    def test_it_lists_the_loaded_plugins(self, target):
         assert Tshark().loaded(SOURCE.name) == []
         install("personal", Tshark())
         assert Tshark().loaded(SOURCE.name) == [target]
@@ -273,7 +273,7 @@ class TestCheck:
 
 
 @pytest.mark.parametrize(("changed", "told"), [(True, "written"), (False, "is up to date")])
-def test_build_says_whether_it_wrote(changed, told, monkeypatch):
+def test_build_reports_whether_it_wrote(changed, told, monkeypatch):
     """The writing itself is the dissector's own; it is not let loose on the checkout here."""
     monkeypatch.setattr("mxwire.dissector.build.write", lambda: changed)
     assert run("build").output == f"{SOURCE} {told}\n"

@@ -96,7 +96,7 @@ def test_a_stale_plugin_is_an_error():
         open_capture(EVERY_TYPE)
 
 
-def test_what_is_missing_is_told_in_one_line(tmp_path):
+def test_missing_parts_are_reported_in_one_line(tmp_path):
     with pytest.raises(MxwireError, match=r"nowhere\.pcap: no such file"):
         open_capture("nowhere.pcap")
     with pytest.raises(MxwireError, match="there is no program /nowhere/tshark"):
@@ -120,7 +120,7 @@ def test_without_pyshark_there_is_one_clear_line():
     assert "mxwire.pyshark needs pyshark" in done.stdout and "pip install '.[pyshark]'" in done.stdout
 
 
-def test_the_examples_of_the_page_run_and_print_what_it_says(monkeypatch, capsys):
+def test_the_examples_of_the_page_print_the_output_shown_there(monkeypatch, capsys):
     """Blocks of Python whose next block is text: what they print."""
     text = (ROOT / "docs" / "pyshark.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```(py|text)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

@@ -212,7 +212,7 @@ def test_frame_numbers_wrap_around(monkeypatch):
 
 
 def pullable(world: World, length: int) -> Pull:
-    """How the second host may pull a message of the first one."""
+    """The profiles with which the second host may pull a message of the first one."""
     one, two, there, _ = world.pair()
     one.send(there, pattern(length))
     world.seconds(1)
@@ -266,7 +266,7 @@ def test_replies_to_many_pulls_are_those_to_each(region_offset, profile, seed):
 
 
 def test_a_block_behind_one_that_starts_within_its_first_frame():
-    """R-PUL-13: the second block starts where it says, not behind the data of the first one."""
+    """R-PUL-13: the second block starts at its offset, not behind the data of the first one."""
     world = World()
     pull = replace(pullable(world, 100_000), first_frame_offset=100, block_length=8092)
     world.inject(0, pull, replace(pull, frame_index=2))
@@ -279,7 +279,7 @@ def test_a_block_behind_one_that_starts_within_its_first_frame():
 
 
 def test_a_frame_too_long_for_its_length_field():
-    """D-15, R-MEA-04: a block in one frame is only answered where the frame can tell its length."""
+    """D-15, R-MEA-04: a block in one frame is only answered where the frame can express its length."""
     world = World(dialect=omx(9000), profile=OPEN_MX_1_5_AS_FOUND)
     pull = replace(pullable(world, 500_000), first_frame_offset=9000, block_length=0xFFFF)
     world.inject(0, pull)
@@ -363,7 +363,7 @@ def test_early_packets_take_bounded_memory():
 
 
 def test_numbers_do_not_wrap_around_an_incomplete_medium():
-    """R-SEQ-02, R-MED-05: after 2^14 numbers the oldest and the newest could not be told apart."""
+    """R-SEQ-02, R-MED-05: after 2^14 numbers the oldest and the newest could not be distinguished."""
     world = World()
     one, two, _, back = world.pair()
     fragment = Medium(

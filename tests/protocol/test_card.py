@@ -155,7 +155,7 @@ def test_frames_from_the_own_address():
     assert [each.dst_mac for each in world.sent(HostReply)] == [address(0)]
 
 
-def test_what_counts_as_received():
+def test_frames_that_count_as_received():
     """R-MEA-11: PULL_REPLY and NACK_MCP before any check, names before the source is looked up."""
     world = World()
     world.open(0)
@@ -178,7 +178,7 @@ def test_what_counts_as_received():
 
 
 def test_undefined_bytes_are_zero_and_ignored():
-    """D-8, R-EP-03: ours leak nothing; what others leak, the generation too, is not looked at."""
+    """D-8, R-EP-03: mxwire leaks nothing; bytes that others leak, also the generation, are ignored."""
     world = World()
     one, two, there, back = world.pair()
     one.send(there, b"x")
@@ -209,7 +209,7 @@ def test_a_short_reply_is_taken_as_complete_by_a_real_host():
 
 
 def test_handles_of_a_former_opening():
-    """D-13, R-PUL-03: a real host starts again with the same handle, others go on counting."""
+    """D-13, R-PUL-03: a real host starts again with the same handle, others continue counting."""
     for profile, handles in ((OPEN_MX_1_5_AS_FOUND, {0x23}), (OPEN_MX_1_5, {0x23, 0x00400023})):
         world = World(profile=profile)
         one, two, there, _ = world.pair()
@@ -235,7 +235,7 @@ def test_a_rndv_is_acked_when_it_is_recorded():
     assert two.matching.unexpected == 1
 
 
-def test_nacks_for_nobody():
+def test_nacks_for_unknown_endpoints_and_partners():
     """R-NAK-04: to an endpoint that is not open: dropped; from a partner never seen: ignored."""
     world = World()
     one = world.open(0)
@@ -307,7 +307,7 @@ def test_a_disconnect_may_forget_a_connect():
 
 @pytest.mark.parametrize("passes", [True, False])
 def test_tagged_frames_are_taken_like_others(passes):
-    """R-MEA-06: where the card lets them pass; with another protocol behind the tag they are not ours."""
+    """R-MEA-06: where the card lets them pass; with another protocol behind the tag they are not MXoE."""
     world = World()
     one, two, there, _ = world.pair()
     world.nodes[1].interfaces[0].promiscuous = passes

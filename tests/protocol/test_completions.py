@@ -94,7 +94,7 @@ def test_forgotten_and_cancelled_requests_never_appear():
 
 
 @WRONG_CLASS
-def test_what_is_no_request_and_no_time():
+def test_invalid_requests_and_times():
     one, _, _, _ = World().pair()
     for call in (
         lambda: one.forget(None),

@@ -93,7 +93,7 @@ def test_each_repetition_is_answered_again():
     assert len(world.sent(ConnectRequest)) == len(world.sent(ConnectReply)) == 3
 
 
-def test_a_connect_is_given_up_at_the_limit():
+def test_a_connect_is_abandoned_at_the_limit():
     """R-CON-02, R-RTX-03, R-RTX-05, R-MEA-19: one transmission more than resends; then the next session number."""
     world = World(lose=lambda *_: True)
     one = world.open(0)
@@ -308,7 +308,7 @@ def test_wrong_arguments():
         one.connect(address(1), 1, 1 << 32)
 
 
-def test_there_are_only_so_many_partners():
+def test_the_number_of_partners_is_limited():
     """Section 18 of the profile's limits: a request of one more is not answered."""
     world = World(profile=replace(OPEN_MX_1_5, partner_maximum=1))
     one, two = world.open(0), world.open(1, 2)

@@ -1,4 +1,4 @@
-"""Who is there, and what they are called (behaviour, sections 2 and 3)."""
+"""Discovery of hosts and their names (behaviour, sections 2 and 3)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_announcement_is_repeated_in_series_and_then_now_and_then():
     assert gaps(world.times(Announcement)) == [SECOND] * 7 + [180 * SECOND] * 2
 
 
-def test_whoever_waits_for_a_name_may_ask_sooner():
+def test_a_caller_that_waits_for_a_name_may_query_sooner():
     """R-HOST-02, R-HOST-04: the first query came too early for the other host, the next would come after 5 s."""
     world = World(hosts=2, acquainted=False)
     world.nodes[0].add_peer(address(1))
@@ -81,7 +81,7 @@ def test_news_in_the_middle_of_a_series():
     assert len(world.sent(Announcement)) == 4 + 8
 
 
-def test_what_is_no_announcement_is_not_looked_at():
+def test_raw_packets_other_than_announcements_are_ignored():
     """R-DISC-05: an id with more than 48 bits, a frame of another mapper."""
     world = World(hosts=1, announce=True, acquainted=False)
     world.inject(0, replace(announcement(5, 1), nic_id_hi=0x10000))
@@ -160,7 +160,7 @@ def reply(name: bytes, **change) -> HostReply:
     return HostReply(**{**values, "magic": 0x13052008, "hostname": name, **change})
 
 
-def test_replies_are_taken_asked_for_or_not():
+def test_replies_are_taken_whether_requested_or_not():
     """R-HOST-07, R-HOST-03: with the current magic only; a later name replaces an earlier one."""
     world = World()
     peer = world.nodes[0].peers.at(1)
@@ -181,7 +181,7 @@ def test_names_that_hurt_a_real_host_are_ignored(name):
 
 
 def test_forgetting_names():
-    """R-HOST-03: the magic goes up by one and all are asked anew."""
+    """R-HOST-03: the magic is incremented and all hosts are queried again."""
     world = World(hosts=2, acquainted=False)
     world.nodes[0].add_peer(address(1))
     world.nodes[1].add_peer(address(0))
@@ -205,7 +205,7 @@ def test_forgetting_names_while_asking():
     assert [each.magic for each in world.sent(HostQuery)] == [0x13052008, 0x13052009]
 
 
-def test_a_name_may_come_before_it_is_asked_for():
+def test_a_name_may_arrive_before_its_query():
     """R-HOST-05, R-HOST-07."""
     world = World(hosts=1, acquainted=False)
     world.nodes[0].add_peer(address(1))
@@ -214,7 +214,7 @@ def test_a_name_may_come_before_it_is_asked_for():
     assert not world.sent(HostQuery)
 
 
-def test_nobody_else_renames_a_host():
+def test_no_other_host_renames_a_host():
     """R-MEA-05, D-14: only a real host lets itself be renamed by a reply from its own address."""
     for profile, name in ((OPEN_MX_1_5, "host0:0"), (OPEN_MX_1_5_AS_FOUND, "renamed:0")):
         world = World(profile=profile)
@@ -232,7 +232,7 @@ def test_peers_are_found_by_all_their_handles():
     assert len(node.peers) == 2
 
 
-def test_forgetting_names_that_were_told_by_hand():
+def test_forgetting_names_that_were_entered_by_hand():
     """R-HOST-03: all names but those of the host itself."""
     world = World()
     node = world.nodes[0]
@@ -243,8 +243,8 @@ def test_forgetting_names_that_were_told_by_hand():
     assert [each.magic for each in world.sent(HostQuery)] == [0x13052009]
 
 
-def test_forgetting_a_name_that_was_never_asked_for():
-    """R-HOST-03, R-HOST-07: the reply has come before the query, and is forgotten before it as well."""
+def test_forgetting_a_name_that_was_never_queried():
+    """R-HOST-03, R-HOST-07: the reply arrives before the query, and is forgotten before it as well."""
     world = World(hosts=1, acquainted=False)
     node = world.nodes[0]
     node.add_peer(address(1))
@@ -255,7 +255,7 @@ def test_forgetting_a_name_that_was_never_asked_for():
 
 
 def test_a_peer_may_change_its_name():
-    """R-HOST-07: a reply replaces any older name, asked for or not."""
+    """R-HOST-07: a reply replaces any older name, requested or not."""
     world = World(hosts=2, acquainted=False)
     node = world.nodes[0]
     peer = node.add_peer(address(1))
@@ -266,7 +266,7 @@ def test_a_peer_may_change_its_name():
     assert not world.sent(HostQuery)
 
 
-def test_queries_go_on_in_the_order_in_which_they_are_due():
+def test_queries_continue_in_the_order_of_their_deadlines():
     """R-HOST-02: each nameless peer every five seconds, whenever it was added."""
     world = World(hosts=1, acquainted=False)
     for host in range(1, 4):

@@ -70,8 +70,8 @@ def compare(worlds, pairs) -> None:
     assert pairs[0][1].matching.unexpected == pairs[1][1].matching.unexpected
 
 
-def test_what_leaves_by_itself():
-    """A few frames do, many and bulk leave as a batch; nothing is lost, and the count goes on."""
+def test_a_few_frames_leave_without_a_batch():
+    """Many frames and bulk leave as a batch; nothing is lost, and the count continues."""
     world = World()
     one, _, there, _ = world.pair()
     node = world.nodes[0]
@@ -88,8 +88,8 @@ def test_what_leaves_by_itself():
     assert batch.number.tolist() == list(range(first + FEW + 1, first + 2 * FEW + 2))
 
 
-def test_what_is_only_due_by_the_clock_can_wait():
-    """R-RTX-01: without ``timely`` what is new leaves, and nothing is sent again, however late it is."""
+def test_without_timely_timers_wait():
+    """R-RTX-01: without ``timely`` new packets leave, and nothing is retransmitted, however late it is."""
     world = World()
     one, _, there, _ = world.pair()
     node = world.nodes[0]

@@ -89,7 +89,7 @@ def test_the_handler_sees_the_data_of_messages_in_one_packet(length, one_by_one)
 
 
 def test_the_handler_may_connect_and_send():
-    """To a third host, and back to the sender; all leaves when the pass goes on."""
+    """To a third host, and back to the sender; all leaves when the pass continues."""
     world = World(hosts=3)
     one, two, there, back = world.pair()
     third = world.open(2, 7)

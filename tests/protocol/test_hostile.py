@@ -48,7 +48,9 @@ def mutate(random: Random, frame: bytes) -> bytes:
 @pytest.mark.parametrize("dialect", [MXOE, omx(1500)], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_mutated_traffic(dialect, profile, seed):
-    """R-NAK-01, R-NAK-07, R-MEA-12: valid frames from one who guesses sessions, and random bytes, while others talk."""
+    """R-NAK-01, R-NAK-07, R-MEA-12: valid frames from a host that guesses sessions, and random bytes, while others
+    talk.
+    """
     random, quarry = Random(seed), traffic(dialect)
     world = World(dialect=dialect, profile=profile)
     one, two, there, _ = world.pair()
@@ -114,7 +116,7 @@ def test_captures_of_other_hosts():
 
 
 def conversation(one_by_one: bool, dialect):
-    """A lossy conversation with everything in it; returns what anybody could see."""
+    """A lossy conversation with everything in it; returns all that can be observed."""
     random = Random(5)
     world = World(dialect=dialect, one_by_one=one_by_one)
     one, two, there, back = world.pair()
@@ -140,7 +142,7 @@ def conversation(one_by_one: bool, dialect):
 
 
 @pytest.mark.parametrize("dialect", [MXOE, omx(1500), omx(9000)], ids=str)
-def test_batches_give_what_single_frames_give(dialect):
+def test_batches_give_the_same_as_single_frames(dialect):
     """The bulk path and the scalar path: the same data, statuses, counters and numbers."""
     single, single_world, single_partners = conversation(True, dialect)
     bulk, bulk_world, bulk_partners = conversation(False, dialect)
@@ -369,7 +371,7 @@ def test_a_wrong_index_is_only_believed_with_its_defect():
 
 
 @pytest.mark.parametrize("kind", [Truc, PullReply, NackLib, NackMcp])
-def test_what_is_never_nacked(kind):
+def test_frames_that_are_never_nacked(kind):
     """Section 16.1, R-ACK-10."""
     world = World()
     one, two, _, back = world.pair()

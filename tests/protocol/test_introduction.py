@@ -1,4 +1,4 @@
-"""Somebody who is no whole host makes himself known to real ones, and finds them (behaviour, sections 2 and 3)."""
+"""An introduction without a complete host is known to real hosts, and finds them (behaviour, sections 2 and 3)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def meet(ours: Introduction, nodes: list[Node], until: int) -> list[bytes]:
     return said
 
 
-def test_hosts_that_knew_nobody_know_us_and_are_known():
+def test_hosts_without_peers_know_the_introduced_host_and_are_known():
     """R-DISC-01, R-HOST-04 to R-HOST-06."""
     ours = introduction()
     nodes = [node(ALPHA, "alpha"), node(BETA, "beta")]
@@ -58,13 +58,13 @@ def test_hosts_that_knew_nobody_know_us_and_are_known():
     assert ours.found("gamma:0") is None and ours.found(address(2)) is None
 
 
-def test_who_is_not_heard_is_asked_where_his_address_is_known():
+def test_an_unheard_host_is_queried_at_its_known_address():
     frames = [parse(each, MXOE) for each in introduction(known=[BETA]).transmit(0)]
     assert [type(each) for each in frames] == [Announcement, HostQuery]
     assert frames[1].dst_mac == BETA
 
 
-def test_all_is_said_again_while_there_is_no_answer():
+def test_everything_is_repeated_while_there_is_no_answer():
     ours = introduction()
     ours.receive(MXOE_FRAMES[0])
     said = meet(ours, [], 4 * EVERY)
@@ -75,7 +75,7 @@ def test_all_is_said_again_while_there_is_no_answer():
     assert list(ours.heard) == [ALPHA] and not ours.names
 
 
-def test_nobody_is_asked_who_has_answered():
+def test_hosts_that_have_answered_are_not_queried():
     ours = introduction()
     ours.receive(codec_of(MXOE).build(answer(query(OURS, ALPHA, 7), ALPHA, 3, "alpha:0")))
     ours.transmit(0)
@@ -86,7 +86,7 @@ def test_nobody_is_asked_who_has_answered():
 
 
 @pytest.mark.parametrize("to", [BETA, BROADCAST])
-def test_what_is_for_others_is_no_question_to_us_and_no_answer(to: bytes):
+def test_frames_for_others_are_neither_queries_nor_answers(to: bytes):
     """R-HOST-04: a query is for the address that it is sent to."""
     codec = codec_of(MXOE)
     ours = introduction()

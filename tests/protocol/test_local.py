@@ -1,4 +1,4 @@
-"""What never is on the wire (behaviour, section 19)."""
+"""Messages within one host, which are never on the wire (behaviour, section 19)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_connects_that_fail(number, key, status):
 
 
 def test_truncated():
-    """R-MSC-01: the sender of a large message is told."""
+    """R-MSC-01: the sender of a large message is notified."""
     world = World(hosts=1)
     one, two = world.open(0), world.open(0, 2)
     there = world.connect(one, two, 0)
@@ -137,7 +137,7 @@ def test_the_handler_may_consume_it():
 
 
 def test_the_sender_closes_while_its_message_waits():
-    """R-CLS-02: a receive that takes the message then is told so."""
+    """R-CLS-02: a receive that takes the message then ends as closed."""
     world = World(hosts=1)
     one, two = world.open(0), world.open(0, 2)
     there = world.connect(one, two, 0)
@@ -150,7 +150,7 @@ def test_the_sender_closes_while_its_message_waits():
 
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_short_message_that_is_lost_after_all(closed):
-    """R-SND-06: it was complete when it was posted; its sender is told that nobody will have it."""
+    """R-SND-06: it was complete when it was posted; its sender is notified that it will not be received."""
     world = World(hosts=1, profile=replace(OPEN_MX_1_5, unexpected_maximum=0))
     one, two = world.open(0), world.open(0, 2)
     there = world.connect(one, two, 0)
@@ -164,7 +164,7 @@ def test_a_short_message_that_is_lost_after_all(closed):
     assert [each.request for each in world.told(EventKind.UNDELIVERED)] == [send]
 
 
-def test_nobody_on_the_wire_is_a_neighbour():
+def test_no_host_on_the_wire_is_a_neighbour():
     """R-LOC-02, R-MEA-02: a CONNECT from our own address in the name of an endpoint that lives here changes nothing."""
     world = World()
     one, two = world.open(0), world.open(0, 2)

@@ -56,7 +56,7 @@ def test_a_machine_follows_its_table():
         lamp.fire(Press.BUTTON)
 
 
-def test_a_table_says_what_it_is():
+def test_a_table_has_a_description():
     table = Lamp.table
     assert (table.states, table.final) == ((Light.RED, Light.GREEN, Light.BROKEN), (Light.BROKEN,))
     assert r'"red" -> "green" [label="  button (R-XXX-01, R-XXX-02)\l"]' in table.diagram()
@@ -104,7 +104,7 @@ def test_statuses_and_counters():
     assert counters == {"Recv Tiny": 2}
 
 
-def test_what_people_see_who_debug():
+def test_the_representation_for_debugging():
     world = World()
     one, two, there, _ = world.pair()
     receive = two.receive(bytearray(1), 5)

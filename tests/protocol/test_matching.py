@@ -18,7 +18,7 @@ from .world import World, address, pattern, statuses
 
 
 def test_masks_and_wildcards():
-    """R-MAT-01, R-MAT-03: (i & k) = v; mask bits of zero match anything, from anybody."""
+    """R-MAT-01, R-MAT-03: (i & k) = v; mask bits of zero match anything, from any source."""
     world = World(hosts=3)
     one, two, three = world.open(0), world.open(1, 2), world.open(2, 3)
     from_two, from_three = world.connect(two, one, 0), world.connect(three, one, 0)
@@ -76,7 +76,7 @@ class Naive:
 
 @settings(deadline=None)
 @given(st.integers(0, 1 << 30))
-def test_it_finds_what_walking_through_lists_would(seed):
+def test_it_finds_the_same_as_a_search_through_lists(seed):
     """R-MAT-01, R-MAT-02: whatever the masks, in whatever order."""
     random, naive = Random(seed), Naive()
     world = World()
@@ -123,7 +123,7 @@ def test_old_entries_are_swept():
     assert sum(len(queue) for table in tables for queue in table.values()) < 5000
 
 
-def test_what_is_taken_in_order_leaves_nothing_behind():
+def test_messages_taken_in_order_leave_nothing_behind():
     """Its memory may be large."""
     world = World()
     one, two, there, _ = world.pair()
@@ -182,7 +182,7 @@ def test_the_unexpected_handler_may_consume(length):
 
 
 def test_a_notify_for_a_consumed_message_may_be_lost():
-    """R-MAT-06, R-NAK-08: nobody waits for it."""
+    """R-MAT-06, R-NAK-08: no receive waits for it."""
     world = World()
     one, two, there, _ = world.pair()
     two.handle_unexpected(lambda _message: True)

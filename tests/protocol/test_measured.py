@@ -1,4 +1,4 @@
-"""What real hosts were measured to do: the as-found profile does it too, the default one where it does no harm."""
+"""The measured behaviour of real hosts: the as-found profile repeats it, the default one where it does no harm."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def refused_after_a_restart(profile: Profile) -> tuple[World, Status | None]:
 @pytest.mark.rule("R-MEA-14", "R-NOT-02")
 def test_the_notify_of_a_refused_pull_goes_to_the_next_session_which_ignores_it():
     world, status = refused_after_a_restart(OPEN_MX_1_5_AS_FOUND)
-    # Repeated, since with D-1 nobody can ack it before this side has connected too.
+    # Repeated, since with D-1 the partner cannot ack it before this side has connected too.
     notify, *repeated = world.sent(Notify, 1)
     assert {each.lib_seqnum for each in repeated} == {1}
     (announced,) = world.sent(Rndv)
@@ -164,7 +164,7 @@ def test_late_pulls_leave_when_the_second_block_is_complete_first(monkeypatch):
 @PROFILES
 @pytest.mark.parametrize(("read", "room"), [(0, 1023), (200, 823), (254, 769), (255, 1024), (255 + 256, 1024)])
 def test_slots_come_back_in_batches(profile, read, room):
-    """After one CONNECT and so many messages."""
+    """After one CONNECT and ``read`` messages."""
     world = World(profile=profile)
     one, two = world.open(0), world.open(1, 2)
     partner = world.connect(one, two, 1)
@@ -296,7 +296,7 @@ def test_a_raw_of_zeros_enters_the_host_of_zeros():
     assert len(asked) == 2
 
 
-def test_without_the_defect_it_announces_nobody():
+def test_without_the_defect_it_announces_no_other_host():
     world = hear_zeros(OPEN_MX_1_5)
     assert world.nodes[0].peers.by_address(bytes(6)) is None
 

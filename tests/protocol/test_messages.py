@@ -183,7 +183,7 @@ def test_nothing_is_pulled_where_nothing_is_wanted():
 
 @pytest.mark.parametrize("length", [20, 100, 5000, 40000])
 def test_truncated_messages(length):
-    """R-MSC-01: the first bytes are stored; only the sender of a large message is told."""
+    """R-MSC-01: the first bytes are stored; only the sender of a large message is notified."""
     world = World()
     one, two, there, _ = world.pair()
     for expected in (True, False):
@@ -432,7 +432,7 @@ def test_the_sender_dies_while_it_is_pulled_from():
 
 
 def test_the_puller_dies():
-    """R-CLS-08: the card goes on asking for about 500 s; what comes is dropped."""
+    """R-CLS-08: the card keeps requesting for about 500 s; the replies are dropped."""
     world = World()
     one, two, there, _ = world.pair()
     world.lose = lambda _host, frame: type(frame) is PullReply
@@ -656,7 +656,7 @@ def test_closing_while_a_pull_waits_for_a_handle():
 
 
 def test_partners_get_regions_in_turn():
-    """R-RDV-05: who has waited for a region longest gets the next one, and one that was reset holds nobody up."""
+    """R-RDV-05: the message that has waited longest gets the next region, and one that was reset delays none."""
     world = World(hosts=4, profile=replace(OPEN_MX_1_5, rendezvous_maximum=1))
     one = world.open(0)
     others = [world.open(host, 2) for host in range(1, 4)]

@@ -64,7 +64,7 @@ def test_endpoints_that_cannot_be(arguments, status):
 
 @pytest.mark.parametrize("session", [-1, 0xFFFFFFFF, 1 << 32])
 def test_sessions_that_cannot_be(session):
-    """R-CON-12: the number that stands for none would let everybody in who knows none."""
+    """R-CON-12: the number that stands for "no session" would admit all hosts that know none."""
     world = World()
     assert "session" in str(refusal(lambda: world.open(0, session=session)))
 
@@ -136,8 +136,8 @@ def test_sends_that_cannot_be(options):
 
 
 @WRONG_CLASS
-def test_partners_that_are_not_ours():
-    """The refusal says what to give instead."""
+def test_partners_of_other_endpoints():
+    """The refusal names a valid value."""
     world = World()
     one, two, there, back = world.pair()
     connect = one.connect(address(1), 2, KEY)
@@ -159,7 +159,7 @@ def test_a_partner_that_was_forgotten():
 
 
 def test_a_partner_that_was_lost():
-    """R-RTX-05: sends fail until it is connected anew."""
+    """R-RTX-05: sends fail until it is connected again."""
     world = World()
     one, _, there, _ = world.pair()
     world.lose = lambda *_: True
@@ -248,7 +248,7 @@ def test_closing_and_disconnecting_before_a_connect_has_left():
 
 @pytest.mark.parametrize("transmitted", [False, True])
 def test_sending_before_the_connect_is_answered(transmitted):
-    """What is sent meanwhile leaves when the request has succeeded."""
+    """Messages sent in that time leave when the request has succeeded."""
     world = World()
     one, two = world.open(0), world.open(1, 2)
     connect = one.connect(address(1), 2, KEY)
@@ -260,7 +260,7 @@ def test_sending_before_the_connect_is_answered(transmitted):
 
 
 def test_sending_before_a_connect_is_refused():
-    """R-CON-04: it ends with the connect, since nobody else knows the key."""
+    """R-CON-04: it ends with the connect, since no other endpoint knows the key."""
     world = World()
     one = world.nodes[0].open_endpoint(1, KEY + 1)
     world.open(1, 2)
@@ -273,7 +273,7 @@ def test_sending_before_a_connect_is_refused():
 
 
 @WRONG_CLASS
-def test_what_is_no_batch():
+def test_arguments_that_are_not_a_batch():
     world = World()
     assert "FrameBatch" in str(refusal(lambda: world.nodes[0].receive([b"frame"], 0)))
 
@@ -292,7 +292,7 @@ def test_a_handler_must_be_callable():
 
 @pytest.mark.parametrize("length", [1, 9000, 40000])
 def test_a_handler_that_fails(length):
-    """Whoever lets the node work is told; the message counts as not consumed, and nothing is lost."""
+    """The caller that drives the node gets the exception; the message counts as not consumed, and nothing is lost."""
     world = World()
     one, two, there, _ = world.pair()
 
@@ -310,7 +310,7 @@ def test_a_handler_that_fails(length):
 
 
 def test_a_handler_that_is_killed():
-    """What was behind the message it was called with does not point into the batch any more."""
+    """Data behind the message with which it was called does not refer to the batch any more."""
     world = World()
     one, two, there, _ = world.pair()
 
@@ -335,7 +335,7 @@ def test_a_handler_that_is_killed():
 
 
 def test_a_handler_that_lets_the_node_work():
-    """The library makes no pass within a pass: what comes meanwhile waits."""
+    """The library makes no pass within a pass: packets that arrive in it wait."""
     world = World()
     one, two, there, _ = world.pair()
     node, seen = world.nodes[1], []

@@ -134,7 +134,7 @@ def test_sends_wait_for_the_connect_and_keep_their_order():
     assert third.matching.unexpected == 1
 
 
-def test_a_cancelled_connect_releases_what_waits():
+def test_a_cancelled_connect_releases_waiting_sends():
     """R-MSC-02; its late answer is ignored."""
     machine = Machine()
     one, _ = machine.open(0, 1), machine.open(1, 2)
@@ -249,7 +249,7 @@ def test_a_short_message_that_is_lost_after_all():
 @pytest.mark.parametrize("copies", [1, 2])
 @pytest.mark.parametrize("steps", range(8))
 def test_a_killed_process(steps, copies):
-    """R-LOC-02: whatever was going on ends, what was sent before can be received, and nothing hangs."""
+    """R-LOC-02: all requests end, messages sent before can be received, and nothing hangs."""
     machine = Machine(copies=copies)
     one, two = machine.open(0, 1), machine.open(1, 2)
     request = one.connect(MINE, 2, KEY)
@@ -266,7 +266,7 @@ def test_a_killed_process(steps, copies):
     ended = (Status.SUCCESS, Status.REMOTE_ENDPOINT_CLOSED, Status.REMOTE_ENDPOINT_BAD_SESSION)
     assert request.status in ended and all(each.status in ended for each in sends)
     for receive, send in zip(receives, sends, strict=True):
-        # What the receiver has seen as complete is not reported as failed.
+        # A message that the receiver has seen as complete is not reported as failed.
         assert receive.status is not Status.SUCCESS or send.status is not None
     if answer.status is Status.SUCCESS:
         assert one.receive(bytearray(6), 9).status is Status.SUCCESS

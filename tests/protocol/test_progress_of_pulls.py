@@ -1,4 +1,4 @@
-"""How far a large message is, as both sides can say while it is under way."""
+"""The progress of a large message, as both sides can report it during the transfer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .world import World, pattern
 
 
 @pytest.mark.parametrize("dialect", [MXOE, omx(9000)], ids=str)
-def test_both_sides_know_what_was_asked_for(dialect):
+def test_both_sides_know_the_requested_part(dialect):
     blocks = 5
     passed = []
 
@@ -28,7 +28,7 @@ def test_both_sides_know_what_was_asked_for(dialect):
     world.settle()
     (pull,) = target.card.pulls.values()
     region = send.packet.region
-    # One block has arrived, so that the fifth was asked for behind the four of the beginning.
+    # One block has arrived, so that the fifth was requested after the four of the beginning.
     assert pull.asked == region.asked == length
     assert not receive.done and [block.missing != 0 for block in pull.blocks] == [True] * 4
     world.lose = lambda *_: False
@@ -36,7 +36,7 @@ def test_both_sides_know_what_was_asked_for(dialect):
     assert receive.done and send.done
 
 
-def test_what_nobody_has_asked_for_is_not_asked_for():
+def test_parts_beyond_the_receive_are_not_requested():
     world = World()
     source, _, partner, _ = world.pair()
     send = source.send(partner, pattern(100_000))

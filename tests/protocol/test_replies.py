@@ -1,4 +1,4 @@
-"""The replies to PULLs: each frame is the one that the codec would build, whatever was asked for before."""
+"""The replies to PULLs: each frame is the one that the codec would build, whatever was requested before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partners that restart, are given up or forgotten (behaviour, sections 12 and 18)."""
+"""Partners that restart, are abandoned or forgotten (behaviour, sections 12 and 18)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _exchange(world, *ways):
 
 
 def test_a_restarted_partner_is_recognised_by_its_request():
-    """R-CLS-04, R-CLS-05, R-CON-10: everything unfinished ends as unreachable, both start anew."""
+    """R-CLS-04, R-CLS-05, R-CON-10: everything unfinished ends as unreachable, both start from scratch."""
     world = World()
     one, two, there, back = world.pair()
     world.lose = lambda host, frame: host == 0 and type(frame) in (Tiny, Rndv)
@@ -112,7 +112,7 @@ def test_packets_for_the_former_session_are_nacked():
     assert not reopened.partners
 
 
-def test_giving_up_a_partner():
+def test_abandoning_a_partner():
     """R-RTX-03, R-RTX-05, R-SEQ-03: at the limit everything ends, and the session number goes up."""
     world = World(profile=OPEN_MX_1_5)
     one, two, there, _ = world.pair()
@@ -131,7 +131,7 @@ def test_giving_up_a_partner():
     assert two.open
 
 
-def test_after_giving_up_a_new_connect_brings_both_together_again():
+def test_a_new_connect_after_an_abandonment_connects_both_again():
     """R-RTX-05, R-SEQ-03, R-SEQ-07: without D-4 the other side follows to the new session number."""
     world = World()
     one, two, there, back = world.pair()
@@ -145,8 +145,8 @@ def test_after_giving_up_a_new_connect_brings_both_together_again():
     assert world.sent(Tiny, 1)[-1].lib_seqnum & 0xC000 == 0x4000
 
 
-def test_the_other_side_may_connect_first_after_it_was_given_up():
-    """D-4 off: the reply's session number tells it that it was given up."""
+def test_the_abandoned_side_may_connect_first():
+    """D-4 off: the reply's session number shows it that it was abandoned."""
     world = World()
     one, two, there, back = world.pair()
     one.resend_maximum = 1
@@ -159,7 +159,7 @@ def test_the_other_side_may_connect_first_after_it_was_given_up():
 
 
 def test_with_its_defect_the_session_numbers_stay_apart():
-    """D-4: the messages of the side that was given up are dropped."""
+    """D-4: the messages of the abandoned side are dropped."""
     world = World(profile=OPEN_MX_1_5.with_defects(Defect.SESSION_NUMBERS_DISAGREE))
     one, two, there, back = world.pair()
     one.resend_maximum = 1
@@ -175,7 +175,7 @@ def test_with_its_defect_the_session_numbers_stay_apart():
 
 
 def test_the_survivor_connects_first():
-    """R-CON-05, R-CLS-07: without D-3 the survivor keeps the number that it has asked for."""
+    """R-CON-05, R-CLS-07: without D-3 the survivor keeps the number that it has requested."""
     for profile, arrives in ((OPEN_MX_1_5, True), (OPEN_MX_1_5_AS_FOUND, False)):
         world = World(profile=profile)
         one, two, _, back = world.pair()
@@ -193,7 +193,7 @@ def test_the_survivor_connects_first():
 
 
 def test_disconnecting_forgets_everything():
-    """R-CLS-03, R-ORD-01: the other side is not told, the connect counter starts at 0 again."""
+    """R-CLS-03, R-ORD-01: the other side is not notified, the connect counter starts at 0 again."""
     world = World()
     one, two, there, back = world.pair()
     one.send(there, b"x")
@@ -219,7 +219,7 @@ def test_native_mx_keeps_its_partners():
     assert list(one.partners.values()) == [there]
 
 
-def test_closing_sends_what_is_owed():
+def test_closing_sends_owed_acks():
     """R-CLS-01, R-CLS-02, R-ACK-09: acks at once, nothing else; requests end as cancelled."""
     world = World()
     one, two, there, back = world.pair()
@@ -238,7 +238,7 @@ def test_closing_sends_what_is_owed():
 
 
 def test_a_reply_with_another_session_shows_a_restart():
-    """R-CON-05 a, R-CLS-04: found out by the reply to a connect of our own."""
+    """R-CON-05 a, R-CLS-04: detected by the reply to a local connect."""
     world = World()
     one, two, there, _ = world.pair()
     world.lose = lambda host, frame: host == 0 and type(frame) is Rndv

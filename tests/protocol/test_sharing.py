@@ -13,7 +13,7 @@ SHARED, OTHER, THIRD = (bytes([2, 0, 0, 0, 0, each]) for each in (1, 2, 3))
 
 
 class Shared:
-    """What the nodes in ``nodes`` ask each other; the first speaks."""
+    """The queries of the nodes in ``nodes`` to each other; the first one transmits."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []

@@ -185,8 +185,8 @@ def test_numbers_wrap_around():
     assert there.tx_una == there.tx_next
 
 
-def test_only_so_many_numbers_are_outstanding():
-    """R-SEQ-06: further sends wait, in order, and go on with the acks."""
+def test_the_number_of_outstanding_messages_is_limited():
+    """R-SEQ-06: further sends wait, in order, and continue with the acks."""
     world = World(profile=replace(OPEN_MX_1_5, outstanding_maximum=5))
     one, two, there, _ = world.pair()
     two.progressing = False
@@ -202,7 +202,7 @@ def test_only_so_many_numbers_are_outstanding():
 
 
 def test_a_full_ring_drops_and_retransmission_repairs():
-    """R-GEN-01, section 21: a busy application, its card goes on taking frames until the ring is full."""
+    """R-GEN-01, section 21: the card of a busy application keeps taking frames until the ring is full."""
     world = World(profile=replace(OPEN_MX_1_5, ring_size=3))
     one, two, there, _ = world.pair()
     two.progressing = False

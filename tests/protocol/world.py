@@ -47,7 +47,7 @@ class Line:
 
 @dataclass
 class World:
-    """Hosts that know each other by name, unless told otherwise."""
+    """Hosts that know each other by name, unless ``acquainted`` is false."""
 
     hosts: int = 2
     dialect: Dialect = MXOE
@@ -60,7 +60,7 @@ class World:
     """Which frames get lost."""
     log: list[Line] = field(default_factory=list)
     one_by_one: bool = False
-    """Whether frames arrive in batches of one, so that only the scalar path is taken."""
+    """True if frames arrive in batches of one, so that only the scalar path is taken."""
 
     def __post_init__(self) -> None:
         self.nodes = [self._node(host) for host in range(self.hosts)]
@@ -82,7 +82,7 @@ class World:
     # Time.
 
     def step(self) -> bool:
-        """Let every host send what it has; False where nobody had anything."""
+        """Transmit the frames of every host; return False if there are none."""
         moved = False
         for host, node in enumerate(self.nodes):
             batch = node.transmit(self.now)
@@ -114,7 +114,7 @@ class World:
                 node.receive(FrameBatch.from_frames(theirs), self.now)
 
     def settle(self) -> None:
-        """Go on until nobody has anything to send."""
+        """Continue until no host has anything to send."""
         for _ in range(100_000):
             if not self.step():
                 return
@@ -139,7 +139,7 @@ class World:
     def seconds(self, duration: float) -> None:
         self.sleep(int(duration * SECOND))
 
-    # What was seen.
+    # Observations.
 
     def sent(self, kind: type[FrameType], host: int | None = None) -> list[FrameType]:
         """The frames of a type, in order, by one host or all."""
@@ -182,7 +182,7 @@ class World:
 
 
 def gaps(times: list[int]) -> list[int]:
-    """What lies between times, in ns."""
+    """The differences between successive times, in ns."""
     return [later - earlier for earlier, later in pairwise(times)]
 
 

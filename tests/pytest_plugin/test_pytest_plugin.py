@@ -1,4 +1,4 @@
-"""The pytest plugin in a pytest of its own: fixtures, scenarios as tests, and what it costs who does not use it."""
+"""The pytest plugin in a pytest of its own: fixtures, scenarios as tests, and its cost for runs that do not use it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def scenario_of_the_library() -> str:
     return (ROOT / "replay" / "connect" / "bad-key.mxs").read_text()
 
 
-def test_scenarios_are_tests_where_it_is_asked_for(pytester, run):
+def test_scenarios_are_tests_on_request(pytester, run):
     Path("good.mxs").write_text(scenario_of_the_library())
     Path("wrong.mxs").write_text(scenario_of_the_library().replace("code=BAD_KEY", "code=12"))
     Path("broken.mxs").write_text("what is this\n")
@@ -90,7 +90,7 @@ def test_scenarios_are_tests_where_it_is_asked_for(pytester, run):
     result.stdout.fnmatch_lines(["no profile 'nobody'*"])
 
 
-def test_what_needs_hosts_is_skipped_without_them(pytester, run):
+def test_tests_that_need_hosts_are_skipped_without_them(pytester, run):
     pytester.makepyfile("def test_external(mxwire_external): raise AssertionError")
     result = run("-rs")
     result.assert_outcomes(skipped=1)
@@ -98,7 +98,7 @@ def test_what_needs_hosts_is_skipped_without_them(pytester, run):
 
 
 @pytest.mark.skipif(missing() is not None, reason=missing() or "")
-def test_a_mistake_in_the_file_is_told_in_a_line(pytester, run):
+def test_a_mistake_in_the_file_is_reported_in_one_line(pytester, run):
     pytester.makepyfile("def test_external(mxwire_external): raise AssertionError")
     pytester.makefile(".toml", hosts="x = 1\n")
     result = run("--mxwire-config", "hosts.toml")

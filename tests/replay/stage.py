@@ -24,7 +24,7 @@ HOSTS = {"A": A, "B": B, "real": REAL, "by-hand": BY_HAND}
 OURS, THEIRS = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
 
 Between = Callable[[bytes, bool], list[bytes]]
-"""What becomes of a frame on its way; told whether it is the live host's."""
+"""The fate of a frame on its path; called with the frame and true if it is the live host's."""
 
 
 def script(capture: str, host: str) -> ReplayScript:

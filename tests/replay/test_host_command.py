@@ -24,7 +24,7 @@ def test_the_same_kind_of_host_answers_alike() -> None:
     ]
 
 
-def test_another_kind_of_host_is_told_by_rule(tmp_path: Path) -> None:
+def test_another_kind_of_host_is_reported_by_rule(tmp_path: Path) -> None:
     kept = tmp_path / "kept.pcapng"
     run = mxwire("replay", EVERY_TYPE, "--as", A, "--simulate", "native-mx", "--json", "-w", kept)
     assert run.code == 1, run.err
@@ -61,7 +61,7 @@ def test_a_key_that_is_refused_ends_it() -> None:
         (("--simulate", "open-mx"), "--simulate goes with a played host"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(options: tuple[str, ...], words: str) -> None:
+def test_mistakes_are_reported_in_one_line(options: tuple[str, ...], words: str) -> None:
     run = mxwire("replay", CAPTURES / "mxoe-connect.pcap", *options)
     assert run.code == 2 and words in run.err, run.err
     assert run.out == "" and run.err.count("\n") == 1, run.err

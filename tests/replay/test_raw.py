@@ -56,7 +56,7 @@ def due(pace: Pace, times: list[int], length: int = 60) -> list[int]:
 
 
 @given(ascending, st.integers(1, 40))
-def test_the_recorded_pace_keeps_all_distances_whatever_the_batches(times: list[int], cut: int) -> None:
+def test_the_recorded_pace_keeps_all_distances_in_any_batches(times: list[int], cut: int) -> None:
     pace = AsRecorded()
     found = due(pace, times[:cut]) + due(pace, times[cut:])
     assert found == [each - times[0] for each in times]
@@ -77,7 +77,7 @@ def test_a_loop_begins_a_mean_distance_after_the_last_frame() -> None:
     assert due(pace, [1000, 1100, 1300]) == [450, 550, 750]
 
 
-def test_frame_and_bit_rates_go_on_over_batches_and_loops() -> None:
+def test_frame_and_bit_rates_continue_over_batches_and_loops() -> None:
     frames = AtFrameRate(1000)
     assert due(frames, [5, 5]) == [0, 1_000_000]
     frames.repeat()
@@ -96,18 +96,18 @@ def test_rates_as_users_write_them(text: str, distance: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "fast", "50000", "0/s", "-1/s", "1Gb/s", "1e5/s"])
-def test_what_is_no_rate_is_refused(text: str) -> None:
+def test_invalid_rates_are_refused(text: str) -> None:
     with pytest.raises(MxwireError, match="is not a rate: use a form like 50000/s"):
         pace_at(text)
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("inf"), float("nan")])
-def test_what_is_no_speed_is_refused(speed: float) -> None:
+def test_invalid_speeds_are_refused(speed: float) -> None:
     with pytest.raises(MxwireError, match="invalid speed"):
         AsRecorded(speed)
 
 
-# What is sent.
+# Transmitted frames.
 
 
 def test_frames_are_sent_as_they_were_recorded() -> None:
@@ -154,13 +154,13 @@ def cut_off(batch: FrameBatch) -> FrameBatch:
     )
 
 
-def test_what_was_cut_off_is_left_out_or_filled_up() -> None:
+def test_cut_frames_are_left_out_or_filled_up() -> None:
     batch = read_capture("mxoe-connect")
     assert prepared(cut_off(batch)) == []
     assert prepared(cut_off(batch), pad=True) == [each[:-10] + bytes(10) for each in frames_of(batch)]
 
 
-def test_what_the_interface_does_not_take_is_refused_by_number() -> None:
+def test_frames_that_the_interface_refuses_are_listed_by_number() -> None:
     batch = read_capture("mxoe-pingpong-small-medium")
     first = next(number for number, frame in enumerate(frames_of(batch), 1) if len(frame) > 1514)
     with pytest.raises(MxwireError, match=rf"trace: frame {first} has \d+ bytes .* the MTU of veth0 is 1500;"):
@@ -190,7 +190,7 @@ class Clock:
 
 
 class Wire:
-    """A link that notes what is sent when, takes so much at once, and gives answers."""
+    """A link that notes the frames and times of transmission, takes a limited number at once, and returns answers."""
 
     name, address, mtu = "wire0", OURS, 9000
 
@@ -223,7 +223,7 @@ class Wire:
         return -1
 
 
-def test_nothing_leaves_early_and_what_is_late_is_told() -> None:
+def test_nothing_leaves_early_and_lateness_is_reported() -> None:
     batch = read_capture("mxoe-connect")
     clock = Clock()
     wire = Wire(clock)
@@ -240,8 +240,8 @@ def test_nothing_leaves_early_and_what_is_late_is_told() -> None:
     assert result.asked_ns == int(batch.timestamp_ns[-1] - batch.timestamp_ns[0]) <= result.taken_ns
 
 
-def test_who_has_to_wait_for_the_processor_naps_and_still_leaves_nothing_early() -> None:
-    # A clock that now and then jumps, as it seems to who was not on the processor.
+def test_a_preempted_player_sleeps_and_still_sends_nothing_early() -> None:
+    # A clock that now and then jumps, as it seems to a thread that was not on the processor.
     clock = Clock()
     wire = Wire(clock)
     times = [place * 20_000 for place in range(3000)]
@@ -281,7 +281,7 @@ def test_top_speed_waits_for_nothing_and_judges_no_pace() -> None:
     assert player.result.taken_ns < 100_000
 
 
-def test_what_is_not_taken_at_once_is_sent_later_in_order() -> None:
+def test_frames_not_taken_at_once_are_sent_later_in_order() -> None:
     clock = Clock()
     wire = Wire(clock, room=5)
     batch = read_capture("mxoe-connect")
@@ -291,7 +291,7 @@ def test_what_is_not_taken_at_once_is_sent_later_in_order() -> None:
     assert (player.result.frames, player.result.bytes, player.result.refused) == (12, 720, 0)
 
 
-def test_an_interface_that_takes_nothing_is_given_up() -> None:
+def test_an_interface_that_takes_nothing_ends_the_replay() -> None:
     clock = Clock()
     clock.step = SECOND
     player = Player(Wire(clock, room=0), AtTopSpeed(), clock=clock)

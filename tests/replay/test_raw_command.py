@@ -11,7 +11,7 @@ from tests.replay.inside import mxwire
 CONNECT = CAPTURES / "mxoe-connect.pcap"
 
 
-def test_a_dry_run_says_what_would_be_sent_and_when() -> None:
+def test_a_dry_run_lists_the_frames_and_times() -> None:
     run = mxwire_process("replay", CONNECT, "--dry-run", "--speed", "2", "--frames", "2-3,12")
     assert run.code == 0, run.err
     assert [line.split()[0] for line in run.lines] == ["0.000000000", "0.002764975", "0.610138455"]
@@ -53,7 +53,7 @@ def test_a_dry_run_as_objects_with_filters_and_addresses() -> None:
         (("-i", "lo"), "a loopback interface"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(options: tuple[str, ...], words: str) -> None:
+def test_mistakes_are_reported_in_one_line(options: tuple[str, ...], words: str) -> None:
     run = mxwire("replay", CONNECT, *options)
     assert run.code == 2 and words in run.err, run.err
     assert run.out == "" and run.err.count("mxwire: ") - run.err.count("are not MXoE") == 1, run.err
@@ -73,6 +73,6 @@ def test_frames_that_were_cut_off_are_left_out_unless_filled_up() -> None:
     assert run.code == 0 and len(run.lines) == 734 and run.objects[0]["length"] > 4096
 
 
-def test_what_is_no_capture_is_refused() -> None:
+def test_a_file_that_is_not_a_capture_is_refused() -> None:
     run = mxwire("replay", __file__, "--dry-run")
     assert run.code == 2 and "not a capture" in run.err, run.err

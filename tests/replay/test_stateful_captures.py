@@ -28,7 +28,7 @@ UNSUITABLE = {
     ("omx9000-resends-exhausted", "B"): STOPPED,
     ("mxoe-nack-mcp-session", "A"): "the met host was cut off from what the played one sent: here it is not",
 }
-"""What cannot go as it went, and why."""
+"""Events that cannot be repeated as recorded, and the reason."""
 ONLY_DISCOVERY = ("discovery-omxoed", "driver-load")
 
 
@@ -46,7 +46,7 @@ def cases() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("capture", "host"), [each for each in cases() if each not in UNSUITABLE], ids=lambda each: str(each)
 )
-def test_a_host_that_does_what_the_recorded_one_did_shows_no_difference(capture: str, host: str) -> None:
+def test_a_host_that_acts_as_the_recorded_one_shows_no_difference(capture: str, host: str) -> None:
     chosen = script(capture, host)
     actor = played(chosen, live_node(chosen))
     assert actor.findings == []
@@ -57,7 +57,7 @@ def test_a_host_that_does_what_the_recorded_one_did_shows_no_difference(capture:
 
 
 @pytest.mark.parametrize(("capture", "host"), UNSUITABLE, ids=lambda each: str(each))
-def test_what_goes_otherwise_is_told(capture: str, host: str) -> None:
+def test_differences_are_reported(capture: str, host: str) -> None:
     chosen = script(capture, host)
     assert played(chosen, live_node(chosen)).findings, "it goes as it went: it is suitable"
 
@@ -87,7 +87,7 @@ def test_a_recording_with_another_ethertype_is_played_with_the_usual_one() -> No
     assert not actor.findings and actor.played == 5
 
 
-def test_an_endpoint_that_is_not_there_is_told_at_once() -> None:
+def test_a_missing_endpoint_is_reported_at_once() -> None:
     chosen = script("mxoe-echo-checksum-debug", "A")
     assert chosen.endpoints == {3} and chosen.keys == {0x12345678}
     actor = played(chosen, live_node(chosen), endpoints={3: 9})
@@ -95,7 +95,7 @@ def test_an_endpoint_that_is_not_there_is_told_at_once() -> None:
     assert {each.kind for each in actor.findings} <= {Cause.APPLICATION}
 
 
-def test_a_wrong_key_is_told_at_once() -> None:
+def test_a_wrong_key_is_reported_at_once() -> None:
     chosen = script("mxoe-echo-checksum-debug", "A")
     actor = played(chosen, live_node(chosen), keys={0x12345678: 0xABCD})
     assert actor.failure == "it refuses the key of the connect (--key gives another one)"
@@ -122,7 +122,7 @@ OTHERWISE: dict[str, tuple[str, str, Profile, set[str]]] = {
 
 
 @pytest.mark.parametrize("what", OTHERWISE)
-def test_another_kind_of_host_is_told_by_what_it_does(what: str) -> None:
+def test_another_kind_of_host_is_reported_by_its_actions(what: str) -> None:
     capture, host, profile, fields = OTHERWISE[what]
     chosen = script(capture, host)
     actor = played(chosen, live_node(chosen, profile), timeout=10**9)
@@ -157,10 +157,10 @@ def summary(findings: list[ReplayFinding]) -> str:
     return "\n".join(sorted({f"{each.kind} {each.rule} {each}" for each in findings}))
 
 
-# What cannot be played.
+# Hosts that cannot be played.
 
 
-def test_a_capture_without_the_host_says_who_is_there() -> None:
+def test_a_capture_without_the_host_lists_its_hosts() -> None:
     decoded_hosts = r"there are 52:54:00:0a:00:01, 52:54:00:0a:00:02"
     with pytest.raises(MxwireError, match=rf"no frame of 02:00:00:00:00:99 is in it; {decoded_hosts}"):
         script("mxoe-connect", "by-hand")

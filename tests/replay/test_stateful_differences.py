@@ -1,4 +1,4 @@
-"""A stateful replay can fail: whatever a live host errs in is named, and what is lost on the way is no error."""
+"""A stateful replay can fail: every error of a live host is named, and frames lost on the path are not errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.wire.support import dialect_of
 SHORT = (("mxoe-connect", "A"), ("mxoe-truncated", "A"), ("mxoe-unexpected", "B"), ("omx9000-nack-lib", "A"))
 """Captures with many kinds of frames, and few frames."""
 REPAIRED = {"ethertype", "ptype", "dst_endpoint", "src_endpoint", "is_reply", "connect_seqnum", "lib_seqnum"}
-"""Fields without which a frame is another one, or nobody's: it is as good as lost, and comes again."""
+"""Fields without which a frame is another one, or belongs to no host: it counts as lost, and is retransmitted."""
 
 
 def changed(value: Any) -> Any:
@@ -54,7 +54,7 @@ class Erring:
 
 
 def frames_of(capture: str, host: str) -> list[Any]:
-    """What the live host sends when all goes well."""
+    """The frames of the live host when all goes well."""
     codec, found = codec_of(dialect_of(capture)), []
 
     def note(raw: bytes, theirs: bool) -> list[bytes]:
@@ -85,7 +85,7 @@ def test_any_wrong_field_of_any_answer_is_found(capture: str, host: str) -> None
         actor = played(chosen, live_node(chosen), Erring(capture, place, name), timeout=10**9)
         assert actor.findings or actor.failure, f"frame {place}: nothing is said of a wrong {name}"
         named += name in {each.field.partition(".")[2] for each in actor.findings}
-    # The others are what nobody can take for the recorded frame any more, like a PULL of another region.
+    # The others can no longer be recognised as the recorded frame, like a PULL of another region.
     assert named > 0.5 * tried > 5, (named, tried)
 
 
@@ -98,7 +98,7 @@ def test_every_field_of_every_type_is_thought_of() -> None:
 
 @pytest.mark.parametrize("capture", ["mxoe-unexpected", "mxoe-pingpong-small-medium", "omx9000-vect", "mxoe-lossy-1M"])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_lost_on_the_way_is_sent_again(capture: str, seed: int) -> None:
+def test_lost_frames_are_retransmitted(capture: str, seed: int) -> None:
     random = Random(seed)
 
     def lose(raw: bytes, _theirs: bool) -> list[bytes]:
@@ -116,13 +116,13 @@ def test_frames_that_come_twice_are_taken_once() -> None:
     assert played(chosen, live_node(chosen), lambda raw, _: [raw, raw]).findings == []
 
 
-def test_a_host_that_never_answers_is_given_up() -> None:
+def test_a_host_that_never_answers_ends_the_replay() -> None:
     chosen = script("mxoe-connect", "A")
     actor = played(chosen, live_node(chosen), lambda raw, theirs: [] if theirs else [raw], timeout=10**9)
     assert actor.done and actor.failure == "it does not answer: no reply to a host query"
 
 
-def test_a_host_that_answers_no_connect_is_given_up() -> None:
+def test_a_host_that_answers_no_connect_ends_the_replay() -> None:
     chosen = script("mxoe-connect", "A")
     codec = codec_of(chosen.dialect)
 
@@ -134,7 +134,7 @@ def test_a_host_that_answers_no_connect_is_given_up() -> None:
     assert [each.rule for each in actor.findings] == ["R-CON-08"]
 
 
-def test_an_application_that_does_nothing_is_told_as_such() -> None:
+def test_an_inactive_application_is_reported_as_such() -> None:
     chosen = script("mxoe-unexpected", "A")
     node = live_node(chosen)
     node.open_endpoint(3, 0x12345678)
@@ -144,7 +144,7 @@ def test_an_application_that_does_nothing_is_told_as_such() -> None:
     assert {each.rule for each in actor.findings} == {"R-PUL-01", ""} or actor.skipped
 
 
-def test_a_rule_that_the_live_host_breaks_is_told_whatever_was_recorded() -> None:
+def test_a_breach_of_the_live_host_is_reported_whether_recorded_or_not() -> None:
     chosen = script("mxoe-connect", "A")
     codec = codec_of(chosen.dialect)
 
@@ -157,7 +157,7 @@ def test_a_rule_that_the_live_host_breaks_is_told_whatever_was_recorded() -> Non
     assert broken and all(each.rule.startswith("W-") for each in broken), broken
 
 
-def test_what_passes_can_be_kept() -> None:
+def test_the_frames_of_a_replay_can_be_captured() -> None:
     chosen = script("mxoe-connect", "A")
     kept: list[bytes] = []
     watch = RuleWatch(chosen.dialect, THEIRS, lambda _now, raw: kept.append(raw))

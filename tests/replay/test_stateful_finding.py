@@ -1,4 +1,4 @@
-"""The live host that a recorded one is played to is found, or it is said who is there."""
+"""The live host to which a recorded one is played is found, or the hosts that are there are listed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OURS, ALPHA, BETA = (bytes([2, 0, 0, 0, 0, number]) for number in (1, 2, 3))
 
 @pytest.fixture
 def links() -> Iterator[tuple[MemoryLink, MemoryLink]]:
-    """Ours, and that of all others."""
+    """The local address, and that of all other hosts."""
     network = MemoryNetwork()
     with network.attach("wire0", OURS) as ours, network.attach("others", ALPHA) as others:
         yield ours, others
@@ -46,7 +46,7 @@ def test_it_is_found_by_its_name_or_by_being_the_first(
     assert find(ours, "ours:0", wanted, 30.0, Random(1)) == found
 
 
-def test_who_is_there_instead_is_told(links: tuple[MemoryLink, MemoryLink]) -> None:
+def test_other_hosts_are_listed_instead(links: tuple[MemoryLink, MemoryLink]) -> None:
     ours, others = links
     say(others, announcement(ALPHA, 1), told("beta:0", BETA))
     text = (
@@ -57,7 +57,7 @@ def test_who_is_there_instead_is_told(links: tuple[MemoryLink, MemoryLink]) -> N
         find(ours, "ours:0", "gamma:0", 0.01, Random(1))
 
 
-def test_an_ethernet_without_hosts_is_told(links: tuple[MemoryLink, MemoryLink]) -> None:
+def test_an_ethernet_without_hosts_is_reported(links: tuple[MemoryLink, MemoryLink]) -> None:
     text = r"^wire0: no host was found within 0\.01 s; nothing was heard \(mxwire doctor -i wire0 finds the reason\)$"
     with pytest.raises(MxwireError, match=text):
         find(links[0], "ours:0", None, 0.01, Random(1))

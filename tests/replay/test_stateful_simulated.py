@@ -42,7 +42,7 @@ def recorded(scenario: Scenario, host: bytes) -> ReplayScript:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: f"seed {each.seed}")
 @pytest.mark.parametrize("host", HOSTS, ids=["first", "second"])
-def test_what_simulated_hosts_did_can_be_played(scenario: Scenario, host: bytes) -> None:
+def test_simulated_hosts_can_be_played(scenario: Scenario, host: bytes) -> None:
     chosen = recorded(scenario, host)
     actor = played(chosen, live_node(chosen, OPEN_MX_1_5))
     own = [each for each in actor.findings if each.kind is not Cause.APPLICATION]
@@ -51,6 +51,6 @@ def test_what_simulated_hosts_did_can_be_played(scenario: Scenario, host: bytes)
     assert not missing and actor.played > 50
 
 
-def test_hosts_that_nobody_recorded_are_not_there() -> None:
+def test_unrecorded_hosts_are_not_there() -> None:
     with pytest.raises(MxwireError, match="no frame of"):
         recorded(Scenario(1, messages=3, dialect=MXOE), b"nobody")

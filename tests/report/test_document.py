@@ -29,7 +29,7 @@ WIDE = Table(
 
 
 @pytest.mark.parametrize("width", [30, 50, 60, 80, 100])
-def test_what_is_in_a_table_is_never_cut(width):
+def test_cells_of_a_table_are_never_cut(width):
     """Text wraps first, then headings of several words; what still does not fit makes the table wider."""
     from rich.console import Console
 

@@ -25,7 +25,7 @@ def output(*arguments: str) -> str:
     return result.output
 
 
-def test_without_a_type_it_lists_all_and_says_how_to_go_on() -> None:
+def test_without_a_type_it_lists_all_and_names_the_next_command() -> None:
     text = output()
     assert text.splitlines()[0].split()[:2] == ["value", "packet"]
     assert all(name in text for name in ("RAW", "raw_omxoed", "connect_reply", "ETHER_NATIVE", "NACK_MCP"))

@@ -44,7 +44,7 @@ def label(value: object) -> str | None:
 
 
 def boxes_of(drawing: str) -> dict[int, list[str]]:
-    """The names in each row of a diagram, by its offset, with what goes on in the lines below joined."""
+    """The names in each row of a diagram, by its offset, with continuations in the lines below joined."""
     rows: dict[int, list[str]] = {}
     offset = -1
     for line in drawing.splitlines()[1:]:
@@ -98,7 +98,7 @@ def test_the_diagram_has_every_field_in_its_place(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("layout", EVERY_LAYOUT, ids=label)
-def test_the_diagram_shades_what_is_undefined_and_nothing_else(layout: Layout) -> None:
+def test_the_diagram_shades_undefined_bytes_and_nothing_else(layout: Layout) -> None:
     shaded = "".join(line for line in diagram(layout).splitlines() if "~" in line)
     for field in layout.fields:
         if field.kind == "undefined":

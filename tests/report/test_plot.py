@@ -1,4 +1,4 @@
-"""The picture of a measurement: what is in it, and what is said where it cannot be drawn."""
+"""The picture of a measurement: its contents, and the error where it cannot be drawn."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def test_results_of_line_rate_tests_are_drawn(tmp_path, test):
     assert {*words.split("|"), f"{test} on eth0 (veth), via packet"} <= set(texts(tmp_path / "all.svg").splitlines())
 
 
-def test_a_file_that_cannot_be_written_is_said(tmp_path):
+def test_a_file_that_cannot_be_written_is_reported(tmp_path):
     with pytest.raises(MxwireError, match="cannot be written"):
         draw(tmp_path / "nowhere" / "x.svg", measured([1]), MXOE, "alpha:0")
 
 
-def test_without_matplotlib_it_is_said_how_to_get_it(tmp_path, monkeypatch):
+def test_without_matplotlib_the_error_names_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MxwireError, match=r"pip install '\.\[plot\]'"):
         draw(tmp_path / "x.svg", measured([1]), MXOE, "alpha:0")

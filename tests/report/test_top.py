@@ -154,7 +154,7 @@ def test_hostile_names_are_plain_text():
     drive(found, play, 140)
 
 
-def test_it_says_why_there_is_nothing():
+def test_an_empty_screen_gives_the_reason():
     async def play(app: TopApp, pilot: Any) -> None:
         assert "veth1: no MXoE frame yet" in screen(app)[0]
 

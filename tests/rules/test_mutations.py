@@ -34,7 +34,7 @@ SENT = {
         "frame, frame.block_length, region, self.dialect, self.address, count))\n",
     ),
 }
-"""Violations that no capture shows, as the network loses frames and makes copies of them: only who sees every frame as
+"""Violations that no capture shows, as the network loses and duplicates frames: only an observer of every frame as
 it is sent finds them, such as the simulator in an engine that is changed like this."""
 UNTOUCHED = {*SENT, "R-PUL-14"}
 """Violations that no small change of a capture makes. The last one is made by a mutant of the engine, whose capture
@@ -49,7 +49,7 @@ def broken(mutation: Mutation, frames: list[tuple[int, bytes]]) -> set[str]:
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.title)
-def test_breaks_this_rule_and_what_follows_from_it(mutation: Mutation) -> None:
+def test_it_breaks_this_rule_and_its_consequences_only(mutation: Mutation) -> None:
     assert broken(mutation, mutation.frames()) == {mutation.rule, *mutation.also}
     assert not broken(replace(mutation, from_start=False), recorded(mutation.capture))
 

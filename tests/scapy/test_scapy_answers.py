@@ -62,7 +62,7 @@ def test_connect_requests_and_replies_pair_one_to_one(name):
     replies = [each for each in everything if layout(each) == "connect_reply"]
     for reply in replies:
         found = [each for each in everything if reply.answers(each)]
-        # An endpoint that was opened anew may use the same session and number once more.
+        # A reopened endpoint may use the same session and number once more.
         assert len(found) <= numbers.count(reply.connect_seqnum)
     assert len(replies) == len(numbers) > 0
 
@@ -127,7 +127,7 @@ class _Replayed(SuperSocket):
     ],
 )
 def test_scapys_own_pairing_finds_them(name, question, answer):
-    """What ``srp`` does, on a socket that plays the rest of the capture back."""
+    """The result of ``srp``, on a socket that plays the rest of the capture back."""
     everything = packets(name)
     answers = [each for each in everything if layout(each) == answer]
     asked = [each for each in everything if layout(each) == question and any(a.answers(each) for a in answers)][-1]
@@ -166,7 +166,7 @@ def test_a_broadcast_may_be_answered_by_anyone():
 
 
 @pytest.mark.parametrize(("dialect", "frames"), [("mxoe", 2), ("omx", 1), (omx(1500), 5)])
-def test_how_many_frames_a_pull_asks_for_depends_on_the_dialect(dialect, frames):
+def test_the_frames_that_a_pull_requests_depend_on_the_dialect(dialect, frames):
     pull = MXoE(dialect=dialect) / LAYERS["MXoEPull"](
         frame_index=255, block_length=6000, src_pull_handle=7, src_magic=8
     )

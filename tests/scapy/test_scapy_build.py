@@ -59,7 +59,7 @@ class TestEveryLayout:
         defaults = {each.attribute: each.default for each in layout_of(packet_format).fields if each.default}
         assert {name: getattr(frame, name) for name in defaults} == defaults
 
-    def test_it_builds_what_the_codec_builds(self, dialect, packet_format):
+    def test_it_builds_the_same_as_the_codec(self, dialect, packet_format):
         packet = made(dialect, packet_format)
         frame = to_frame(packet)
         if packet_format.name == "raw":
@@ -126,7 +126,7 @@ def test_given_padding_counts():
     assert len(bytes(ETHER / body / Padding(b"x" * 30))) == 74
 
 
-def test_parsed_frames_shorter_than_60_bytes_are_not_mended():
+def test_parsed_frames_shorter_than_60_bytes_are_not_padded():
     frame = bytes(ETHER / MXoE() / LAYERS["MXoETiny"](data=b"hello"))[:45]
     assert bytes(Ether(frame)) == frame
 
@@ -187,7 +187,7 @@ class TestDialects:
         raw = MXoE(bytes(packet)[14:], dialect="omx")
         assert raw.payload.dialect == omx()
 
-    def test_a_packet_keeps_what_it_was_made_with(self, monkeypatch):
+    def test_a_packet_keeps_its_values(self, monkeypatch):
         packet = ETHER / MXoE() / LAYERS["MXoEMedium"](data=b"x")
         before = bytes(packet)
         monkeypatch.setitem(conf.contribs["mxoe"], "dialect", "omx")
@@ -234,7 +234,7 @@ def test_sequence_numbers_show_their_session_number():
     assert "nack_type = BAD_SESSION" in LAYERS["MXoENackLib"](nack_type=3).show(dump=True)
 
 
-def test_an_announcement_is_told_from_other_raw_packets():
+def test_an_announcement_is_distinguished_from_other_raw_packets():
     packet = ETHER / MXoE() / LAYERS["MXoEAnnouncement"](nic_id_hi=0x0200, nic_id_lo=1, serial=5)
     assert len(bytes(packet)) == 64
     assert bytes(packet)[14:16] == b"\0\0"
@@ -310,7 +310,7 @@ def test_star_import_gives_all_layers():
     assert done.stdout.split() == ["60", "omx:9000"]
 
 
-def test_helpers_refuse_what_has_no_mxoe():
+def test_helpers_refuse_packets_without_mxoe():
     with pytest.raises(MxwireError, match="no MXoE in this packet"):
         to_frame(Ether(dst=B, src=A) / Raw(b"x"))
     with pytest.raises(MxwireError, match="colour is not a field"):

@@ -53,7 +53,7 @@ def test_no_byte_is_lost_in_either_dialect(path, dialect, monkeypatch):
 
 
 @every_capture
-def test_every_field_is_what_mxwire_decodes(path):
+def test_every_field_agrees_with_mxwire(path):
     for batch, index in decoded(path):
         frame, row = batch.frame(index), batch.located.frame(index)
         packet = parse_mxoe(batch.batch.frame(index), batch.dialect(index))
@@ -79,7 +79,7 @@ def test_every_field_is_what_mxwire_decodes(path):
 
 
 @every_capture
-def test_padding_is_what_lies_behind_the_packet(path):
+def test_padding_is_the_rest_of_the_frame_after_the_packet(path):
     for frame in uncut(path):
         packet = parse_mxoe(frame, "omx" if path.name.startswith("omx") else "mxoe")
         body = packet[MXoE].payload
@@ -90,7 +90,7 @@ def test_padding_is_what_lies_behind_the_packet(path):
 
 
 @every_capture
-def test_a_packet_made_anew_from_the_values_is_the_same(path):
+def test_a_packet_rebuilt_from_its_values_is_the_same(path):
     """Lengths that are computed, minimum lengths and the layout: all as the real sender has them."""
     for batch, index in decoded(path):
         if batch.batch.length[index] < batch.batch.wire_length[index]:

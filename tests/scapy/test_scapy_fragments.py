@@ -27,7 +27,7 @@ def layout(packet):
 
 @given(st.integers(0, 32768), st.sampled_from(DIALECTS), st.integers(0, 255))
 @settings(max_examples=60, deadline=None)
-def test_fragments_put_together_are_the_message(length, dialect, seed):
+def test_reassembled_fragments_are_the_message(length, dialect, seed):
     data = bytes((seed + place * 7) & 0xFF for place in range(length))
     fragments = [to_frame(each) for each in fragment_medium(data, dialect, dst=B, src=A, lib_seqnum=5, match_b=6)]
     assert all(isinstance(each, Medium) for each in fragments)
@@ -63,7 +63,7 @@ def test_fields_of_all_layers_can_be_given():
         (5, {"frag_seqnum": 1}, "frag_seqnum is set by the cutting"),
     ],
 )
-def test_what_no_host_sends_is_refused(length, fields, complaint):
+def test_impossible_fragments_are_refused(length, fields, complaint):
     with pytest.raises(MxwireError, match=complaint):
         fragment_medium(bytes(length), "mxoe", dst=B, src=A, **fields)
 
@@ -123,7 +123,7 @@ def _told(packet):
 
 @given(st.data())
 @settings(max_examples=80, deadline=None)
-def test_replies_put_together_are_the_region(data):
+def test_reassembled_replies_are_the_region(data):
     """A transfer pulled block by block as a puller does (R-PUL-01), from a region with an offset."""
     dialect = data.draw(st.sampled_from(DIALECTS))
     offset, length = data.draw(st.integers(0, 9000)), data.draw(st.integers(1, 60000))

@@ -1,6 +1,7 @@
-"""Defects of a receiver that scenarios alone have to notice: what the simulator's hosts never do to each other.
+"""Defects of a receiver that only scenarios can detect: the simulator's hosts never trigger them in each other.
 
-Each is one place of the engine, broken; some are what Open-MX once had, and the simulator cannot tell from right.
+Each is one place of the engine, broken; some are what Open-MX once had, and the simulator cannot distinguish from right
+behaviour.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _PARTNER = "library/partner.py"
 _CONNECT = "library/connect.py"
 
 RECEIVER_MUTANTS = (
-    # What the card tests, and in which order (sections 16 and 21).
+    # The checks of the card, and their order (sections 16 and 21).
     Mutant(
         "an index of somebody else is taken",
         "R-NAK-02",

@@ -1,4 +1,4 @@
-"""What of the specification the library has to cover, from the specification itself."""
+"""The parts of the specification that the library has to cover, from the specification itself."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ NACKED = {
     ("NOTIFY", "NACK_LIB"): (1, 2, 3),
     ("PULL", "NACK_MCP"): (1, 2, 3, 4),
 }
-"""What is refused, by what, and with which types (section 16.1)."""
+"""The conditions of refusals, the refusing party, and the nack types (section 16.1)."""
 
 DROPS = {
     "drop_bad_header_length": ("FRAME",),
@@ -100,7 +100,7 @@ NOT_COUNTED = {
     ),
     "old libacks": ("acks/acknum-must-grow", "acks/acknum-zero", "acks/of-the-past"),
 }
-"""What section 21 drops without a counter, and the scenarios that show it: nothing comes, and all goes on."""
+"""The frames that section 21 drops without a counter, and the scenarios that show it: no answer, and all continues."""
 
 ORDER_OF_TESTS = {
     "TINY, SMALL, MEDIUM, RNDV, NOTIFY": "malformed/order-of-tests",
@@ -146,4 +146,4 @@ HISTORIC = (
     ("1.3.2", "pipeline"),
     ("1.3.2", "EtherType"),
 )
-"""The defects of former releases (differences document, section 3), by the release that mended each."""
+"""The defects of former releases (differences document, section 3), by the release that fixed each."""

@@ -1,7 +1,7 @@
 """A stand-in for a real host behind a driver: our own host, with what makes a real one hard to test.
 
 Calls take time, and closing takes longer (R-MEA-20); frames of the time before a scenario arrive when it begins; the
-pulls of closed endpoints go on every 1.024 s (R-MEA-21); a nameless peer with the address zero is asked for its name
+pulls of closed endpoints continue every 1.024 s (R-MEA-21); a nameless peer with the address zero is queried
 (R-MEA-22); counters have the names of the real driver, and some are missing.
 
 As a program it is a driver: ``python -m tests.scenarios.stand_in INTERFACE``.
@@ -88,7 +88,7 @@ class StandIn(DrivenHost):
                 time.sleep(self._rng.uniform(*(CLOSE if question["verb"] in ("close", "reopen") else self._call_takes)))
         found = super().answer(question)
         if question.get("do") == "host":
-            # What the former host had under way arrives when the new one is there.
+            # Frames of the former host arrive when the new one is there.
             self._send(self._stale())
         if question.get("do") == "ask" and question["subject"] == "counters":
             known = found["known"]
@@ -96,7 +96,7 @@ class StandIn(DrivenHost):
         return found
 
     def end(self) -> None:
-        """Nothing goes on any more."""
+        """Nothing continues any more."""
         self.close()
         self._over.set()
         self._haunting.join()

@@ -45,7 +45,7 @@ def test_show_is_the_text() -> None:
         assert mxwire("scenario", "show", name).out == path.read_text()
 
 
-def test_a_name_that_is_none() -> None:
+def test_an_unknown_name() -> None:
     run = mxwire("scenario", "show", "conect/badkey")
     assert run.code == 2 and run.err.startswith("mxwire: unknown scenario conect/badkey: did you mean connect/bad-key")
     assert mxwire("scenario", "run", "../secrets").code == 2
@@ -81,7 +81,7 @@ def test_run_of_a_folder() -> None:
     assert len(mxwire("scenario", "run", "notify", "-v").lines) == int(run.lines[-1].split()[0]) + 1
 
 
-def test_run_says_what_was_wrong(failing: Path) -> None:
+def test_run_reports_the_failure(failing: Path) -> None:
     run = mxwire("scenario", "run", failing, "--dialect", "mxoe", "--ladder")
     assert run.code == 1
     assert run.lines[:6] == [
@@ -114,7 +114,7 @@ def test_a_failure_is_written_to_a_pcap_file_which_has_no_comments(failing: Path
         assert sum(len(batch) for batch in reader) == sum(each["frames"] for each in run.objects)
 
 
-def test_a_profile_or_a_dialect_that_is_none() -> None:
+def test_an_unknown_profile_or_dialect() -> None:
     assert mxwire("scenario", "run", "--profile", "windows").err.startswith("mxwire: no profile 'windows'")
     assert mxwire("scenario", "run", "--dialect", "mx").err.startswith("mxwire: no dialect 'mx'")
 

@@ -1,4 +1,4 @@
-"""Drivers: programs that make the calls of scenarios, and what is said of those that do not."""
+"""Drivers: programs that make the calls of scenarios, and the errors for those that do not."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def says(folder: Path, *answers: object) -> str:
     return shlex.join([sys.executable, str(path)])
 
 
-def test_what_a_driver_is_asked_and_what_it_answers(tmp_path: Path) -> None:
+def test_requests_to_a_driver_and_its_answers(tmp_path: Path) -> None:
     command = says(
         tmp_path,
         {"address": "02:00:00:00:00:09", "endpoint": 3, "key": 7},
@@ -102,7 +102,7 @@ def test_what_a_driver_is_asked_and_what_it_answers(tmp_path: Path) -> None:
         ("x" * 5000, "…, which is not an answer"),
     ],
 )
-def test_an_answer_that_is_none(tmp_path: Path, answer: object, why: str) -> None:
+def test_an_invalid_answer(tmp_path: Path, answer: object, why: str) -> None:
     with Driver(says(tmp_path, answer)) as driver, pytest.raises(DriverError) as error:
         driver.host(SCRIPT, MXOE, US)
     assert why in str(error.value) and len(str(error.value)) < 500

@@ -36,7 +36,7 @@ def test_each_rule_of_receivers_is_broken_once() -> None:
     assert set(RECEIVER_RULES) - {each.rule for each in ALL} == set()
 
 
-def test_a_scenario_reports_what_it_has_noticed() -> None:
+def test_a_scenario_reports_its_cause() -> None:
     chosen = [each for each in ALL if each.name in ("pipeline ignored", "libacks without counter")]
     pipeline, libacks = killers(chosen)
     assert libacks[0][2] == "TRUC: liback_acknum is 0, expected 1"

@@ -34,7 +34,7 @@ def test_it_passes_in_all_dialects(script: Script) -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda each: each.name)
-def test_it_says_what_it_is_about(script: Script) -> None:
+def test_it_has_a_description(script: Script) -> None:
     assert script.rules, "it names no rule"
     assert len(script.title) <= 120 and not script.title.endswith(".")
     assert any(
@@ -70,7 +70,7 @@ def test_each_line_of_the_nacks_is_played(refused: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(("counter", "packet"), [(name, each) for name, some in DROPS.items() for each in some])
 def test_each_line_of_the_drops_is_played(counter: str, packet: str) -> None:
-    """A frame of the type goes out, and the counter is asked for, in one that passes."""
+    """A frame of the type is sent, and the counter is checked, in one that passes."""
     for script in SCRIPTS:
         steps = list(walk(script.steps))
         if any(isinstance(each, SendStep) and each.packet == packet for each in steps) and _counts(steps, counter):
@@ -90,7 +90,7 @@ def _counts(steps: Iterable[ScenarioStep], counter: str) -> bool:
     return any(isinstance(each, int) and each > 0 for each in wanted)
 
 
-def test_what_is_dropped_without_a_count_is_played_too() -> None:
+def test_uncounted_drops_are_played_too() -> None:
     names = {each.name for each in SCRIPTS}
     for what, shown in NOT_COUNTED.items():
         assert shown and set(shown) <= names, what
@@ -126,11 +126,11 @@ FAIL_WITH = {
     "native-mx": set(),
 }
 """The scenarios that fail with other hosts, and why: the pipeline is ignored up to 1.3.1; names are answered with an
-echo of the index up to 0.6.0. What hosts are free to choose fails nowhere."""
+echo of the index up to 0.6.0. Free choices of hosts fail nowhere."""
 
 
 @pytest.mark.parametrize("profile", FAIL_WITH)
-def test_other_hosts_fail_only_what_is_about_their_defects(profile: str) -> None:
+def test_other_hosts_fail_only_the_scenarios_of_their_defects(profile: str) -> None:
     failed = {}
     for script in SCRIPTS:
         outcome = run_simulated(script, PROFILES[profile])

@@ -1,4 +1,4 @@
-"""A tester finds the live host that it is told of, or says whom it has heard instead."""
+"""A tester finds the live host that it is given, or lists the hosts that it has heard instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OURS, ALPHA, BETA = (bytes([2, 0, 0, 0, 0, number]) for number in (1, 2, 3))
 
 @pytest.fixture
 def links() -> Iterator[tuple[MemoryLink, MemoryLink]]:
-    """Ours, and that of all others."""
+    """The local address, and that of all other hosts."""
     network = MemoryNetwork()
     with network.attach("wire0", OURS) as ours, network.attach("others", ALPHA) as others:
         yield ours, others
@@ -38,7 +38,7 @@ def test_it_is_found_by_its_name_and_by_its_address(links: tuple[MemoryLink, Mem
     assert found == LiveTarget(ALPHA, omx(1500), 3, 4, name="alpha:0")
 
 
-def test_who_is_there_instead_is_told(links: tuple[MemoryLink, MemoryLink]) -> None:
+def test_other_hosts_are_listed_instead(links: tuple[MemoryLink, MemoryLink]) -> None:
     ours, others = links
     say(others, announcement(BETA, 1), answer(query(OURS, ALPHA, 1), ALPHA, 1, "alpha:0"))
     text = (

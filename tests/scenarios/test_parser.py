@@ -34,7 +34,7 @@ def test_every_packet_and_field_of_the_formats_has_a_name() -> None:
     assert parse(f"{HEAD}> {FRAME} ptype=200").steps
 
 
-def test_a_line_says_all_of_a_step() -> None:
+def test_a_line_contains_a_whole_step() -> None:
     send, expect, silence = parse(
         HEAD
         + '> TINY length=5 data="ab\\0\\x41" match=0x10 at(19)=0xff cut=60 pad=80 as $sent\n'
@@ -135,7 +135,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("text", "place", "words"), ERRORS, ids=[each[0][:40] for each in ERRORS])
-def test_an_error_says_what_and_where(text: str, place: str, words: str) -> None:
+def test_an_error_has_its_place_and_text(text: str, place: str, words: str) -> None:
     with pytest.raises(ScriptError) as caught:
         parse(HEAD + text, "a.mxs")
     first, line, caret = str(caught.value).split("\n")
@@ -177,7 +177,7 @@ WRONG_WHEN_PLAYED = [
 
 
 @pytest.mark.parametrize(("text", "words"), WRONG_WHEN_PLAYED, ids=[each[0] for each in WRONG_WHEN_PLAYED])
-def test_what_shows_only_when_played_is_an_error_too(text: str, words: str) -> None:
+def test_errors_at_run_time_are_reported_too(text: str, words: str) -> None:
     with pytest.raises(ScriptError, match=r"^<text>:\d+:\d+: ") as caught:
         run_simulated(parse(HEAD + text))
     assert words in str(caught.value)

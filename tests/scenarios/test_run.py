@@ -1,4 +1,4 @@
-"""A run says what was wrong: verdict, line, what was expected and what came."""
+"""A run reports its failure: verdict, line, the expected and the actual frame."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_all_is_well() -> None:
     assert outcome.frames.timestamp_ns.tolist() == sorted(outcome.frames.timestamp_ns.tolist())
 
 
-def test_a_wrong_field_is_told_with_both_values() -> None:
+def test_a_wrong_field_is_reported_with_both_values() -> None:
     outcome = play("> CONNECT_REQUEST\n< CONNECT_REPLY connect_status_code=BAD_KEY connect_seqnum=1..3\n")
     assert outcome.verdict is ScenarioVerdict.FAIL and not outcome.passed and outcome.line == 3
     assert outcome.reason == (
@@ -34,7 +34,7 @@ def test_a_wrong_field_is_told_with_both_values() -> None:
     assert outcome.found.startswith("CONNECT_REPLY ") and outcome.failed_frame == 1
 
 
-def test_another_packet_is_told() -> None:
+def test_another_packet_is_reported() -> None:
     outcome = play("> CONNECT_REQUEST dst_endpoint=closed\n< CONNECT_REPLY\n")
     assert outcome.reason == "NACK_LIB came instead of CONNECT_REPLY" and outcome.line == 3
     assert "nack_type=2" in outcome.found
@@ -48,7 +48,7 @@ def test_nothing_came() -> None:
     assert 20 <= outcome.duration_ns / 1e6 < 21
 
 
-def test_a_host_that_says_nothing_at_all_is_missing() -> None:
+def test_a_silent_host_is_missing() -> None:
     outcome = play("> @b CONNECT_REQUEST\n< @b CONNECT_REPLY\n", "tester: b host=2 unknown\n")
     assert outcome.verdict is ScenarioVerdict.MISSING and not outcome.passed
 
@@ -67,21 +67,21 @@ def test_silence_is_broken() -> None:
     assert play("> TINY\n< no TRUC for 50ms\n", "connected: once\n").verdict is ScenarioVerdict.FAIL
 
 
-def test_should_is_not_strict_and_goes_on() -> None:
+def test_should_is_not_strict_and_the_run_continues() -> None:
     body = "> TINY\n< TRUC lib_seqnum=7 should\n< TRUC lib_seqnum=2\n< nothing for 5ms\n"
     outcome = play(body, "connected: once\n")
     assert outcome.verdict is ScenarioVerdict.NON_STRICT and outcome.passed
     assert outcome.remarks[0].line == 4 and "lib_seqnum is 2, expected 7" in outcome.remarks[0].text
 
 
-def test_info_is_only_told() -> None:
+def test_info_is_only_reported() -> None:
     outcome = play("> TINY\n< TRUC info\n", "connected: once\nverdict: info\n")
     assert outcome.verdict is ScenarioVerdict.INFO and "TRUC came" in outcome.remarks[0].text
     outcome = play("> TINY lib_seqnum=9\n< TRUC info\n", "connected: once\n")
     assert outcome.verdict is ScenarioVerdict.PASS and outcome.remarks[0].text == "TRUC did not come"
 
 
-def test_frames_at_the_end_that_nobody_expected() -> None:
+def test_unexpected_frames_at_the_end() -> None:
     outcome = play(
         "> CONNECT_REQUEST\n> TINY session=0 dst_src_peer_index=1\n< CONNECT_REPLY\n< nothing for 0ms should\n"
     )
@@ -89,7 +89,7 @@ def test_frames_at_the_end_that_nobody_expected() -> None:
     assert "unexpected at the end: NACK_LIB" in outcome.remarks[-1].text
 
 
-def test_names_are_bound_by_answers_and_held_against_later_ones() -> None:
+def test_names_are_bound_by_answers_and_compared_with_later_ones() -> None:
     body = (
         "> CONNECT_REQUEST\n< CONNECT_REPLY target_session_id=$session src_dst_peer_index=$index as $reply\n"
         "> CONNECT_REQUEST\n< CONNECT_REPLY target_session_id=$session src_dst_peer_index={}\n"
@@ -146,7 +146,7 @@ def test_a_call_that_is_refused() -> None:
         play("! send as $no\n? $no transferred=1\n")
 
 
-def test_what_a_scenario_does_not_speak_of_is_done_decently() -> None:
+def test_unspecified_fields_have_correct_defaults() -> None:
     """A request to connect back is answered, a host query too, and announcements are passed over."""
     outcome = play("! send length=5\n< TINY\n", "connected: once\n")
     assert outcome.verdict is ScenarioVerdict.PASS
@@ -185,7 +185,7 @@ def test_an_outcome_as_an_object() -> None:
     assert told["verdict"] == "fail" and told["line"] == 3 and told["frames"] == 2 and told["dialect"] == "mxoe"
 
 
-def test_a_cancel_of_what_is_no_request() -> None:
+def test_a_cancel_of_an_unknown_request() -> None:
     outcome = play("let $x = 5\n! cancel $x\n")
     assert (
         outcome.reason.startswith("cancel was refused: None is not a request") or "5 is not a request" in outcome.reason
@@ -196,7 +196,7 @@ def test_a_cancel_of_what_is_no_request() -> None:
     )
 
 
-def test_other_bytes_are_told_by_their_place() -> None:
+def test_other_bytes_are_reported_with_their_place() -> None:
     outcome = play("! receive as $r\n> SMALL data=pattern(100)+zeros(9)\n? $r data=pattern(109)\n", "connected: once\n")
     assert "109 bytes" in outcome.reason
     outcome = play("! receive as $r\n> SMALL data=zeros(100)\n? $r data=zeros(50)+filled(50, 1)\n", "connected: once\n")

@@ -62,7 +62,7 @@ def test_scenarios_pass_again_and_again(play: Play, name: str) -> None:
         assert outcome.verdict in WELL, (outcome.reason, outcome.remarks)
 
 
-def test_what_was_passed_over_is_noted(play: Play) -> None:
+def test_skipped_frames_are_noted(play: Play) -> None:
     play(SILENT)
     notes = [each.text for each in play(SILENT).remarks]
     assert any(each.startswith("ignored, for endpoints or sessions of other runs: ") for each in notes), notes
@@ -115,7 +115,7 @@ def test_a_refused_call_fails_the_scenario_and_does_not_end_the_run(play: Play) 
 
 
 def test_an_ack_may_cross_the_call(stage: tuple[MemoryLink, MemoryNetwork], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver so slow that the delayed ack leaves before the message: that is no failure, and none may follow."""
+    """A driver so slow that the delayed ack leaves before the message: that is not a failure, and none may follow."""
     link, network = stage
     stand_in = StandIn(lambda: network.attach(address=HOST), network.attach(), call=(0.012, 0.014))
     monkeypatch.setattr(live, "SETTLE", 10_000_000)
@@ -129,7 +129,7 @@ def test_an_ack_may_cross_the_call(stage: tuple[MemoryLink, MemoryNetwork], monk
         stand_in.end()
 
 
-def test_what_must_not_come_early_counts_from_the_beginning_of_a_call(
+def test_the_earliest_time_counts_from_the_beginning_of_a_call(
     stage: tuple[MemoryLink, MemoryNetwork],
 ) -> None:
     """Closing an endpoint takes longer than a pull's timer may vary (R-MEA-20)."""

@@ -130,7 +130,7 @@ def test_a_run_for_a_person() -> None:
     assert "all 13 invariants held: delivery, once, order" in run.out
 
 
-def test_a_capture_on_one_host_has_what_it_sends_and_what_reaches_it(tmp_path: Path) -> None:
+def test_a_capture_on_one_host_has_its_sent_and_received_frames(tmp_path: Path) -> None:
     """Lost frames are in the capture on their sender only, those that arrive twice are twice in that on their receiver;
     nothing in it is taken for wrong."""
     many = ("--hosts", 3, "--seed", 5, "--loss", 0.1, "--duplicate", 0.1, "--reorder", 0.2)

@@ -1,4 +1,4 @@
-"""A run is a function of its scenario and of nothing else: not of the process, the machine or who watches."""
+"""A run is a function of its scenario and of nothing else: not of the process, the machine or the observer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_another_process_with_other_hashes_makes_the_same_runs(hash_seed: str) -
     assert json.loads(done.stdout) == PINNED
 
 
-def test_who_watches_changes_nothing() -> None:
+def test_observers_change_nothing() -> None:
     """Neither the judge, nor a tap, nor progress; nor a run before in the same process."""
     seen: list[int] = []
     once = digest(Scenario(**EVERYTHING))

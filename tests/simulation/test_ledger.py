@@ -166,7 +166,7 @@ def test_a_late_nack_may_follow_a_restart(after: int, good: bool) -> None:
     assert (books.found == []) is good
 
 
-def test_a_first_opening_is_no_restart(books: Books) -> None:
+def test_a_first_opening_is_not_a_restart(books: Books) -> None:
     books.send(0, Status.REMOTE_ENDPOINT_BAD_SESSION)
     assert [name for name, _ in books.found] == ["status"]
 

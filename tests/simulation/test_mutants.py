@@ -30,7 +30,7 @@ def test_it_is_killed(mutant: Mutant) -> None:
     assert mutant.rule in CATALOGUE
 
 
-def test_the_engine_as_it_is_survives_what_kills_the_mutants() -> None:
+def test_the_unchanged_engine_passes_the_runs_that_kill_the_mutants() -> None:
     """Otherwise a scenario would be to blame, and no mutant."""
     for mutant in MUTANTS:
         for seed in range(2):

@@ -37,6 +37,15 @@ PLANTED = {
             ("14", "One line a frame", "per"),
         ],
     ),
+    "test_bad.py": (
+        'async def test_who_is_told():\n    """Whether."""\n    assert text == "told"  # told\n\n\ndef told(): ...\n',
+        [
+            ("1", "who", "a noun"),
+            ("1", "told", "report"),
+            ("2", "Whether", "Return whether"),
+            ("3", "told", "report"),
+        ],
+    ),
     "bad.md": (
         "# What a host is made of\n\nIt is no host,\nand goes\non in `what is sent anew`.\n\n```sh\nsent again\n```\n",
         [("1", "# What a host is made of", "a noun"), ("3", "is no host", "is not"), ("4", "goes on", "continue")],

@@ -36,7 +36,7 @@ def run(folder: Path, *tests: str, **environment: str) -> tuple[int, list[str]]:
 
 
 def total(lines: list[str]) -> str:
-    """What the last line counts, without the time."""
+    """The counts in the last line, without the time."""
     return lines[-1].strip("= ").rpartition(" in ")[0]
 
 
@@ -61,7 +61,7 @@ def test_the_third_flaky_test_fails_the_run(tmp_path):
     assert "3 tests are flaky, and more than 2 fail the run." in lines
 
 
-def test_what_fails_twice_has_failed(tmp_path):
+def test_a_test_that_fails_twice_has_failed(tmp_path):
     code, lines = run(tmp_path, GOOD, BAD, flaky(1))
     assert (code, total(lines)) == (1, "1 failed, 2 passed, 1 flaky")
     assert "FAILED test_any.py::test_bad" in lines

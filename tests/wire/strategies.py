@@ -16,7 +16,7 @@ from mxwire.wire.packets import FRAME_CLASSES, Frame
 from .support import layouts
 
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-"""For all property tests here: a busy machine is no failure."""
+"""For all property tests here: a busy machine is not a failure."""
 
 DIALECTS = (MXOE, omx(9000), omx(4096), omx(1500), omx(9000, "N3"), omx(9000, "N2"))
 _CLASSES = {each.__name__: each for each in FRAME_CLASSES}
@@ -29,7 +29,7 @@ _VALUES = {
     ("connect_reply", "is_reply"): st.integers(1, 255),
     ("rndv", "length"): st.integers(8, 0xFFFF),
 }
-"""Fields whose value is not free: what a receiver refuses, and what tells two layouts apart."""
+"""Fields whose value is not free: those that a receiver checks, and those that distinguish two layouts."""
 
 
 def frames(dialect: Dialect, layout_name: str | None = None) -> st.SearchStrategy[Frame]:
@@ -82,5 +82,5 @@ def _data(layout: Layout, dialect: Dialect) -> st.SearchStrategy[bytes]:
 
 
 def _is_like_an_announcement(frame: Any) -> bool:
-    """Whether a RAW frame says what an announcement says, which is then what it is."""
+    """Return whether a RAW frame has the contents of an announcement, and so is one."""
     return len(frame.opaque) == 64 - 17 and not any(frame.opaque[:17]) and not any(frame.opaque[27:])

@@ -1,4 +1,4 @@
-"""What the tests of ``mxwire.wire`` share: the files they read, and the questions several of them ask."""
+"""Files that the tests of ``mxwire.wire`` read, and helpers that several of them use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BAD_LENGTHS_AND_TYPES = {
 
 
 def dialect_of(capture: str) -> Dialect:
-    """What the hosts of a capture speak; the first part of its name says it."""
+    """The dialect of the hosts of a capture, from the first part of its name."""
     return DIALECTS[capture.split("-")[0]]
 
 

@@ -61,7 +61,7 @@ def test_codes_are_given_in_order_of_appearance(batches):
     assert len(table) == len(wanted)
 
 
-def test_a_full_table_tells_new_keys_apart_no_longer():
+def test_a_full_table_no_longer_distinguishes_new_keys():
     """Memory is bounded whatever comes; what was known before keeps its code."""
     table = CodeTable()
     keys = np.arange(10, LIMIT + 110, dtype=np.uint64)

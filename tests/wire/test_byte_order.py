@@ -65,7 +65,7 @@ class TestCaptures:
 
 
 def test_a_quiet_host_is_recognised_behind_a_loud_one():
-    """Thousands of frames of a host that says nothing about its byte order come first, in the same batch."""
+    """Thousands of frames of a host that show nothing of its byte order come first, in the same batch."""
     loud = codec_of(MXOE).build(MEDIUM)
     back = dataclasses.replace(TINY, src_mac=TINY.dst_mac, dst_mac=TINY.src_mac)
     quiet = codec_of(MXOE, swapped=True).build(back)
@@ -84,15 +84,15 @@ def test_a_quiet_host_is_recognised_behind_one_whose_frames_read_both_ways():
     assert decoder.swapped_hosts() == [int.from_bytes(TINY.dst_mac, "big")]
 
 
-def test_without_a_sign_nobody_is_swapped():
-    """What reads both ways is read in network order."""
+def test_without_evidence_no_host_is_swapped():
+    """Frames that are valid in both orders are read in network order."""
     empty = dataclasses.replace(TINY, length=0, data=b"")
     decoder = Decoder()
     decoder.decode(FrameBatch.from_frames([codec_of(MXOE, swapped=True).build(empty)] * 10))
     assert decoder.swapped_hosts() == []
 
 
-def test_a_length_that_fits_in_neither_order_is_no_sign():
+def test_a_length_that_fits_in_neither_order_is_not_evidence():
     """25 bytes of data, read the wrong way round, are not in a frame of 60 bytes either."""
     raw = bytearray(codec_of(MXOE).build(TINY))
     raw[20:22] = b"\x19\0"

@@ -208,7 +208,7 @@ class TestAnnouncement:
         raw = build(self.announcement, MXOE) + b"\0"
         assert isinstance(parse(raw[: 64 + change], MXOE), Raw)
 
-    def test_cut_by_the_capture_it_cannot_be_told(self):
+    def test_a_frame_cut_by_the_capture_cannot_be_classified(self):
         raw = build(self.announcement, MXOE)
         assert isinstance(parse(raw, MXOE, 65), Raw)
         assert isinstance(parse(raw[:63], MXOE, 64), Raw)
@@ -233,7 +233,7 @@ def test_a_host_name_longer_than_its_frame_is_read_as_far_as_it_goes():
 
 
 class TestMalformed:
-    """Reasons and offsets; what a real driver says of such frames is in test_driver_verdicts."""
+    """Reasons and offsets; the verdicts of a real driver are in test_driver_verdicts."""
 
     @pytest.mark.parametrize("length", range(17))
     def test_without_a_type(self, length):
@@ -276,7 +276,7 @@ class TestMalformed:
         )
         assert parse(build(reply, MXOE)[:40], MXOE).offset == 18
 
-    def test_data_that_only_the_capture_lacks_are_no_fault(self):
+    def test_data_missing_only_in_the_capture_are_not_malformed(self):
         read = parse(build(TINY, MXOE)[:42], MXOE, 60)
         assert read == dataclasses.replace(TINY, data=b"he")
 
@@ -332,6 +332,6 @@ def test_a_stretch_of_fields_can_be_put_into_a_frame_that_is_built(dialect, swap
     assert frame[:at] + packed.pack(*other.values()) + frame[at + packed.size :] == codec.build(Pull(**known | other))
 
 
-def test_fields_that_do_not_follow_each_other_are_no_stretch():
+def test_fields_with_gaps_are_not_one_stretch():
     with pytest.raises(ValueError, match="are not adjacent"):
         codec_of(MXOE).stretch("pull", "block_length", "first_frame_offset")

@@ -1,4 +1,4 @@
-"""What real hosts sent comes back byte for byte, but for the bytes they never wrote."""
+"""Frames of real hosts are rebuilt byte for byte, except for the bytes they never wrote."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_undefined_bytes_do_not_matter(capture, whole):
         assert codec.parse(scribbled) == frame
 
 
-def test_a_cut_frame_says_what_was_kept_of_it(capture, whole):
+def test_a_cut_frame_has_the_bytes_that_were_kept(capture, whole):
     """Cut to 128 bytes, as a capture with a snap length does: same fields, the payload as far as it goes."""
     codec = codec_of(dialect_of(capture))
     for raw in whole:

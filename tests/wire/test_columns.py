@@ -1,4 +1,4 @@
-"""What columns offer beyond single fields, on frames whose answers are known."""
+"""Functions of columns beyond single fields, on frames whose results are known."""
 
 from __future__ import annotations
 

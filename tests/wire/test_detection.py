@@ -1,4 +1,4 @@
-"""Which dialect a pair of hosts speaks, found out from captures and from built traffic."""
+"""The dialect of a pair of hosts, detected from captures and from built traffic."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class TestCaptures:
         types = {each[16] for each in frames_of(read_capture(capture))}
         assert (capture in UNDECIDED) == types.isdisjoint({MEDIUM, PULL, PULL_REPLY})
 
-    def test_nobody_is_swapped(self, capture):
+    def test_no_host_is_swapped(self, capture):
         assert decoder_of(read_capture(capture)).swapped_hosts() == []
 
     @pytest.mark.parametrize("size", [1, 7])
@@ -131,7 +131,7 @@ def test_undecided_frames_are_read_as_mxoe():
 
 
 def test_a_given_dialect_wins_but_is_not_believed():
-    """Frames are read as asked; what was found out is still told."""
+    """Frames are read as requested; the detected dialect is still reported."""
     decoder = Decoder(omx(9000))
     decoded = decoder.decode(read_capture("mxoe-burst"))
     assert {decoded.dialect_name(index) for index in range(len(decoded))} == {"omx:9000"}
@@ -180,7 +180,7 @@ def test_frame_numbers_wrap():
     assert [(each.supports, each.frames) for each in found.evidence] == [("mxoe", 599)]
 
 
-def test_announced_data_that_the_frame_does_not_hold_are_no_evidence():
+def test_announced_data_missing_from_the_frame_are_not_evidence():
     (_, reply, *_) = transfer(omx(), 5000)
     (found,) = between_hosts(decoder_of(batch_of([raw[:60] for raw in on_the_wire(omx(), [reply])])))
     assert reply.frame_length == 5000
@@ -225,7 +225,7 @@ class TestGenerations:
         assert found.dialect.medium_format is MXOE.medium_format
         assert found.dialect.pull_format is omx().pull_format
 
-    def test_first_is_told_apart_from_all_but_the_second(self):
+    def test_the_first_is_distinguished_from_all_but_the_second(self):
         """They differ in the block limit only, which no frame has to show."""
         dialect = omx(9000, "N1")
         frames = transfer(dialect, 3 * dialect.block_length) + medium(dialect, 10000, 4096)
@@ -241,7 +241,7 @@ class TestGenerations:
         assert found.confidence == pytest.approx(0.85)
 
     @pytest.mark.parametrize("generation", ["N2", "N3", "N4"])
-    def test_what_was_built_is_read_again(self, generation):
+    def test_built_frames_are_read_again(self, generation):
         dialect = omx(1500, generation)
         frames = transfer(dialect, 2 * dialect.block_length) + medium(dialect, 10000, 1024)
         decoded = Decoder().decode(batch_of(on_the_wire(dialect, frames)))
@@ -308,8 +308,8 @@ def test_the_strongest_evidence_comes_first():
         assert [each.first_frame for each in found.evidence] == [2, 1]
 
 
-def test_impossible_lengths_are_no_evidence():
-    """A fragment longer than its message says nothing; the 32 bits at 20 would be a message of 19 MB."""
+def test_impossible_lengths_are_not_evidence():
+    """A fragment longer than its message shows nothing; the 32 bits at 20 would be a message of 19 MB."""
     (frame,) = on_the_wire(MXOE, medium(MXOE, 300, 4096))
     spoilt = frame[:40] + b"\x10\x01" + frame[42:] + bytes(4000)
     decoder = Decoder()
@@ -346,26 +346,26 @@ def test_hostile_traffic_never_raises(seed):
 
 
 @pytest.mark.parametrize("frame_limit", [1500, 9000])
-def test_size_of_replies_tells_old_pulls(frame_limit):
+def test_the_size_of_replies_reveals_old_pulls(frame_limit):
     old = omx(frame_limit, "N2")
     (found,) = between_hosts(decoder_of(FrameBatch.from_frames(on_the_wire(old, transfer(old, 600000)))))
     assert found.dialect is not None and found.dialect.generation == "N2"
     assert found.dialect.reply_payload == old.reply_payload
 
 
-def test_replies_of_today_are_not_old_whatever_mediums_say():
+def test_replies_of_today_are_not_old_with_any_mediums():
     raw = on_the_wire(omx(), transfer(omx(), 600000)) + on_the_wire(MXOE, medium(MXOE, 5000, 4096))
     (found,) = between_hosts(decoder_of(FrameBatch.from_frames(raw)))
     assert found.dialect == omx()
 
 
-def test_a_fragment_longer_than_its_frame_is_no_evidence():
+def test_a_fragment_longer_than_its_frame_is_not_evidence():
     (frame, *_) = on_the_wire(MXOE, medium(MXOE, 5000, 4096))
     (found,) = between_hosts(decoder_of(FrameBatch.from_frames([frame[:100]])))
     assert found.dialect is None
 
 
-def test_senders_that_do_not_speak_alike_are_told_apart():
+def test_senders_of_different_dialects_are_distinguished():
     one = on_the_wire(MXOE, medium(MXOE, 9000, 4096))
     other = on_the_wire(omx(9000), medium(omx(9000), 9000, 8192, B, A))
     detector = Detector(by_sender=True)

@@ -1,4 +1,4 @@
-"""How users name dialects, and which there can be."""
+"""The names of dialects, and the dialects that can exist."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_other_names_are_refused_with_a_hint(name):
         dialect_by_name(name)
 
 
-def test_auto_is_no_dialect_but_a_wish():
+def test_auto_is_an_option_and_not_a_dialect():
     assert dialect_or_auto(" Auto ") is None
     assert dialect_or_auto("omx:1500") == omx(1500)
     with pytest.raises(MxwireError):

@@ -1,4 +1,4 @@
-"""The real driver's word on single frames: refused for a length or the type if and only if mxwire says malformed.
+"""The real driver's verdict on single frames: refused for a length or the type if and only if mxwire reports malformed.
 
 One kind of frame is left out, by rule and not by list: the driver tests the length of a TRUC only after peer index,
 endpoint and session (behaviour, section 21), so whether it gets that far depends on what the receiver knows, and a
@@ -42,7 +42,7 @@ def dialect(name):
 
 @pytest.fixture
 def sent(name):
-    """What was sent with MXoE's EtherType; the rest never reaches the driver."""
+    """The frames with MXoE's EtherType; the rest never reaches the driver."""
     return [each for each in read_verdicts(name) if each.frame[12:14] in (b"\x86\xdf", b"\x81\x00")]
 
 
@@ -61,7 +61,7 @@ def differences(sent, reasons):
 
 
 def test_the_files_are_worth_their_name(sent):
-    """Every complaint is there, and most frames are none."""
+    """Every reason occurs, and most frames are well formed."""
     met = {each.refused_for for each in sent}
     assert met >= set(BAD_LENGTHS_AND_TYPES.values()) - {"bad header length"}
     assert sum(not each.refused_for for each in sent) > 800
@@ -104,7 +104,7 @@ def test_decoder_that_knows_the_dialect(sent, batch, dialect):
     assert decoder.decoded == len(sent)
 
 
-def test_decoder_that_finds_out_from_all_frames(sent, batch):
+def test_a_decoder_that_detects_from_all_frames(sent, batch):
     """Hostile frames among them do not mislead it."""
     decoder = Decoder()
     decoded = decoder.decode(batch)
@@ -116,7 +116,7 @@ def test_decoder_that_finds_out_from_all_frames(sent, batch):
 
 
 def test_decoder_that_sees_a_single_frame(sent, dialect):
-    """The same verdict even so, unless the dialects differ on a MEDIUM: nothing in one fragment tells the slot size."""
+    """The same verdict even so, unless the dialects differ on a MEDIUM: nothing in one fragment shows the slot size."""
     depends_on_dialect = 0
     for verdict in sent:
         decoder = Decoder()

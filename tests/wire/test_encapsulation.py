@@ -81,7 +81,7 @@ class TestTags:
         decoded = Decoder().decode(FrameBatch.from_frames([tagged(PLAIN, *tags)]))
         assert decoded.vlan(0) == ids
 
-    def test_both_paths_read_what_is_behind(self, tags, ids):
+    def test_both_paths_read_the_packet_behind_the_tags(self, tags, ids):
         columns = decode_columns(FrameBatch.from_frames([tagged(PLAIN, *tags)]), MXOE)
         assert_paths_agree(columns, [codec_of(MXOE)])
         assert columns.payload_offset.tolist() == [40 + 4 * len(tags)]
@@ -216,15 +216,15 @@ class TestRows:
         assert located(PLAIN, b"").batch.number.tolist() == [1]
         assert located(b"").skipped == 1
 
-    def test_what_follows_a_short_frame_is_not_taken_for_its_own(self):
+    def test_bytes_after_a_short_frame_are_not_taken_as_its_own(self):
         """The type byte of the next frame lies where this one's would be."""
         batch = FrameBatch.from_frames([PLAIN[:15], PLAIN])
         assert decode_columns(batch, MXOE).packet_type.tolist() == [-1, 37]
         batch = FrameBatch.from_frames([build(Raw(**HOSTS, opaque=b""), MXOE), bytes(47)])
         assert parse(locate(batch).frame(0), MXOE) == Raw(**HOSTS, opaque=b"")
 
-    def test_a_cut_announcement_is_not_completed_from_what_follows(self):
-        """Zeros behind it would make an announcement of it; what was cut cannot be told from other RAW frames."""
+    def test_a_cut_announcement_is_not_completed_from_the_following_bytes(self):
+        """Zeros behind it would make an announcement of it; a cut one cannot be distinguished from other RAW frames."""
         batch = FrameBatch.from_frames([build(Announcement(**HOSTS, nic_id_hi=0x0200, nic_id_lo=1, serial=2), MXOE)])
         cut = dataclasses.replace(batch, length=np.array([50]))
         columns = decode_columns(cut, MXOE)

@@ -1,4 +1,4 @@
-"""The formats say what the machine-readable specification says."""
+"""The formats agree with the machine-readable specification."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_packet_type_names():
 
 
 @pytest.mark.parametrize("value", range(256))
-def test_every_packet_type_is_met_as_the_specification_says(value):
+def test_every_packet_type_agrees_with_the_specification(value):
     names = {number: name for name, number in SPECIFICATION["packet_types"].items()}
     status = SPECIFICATION["packet_type_status"].get(names.get(value, ""), "unrecognized, dropped")
     found = parse(bytes(16) + bytes([value]) + bytes(3) + b"\x00\x10" * 20, MXOE)

@@ -31,12 +31,12 @@ def test_file_is_current():
     assert generate.source() == generate.TARGET.read_text(encoding="utf-8")
 
 
-def test_check_says_so(capsys):
+def test_check_reports_a_current_file(capsys):
     assert generate.main(["--check"]) == 0
     assert "current" in capsys.readouterr().out
 
 
-def test_check_notices_a_stale_file_and_writing_mends_it(tmp_path, monkeypatch, capsys):
+def test_check_notices_a_stale_file_and_writing_updates_it(tmp_path, monkeypatch, capsys):
     stale = tmp_path / "packets.py"
     stale.write_text(generate.source().replace("match_a", "match_c"))
     monkeypatch.setattr(generate, "TARGET", stale)
@@ -47,7 +47,7 @@ def test_check_notices_a_stale_file_and_writing_mends_it(tmp_path, monkeypatch, 
 
 
 @pytest.mark.parametrize("frame_class", FRAME_CLASSES)
-def test_class_carries_what_the_layouts_define(frame_class):
+def test_a_class_has_the_fields_of_the_layouts(frame_class):
     """Addresses, every defined field of either dialect, and the payload; nothing undefined."""
     wanted = set()
     for dialect in (MXOE, omx()):

@@ -1,4 +1,4 @@
-"""Remarks on well-formed frames, held against what the real driver did with such frames."""
+"""Remarks on well-formed frames, checked against the real driver's reaction to such frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .support import CAPTURES, DIALECTS, VERDICT_FILES, Verdict, dialect_of, fra
 from .test_codec import HOSTS, MEDIUM, PULL, TINY
 
 EARLIER = {"Drop Bad Peer Index", "Drop Bad Endpoint", "Drop Bad Session"}
-"""What is tested before the conditions here; a frame refused for these never gets to them."""
+"""Reasons checked before the conditions here; a frame refused for these never gets to them."""
 
 
 def judged(name: str) -> list[tuple[Verdict, Frame, list[str]]]:
@@ -39,7 +39,7 @@ def judged(name: str) -> list[tuple[Verdict, Frame, list[str]]]:
         (Truc, "data length below 16", "Drop Bad Data Length", EARLIER),
     ],
 )
-def test_what_is_said_to_be_dropped_is_dropped(name, frame_class, remark, counter, before):
+def test_frames_with_a_dropping_remark_are_dropped(name, frame_class, remark, counter, before):
     """For that reason, or for one that is tested before; and nothing else is counted so."""
     met = 0
     for verdict, frame, said in judged(name):

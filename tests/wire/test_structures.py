@@ -1,4 +1,4 @@
-"""The Construct structures, used by themselves, say what the codec compiled from them says."""
+"""The Construct structures, used by themselves, agree with the codec compiled from them."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ def spoken(example: Example):
 
 
 def read(example: Example, dialect):
-    """Where only the start is printed, the frame goes on for long enough on the wire."""
+    """Of frames of which only the start is printed, the rest is long enough on the wire."""
     return codec_of(dialect).parse(example.frame, None if example.complete else 9000)
 
 
-def test_all_dumps_are_found_and_are_what_they_should_be():
+def test_all_dumps_are_found_and_have_the_right_contents():
     assert [type(read(each, spoken(each)[0])).__name__ for each in EXAMPLES] == [
         "Announcement",
         "HostQuery",

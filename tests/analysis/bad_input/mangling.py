@@ -1,4 +1,4 @@
-"""What happens to captures: each mangler takes frames and gives back what a bad recording has of them."""
+"""Damage to captures: each mangler takes frames and returns those that a bad recording has of them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def cut(frames: Frames) -> Frames:
 
 
 def others_mixed_in(frames: Frames) -> Frames:
-    """ARP, IP, short rubbish and tagged frames of ours between them."""
+    """ARP, IP, short garbage and tagged MXoE frames between them."""
     noise = [bytes(12) + b"\x08\x06" + bytes(46), bytes(12) + b"\x08\x00" + bytes(range(80)), b"\1\2\3", b""]
     mangled: Frames = []
     for place, (time, data, length) in enumerate(frames):
@@ -178,4 +178,4 @@ MANGLERS: tuple[Mangler, ...] = (
     one_frame,
 )
 HARMLESS: tuple[Mangler, ...] = (mirrored, mirrored_later, neighbours_swapped, queues)
-"""After which everything can still be known, or is said to be unknown."""
+"""Damage after which everything can still be known, or is reported as unknown."""

@@ -1,4 +1,4 @@
-"""What the newer analyses remember is bounded, whatever passes."""
+"""The memory of the newer analyses is bounded, whatever passes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_hosts_without_end_are_not_all_remembered():
 
 
 def test_findings_without_end_are_not_all_held_back():
-    """NOTIFYs of messages that nobody has announced, without an end."""
+    """NOTIFYs of messages that were never announced, without an end."""
     frames = [
         build(
             Notify(

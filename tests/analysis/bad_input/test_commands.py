@@ -1,4 +1,4 @@
-"""No capture, however bad, makes an analysis command fail otherwise than by a line that says why."""
+"""No capture, however bad, makes an analysis command fail except with a line that gives the reason."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_files_that_are_cut_anywhere(name: str, share: float, tmp_path: Path) ->
         run(words, bad=bad, good=CAPTURES / name, out=tmp_path / "out.pcapng")
 
 
-def test_what_is_only_half_seen_is_said(tmp_path: Path) -> None:
+def test_half_seen_messages_are_reported_as_such(tmp_path: Path) -> None:
     frames = list(frames_of("mxoe-every-type.pcap"))
     by_name = {each.__name__: write(tmp_path / f"{each.__name__}.pcapng", each(frames)) for each in MANGLERS}
 

@@ -69,7 +69,7 @@ def test_messages_are_the_same_in_such_a_recording(name: str, mangler: Mangler) 
     assert messages(mangler(frames)) == messages(frames)
 
 
-def test_what_cannot_be_judged_is_noted_with_its_reason() -> None:
+def test_frames_that_cannot_be_judged_are_noted_with_the_reason() -> None:
     frames = list(frames_of("omx9000-many.pcap"))
     verification, found = verified(neighbours_swapped(frames))
     assert verification.disordered
@@ -91,7 +91,7 @@ def test_an_order_that_is_right_lets_nothing_pass() -> None:
     assert "R-NOT-01" in {each.rule for each in told if each.severity == "note"}
 
 
-def test_findings_that_wait_are_told_when_their_time_is_over_and_are_bounded() -> None:
+def test_pending_findings_are_reported_when_their_time_is_over_and_are_bounded() -> None:
     frames = list(frames_of("mxoe-many.pcap"))
     early = [(time - 10**7 if data[16] == PacketType.NOTIFY else time, data, length) for time, data, length in frames]
     patient, waited = verified(early)

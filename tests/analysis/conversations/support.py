@@ -1,4 +1,4 @@
-"""Follows captures for the tests, and says what applications sent, from what they called."""
+"""Follow captures for the tests, and list the messages that applications sent, from their calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Sent:
 
 
 def sent_by(capture: str, host: str) -> list[Sent]:
-    """What the application on a host sent, in order."""
+    """The messages that the application on a host sent, in order."""
     called = PROGRAMS[capture.split("-", 1)[1]]
     found = []
     echoed = iter(sent_by(capture, "A")) if host == "B" else iter(())
@@ -50,7 +50,7 @@ def sent_by(capture: str, host: str) -> list[Sent]:
 
 
 def kind_of(length: int, call: str) -> str:
-    """How the library sends a message (R-SND-01)."""
+    """The packet type in which the library sends a message (R-SND-01)."""
     if call in ("ssend", "issend") or length > 32768:
         return "RNDV"
     return "TINY" if length <= 32 else "SMALL" if length <= 128 else "MEDIUM"

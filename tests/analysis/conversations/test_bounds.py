@@ -1,4 +1,4 @@
-"""Memory is bounded, whatever a capture holds, and what had to be dropped is said."""
+"""Memory is bounded, whatever a capture holds, and dropped state is reported."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def follow(frames: list[bytes], step_ns: int = 1000):
     return follower, messages
 
 
-def test_messages_that_nobody_acknowledges_are_let_go():
+def test_messages_without_an_ack_are_dropped():
     frames = [build(tiny(position), MXOE) for position in range(1, 3 * OUTSTANDING_MAXIMUM)]
     follower, early = follow(frames)
     kept = follower._state
@@ -184,7 +184,7 @@ def test_late_copies_are_counted_in_their_conversation():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_ranges_are_what_a_set_of_bytes_is(seed):
+def test_ranges_equal_a_set_of_bytes(seed):
     generator = np.random.default_rng(seed)
     made, known = Ranges(), set()
     for _ in range(500):

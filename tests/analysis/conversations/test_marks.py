@@ -159,7 +159,7 @@ def test_fragments_of_a_second_transmission_are_retransmissions_even_if_not_seen
     assert marked(scene)[before:] == [(), ("retransmission",), ("retransmission",)]
 
 
-def test_what_a_nack_has_refused_is_marked_when_it_is_repeated():
+def test_a_retransmission_after_a_nack_is_marked():
     scene = connected()
     message = scene.a.tiny()
     before = len(scene.frames)

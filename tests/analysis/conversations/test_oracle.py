@@ -43,7 +43,7 @@ ENDINGS = {
     "mxoe-truncated": {("acked", "received"): 4, ("truncated", "truncated"): 2},
     "omx9000-receiver-killed": {("abandoned", "announced"): 1, ("nacked", "refused"): 1},
 }
-"""How messages ended for sender and receiver, where not all were simply received: from the logs of the recordings."""
+"""Results of messages for sender and receiver, where not all were simply received: from the logs of the recordings."""
 LOSSY = {"mxoe-lossy-1M", "omx9000-lossy-1M", "mxoe-nack-mcp-rdmawin", "omx9000-nack-mcp-rdmawin"}
 
 
@@ -78,7 +78,7 @@ def test_whole_captures_are_wholly_seen(capture):
 
 
 @pytest.mark.parametrize("capture", [each for each in CAPTURES if each in PATTERNED and each not in CUT])
-def test_payloads_are_what_was_sent(capture):
+def test_payloads_equal_the_sent_data(capture):
     batches = decoded([read_capture(capture)], dialect_of(capture))
     _, messages = followed(capture)
     whole = [each for each in messages if each.sender in ("acked", "notified") and each.receiver == "received"]
@@ -124,7 +124,7 @@ def test_nothing_is_called_a_copy_where_the_network_makes_none(capture):
 
 
 @pytest.mark.parametrize("capture", sorted(LOSSY))
-def test_copies_are_told_from_repetitions(capture):
+def test_duplicates_are_distinguished_from_retransmissions(capture):
     """netem doubled frames; every re-request has a cause that the rules know (R-PUL-07, R-PUL-08)."""
     _, messages = followed(capture)
     pulls = [each.pull for each in messages if each.pull is not None]
@@ -143,7 +143,7 @@ def test_retransmissions_are_half_a_second_apart():
         assert all(480e6 < each < 560e6 for each in repeats)
 
 
-def test_connects_are_told_with_their_answers():
+def test_connects_are_reported_with_their_answers():
     follower, _ = followed("mxoe-connect")
     first, second = follower.conversations
     assert [(each.number, each.status, each.requests, each.replies) for each in first.connects] == [
@@ -157,7 +157,7 @@ def test_connects_are_told_with_their_answers():
     assert first.session(1) == second.session(1) and first.session(0) != second.session(0)
 
 
-def test_connects_that_nobody_answers_and_those_that_are_refused():
+def test_unanswered_and_refused_connects():
     follower, _ = followed("mxoe-discovery-static")
     (alone,) = follower.conversations
     (connect,) = alone.connects
@@ -175,6 +175,6 @@ def test_acks_that_name_no_session_are_not_held_for_acks():
     assert all(each.ack is None or each.ack.how == "piggyback" for each in messages)
 
 
-def test_host_names_are_known_where_they_were_told():
+def test_host_names_are_known_after_their_announcement():
     follower, _ = followed("mxoe-every-type")
     assert follower.names == {HOSTS["A"]: "vm1:0", HOSTS["B"]: "vm2:0"}

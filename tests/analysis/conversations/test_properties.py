@@ -39,7 +39,7 @@ captures = st.sampled_from(VARIED)
 
 
 def told(messages: list[CapturedMessage]) -> list[dict[str, object]]:
-    """Everything that is said of messages; each of them must be printable too."""
+    """Everything reported of messages; each of them must be printable too."""
     for each in messages:
         for width in (None, 80, 120):
             list(message_layout(width).lines(each, 0, width))
@@ -74,7 +74,7 @@ def test_batches_do_not_matter(capture, size):
 @given(captures, st.floats(0, 1), st.floats(0, 1))
 @example("mxoe-nack-lib", 1.0, 0.375)
 def test_a_capture_may_be_cut_anywhere(capture, one, other):
-    """What is seen whole is told as it was; what is not is said to be half seen, and never thought to be finished."""
+    """Messages seen whole are reported as they were; others are reported as half seen, and never as complete."""
     batch = read_capture(capture)
     first, last = sorted((int(one * len(batch)), int(other * len(batch))))
     _, messages = read(capture, batch.select(np.arange(first, last)))
@@ -87,7 +87,7 @@ def test_a_capture_may_be_cut_anywhere(capture, one, other):
         assert message.length in (None, before.length) and message.match in (None, before.match)
         if not message.half_seen:
             assert (message.kind, message.length, message.match) == (before.kind, before.length, before.match)
-            # What came first may have been a retransmission.
+            # The first frame seen may have been a retransmission.
             assert (message.complete_ns or 0) >= (before.complete_ns or 0)
 
 
@@ -106,7 +106,7 @@ def test_a_capture_card_may_reorder(capture, random, far):
 @settings(max_examples=20, deadline=None)
 @given(captures, st.integers(0, 3))
 def test_a_mirror_port_may_double_every_frame(capture, later):
-    """The same messages, each frame once more as a copy, and no retransmission that was none."""
+    """The same messages, each frame once more as a duplicate, and no false retransmission."""
     batch = read_capture(capture)
     order = np.argsort(np.concatenate([np.arange(len(batch)), np.arange(len(batch)) + later + 0.5]), kind="stable")
     doubled = batch.select(np.concatenate([np.arange(len(batch))] * 2)[order])
@@ -119,7 +119,7 @@ def test_a_mirror_port_may_double_every_frame(capture, later):
 
 @pytest.mark.parametrize("capture", VARIED)
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
-def test_one_direction_alone_is_said_to_be_so(capture, host):
+def test_one_direction_alone_is_reported_as_half_seen(capture, host):
     batch = read_capture(capture)
     (whole,) = decoded([batch], dialect_of(capture))
     follower, messages = read(capture, batch.select(whole.located.source == np.uint64(host)))

@@ -35,7 +35,7 @@ def watched(scenario: Scenario) -> tuple[Simulation, Follower, list[CapturedMess
 
 
 def problems(scenario: Scenario) -> list[str]:
-    """What the analysis says otherwise than the simulation."""
+    """Differences between the analysis and the simulation."""
     simulation, follower, messages, _ = watched(scenario)
     planned = {each.match_info: each for each in simulation.world.ledger.messages}
     times = Counter(each.match for each in messages)
@@ -53,7 +53,7 @@ def problems(scenario: Scenario) -> list[str]:
 
 def disagreements(message: CapturedMessage, known: Planned) -> list[str]:
     found = []
-    # Who is restarted before it acknowledges leaves nothing on the wire that says what it had.
+    # A host that restarts before it acknowledges leaves no trace on the wire of the messages that it had.
     silent = message.abandoned_ns is not None and message.receiver == "unknown"
     if known.delivered and not known.excuse and not silent and message.receiver not in ("received", "truncated"):
         found.append(f"was delivered, but the receiver knows: {message.receiver}")

@@ -1,6 +1,6 @@
 """For each diagnosis a play in which it is right, and one that comes near and in which it would be wrong.
 
-A play that shows something else as well says so. The plays of diagnoses that no real capture shows are also the
+A play that shows something else as well names it. The plays of diagnoses that no real capture shows are also the
 examples of the documentation; ``python -m tests.analysis.diagnosis.write`` saves them.
 """
 
@@ -27,7 +27,7 @@ class Case:
     play: Play
     dialect: Dialect = MXOE
     others: frozenset[str] = field(default_factory=frozenset)
-    """What else is rightly found."""
+    """Other findings that are right."""
 
     def scene(self) -> Scene:
         made = Scene(self.dialect)
@@ -43,7 +43,7 @@ MISSES: dict[str, Case] = {}
 MORE: list[Case] = []
 """Other shapes of the same: it must be found in them as well."""
 QUIET: list[Case] = []
-"""Other things that look like trouble and are none: nothing must be found but what they say."""
+"""Other things that look like trouble but are harmless: only the findings that they name may be reported."""
 
 
 def quiet(*others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
@@ -217,7 +217,7 @@ def replies_vanish_and_shorter_fragments_pass(on):
     total = 36_863
     blocks = [on.a.rndv(total), on.b.liback(), on.b.pull(total, 0), on.b.pull(total, 1)]
     on.send(*blocks, *(on.a.data(total, place) for place in range(9)))
-    # The last reply is a short one, and arrives: the first block is asked for again at once (R-PUL-07).
+    # The last reply is a short one, and arrives: the first block is re-requested at once (R-PUL-07).
     on.send(on.b.pull(total, 0), *(on.a.data(total, place) for place in range(8)), after_ms=0.1)
     for _ in range(3):
         on.send(on.b.pull(total, 0), after_ms=1004)
@@ -549,7 +549,7 @@ TRANSFER = 8 * SMALL_FRAMES.block_length
 
 
 def pulled(on: Scene, blocks: Iterable[int], *, leave_out: frozenset[int] = frozenset()) -> None:
-    """Blocks of the large message of a, asked for and served, without the replies of some numbers."""
+    """Blocks of the large message of a, requested and served, without the replies of some numbers."""
     for block in blocks:
         on.send(on.b.pull(TRANSFER, block), after_ms=0.1)
         first = block * SMALL_FRAMES.frames_per_block
@@ -1020,7 +1020,7 @@ def pulls_after_a_nack(on):
 
 @also("frames-lost", dialect=SMALL_FRAMES)
 def replies_behind_the_place_of_capture(on):
-    """All replies pass, and a block is asked for again: they were lost later."""
+    """All replies pass, and a block is re-requested: they were lost later."""
     on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
     pulled(on, range(8))
     on.wait(120)
@@ -1030,7 +1030,7 @@ def replies_behind_the_place_of_capture(on):
 
 @quiet(dialect=SMALL_FRAMES)
 def a_pull_comes_after_the_next_block_is_complete(on):
-    """An earlier one may have been lost, or it was late, at the host or in the network: nothing tells which."""
+    """An earlier one may have been lost, or it was late, at the host or in the network: nothing shows which."""
     on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
     for block in (0, 2, 1, 3, 4, 5, 6, 7):
         pulled(on, range(block, block + 1))
@@ -1046,7 +1046,7 @@ def old_builds_with_other_replies(on):
     pulls(on, on.b, on.a, omx(1500, "N2"), 500_000)
 
 
-# Other things that are none
+# Other things that are harmless
 
 
 @quiet()

@@ -1,4 +1,4 @@
-"""What is said of every shipped capture, and of what may become of a capture on its way."""
+"""The findings of every shipped capture, and of damaged ones."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CUT = {"capture-frames-cut"}
 NACKS = {"endpoint-closed", "endpoint-out-of-range", "session-changed"}
 """A closed endpoint, number 40, and an endpoint that was reopened: the scenario in the captures' index."""
 GIVEN_UP = {"receiver-not-progressing", "partner-abandoned", "session-number-differs"}
-"""The receiver is stopped, the sender gives it up and connects anew; the receiver goes on with the old session number
-(R-RTX-05, D-4)."""
+"""The receiver is stopped, the sender abandons it and connects again; the receiver continues with the old session
+number (R-RTX-05, D-4)."""
 EXPECTED: dict[str, set[str]] = {
     "burst": ONE_WAY,
     "cancel": ONE_WAY,
@@ -149,7 +149,7 @@ def test_order_of_the_file_does_not_matter(capture):
         ("omx9000-nack-lib", ["endpoint 3 is not open any more: 5 messages", "endpoint 7 is not open: 1 connect"]),
     ],
 )
-def test_who_has_ended_is_told_from_who_was_never_there(capture, said):
+def test_an_endpoint_that_closed_is_distinguished_from_one_that_was_never_open(capture, said):
     findings = [each.summary for each in diagnosed(read_capture(capture)) if each.id == "endpoint-closed"]
     assert len(findings) == len(said)
     assert all(text in summary for text, summary in zip(said, findings, strict=True)), findings

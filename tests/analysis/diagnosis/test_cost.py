@@ -1,4 +1,4 @@
-"""What findings cost."""
+"""The cost of findings."""
 
 from __future__ import annotations
 

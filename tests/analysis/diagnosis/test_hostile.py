@@ -59,7 +59,7 @@ def test_damaged_captures_are_survived(seed):
 
 
 def sizes(thing: Any, name: str, depth: int = 0) -> Iterator[tuple[str, int]]:
-    """How much everything remembers, by where it is remembered."""
+    """The number of entries of each store, by its place."""
     if isinstance(thing, (str, bytes, np.ndarray)):
         return
     if isinstance(thing, Sized) and not hasattr(thing, "layout"):
@@ -91,7 +91,7 @@ def test_other_protocols_are_not_taken_for_mxoe():
     assert "no frame of MXoE (EtherType 0x86df) among 6000 frames of other protocols" in examination.limits()[0]
 
 
-def test_cooked_capture_says_what_cannot_be_judged():
+def test_a_cooked_capture_reports_the_missing_judgements():
     frames = SHOWS["dialect-mismatch"].scene().frames
     cooked = [b"\0\0\0\1\0\6" + raw[6:12] + b"\0\0" + raw[12:] for raw in frames]
     examination = examine(FrameBatch.from_frames(cooked, list(range(len(cooked))), link_type=LINKTYPE_LINUX_SLL))
@@ -99,7 +99,7 @@ def test_cooked_capture_says_what_cannot_be_judged():
     assert any("lacks the destinations of frames" in each for each in examination.limits())
 
 
-def test_order_and_clocks_of_a_capture_are_told():
+def test_disorder_and_clock_jumps_of_a_capture_are_reported():
     batch = SHOWS["wrong-key"].scene().batch()
     assert any(
         "1 frame behind later ones in the file" in each for each in examine(batch.select(np.array([1, 0]))).limits()
@@ -110,14 +110,14 @@ def test_order_and_clocks_of_a_capture_are_told():
     assert any("the times are those of two clocks" in each for each in examine(late.select(order)).limits())
 
 
-def test_empty_capture_says_so():
+def test_an_empty_capture_is_reported():
     examination = examine()
     assert examination.findings() == [] and examination.limits() == [
         "the capture has no frames: nothing could be judged"
     ]
 
 
-def test_findings_may_be_asked_for_at_any_time():
+def test_findings_can_be_listed_at_any_time():
     decoder = Decoder()
     examination = Examination(decoder)
     batch = SHOWS["mtu-too-small"].scene().batch()
@@ -133,7 +133,7 @@ def test_findings_may_be_asked_for_at_any_time():
     assert all(each <= {"mtu-too-small"} for each in seen)
 
 
-def test_frames_that_were_dropped_while_capturing_are_told():
+def test_frames_dropped_by_the_capture_are_reported():
     batch = SHOWS["wrong-key"].scene().batch()
     assert ids(examine(batch, lose=7).findings()) == {"wrong-key", "capture-incomplete"}
     assert ids(diagnosed(batch)) == {"wrong-key"}

@@ -1,4 +1,4 @@
-"""What examiners keep is bounded."""
+"""The memory of examiners is bounded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def test_the_first_few_of_each_kind_are_kept():
     assert kept == {"one": list(range(SHOWN)), "other": [7]}
 
 
-def test_kinds_beyond_those_that_are_remembered_are_told_and_left_out():
+def test_kinds_beyond_the_limit_are_reported_and_left_out():
     kept: dict[int, list[int]] = {}
     assert all(keep(kept, kind, 0) for kind in range(KEPT))
     assert not keep(kept, KEPT, 0)

@@ -1,4 +1,4 @@
-"""What is remembered of cards and libraries is bounded, and tells the most recent past."""
+"""The state kept of cards and libraries is bounded, and describes the most recent past."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def heard(scene: Scene) -> Libraries:
 
 
 @pytest.mark.parametrize(("of_all", "each"), [(1 << 19, PERIODS), (HOSTS * 40, 40), (1, 32)])
-def test_many_cards_share_what_is_remembered(monkeypatch, of_all, each):
+def test_many_cards_share_the_memory(monkeypatch, of_all, each):
     monkeypatch.setattr(libraries, "BUCKETS_OF_ALL", of_all)
     scene = Scene()
     hosts = [scene.host(number) for number in range(HOSTS)]

@@ -34,7 +34,7 @@ def test_diagnosis_is_made_in_other_shapes_too(case: Case):
 
 
 @pytest.mark.parametrize("case", QUIET, ids=lambda case: case.play.__name__)
-def test_what_only_looks_like_trouble_is_left_alone(case: Case):
+def test_harmless_exchanges_that_resemble_trouble_have_no_finding(case: Case):
     findings = diagnosed(case.scene().batch())
     assert ids(findings) == case.others, findings
     assert all(each.confidence == "low" for each in findings)

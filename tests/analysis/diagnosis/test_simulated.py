@@ -73,11 +73,11 @@ NEVER = {
     *("ethertype-filtered", "mixed-discovery-daemons", "duplicate-mac", "duplicate-name"),
     *("capture-frames-doubled", "capture-frames-cut", "capture-one-direction", "interrupt-coalescing"),
 }
-"""What the simulator cannot do to a network, whatever it does."""
+"""Findings that nothing the simulator does to a network can cause."""
 
 
 @pytest.mark.parametrize("first", range(400, 440, 8))
-def test_whatever_happens_in_a_network_is_not_taken_for_something_else(first):
+def test_network_faults_are_not_mistaken_for_others(first):
     for seed in range(first, first + 8):
         drawn = draw_scenario(seed)
         if not drawn.tamper:

@@ -36,7 +36,7 @@ def frames_of(name: str) -> tuple[Frame, ...]:
 
 @dataclass(frozen=True)
 class Way:
-    """What lies between the two recordings. Times are in nanoseconds."""
+    """The differences between the two recordings. Times are in nanoseconds."""
 
     offset: int = 0
     drift: float = 0.0
@@ -47,7 +47,7 @@ class Way:
     seed: int = 1
 
     def second_clock(self, time: int, start: int) -> int:
-        """What the second end's clock says when the first's says ``time``."""
+        """The time of the second clock when the first clock has ``time``."""
         return time + self.offset + round((time - start) * self.drift)
 
 
@@ -80,7 +80,7 @@ def batches(frames: list[Frame], size: int = 50) -> list[FrameBatch]:
 
 
 def planned(ends: tuple[list[Frame], list[Frame]], *, keep_both: bool = False) -> MergePlan:
-    """What is found out about two recordings."""
+    """The facts detected about two recordings."""
     captures = []
     for name, frames in zip(("A", "B"), ends, strict=True):
         capture = Fingerprints(name)

@@ -23,7 +23,7 @@ FIRST = int.from_bytes(FIRST_HOST, "big")
 
 
 def messages(batch: FrameBatch) -> list[tuple[object, ...]]:
-    """What was sent and what became of it, without times."""
+    """The frames sent and the fate of each, without times."""
     follower, decoder = Follower(), Decoder()
     found = [each for decoded in decoder.decode_all([batch]) for each in follower.observe(decoded)]
     found += follower.finish()
@@ -80,9 +80,9 @@ def test_the_messages_are_those_of_the_capture_that_was_split(name, way):
 @pytest.mark.parametrize("name", [EVERY_TYPE, MANY])
 @settings(max_examples=20, deadline=None)
 @given(way=ways)
-def test_the_offset_is_wrong_by_no_more_than_is_said(name, way):
-    """However the least delays differ both ways: what is said to be the most is so, besides rounding and whatever the
-    drift makes of the time in between."""
+def test_the_error_of_the_offset_is_within_its_bound(name, way):
+    """However the least delays of both directions differ, the reported maximum holds, apart from rounding and the
+    drift in between."""
     frames = frames_of(name)
     way = replace(way, loss=min(way.loss, 0.1))
     alignment = planned(split(frames, way)).alignment
@@ -117,7 +117,7 @@ def test_no_drift_is_made_up_where_there_is_no_time_to_see_it():
     assert not alignment.drift_seen and alignment.clock.drift == 0
 
 
-def test_what_was_lost_is_kept_and_counted():
+def test_lost_frames_are_kept_and_counted():
     way = Way(offset=77, delay=(20_000, 20_000), loss=0.2)
     frames = frames_of(LOSSY)
     ends = split(frames, way)
@@ -154,7 +154,7 @@ def test_recordings_that_overlap_in_part_say_how_much_is_outside():
     assert made.first.sent + made.second.sent < 5
 
 
-def test_tags_and_cut_frames_are_no_difference():
+def test_tags_and_cut_frames_make_no_difference():
     first, second = split(frames_of(LOSSY), Way(offset=3, delay=(5_000, 5_000)))
     tagged = [(time, data[:12] + b"\x81\x00\x00\x05" + data[12:], length + 4) for time, data, length in first]
     cut = [(time, data[:96], length) for time, data, length in second]
@@ -168,7 +168,7 @@ def test_one_direction_alone_gives_a_warning_not_a_guess():
     assert alignment.clock.offset_ns == pytest.approx(10**9 + 40_000, abs=5_000)
 
 
-def test_a_clock_that_was_set_meanwhile_is_noticed():
+def test_a_clock_set_during_the_capture_is_noticed():
     first, second = split(frames_of(LOSSY), Way(delay=(5_000, 5_000)))
     half = len(second) // 2
     stepped = [(time + (2_000_000 if place >= half else 0), *rest) for place, (time, *rest) in enumerate(second)]

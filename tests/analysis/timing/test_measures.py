@@ -80,7 +80,7 @@ def test_nothing_measured_is_nothing():
     ),
     st.data(),
 )
-def test_the_line_is_the_average_of_what_was_in_flight(drawn, data):
+def test_the_line_is_the_average_of_the_bytes_in_flight(drawn, data):
     """Against the overlap of every interval with every step, whatever the order and the batches."""
     intervals = np.array([(start, start + lasts, size, frames) for start, lasts, size, frames in drawn], np.int64)
     line = TimeLine()

@@ -31,7 +31,7 @@ def timed(capture: str, size: int | None = None) -> Timing:
 
 
 @pytest.mark.parametrize("length", PRINTED["mxoe-pingpong-small-medium"])
-def test_half_round_trips_are_what_omx_perf_printed(length):
+def test_half_round_trips_agree_with_omx_perf(length):
     """It measures three iterations; of two the capture shows where the next begins, of the last where it ends.
 
     The capture was taken at the host that measures, so what is missing is that host's own work at the end.
@@ -42,7 +42,7 @@ def test_half_round_trips_are_what_omx_perf_printed(length):
     assert (iterations.count, answers.count) == (2, 3)
     printed = PRINTED["mxoe-pingpong-small-medium"][length]
     rest = 3 * printed - 2 * iterations.mean / 1e3
-    # What is left for the last iteration is at least as long as its answer took on the wire, and not much longer.
+    # The remainder, for the last iteration, is at least the time of its answer on the wire, and not much longer.
     assert answers.least / 1e3 <= rest + 1
     assert printed * 0.5 <= iterations.mean / 1e3 * 2 / 3 + answers.most / 1e3 / 3
     assert 2 * iterations.mean / 1e3 <= 3 * printed
@@ -58,7 +58,7 @@ def test_batches_do_not_matter(capture, size):
 
 @pytest.mark.rule("R-ACK-04")
 def test_libacks_come_within_their_delay_and_not_at_once():
-    """Delayed acks of hosts at 250 ticks a second: 4 ticks less one of granularity, if the application looks."""
+    """Delayed acks of hosts at 250 ticks per second: 4 ticks less one of granularity, if the application looks."""
     timing = timed("mxoe-pingpong-small-medium")
     assert timing.ack_delays["liback"].estimate().most < 20e6
     assert timing.ack_delays["piggyback"].count == 59

@@ -20,7 +20,7 @@ ROOT: Final = Path(__file__).parents[3]
 ALPHA: Final = bytes.fromhex("52540000000a")
 BETA: Final = bytes.fromhex("52540000000b")
 EVIL: Final = "</script><script>window.harmed=1</script><img src=x onerror='window.harmed=1'>\"'&amp;"
-"""What is on every place that something from outside can get to."""
+"""Text in every place that outside input can reach."""
 
 IMPLEMENTATIONS: Final = [
     Implementation("open-mx-1.5", "Open-MX 1.5", "mxoe", "open-mx-1.5", "simulated", "the last release"),

@@ -86,7 +86,7 @@ def test_labels_of_the_ladder_stay_within_it(browser, site):
             assert page.evaluate(outside) == []
 
 
-def test_filters_leave_what_was_asked_for(browser, site):
+def test_filters_keep_the_selected_rows(browser, site):
     with browser.page(site / "index.html") as page:
         cells = ".matrix td > a"
         assert visible(page, cells).count() == 6
@@ -216,7 +216,7 @@ def test_the_ladder_is_walked_with_keys(browser, site):
         assert page.evaluate("document.activeElement.getAttribute('href')") == "#f4"
 
 
-def test_what_befell_frames_and_what_they_break_is_seen(browser, site):
+def test_impairments_and_breaches_of_frames_are_shown(browser, site):
     with browser.page(site / FAILED) as page:
         for number, word in ((9, "LOST"), (12, "TWICE"), (15, "LATE")):
             assert page.locator(f".ladder [href='#f{number}'] .label").text_content().startswith(f"{word} ")
@@ -239,7 +239,7 @@ def test_a_long_exchange_is_folded_and_shown_in_full(browser, site):
         page.get_by_role("button", name="Next frame").click()
         assert page.locator("#detail h3").inner_text() == f"{last} PULL_REPLY"
         page.get_by_role("link", name="Show all frames").click()
-        page.wait_for_url(f"**/{ALL}", wait_until="load")  # a long page is counted before it has come otherwise
+        page.wait_for_url(f"**/{ALL}", wait_until="load")  # otherwise a long page is counted before it is complete
         assert page.locator(".ladder .step").count() == 840
 
 

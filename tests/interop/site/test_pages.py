@@ -1,4 +1,4 @@
-"""The pages as files: every link leads somewhere, nothing comes from elsewhere, and trouble is told in a line."""
+"""The pages as files: every link leads somewhere, nothing is loaded from other sites, and errors take one line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from . import samples
 
 
 class Page(HTMLParser):
-    """What a page refers to, what can be referred to on it, and its outline."""
+    """The links of a page, the targets on it, and its outline."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ def test_an_exchange_of_some_size_makes_small_pages(site):
     assert len(list((site / "frames").iterdir())) == 2, "only long exchanges have a page with all frames"
 
 
-def test_a_capture_that_is_not_there_is_told_on_the_page(tmp_path):
+def test_a_missing_capture_is_reported_on_the_page(tmp_path):
     report = samples.ordinary(tmp_path)
     (tmp_path / CAPTURES / report.cells[0].capture).unlink()
     (tmp_path / CAPTURES / report.cells[1].capture).write_bytes(b"not a capture")
@@ -137,7 +137,7 @@ def test_writing_again_leaves_nothing_of_before(tmp_path):
     assert len(list((tmp_path / CAPTURES).iterdir())) == 5, "captures are not its own"
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "cells").write_text("in the way")
     with pytest.raises(MxwireError, match=r"cells: cannot be written: File exists"):
         write_site(InteropReport("a", "1", "now"), tmp_path)
@@ -196,7 +196,7 @@ def test_several_processes_make_the_same_site(tmp_path, monkeypatch):
     assert made[0] == made[1]
 
 
-def test_what_the_matrix_records_is_what_its_page_shows(tmp_path):
+def test_a_page_shows_the_recording_of_the_matrix(tmp_path):
     one, two = (implementation_by_name(each) for each in ("open-mx-1.5", "native-mx"))
     report = InteropReport("one cell", "1", "now", implementations=[one, two])
     (tmp_path / CAPTURES).mkdir()

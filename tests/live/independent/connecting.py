@@ -13,7 +13,7 @@ BAD_KEY = 11
 
 
 class Connecting:
-    """Who is connected with whom. ``restarted`` is called when the partner has come back with another session."""
+    """The connection to a partner. ``restarted`` is called when the partner has returned with another session."""
 
     def __init__(self, line: Line, key: int, restarted: Callable[[], None], *, connects_back: bool) -> None:
         self._line = line

@@ -45,7 +45,7 @@ class Endpoint:
     ) -> None:
         self.inbox: list[Message] = []
         self.nacks: list[str] = []
-        """Those that have come, as ``LIB type number`` or ``MCP type handle``."""
+        """Those received, as ``LIB type number`` or ``MCP type handle``."""
         self.line = line = Line(send, now, neighbours, journal, spoken, number, session)
         line.provoking = provoked
         self._journal = journal
@@ -101,7 +101,7 @@ class Endpoint:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing that was sent waits for anything, and nothing is being fetched."""
+        """Return whether nothing that was sent waits for anything, and nothing is being pulled."""
         return self.line.settled and not self._serving.regions and not self._fetching.busy
 
     def on_time(self, now: float) -> float:
@@ -109,7 +109,7 @@ class Endpoint:
         return min(self.line.on_time(now), self._connecting.on_time(now), self._fetching.on_time(now))
 
     def _forget(self) -> None:
-        """The partner has been started anew."""
+        """Note a restart of the partner."""
         self._serving.regions.clear()
         self._fetching.forget()
         self._reassembly = None
@@ -130,7 +130,7 @@ class Endpoint:
             self._handlers[frame.kind](host, frame)
 
     def _is_for_us(self, host: Neighbour, frame: Frame) -> bool:
-        """Whether endpoint and session are right; refuses the frame if not (section 9)."""
+        """Return whether endpoint and session are right; refuse the frame if not (section 9)."""
         if frame.kind in ("CONNECT_REQUEST", "CONNECT_REPLY"):
             self.line.neighbours.learn(host, frame)
         endpoint = frame["dst_endpoint"]
@@ -175,7 +175,7 @@ class Endpoint:
     def _on_nack_mcp(self, frame: Frame) -> None:
         kind, handle = frame["nack_type"], frame["src_pull_handle"]
         self.line.unprovoked("NACK_MCP", "none", f"type {kind} handle {handle:#x}")
-        # A real host writes the puller's endpoint here, which is ours.
+        # A real host writes the puller's endpoint here, which is the local one.
         self._journal.expect_fields(frame, src_endpoint=self.line.number, src_magic=MAGIC ^ self.line.number)
         self.nacks.append(f"MCP {kind} {handle:#x}")
 
@@ -205,7 +205,7 @@ class Endpoint:
             self._on_other_number(partner, frame)
 
     def _is_busy(self, frame: Frame) -> bool:
-        """Whether this one has to wait: then it is dropped, and comes again."""
+        """Return whether this one has to wait: then it is dropped, and retransmitted."""
         if frame.kind == "MEDIUM":
             return self._reassembly is not None
         return frame.kind == "RNDV" and self._fetching.busy

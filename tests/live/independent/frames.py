@@ -21,7 +21,7 @@ HEAD_NAMES_WITHOUT_INDEX = "dst_mac src_mac ethertype ptype"
 
 @dataclass(frozen=True)
 class Dialect:
-    """What both hosts must have been built alike in; all sizes in bytes (section 7)."""
+    """The choices on which both hosts must agree; all sizes in bytes (section 7)."""
 
     name: str
     medium_payload: int
@@ -130,7 +130,7 @@ DATA_LENGTH = {
     "MEDIUM": "frag_length",
     "PULL_REPLY": "frame_length",
 }
-"""The field that says how much data follows, of those packets that have some."""
+"""The field with the length of the data, of those packets that have some."""
 
 CONSTANT: dict[str, dict[str, Any]] = {
     "RAW": {"dst_src_peer_index": 0, "front_zeros": bytes(15), "back_zeros": bytes(20)},
@@ -140,7 +140,7 @@ CONSTANT: dict[str, dict[str, Any]] = {
     "RNDV": {"length": 8},
     "MEDIUM": {"frag_pipeline": 12},
 }
-"""What each sender writes into these fields."""
+"""The values that every sender writes into these fields."""
 
 
 def formats(spoken: Dialect) -> dict[str, Format]:
@@ -163,7 +163,7 @@ class Frame:
 
 
 class Unreadable(Exception):
-    """Bytes that are no packet of the dialect, and why."""
+    """Bytes that are not a packet of the dialect, and the reason."""
 
 
 class Codec:
@@ -183,7 +183,7 @@ class Codec:
         return (header + data).ljust(proper_length(kind, len(header), len(data)), bytes([self._noise]))
 
     def read(self, raw: bytes) -> Frame:
-        """What a frame says; raises :class:`Unreadable`."""
+        """The fields of a frame; raises :class:`Unreadable`."""
         if len(raw) < SHORTEST:
             raise Unreadable(f"{len(raw)} bytes, shorter than {SHORTEST}")
         form = self._form(raw)
@@ -194,7 +194,7 @@ class Codec:
         return Frame(form.kind, fields, raw[size : size + count], len(raw))
 
     def constants(self, kind: str) -> dict[str, Any]:
-        """What the fields hold that are the same in every such packet; ``omx`` has no pipeline."""
+        """The values of the fields that are the same in every such packet; ``omx`` has no pipeline."""
         return {name: value for name, value in CONSTANT.get(kind, {}).items() if name in self._formats[kind].names}
 
     def proper_length(self, frame: Frame) -> int:

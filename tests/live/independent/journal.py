@@ -1,4 +1,4 @@
-"""What was seen, and what was not as it should be."""
+"""The frames seen, and the deviations among them."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ class Journal:
         self._write(entry)
 
     def expect(self, subject: str, expected: Any, found: Any) -> bool:
-        """Whether it is as expected; a deviation if not."""
+        """Return whether it is as expected; record a deviation if not."""
         if found == expected:
             return True
         self.deviation(subject, expected, found)
         return False
 
     def expect_one_of(self, subject: str, expected: Any, found: Any) -> bool:
-        """Whether it is among what is expected; a deviation if not."""
+        """Return whether it is among the expected values; record a deviation if not."""
         if found in expected:
             return True
         self.deviation(subject, f"one of {list(expected)}", found)
         return False
 
     def expect_fields(self, frame: Frame, **expected: Any) -> bool:
-        """Whether the fields are as expected; a deviation for each that is not."""
+        """Return whether the fields are as expected; record a deviation for each that is not."""
         found = [self.expect(f"{frame.kind}.{name}", value, frame[name]) for name, value in expected.items()]
         return all(found)

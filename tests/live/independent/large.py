@@ -13,14 +13,14 @@ from .transfers import FIRST_COUNTER, FIRST_GENERATION, MAGIC, WINDOW, Block, Pu
 PULL_TIMER = 1.0
 SLOTS = 1024
 SHORT = 32768
-"""What is not longer was sent as RNDV because it is synchronous."""
+"""A shorter message was sent as RNDV because it is synchronous."""
 
 Refuse = Callable[[Frame, int], None]
 BAD_REGION = 4
 
 
 class Serving:
-    """What we have sent as RNDV, until its NOTIFY."""
+    """A message that was sent as RNDV, until its NOTIFY."""
 
     def __init__(self, line: Line, region_offset: int, refuse: Refuse) -> None:
         self._line = line
@@ -110,7 +110,7 @@ class Serving:
 
 class Fetching:
     """The large message that we pull, one at a time; ``deliver`` gets it when it is complete. More than
-    ``limit`` bytes are not wanted. ``fresh`` says that the partner's endpoint has sent nothing before."""
+    ``limit`` bytes are not requested. ``fresh`` is true if the partner's endpoint has sent nothing before."""
 
     def __init__(self, line: Line, deliver: Callable[..., None], limit: int, *, fresh: bool) -> None:
         self._line = line
@@ -130,7 +130,7 @@ class Fetching:
         return self._pulling is not None
 
     def forget(self) -> None:
-        """The partner has been started anew."""
+        """Note a restart of the partner."""
         self._pulling = None
         self._pull_at = FOREVER
 
@@ -157,7 +157,7 @@ class Fetching:
         self._send_pull(Block(0, 0, 100), 100, region, FIRST_COUNTER, 0, handle)
 
     def on_time(self, now: float) -> float:
-        """Asks again for what has not come; returns when that will be due."""
+        """Re-request the missing replies; return the time of the next re-request."""
         if self._pulling is not None and now >= self._pull_at:
             self._line.resent += 1
             self._journal.note("pulling again")
@@ -167,7 +167,7 @@ class Fetching:
         return self._pull_at
 
     def on_reply(self, frame: Frame) -> None:
-        """R-PUL-05, and that it is exactly what was asked for."""
+        """R-PUL-05, and that it is exactly the requested part."""
         pulling, expect = self._pulling, self._journal
         if pulling is None or self._rndv is None or frame["dst_pull_handle"] != pulling.handle:
             if not self._line.resent:

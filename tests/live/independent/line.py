@@ -42,9 +42,9 @@ class Line:
         """Of our endpoint."""
         self.outstanding: list[Outstanding] = []
         self.resent = 0
-        """How often the partner or we have sent something again."""
+        """Number of retransmissions of the partner and of this host."""
         self.provoking = False
-        """Whether nacks, or what has to be refused, are wanted now; otherwise they are deviations."""
+        """True if nacks, or frames to be refused, are expected now; otherwise they are deviations."""
         self._chosen: Partner | None = None
         self._waiting: list[Callable[[], object]] = []
         self._ack_at = FOREVER
@@ -55,7 +55,7 @@ class Line:
         return self._chosen
 
     def unprovoked(self, subject: str, expected: object, found: object) -> None:
-        """Something that is wrong unless it was asked for."""
+        """Record an event that is wrong unless it was expected."""
         if not self.provoking:
             self.journal.deviation(subject, expected, found)
 
@@ -92,7 +92,7 @@ class Line:
             each()
 
     def forget(self) -> None:
-        """The partner has been started anew."""
+        """Note a restart of the partner."""
         self.partner.forget()
         self.outstanding.clear()
         self._waiting.clear()

@@ -34,9 +34,9 @@ class Neighbour:
     serial: int | None = None
     queried_at: float | None = None
     has_asked: bool = False
-    """Whether it asked for our name."""
+    """True if it requested the name of this host."""
     taught: bool = False
-    """Whether it can know its place in our table."""
+    """True if it can know its place in the local table."""
 
 
 @dataclass
@@ -49,11 +49,11 @@ class Neighbours:
     first_place: int
     announcing: bool
     provoked: bool
-    """Whether we may be asked with another magic than hosts begin with, which is echoed all the same."""
+    """True if queries may have another magic than hosts begin with, which is echoed all the same."""
     send: Send
     journal: Journal
     listening_first: bool = False
-    """Whether another host must be heard before the first announcement: its query is not dropped then, which it would
+    """True if another host must be heard before the first announcement: its query is not dropped then, which it would
     repeat only after 5 s."""
     table: dict[bytes, Neighbour] = field(default_factory=dict)
     _left: int = SERIES
@@ -66,7 +66,7 @@ class Neighbours:
         return self.table[mac]
 
     def named(self, name: str) -> Neighbour | None:
-        """The host of this name, if it has told it; or of this address."""
+        """The host of this name, if it has announced it; or of this address."""
         for each in self.table.values():
             if each.name == name or each.mac.hex(":") == name:
                 return each
@@ -140,7 +140,7 @@ class Neighbours:
         entry.index = index
 
     def check_head(self, frame: Frame) -> Neighbour | None:
-        """Whose frame this is; None if we do not know the sender, who gets no answer then."""
+        """The sender of a frame; None if it is unknown, in which case it gets no answer."""
         entry = self.table.get(frame["src_mac"])
         if entry is None:
             self.journal.deviation(f"{frame.kind}.src_mac", "a host that we know", frame["src_mac"].hex(":"))

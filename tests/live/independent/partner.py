@@ -1,4 +1,4 @@
-"""What is remembered of the other endpoint, and of what is under way to and from it (chapter 1 of the behaviour)."""
+"""The state of the remote endpoint, and of the messages to and from it (chapter 1 of the behaviour)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ NONE = 0xFFFFFFFF
 
 @dataclass
 class Message:
-    """What was received, or is to be sent."""
+    """A message that was received, or is to be sent."""
 
     match: int
     data: bytes
     synchronous: bool = False
     """Sent as RNDV although it is short enough for another packet."""
     taken: int | None = None
-    """How many bytes a receiver takes that has posted fewer; None for all."""
+    """Number of bytes that a receiver takes that has posted fewer; None for all."""
     unacked: int = 0
-    """How many of our messages were still unacked when it arrived."""
+    """Number of sent messages that were still unacked when it arrived."""
 
 
 @dataclass
@@ -44,12 +44,12 @@ class Partner:
     liback_in: int = 0
     connect_seqnum_in: int | None = None
     session_told: int = NONE
-    """What its last CONNECT packet said, whether the connect succeeded or not."""
+    """The fields of its last CONNECT packet, whether the connect succeeded or not."""
     connected: bool = False
-    """Whether it has answered our own request: before, we send it nothing numbered (R-CON-12)."""
+    """True if it has answered the local request: before, nothing numbered is sent to it (R-CON-12)."""
 
     def forget(self) -> None:
-        """It has been started anew (R-CLS-05)."""
+        """Note its restart (R-CLS-05)."""
         session_number = self.rx_next & 0xC000
         self.__dict__.update(Partner(self.host, self.endpoint).__dict__)
         self.rx_next = self.rx_done = self.rx_acked = session_number | 1

@@ -38,7 +38,7 @@ QUIET = ("PULL_REPLY", "MEDIUM")
 
 @dataclass(frozen=True)
 class Settings:
-    """What this host is."""
+    """The properties of this host."""
 
     name: str
     mac: bytes
@@ -52,18 +52,18 @@ class Settings:
     noise: int = 0xA5
     """In every undefined byte."""
     region_offset: int = 0
-    """Where in their regions large messages begin, as native MX does it."""
+    """The offset in their regions at which large messages begin, as with native MX."""
     receive_limit: int = ANY_LENGTH
     """Of large messages, more bytes are not wanted."""
     announcing: bool = True
     """False for a host that finds others in a static table only."""
     listening_first: bool = False
-    """Whether it announces itself only when it has heard another host."""
+    """True if it announces itself only when it has heard another host."""
     connects_back: bool = True
     provoked: bool = False
-    """Whether the other side is going to send what must be refused, or what no host would ask."""
+    """True if the other side is going to send frames that must be refused, or queries that no host would send."""
     fresh: bool = True
-    """Whether the other endpoint was opened for us, and has sent nothing before."""
+    """True if the other endpoint was opened for this host, and has sent nothing before."""
 
 
 class Peer:
@@ -104,7 +104,7 @@ class Peer:
     # --- frames and time
 
     def run_until(self, done: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-        """Work until something is the case; False if it is not within so many seconds."""
+        """Work until ``done`` is true; return False if it is not within ``seconds``."""
         deadline = self._transport.now() + seconds
         while not done():
             now = self._transport.now()
@@ -149,7 +149,7 @@ class Peer:
     # --- steps of both roles
 
     def discover(self, name: str, seconds: float = PATIENCE) -> Neighbour:
-        """Announce ourselves until the other host has told its name and asked for ours; raises :class:`Missing`."""
+        """Announce this host until the other has announced its name and queried this one; raises :class:`Missing`."""
         found = self._wait(f"a host that calls itself {name}", lambda: self.neighbours.named(name) is not None, seconds)
         if not found:
             raise Missing
@@ -208,7 +208,7 @@ class Peer:
 
     @contextmanager
     def _provoking(self, really: bool = True) -> Iterator[None]:
-        """Nacks that come meanwhile are what we want."""
+        """The nacks received in this time are the expected result."""
         self.endpoint.line.provoking = really or self._settings.provoked
         try:
             yield
@@ -226,7 +226,7 @@ class Peer:
     # --- the server
 
     def serve(self, messages: int, seconds: float, echo: bool = True) -> None:
-        """Take so many messages, and send each back; ``seconds`` is the longest silence."""
+        """Take ``messages`` messages, and send each back; ``seconds`` is the longest silence."""
         for number in range(messages):
             if not self._wait(f"message {number + 1} of {messages}", lambda: bool(self.endpoint.inbox), seconds):
                 break
@@ -239,7 +239,7 @@ class Peer:
         self.finish()
 
     def listen(self) -> None:
-        """Answer what is asked until we are told to end by SIGTERM."""
+        """Answer requests until a SIGTERM."""
         ended: list[int] = []
         signal.signal(signal.SIGTERM, lambda number, frame: ended.append(number))
         while not ended:

@@ -16,7 +16,7 @@ FIRST_GENERATION = 0x23
 
 @dataclass(frozen=True)
 class Block:
-    """What one PULL asks for."""
+    """The part of a message that one PULL requests."""
 
     frame_index: int
     first_frame_offset: int
@@ -25,7 +25,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one PULL_REPLY carries."""
+    """The part of a message that one PULL_REPLY carries."""
 
     number: int
     msg_offset: int
@@ -33,7 +33,7 @@ class Piece:
 
 
 def blocks(spoken: Dialect, length: int, offset: int) -> list[Block]:
-    """How a message of ``length`` bytes, ``offset`` bytes into its region, is asked for (R-PUL-01)."""
+    """The requests for a message of ``length`` bytes, ``offset`` bytes into its region (R-PUL-01)."""
     payload, count = spoken.pull_payload, spoken.block_frames
     found = []
     start, rest, index = offset % payload, length, 0
@@ -45,7 +45,7 @@ def blocks(spoken: Dialect, length: int, offset: int) -> list[Block]:
 
 
 def pieces(spoken: Dialect, block: Block, offset: int) -> list[Piece]:
-    """How a block is answered (R-PUL-13)."""
+    """The replies to the request for a block (R-PUL-13)."""
     payload = spoken.pull_payload
     found = []
     start, rest, number = block.first_frame_offset, block.block_length, block.frame_index
@@ -64,7 +64,7 @@ class Region:
     offset: int
     message: bytes
     taken: int
-    """How much of it the receiver wants, in bytes."""
+    """The length that the receiver requests, in bytes."""
     number: int
     """Of its RNDV."""
     plan: list[Block]
@@ -73,7 +73,7 @@ class Region:
     asked: list[Block] = field(default_factory=list)
     """Without repetitions."""
     transferred: int | None = None
-    """What the NOTIFY said, in bytes."""
+    """The length in the NOTIFY, in bytes."""
 
 
 class Pulling:
@@ -88,17 +88,17 @@ class Pulling:
         self._pieces = {each: pieces(spoken, each, region_offset) for each in self.blocks}
         self._missing = {piece.number: piece for each in self._pieces.values() for piece in each}
         self.awaited: list[Piece] = []
-        """What has been asked for and has not come, in this order."""
+        """The parts that were requested and have not arrived, in this order."""
         self._requested = 0
         self.repeated = False
-        """Whether something was asked for twice; then replies come in any order."""
+        """True if something was requested twice; then replies arrive in any order."""
 
     @property
     def complete(self) -> bool:
         return not self._missing
 
     def next_requests(self) -> list[Block]:
-        """What is to be asked for now; then it counts as asked for."""
+        """The parts to request now; they then count as requested."""
         oldest = next((at for at, each in enumerate(self.blocks) if self._lacks(each)), len(self.blocks))
         fresh = self.blocks[self._requested : oldest + WINDOW]
         self._requested += len(fresh)
@@ -106,12 +106,12 @@ class Pulling:
         return fresh
 
     def repeat_requests(self) -> list[Block]:
-        """What is to be asked for again after a silence of 1000 ms (R-PUL-08)."""
+        """The parts to re-request after a silence of 1000 ms (R-PUL-08)."""
         self.repeated = True
         return [each for each in self.blocks[: self._requested] if self._lacks(each)]
 
     def store(self, piece: Piece, data: bytes) -> bool:
-        """Whether this piece was still missing."""
+        """Take a part; return whether it was still missing."""
         if self._missing.pop(piece.number, None) is None:
             return False
         self.awaited.remove(piece)

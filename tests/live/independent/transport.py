@@ -1,4 +1,4 @@
-"""Where frames go to and come from: an interface, or whatever else has these three methods."""
+"""The source and target of frames: an interface, or anything else that has these three methods."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_the_graphs_zoom_with_buttons_keys_and_wheel(browser, lossy):
 
 
 def place_of(page, message: int, kind: str) -> tuple[float, float]:
-    """Where a point of the given kind is drawn in the graph of the message that is shown."""
+    """The position of a point of the given kind in the graph of the message that is shown."""
     return tuple(
         page.evaluate(
             """([kind]) => {

@@ -1,4 +1,4 @@
-"""What a ladder shows of an exchange, and what it leaves out."""
+"""The frames of an exchange that a ladder shows, and those that it leaves out."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_frame_with_something_about_it_stands_alone(what):
     assert numbers(rows) == [list(range(1, 70)), [70], list(range(71, 201))]
 
 
-def test_of_a_long_exchange_the_ends_and_what_matters_are_shown():
+def test_a_long_exchange_shows_its_beginning_its_end_and_important_frames():
     frames = [seen(number, source=1 + number % 2) for number in range(1, 1001)]
     frames[499].concerned = ("R-1",)
     rows = rows_of(frames)
@@ -103,7 +103,7 @@ def test_fates_survive_being_written(fate):
     assert Fate.from_lines(("something else", *fate.lines)) == fate
 
 
-def test_what_became_of_frames_is_told_by_their_arrivals():
+def test_arrivals_decide_the_fate_of_frames():
     ours, theirs = bytes(12), bytes([1]) * 12
     recorded = [
         RecordedFrame(0, ours, 100),
