@@ -35,6 +35,9 @@ _MAC: Final = re.compile(
     r"[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}|[0-9a-f]{4}(\.?)[0-9a-f]{4}\2[0-9a-f]{4}", re.IGNORECASE
 )
 
+MAC_TEXT: Final = re.compile(r"\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b")
+"""An address in running text, as :func:`mac_text` writes it."""
+
 
 def ethertype_of(frame: bytes) -> int:
     """The EtherType after the addresses; in a tagged frame, that of the tag."""

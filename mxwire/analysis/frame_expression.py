@@ -9,6 +9,9 @@ numbers and text. Nothing is executed: the syntax tree is translated into array 
     expression = FrameExpression("type == PULL and total_length > 1e6")
     decoded.batch.number[expression.mask(decoded, marker.observe(decoded), decoder.start_ns)]
 
+``source`` and ``destination`` are compared with addresses in any usual notation, and with names of hosts
+(``source == 'alpha:0'``), whose addresses :meth:`FrameExpression.resolve` sets.
+
 A comparison with a field that a frame lacks is false, as is ``!=``; ``not`` then makes it true. A field alone is true
 where it is neither absent nor 0 nor empty.
 """
@@ -17,8 +20,9 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 
@@ -26,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.marks import FLAGS, Role
+from mxwire.analysis.host_names import host_choice
 from mxwire.analysis.table import COLUMN_NAMES, MARK_COLUMNS, TableBuilder
 from mxwire.analysis.table_columns import TableColumn
 from mxwire.errors import MxwireError
@@ -37,6 +42,9 @@ from mxwire.words import suggestion
 if TYPE_CHECKING:
     from mxwire.analysis.conversations.marks import FrameMarks
     from mxwire.wire.decoder import DecodedBatch
+
+_PART_OF_ADDRESS: Final = re.compile(r"[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){2,}")
+"""Three bytes or more, which are not taken for the name and endpoint of a host."""
 
 Columns = Mapping[str, TableColumn]
 Mask = NDArray[np.bool_]
@@ -77,6 +85,22 @@ _FOREIGN: Final = {"=": "write == to compare", "&": "write and", "|": "write or"
 """Advice for operators of other languages, by their first character."""
 
 
+class NamedHost(str):
+    """The name of a host in an expression, equal to the texts of its ``addresses``."""
+
+    addresses: frozenset[str] = frozenset()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with the text of an address."""
+        return other in self.addresses
+
+    def __ne__(self, other: object) -> bool:
+        """Compare with the text of an address."""
+        return other not in self.addresses
+
+    __hash__ = str.__hash__
+
+
 class FrameExpression:
     """An expression over the fields of frames, ready to evaluate on batches of one or more captures.
 
@@ -89,12 +113,19 @@ class FrameExpression:
         self._evaluate = translation.evaluation
         self.fields = frozenset(translation.fields)
         """The fields that the expression names."""
+        self.hosts = tuple(translation.hosts)
+        """The hosts that it names, without addresses until :meth:`resolve`."""
         self._builder = TableBuilder(sorted({"time_ns" if each in _TIMES else each for each in self.fields}))
 
     @property
     def needs_marks(self) -> bool:
         """True if the expression names a field that only the analysis of conversations supplies."""
         return not self.fields.isdisjoint(MARK_COLUMNS)
+
+    def resolve(self, addresses: Callable[[str], Collection[int]]) -> None:
+        """Set the addresses of the hosts that the expression names, by a function of their names."""
+        for host in self.hosts:
+            host.addresses = frozenset(map(mac_text, addresses(str(host))))
 
     def mask(self, decoded: DecodedBatch, marks: FrameMarks | None = None, start_ns: int | None = None) -> Mask:
         """Return True for each frame of a batch that meets the expression, shape (frames,).
@@ -118,6 +149,7 @@ class _Translation:
     def __init__(self, text: str) -> None:
         self._text = text
         self.fields: set[str] = set()
+        self.hosts: list[NamedHost] = []
         try:
             with warnings.catch_warnings():
                 # Python warns of doubtful spellings such as `5or`, on standard error.
@@ -312,15 +344,27 @@ class _Translation:
         if not isinstance(value, str):
             self._refuse(node, f"{name} is text: write its value in quotes")
         if name in ("source", "destination"):
-            try:
-                return mac_text(mac_bytes(value))
-            except MxwireError as error:
-                self._refuse(node, str(error))
+            return self._host(node, value)
         if name == "role":
             self._refuse_unknown(node, "role", value, list(Role))
         elif path is not None and name != "dialect":
             self._refuse(node, f"write the text {value!r} in quotes")
         return value
+
+    def _host(self, node: ast.expr, text: str) -> str:
+        """The text of an Ethernet address, or the host with this name."""
+        try:
+            if _PART_OF_ADDRESS.fullmatch(text):
+                return mac_text(mac_bytes(text))
+            choice = host_choice(text)
+        except MxwireError as error:
+            self._refuse(node, str(error))
+        if choice.endpoint is not None:
+            self._refuse(node, f"{text!r} has an endpoint: compare the host alone, and src_endpoint or dst_endpoint")
+        if choice.address is not None:
+            return mac_text(choice.address)
+        self.hosts.append(NamedHost(choice.host))
+        return self.hosts[-1]
 
 
 def _path(node: ast.expr) -> str | None:

@@ -110,6 +110,11 @@ _HIDDEN: Final = "capture-frames-cut"
 """Observers capture only the headers."""
 
 
+def _rank(found: OpenFinding) -> tuple[int, str, str]:
+    """The order of findings: by severity, and independent of the time at which each was collected."""
+    return _SEVERITIES.index(found.finding.severity), found.finding.id, found.finding.summary
+
+
 class TrafficObserver:
     """Observer of the frames that pass an interface, batch by batch.
 
@@ -369,7 +374,7 @@ class TrafficObserver:
             durations={kind: each.copied() for kind, each in self.durations.items()},
             lengths={kind: each.copied() for kind, each in self.lengths.items()},
             names=dict(self._names),
-            findings=tuple(sorted(self._findings.values(), key=lambda each: _SEVERITIES.index(each.finding.severity))),
+            findings=tuple(sorted(self._findings.values(), key=_rank)),
             conversation=self._conversation() if conversations else None,
         )
 
@@ -413,7 +418,9 @@ class TrafficObserver:
                     re_requests=total[_RE_REQUESTS],
                     duplicates=total[_DUPLICATES],
                     message_rate=None if known is None else recent[_MESSAGES] * known,
-                    repeat_rate=None if known is None else (recent[_RETRANSMISSIONS] + recent[_RE_REQUESTS]) * known,
+                    retransmit_rate=None
+                    if known is None
+                    else (recent[_RETRANSMISSIONS] + recent[_RE_REQUESTS]) * known,
                     in_flight=waiting.get(pair, 0) if self._budget.selects(row) else None,
                     oldest_ns=None if first is None else max(0, now - first),
                 )

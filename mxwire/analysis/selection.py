@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from mxwire.analysis.conversations.marks import FLAGS, flag_bit
-from mxwire.analysis.frame_expression import FrameExpression
+from mxwire.analysis.frame_expression import FrameExpression, NamedHost
 from mxwire.analysis.host_names import HostChoice, HostNames, addresses_of, host_choice
 from mxwire.analysis.marks import FrameMarker
 from mxwire.errors import MxwireError
@@ -182,7 +182,18 @@ class Selection:
     @property
     def named(self) -> list[str]:
         """The hosts that are given by name."""
-        return [each.choice.host for each in self._parties if each.choice.address is None]
+        by_name = [each.choice.host for each in self._parties if each.choice.address is None]
+        return by_name + [str(each) for each in self._hosts_in_expression]
+
+    @property
+    def _hosts_in_expression(self) -> tuple[NamedHost, ...]:
+        return () if self.where is None else self.where.hosts
+
+    @property
+    def unannounced(self) -> list[str]:
+        """The hosts that are given by names which no frame has announced so far."""
+        unknown = [each.choice.host for each in self._parties if not each.addresses]
+        return unknown + [str(each) for each in self._hosts_in_expression if not each.addresses]
 
     # Names
 
@@ -193,29 +204,35 @@ class Selection:
         ``learns`` it from passing frames (:meth:`learn`).
         """
 
-        def found(party: _Party) -> _Party:
+        def addresses(host: str) -> frozenset[int]:
             try:
-                return _Party(party.choice, addresses_of(party.choice.host, names))
+                return addresses_of(host, names)
             except MxwireError:
                 if not learns:
                     raise
-                return _Party(party.choice)
+                return frozenset()
 
+        def found(party: _Party) -> _Party:
+            return _Party(party.choice, addresses(party.choice.host))
+
+        if self.where is not None:
+            self.where.resolve(addresses)
         pair = None if self.pair is None else (found(self.pair[0]), found(self.pair[1]))
         return replace(self, hosts=tuple(map(found, self.hosts)), pair=pair, names=names, learns=learns)
 
     def learn(self, decoded: DecodedBatch) -> None:
-        """Learn the names of hosts that announce themselves in a batch of passing frames, if the selection learns."""
-        if not self.learns:
-            return
+        """Learn the names of hosts that announce themselves in a batch, and their addresses if the selection learns."""
         before = self.names.version
         self.names.learn(decoded)
-        if self.names.version != before:
+        if self.learns and self.names.version != before:
             for party in self._parties:
                 if party.choice.address is None:
-                    party.addresses = frozenset(
-                        address for address, name in self.names.items() if name == party.choice.host
-                    )
+                    party.addresses = self._holders(party.choice.host)
+            if self.where is not None:
+                self.where.resolve(self._holders)
+
+    def _holders(self, host: str) -> frozenset[int]:
+        return frozenset(address for address, name in self.names.items() if name == host)
 
     # Frames
 

@@ -56,7 +56,7 @@ class PairRates:
     duplicates: int
     message_rate: float | None
     """Finished messages per second, estimated from the followed frames; None if none were followed."""
-    repeat_rate: float | None
+    retransmit_rate: float | None
     """Retransmissions and re-requests per second, likewise."""
     in_flight: int | None
     """Number of unfinished messages; None if the pair is not followed now."""
@@ -157,7 +157,7 @@ class EndpointsLine:
     """Address and endpoint of each."""
     frames: tuple[int, int]
     messages: tuple[int, int]
-    repeats: tuple[int, int]
+    retransmits: tuple[int, int]
     """Retransmissions and re-requests per direction."""
     last_ns: int
 

@@ -222,6 +222,7 @@ def _loop(
 
     from mxwire.analysis.selection import FrameSelector
     from mxwire.capture.rotation import part_of
+    from mxwire.cli.reading import unannounced_text
     from mxwire.link.live_source import passing
     from mxwire.wire.decoder import Decoder
 
@@ -250,6 +251,8 @@ def _loop(
         tally.bytes += int(batch.wire_length.sum())
         if tally.frames == options.count:
             return
+    if decoder.decoded and selection.unannounced:
+        note(f"{options.interface}: {unannounced_text(selection.unannounced)}")
 
 
 def _summarize(options: CaptureOptions, files: RotatingWriter, tally: _Tally, names: dict[bytes, str]) -> None:

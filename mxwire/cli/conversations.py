@@ -52,7 +52,7 @@ def command(
                 selector.observe(decoded, follower.take_marks, decoder.start_ns)
                 selector.note(completed)
             selector.note(follower.finish())
-            refuse_empty(reader, decoder)
+            refuse_empty(reader, decoder, selector.selection)
             chosen = [*filter(selector.takes_conversation, follower.conversations)]
             if limited and not chosen:
                 note(f"{reader.name}: no conversation matches the selection")
@@ -65,6 +65,7 @@ def command(
                 blocks = conversation_blocks(reader.name, follower, chosen, decoder.start_ns or 0)
                 named = chosen and follower.messages and not inputs.live
                 if filters.by_name:
+                    selector.selection.names.add_all(reader.names)
                     blocks = [*labelled(blocks, selector.selection.names)]
                 show([*blocks, Paragraph(SEE_MESSAGES)] if named else blocks)
             note_messages(reader.name, follower, decoder)

@@ -163,6 +163,8 @@ def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | 
         for decoded in decoded_batches(decoder, reader, streams=options.target is None):
             if options.write is not None or options.filters.by_name:
                 selection.names.learn(decoded)
+                if not shown:
+                    selection.names.add_all(reader.names)
             marks = None if marker is None else marker.observe(decoded)
             places = selection.places(decoded, marks, decoder.start_ns)[: None if most is None else most - shown]
             output.show(decoded, places, marks)

@@ -137,7 +137,7 @@ def command(
             selector.left_out = 0
             found = [each for each in found if _takes(selector, each)]
             if not found:
-                refuse_empty(reader, decoder)
+                refuse_empty(reader, decoder, selector.selection)
             total += sum(each.severity != "note" for each in found)
             if as_json:
                 for each in found:
@@ -145,6 +145,7 @@ def command(
                 click.echo(summary_line(reader.name, examination, found, selector.left_out))
             else:
                 shown = blocks(reader.name, examination, found, selector.left_out, named=filters.by_name)
+                selector.selection.names.add_all(reader.names)
                 show([*labelled(shown, selector.selection.names)] if filters.by_name else shown)
                 if decoder.skipped and not examination.facts.follower.frames:
                     note_frames(reader.name, decoder)

@@ -37,7 +37,7 @@ Examples:
 @decoding_options
 def command(choice: MessageChoice, as_json: bool, filters: FilterOptions, decoding: DecodingOptions) -> None:
     """Show every frame of one message: its role, time and contents."""
-    from mxwire.cli.reading import selection_of, watched
+    from mxwire.cli.reading import watched
     from mxwire.report.document import Paragraph, show
     from mxwire.report.json_line import json_line
     from mxwire.report.ladder import MessageLadder, ladder_lines
@@ -47,14 +47,14 @@ def command(choice: MessageChoice, as_json: bool, filters: FilterOptions, decodi
     ladder = MessageLadder()
     decoder = decoding.decoder()
     number = choice.number_in(decoding, filters)
+    names = filters.host_names() if filters.by_name else None
     message = watched(
-        choice.file, number, decoder, lambda decoded, frames, _, marks: ladder.take(decoded, frames, marks)
+        choice.file, number, decoder, lambda decoded, frames, _, marks: ladder.take(decoded, frames, marks), names
     )
     if as_json:
         for step in ladder.steps:
             click.echo(json_line(step.as_object(message.number), decoder.start_ns))
         return
-    names = selection_of(filters, choice.file, decoding).names if filters.by_name else None
     for line in ladder_lines(message, ladder, decoder.start_ns or 0, terminal_width(), names):
         click.echo(line)
     click.echo()

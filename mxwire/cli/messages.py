@@ -77,12 +77,13 @@ def command(
                     if incomplete and not message.is_incomplete:
                         continue
                     if not begun:
+                        selection.names.add_all(reader.names)
                         output.begin(reader.name, decoder.start_ns or 0, selection.names if filters.by_name else None)
                         begun = True
                     output.show(message, follower)
                     shown += 1
                 seen += follower.messages
-                refuse_empty(reader, decoder)
+                refuse_empty(reader, decoder, selection)
         output.end()
     if target is not None and (shown or not failures.count):
         wrote(shown, "message", target)

@@ -13,6 +13,7 @@ from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
     from mxwire.analysis.observer import TrafficObserver
+    from mxwire.analysis.selection import Selection
     from mxwire.analysis.snapshot import TrafficSnapshot
     from mxwire.cli.reading import BatchSource
     from mxwire.frames import FrameBatch
@@ -35,11 +36,13 @@ class Observation:
         observer: TrafficObserver,
         origin: BatchSource,
         source: LiveSource | Iterator[FrameBatch],
+        selection: Selection,
         interval: float,
         *,
         paced: bool,
     ) -> None:
         self.observer = observer
+        self.selection = selection
         self.origin = origin
         """The interface or capture; ``source`` has its frames, in order."""
         self.latest: TrafficSnapshot | None = None
@@ -52,15 +55,18 @@ class Observation:
         self._paced = paced
         self._stop = threading.Event()
 
-    def run(self) -> Iterator[TrafficSnapshot]:
-        """Observe until the source ends or :meth:`stop` is called; yield a snapshot per interval, and the last one."""
+    def run(self, *, empty: bool = False) -> Iterator[TrafficSnapshot]:
+        """Observe until the source ends or :meth:`stop` is called; yield a snapshot per interval, and the last one.
+
+        Before the first frame there are snapshots only with ``empty``.
+        """
         observer = self.observer
         due = time.monotonic() + min(self._interval, 0.2)
         for batch, now_ns in self._frames():
             if len(batch):
                 observer.observe(batch)
                 self._check_lag(now_ns)
-            if observer.first_ns is None:
+            if observer.first_ns is None and not empty:
                 continue
             observer.wait_until(now_ns)
             if time.monotonic() >= due:
@@ -174,7 +180,7 @@ def observation(
         else:
             origin = stack.enter_context(capture_of(name))
             source = in_time_order(origin)
-        made = Observation(observer, origin, source, interval, paced=paced)
+        made = Observation(observer, origin, source, selection, interval, paced=paced)
         yield made
         if made.error is not None:
             raise made.error

@@ -523,8 +523,8 @@ _FILTERS: Final[dict[str, Decorator]] = {
     "by_name": click.option(
         "--names/--no-names",
         "by_name",
-        default=False,
-        help="Show names of hosts, where known, instead of addresses.  [default: --no-names]",
+        default=True,
+        help="Show names of hosts, where known and unique, instead of addresses.  [default: --names]",
     ),
 }
 """The options of the filter, by the name of their parameter."""

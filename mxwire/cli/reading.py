@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -53,6 +53,10 @@ class BatchSource(Protocol):
     @property
     def total_bytes(self) -> int | None:
         """The size of the file; None for a pipe and an interface."""
+
+    @property
+    def names(self) -> dict[bytes, str]:
+        """Host names by Ethernet address in the name resolution blocks read so far."""
 
     def __iter__(self) -> Iterator[FrameBatch]:
         """Iterate over the batches, once."""
@@ -200,19 +204,19 @@ def selection_of(
 ) -> Selection:
     """Return the selection that the user chose, with the addresses of hosts that are given by name.
 
-    Names are those of ``--peers`` and those in the captures ``sources``, which are read once more for them, as they may
-    name a host at their end. Of an interface (``live``) they are learned while frames pass. Raises
+    Names are those of ``--peers`` and those in the captures ``sources``, which are read once more for names that are
+    needed, as they may be at the end. Of an interface (``live``) they are learned while frames pass. Raises
     :class:`~mxwire.errors.MxwireError` for unknown names, and for a pipe, which cannot be read twice.
     """
     selection, names = filters.selection(), filters.host_names()
     if live:
         return selection.resolved(names, learns=True)
     unknown = [each for each in selection.named if each not in names.values()]
-    if not unknown and not filters.by_name:
+    if not unknown:
         return selection.resolved(names)
     paths = [sources] if isinstance(sources, str) else [*sources]
     for path in paths:
-        if _read_names(path, names, decoding) or not unknown:
+        if _read_names(path, names, decoding):
             continue
         where = "standard input" if path == "-" else path
         raise MxwireError(
@@ -282,8 +286,11 @@ def watched(
     number: int,
     decoder: Decoder,
     take: Callable[[DecodedBatch, list[tuple[int, Role]], CapturedMessage, FrameMarks], None],
+    names: HostNames | None = None,
 ) -> CapturedMessage:
     """Follow a capture until message ``number`` is complete, pass its frames to ``take``, and return the message.
+
+    ``names`` learns the names of hosts up to there.
 
     Raises :class:`~mxwire.errors.MxwireError` if the capture has no message with this number.
     """
@@ -294,6 +301,8 @@ def watched(
     with capture_of(path) as reader:
         for decoded in judged_batches(decoder, reader):
             follower.observe(decoded)
+            if names is not None:
+                names.learn(decoded)
             marks = follower.take_marks(decoded)
             frames = watch.frames(marks)
             if watch.message is None:
@@ -302,6 +311,8 @@ def watched(
             if watch.message.is_done:
                 break
         follower.finish()
+        if names is not None:
+            names.add_all(reader.names)
         note_messages(reader.name, follower, decoder)
     if watch.message is None:
         there = f"it has {follower.messages}" if follower.messages else "it has none"
@@ -423,12 +434,15 @@ class Failures:
             sys.exit(2)
 
 
-def refuse_empty(source: BatchSource, decoder: Decoder) -> None:
-    """Raise if a source has no MXoE frame at all, as there is no result then.
+def refuse_empty(source: BatchSource, decoder: Decoder, selection: Selection | None = None) -> None:
+    """Raise if a source has no MXoE frame at all, or none with the name of a host in ``selection``: there is no result.
 
     Raises :class:`~mxwire.errors.MxwireError` with what to try, for :class:`Failures` to note.
     """
     if decoder.decoded:
+        unknown = selection.unannounced if selection is not None else []
+        if unknown and isinstance(source, LiveSource):
+            raise MxwireError(f"{source.name}: {unannounced_text(unknown)}")
         return
     types = _types(decoder)
     if isinstance(source, LiveSource):
@@ -443,6 +457,16 @@ def refuse_empty(source: BatchSource, decoder: Decoder) -> None:
     raise MxwireError(
         f"{source.name}: no MXoE frames (EtherType {types}) among {counted(decoder.skipped, 'frame')}; is it the right "
         f"capture? For another EtherType use --ethertype (mxwire diagnose finds it)"
+    )
+
+
+def unannounced_text(names: Sequence[str]) -> str:
+    """The error about hosts whose names no frame announced."""
+    several = "these names" if len(names) > 1 else "this name"
+    listed = " or ".join(map(repr, names))
+    return (
+        f"no host {listed}: no HOST_REPLY with {several} passed; give Ethernet addresses, or names with --peers "
+        "(mxwire discover lists the hosts)"
     )
 
 

@@ -34,7 +34,7 @@ bootstrap. p10 and p90 need 10 samples, p99 needs 100.
 \b
 Examples:
   mxwire stats trace.pcap
-  mxwire stats --by endpoint --sort retransmissions trace.pcap     the worst pairs of endpoints first
+  mxwire stats --by endpoint --sort retransmits trace.pcap     the worst pairs of endpoints first
   mxwire stats -i eth0 --duration 10              the frames that pass an interface in 10 s
   mxwire stats --pair alpha:0 beta:0 trace.pcap   two hosts only
   mxwire stats --plot pingpong.svg trace.pcap     latency, throughput, offsets over time (also .png, .html)
@@ -42,7 +42,7 @@ Examples:
   mxwire stats --xplot graphs trace.pcap          files for xplot, as tcptrace writes them
   mxwire stats --json trace.pcap | jq -c 'select(.record == "half_iteration") | [.length, .median_ns]'
 """
-_SORTS = ("bytes", "frames", "messages", "rate", "retransmissions", "duplicates", "failed", "delivery")
+_SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "failed", "delivery")
 
 
 @click.command(epilog=EPILOG)
@@ -130,6 +130,10 @@ def command(
 
         check_plot(plot)
         refuse_overwriting(inputs.files, plot)
+    if xplot is not None:
+        from mxwire.report.xplot import create_folder
+
+        create_folder(xplot)
     order = PairOrder(by, sort)
     filters.selection()  # mistakes are reported before anything is read
     failures = Failures()
@@ -140,7 +144,7 @@ def command(
             for decoded in judged_batches(decoder, reader):
                 timing.observe(decoded, decoder.start_ns)
             timing.finish()
-            refuse_empty(reader, decoder)
+            refuse_empty(reader, decoder, selection)
             if as_json:
                 several = {"file": reader.name} if len(inputs.files) > 1 else {}
                 for record in chain(timing_records(timing), pair_records(timing, order)):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from mxwire.cli.observation import Observation
 
 EPILOG = """\b
-Columns of a pair, both directions, rates of the last 3 seconds: frames and bytes per second; finished messages,
-retransmissions and re-requests per second; unfinished messages and the age of the oldest; dialect.
+Columns of a pair, both directions, rates of the last 3 seconds: frames and bytes per second; finished messages, and
+retransmits (retransmissions and re-requests) per second; unfinished messages and the age of the oldest; dialect.
 Keys: p pairs, h hosts, f findings, enter conversation of a pair, s sort, r reverse, / filter, space pause, ? help,
 q quit.
 If frames are too many to follow all messages, complete pairs are sampled, and the first line shows the share.
@@ -32,7 +32,7 @@ Examples:
   mxwire top -i eth0 --once --json | jq '.pairs[] | select(.in_flight > 0)'
   mxwire top -i eth0 --json | jq -c .findings   one object per second
 """
-SORTS = ("frames", "bytes", "messages", "repeats", "flight", "oldest", "dialect")
+SORTS = ("frames", "bytes", "messages", "retransmits", "flight", "oldest", "dialect")
 _ONCE = 3.0
 """Seconds for which --once observes an interface: the time over which rates are averaged."""
 
@@ -96,13 +96,11 @@ def _print(observed: Observation, *, once: bool, as_json: bool, sort: str) -> No
             show(traffic_blocks(snapshot, sort))
         sys.stdout.flush()
 
-    for snapshot in observed.run():
+    for snapshot in observed.run(empty=as_json and not once):
         if not once:
             output(snapshot)
-    if observed.latest is None:
-        refuse_empty(observed.origin, observed.observer.decoder)
-        return
-    if once:
+    refuse_empty(observed.origin, observed.observer.decoder, observed.selection)
+    if once and observed.latest is not None:
         output(observed.latest)
 
 

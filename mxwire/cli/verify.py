@@ -112,7 +112,7 @@ def command(
                     click.echo(finding_line(reader.name, found, decoder.start_ns))
                 elif inputs.live and not as_junit:
                     click.echo(str(found))
-            refuse_empty(reader, decoder)
+            refuse_empty(reader, decoder, selector.selection)
             violations += verification.violations
             if as_json:
                 for line in host_lines(reader.name, verification):
@@ -121,6 +121,7 @@ def command(
                 verified.append((reader.name, verification, findings))
             else:
                 shown = blocks(reader.name, verification, findings)
+                selector.selection.names.add_all(reader.names)
                 show([*labelled(shown, selector.selection.names)] if filters.by_name else shown)
     if as_junit:
         click.echo(junit(verified))

@@ -78,6 +78,7 @@ class LiveSource:
 
     bytes_read = 0
     total_bytes = None
+    names: Final[dict[bytes, str]] = {}
 
     def __init__(self, tap: Tap, signals: EndSignals, seconds: float | None, *, copied: bool = True) -> None:
         self.frames = 0

@@ -10,11 +10,13 @@ import re
 import shutil
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mxwire.report.terminal import is_coloured, styled_console
+from mxwire.ethernet import MAC_TEXT
+from mxwire.report.terminal import is_coloured, styled_console, terminal_width
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,6 +27,8 @@ PLAIN_WIDTH = 100
 WIDEST_WIDTH = 140
 """Maximum width, however wide the terminal: longer lines are hard to read."""
 _GAP = "  "
+_NARROW_GAP = " "
+_ADDRESS_END = len("00:00:00")
 _TIME = re.compile(r"(\d) (s|ms|us)\b")
 _SMALLEST_COLUMN = 8
 """Minimum width of a column that wraps, unless its longest word is shorter."""
@@ -72,11 +76,14 @@ class Column:
     """Takes the width that the other columns leave, and wraps its text."""
     code: bool = False
     """Contains identifiers rather than prose."""
+    short: str = ""
+    """The heading on a terminal that is too narrow for the table."""
 
 
 def number_columns(*headings: str) -> tuple[Column, ...]:
-    """Right-aligned columns."""
-    return tuple(Column(each, right=True) for each in headings)
+    """Right-aligned columns; ``retransmits|rtx`` has the short heading rtx."""
+    pairs = (each.partition("|") for each in headings)
+    return tuple(Column(heading, right=True, short=short) for heading, _, short in pairs)
 
 
 def code_columns(*headings: str) -> tuple[Column, ...]:
@@ -106,6 +113,7 @@ Block = Heading | Paragraph | Listing | Verbatim | Table
 
 def show(blocks: Sequence[Block]) -> None:
     """Print blocks to standard output: styled where colours are on, as on a terminal, else as plain text."""
+    blocks = [_fitted(each) if isinstance(each, Table) else each for each in blocks]
     if is_coloured():
         _show_styled(blocks)
     else:
@@ -134,7 +142,7 @@ def output_width() -> int:
 def _plain_block(block: Block, width: int) -> str:
     match block:
         case Heading(text, level):
-            return f"{text}\n{'=' * len(text)}\n" if level <= 2 else f"{text}\n"
+            return f"{text}\n{'=' * len(text)}\n" if level <= 2 else _filled(text, width)
         case Paragraph(text):
             return _filled(text, width)
         case Listing(items):
@@ -166,17 +174,44 @@ def _filled(text: str, width: int, first: str = "", others: str = "") -> str:
     return lines.replace("\N{NO-BREAK SPACE}", " ") + "\n"
 
 
+def _fitted(table: Table) -> Table:
+    """The table, or if it exceeds the width of the terminal a form with short addresses, and then short headings."""
+    width = terminal_width()
+    if width is None or _table_width(table, width) <= width:
+        return table
+    addresses = {each[0] for row in table.rows for cell in row.cells for each in MAC_TEXT.finditer(cell)}
+    holders = Counter(each[-_ADDRESS_END:] for each in addresses)
+
+    def shortened(found: re.Match[str]) -> str:
+        end = found[0][-_ADDRESS_END:]
+        return f"…{end}" if holders[end] == 1 else found[0]
+
+    rows = (replace(row, cells=tuple(MAC_TEXT.sub(shortened, each) for each in row.cells)) for row in table.rows)
+    table = replace(table, rows=tuple(rows))
+    if _table_width(table, width) <= width:
+        return table
+    return replace(table, columns=tuple(replace(each, heading=each.short or each.heading) for each in table.columns))
+
+
+def _gap(widths: Sequence[int]) -> str:
+    """The gap between columns: narrower if the terminal requires that."""
+    width = terminal_width()
+    fits = width is None or sum(widths) + len(_GAP) * (len(widths) - 1) <= width
+    return _GAP if fits else _NARROW_GAP
+
+
 def _table_lines(table: Table, width: int) -> Iterator[str]:
     widths = _column_widths(table, width)
+    gap = _gap(widths)
     headings = _headings(table, widths)
     for pieces in zip(*headings, strict=True):
-        yield _GAP.join(_aligned(*each) for each in zip(pieces, widths, table.columns, strict=True)).rstrip()
-    yield _GAP.join("-" * each for each in widths)
+        yield gap.join(_aligned(*each) for each in zip(pieces, widths, table.columns, strict=True)).rstrip()
+    yield gap.join("-" * each for each in widths)
     for row in table.rows:
         cells = [_wrapped(cell, each) for cell, each in zip(row.cells, widths, strict=True)]
         for line in range(max(map(len, cells))):
             pieces = tuple(cell[line] if line < len(cell) else "" for cell in cells)
-            yield _GAP.join(_aligned(*each) for each in zip(pieces, widths, table.columns, strict=True)).rstrip()
+            yield gap.join(_aligned(*each) for each in zip(pieces, widths, table.columns, strict=True)).rstrip()
 
 
 def _column_widths(table: Table, width: int) -> list[int]:
@@ -252,7 +287,7 @@ def _show_styled(blocks: Sequence[Block]) -> None:
 
 def _table_width(table: Table, width: int) -> int:
     widths = _column_widths(table, width)
-    return sum(widths) + len(_GAP) * (len(widths) - 1)
+    return sum(widths) + len(_gap(widths)) * (len(widths) - 1)
 
 
 def renderable(block: Block) -> RenderableType:
@@ -292,7 +327,8 @@ def _styled_table(table: Table, width: int) -> RichTable:
     widths = _column_widths(table, width)
     headings = _headings(table, widths)
     # Padding plus the column separator equals the gap of plain text.
-    styled = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", show_edge=False)
+    padding = (0, len(_gap(widths)) - 1, 0, 0)
+    styled = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=padding, header_style="bold", show_edge=False)
     for column, lines, wide in zip(table.columns, headings, widths, strict=True):
         styled.add_column(
             "\n".join(lines),

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from mxwire.ethernet import mac_bytes
+from mxwire.ethernet import MAC_TEXT, mac_bytes
 from mxwire.report.document import Block, Listing, Paragraph, Row, Table
 
 if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostNames
 
-_ADDRESS: Final = re.compile(r"\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b")
 _LONGEST: Final = 32
 """Longest name that is shown, in characters."""
 
@@ -29,7 +28,7 @@ def labelled(blocks: Iterable[Block], names: HostNames) -> Iterator[Block]:
         return labels.get(int.from_bytes(mac_bytes(found[0]), "big"), found[0])
 
     def text(given: str) -> str:
-        return _ADDRESS.sub(name, given)
+        return MAC_TEXT.sub(name, given)
 
     for block in blocks:
         if isinstance(block, Paragraph):

@@ -189,10 +189,21 @@ def message_record(message: CapturedMessage, names: Mapping[int, str]) -> dict[s
 _KINDS: Final = ("TINY", "SMALL", "MEDIUM", "RNDV")
 _SIDES: Final = (
     *number_columns("#"),
-    *code_columns("host", "name"),
-    *number_columns("endpoint"),
+    *code_columns("host"),
+    *number_columns("endpoint|ep"),
     *code_columns("session"),
-    *number_columns("frames", "bytes", *_KINDS, "retransmits", "duplicates", "libacks", "nacks"),
+    *number_columns(
+        "frames",
+        "bytes",
+        "TINY",
+        "SMALL",
+        "MEDIUM|MED",
+        "RNDV",
+        "retransmits|rtx",
+        "duplicates|dup",
+        "libacks|acks",
+        "nacks",
+    ),
 )
 
 
@@ -201,7 +212,7 @@ def conversation_blocks(path: str, follower: Follower, chosen: list[Conversation
     shown: list[Block] = [Heading(path)]
     if not chosen:
         return [*shown, Paragraph("No conversation.")]
-    rows = tuple(_side_row(follower, each, side) for each in chosen for side in (0, 1))
+    rows = tuple(_side_row(each, side) for each in chosen for side in (0, 1))
     shown += [Table(_SIDES, rows), Heading("Connects", 3), _connects(chosen, start_ns)]
     remarks = [(each.number, text) for each in chosen for text in _remarks(each)]
     if remarks:
@@ -215,7 +226,7 @@ def conversation_blocks(path: str, follower: Follower, chosen: list[Conversation
     return shown
 
 
-def _side_row(follower: Follower, conversation: Conversation, side: int) -> Row:
+def _side_row(conversation: Conversation, side: int) -> Row:
     flow = conversation.flows[side]
     session = conversation.session(side)
     kinds = (str(flow.messages[kind]) for kind in _KINDS)
@@ -223,7 +234,6 @@ def _side_row(follower: Follower, conversation: Conversation, side: int) -> Row:
         (
             "" if side else str(conversation.number),
             host_text(flow),
-            follower.names.get(flow.address, "-"),
             "?" if flow.endpoint is None else str(flow.endpoint),
             "?" if session is None else f"0x{session:08x}",
             str(flow.frames),

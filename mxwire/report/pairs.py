@@ -35,7 +35,7 @@ class PairOrder:
         return sorted(found, key=SORT_KEYS[self.sort], reverse=True)
 
 
-_TOTALS: Final = ("frames", "bytes", "MB/s", "messages", "failed", "retransmits", "duplicates")
+_TOTALS: Final = ("frames", "bytes", "MB/s", "messages|msg", "failed|fail", "retransmits|rtx", "duplicates|dup")
 """Columns with a line per direction."""
 _COLUMNS: Final = number_columns(*_TOTALS, "n", "median ms", "p90", "p99")
 

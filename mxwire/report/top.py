@@ -47,7 +47,7 @@ Columns of a pair of hosts (rates of the last 3 seconds, both directions):
 
 frames/s, bytes/s    frames, and bytes on the wire, per second (frm/s, B/s)
 messages/s           finished messages per second (msg/s)
-repeats/s            retransmissions and re-requests per second (rpt/s)
+retransmits/s        retransmissions and re-requests per second (rtx/s)
 in flight            messages that are not finished
 oldest               age of the oldest of these
 dialect              mxoe or omx with its frame limit; - if no frame shows it
@@ -121,7 +121,7 @@ class ConversationScreen(Screen[None]):
     def on_mount(self) -> None:
         """Name the columns."""
         self.query_one("#endpoints", DataTable).add_columns(
-            "endpoints", *map(_right, ("frames", "messages", "repeated", "last frame"))
+            "endpoints", *map(_right, ("frames", "messages", "retransmits", "last frame"))
         )
         self.query_one("#messages", DataTable).add_columns(
             "time (UTC)", "from → to", "kind", *map(_right, ("bytes", "tries")), "outcome", _right("duration")
@@ -135,7 +135,7 @@ class ConversationScreen(Screen[None]):
         for each in found.endpoints:
             ends = " ↔ ".join(f"{labels.label(host)}:{_number(endpoint)}" for host, endpoint in each.ends)
             ago = age_text(max(0, snapshot.time_ns - each.last_ns))
-            counts = (each.frames, each.messages, each.repeats)
+            counts = (each.frames, each.messages, each.retransmits)
             rows.append((ends, *(_right(f"{sent:,} / {back:,}") for sent, back in counts), _right(f"{ago} ago")))
         _fill(self.query_one("#endpoints", DataTable), rows[::-1])
         rows = []
@@ -282,11 +282,11 @@ class TopApp(App[None]):
             headings.append(_right(column.heading if wide else column.short, "reverse" if name == self._sort else ""))
         rows = []
         for each in self._pairs:
-            troubled = bool(each.repeat_rate)
+            troubled = bool(each.retransmit_rate)
             label = pair_label(each, labels)
             cells: list[str | Text] = [Text(label if wide else label.replace(" ", ""), no_wrap=True)]
             for name, column in PAIR_COLUMNS.items():
-                cells.append(_right(column.text(each), "yellow" if troubled and name == "repeats" else ""))
+                cells.append(_right(column.text(each), "yellow" if troubled and name == "retransmits" else ""))
             rows.append(cells)
         _fill(table, rows, headings, [f"{one:012x}{other:012x}" for one, other in (each.hosts for each in self._pairs)])
 

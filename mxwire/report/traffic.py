@@ -99,8 +99,11 @@ PAIR_COLUMNS: Final[dict[str, PairColumn]] = {
     "messages": PairColumn(
         "messages/s", "msg/s", lambda x: amount_text(x.message_rate), lambda x: _unknown_last(x.message_rate)
     ),
-    "repeats": PairColumn(
-        "repeats/s", "rpt/s", lambda x: amount_text(x.repeat_rate), lambda x: _unknown_last(x.repeat_rate)
+    "retransmits": PairColumn(
+        "retransmits/s",
+        "rtx/s",
+        lambda x: amount_text(x.retransmit_rate),
+        lambda x: _unknown_last(x.retransmit_rate),
     ),
     "flight": PairColumn(
         "in flight", "flight", lambda x: amount_text(x.in_flight), lambda x: _unknown_last(x.in_flight)
@@ -148,10 +151,10 @@ def sampling_text(snapshot: TrafficSnapshot) -> str:
     return text
 
 
-_PAIRS: Final = (Column("hosts"), *number_columns(*(each.heading for each in PAIR_COLUMNS.values())))
+_PAIRS: Final = (Column("hosts"), *number_columns(*(f"{each.heading}|{each.short}" for each in PAIR_COLUMNS.values())))
 _HOSTS: Final = (
     Column("host"),
-    *number_columns("sent/s", "bytes/s", "received/s", "bytes/s", "peers", "flight"),
+    *number_columns("sent/s", "bytes/s|B/s", "received/s|recv/s", "bytes/s|B/s", "peers", "flight"),
     Column("dialect"),
 )
 
@@ -236,7 +239,7 @@ def _pair_record(pair: PairRates, names: Mapping[int, str]) -> dict[str, Any]:
     rest = asdict(pair)
     for name in ("hosts", "forward", "back"):
         del rest[name]
-    for name in ("message_rate", "repeat_rate"):
+    for name in ("message_rate", "retransmit_rate"):
         rest[name] = None if rest[name] is None else round(rest[name], 3)
     rest["oldest_age_ns"] = rest.pop("oldest_ns")
     return record | rest

@@ -18,12 +18,24 @@ _SYMBOLS: Final = {"announcement": "diamond", "ack": "dtick", "notify": "box", "
 """Symbols of points without bytes, by kind."""
 
 
+def create_folder(folder: Path) -> None:
+    """Create the folder for the files unless it exists.
+
+    Raises :class:`~mxwire.errors.OutputError` if it cannot be created.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be created: {error.strerror or error}") from None
+
+
 def write_xplot(folder: Path, graphs: Sequence[SequenceGraph], timing: Timing) -> list[Path]:
     """Write one time-sequence file per graph, and one throughput file per direction of the pair of hosts in the first
     one, or of the busiest pair; return their paths.
 
     Raises :class:`~mxwire.errors.OutputError` if a file cannot be written.
     """
+    create_folder(folder)
     names = timing.follower.names
     contents = {f"{letters}_tsg.xpl": _sequence(graph, names) for letters, graph in zip(_LETTERS, graphs, strict=False)}
     for letters, (title, line) in zip(_LETTERS, _rates(graphs, timing), strict=False):
@@ -32,7 +44,6 @@ def write_xplot(folder: Path, graphs: Sequence[SequenceGraph], timing: Timing) -
     for name, lines in contents.items():
         path = folder / name
         try:
-            folder.mkdir(parents=True, exist_ok=True)
             # Names of hosts come from the wire; xplot reads one title per line.
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="backslashreplace")
         except OSError as error:

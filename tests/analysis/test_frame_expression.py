@@ -190,7 +190,7 @@ def test_a_comparison_with_a_missing_field_is_false_and_its_negation_true():
         ("(lambda: 1)() == frame", 1, "is needed here"),
         ("frame.__class__", 1, "no field 'frame.__class__'"),
         ("length == 'x'", 11, "length is a number, 'x' is text"),
-        ("source == '52:54'", 11, "is not an Ethernet address"),
+        ("source == '52:54:00'", 11, "is not an Ethernet address"),
         ("type < PULL", 1, "type is text, which has no order"),
         ("vlan == 5", 9, "write 5 in vlan"),
         ("1 < 2", 1, "compares no field"),

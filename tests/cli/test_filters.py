@@ -115,7 +115,7 @@ def test_verify_and_diagnose_analyse_all_and_report_the_selected():
     "command", ["decode --type TINY", "messages", "conversations", "follow 7", "verify", "diagnose"]
 )
 def test_names_replace_addresses(command, tmp_path):
-    plain, named = mxwire(*command.split(), EVERY_TYPE), mxwire(*command.split(), "--names", EVERY_TYPE)
+    plain, named = mxwire(*command.split(), "--no-names", EVERY_TYPE), mxwire(*command.split(), EVERY_TYPE)
     # Advice keeps addresses, since it contains commands to copy.
     shown = named.out.partition("What to do:")[0]
     assert named.code == plain.code and ONE in plain.out and ONE not in shown and "vm1:0" in shown
@@ -123,12 +123,26 @@ def test_names_replace_addresses(command, tmp_path):
     peers = tmp_path / "peers"
     # Two hosts with one name cannot be distinguished by it, and names of many characters do not fit.
     peers.write_text(f"{ONE} same:0\n{OTHER} same:0\n")
-    assert ONE in mxwire(*command.split(), "--names", "--peers", peers, EVERY_TYPE).out
+    assert ONE in mxwire(*command.split(), "--peers", peers, EVERY_TYPE).out
+
+
+def test_expressions_name_hosts():
+    for named, same in (
+        ("source == 'vm1' and type == TINY", f"source == '{ONE}' and type == TINY"),
+        ("type == SMALL and destination != 'vm1:0'", f"type == SMALL and destination != '{ONE}'"),
+        ("destination in ('vm2:0', '02:00:00:00:00:01')", f"destination == '{OTHER}'"),
+    ):
+        found = mxwire("decode", "--where", named, EVERY_TYPE).lines
+        assert found and found == mxwire("decode", "--where", same, EVERY_TYPE).lines
+    unknown = mxwire("decode", "--where", "source == 'vm9'", EVERY_TYPE)
+    assert unknown.code == 2 and "no host 'vm9:0'" in unknown.err
+    pipe = mxwire("decode", "--where", "source == 'vm1'", "-", stdin=EVERY_TYPE.read_bytes())
+    assert pipe.code == 2 and "standard input cannot be searched for names" in pipe.err
 
 
 def test_names_in_a_pipe_apply_from_their_announcement_on():
-    run = mxwire("decode", "--names", "-", stdin=EVERY_TYPE.read_bytes())
-    assert run.lines == mxwire("decode", "--names", EVERY_TYPE).lines
+    run = mxwire("decode", "-", stdin=EVERY_TYPE.read_bytes())
+    assert run.lines == mxwire("decode", EVERY_TYPE).lines
     assert any(line.split()[2] == "vm1:0" for line in run.lines)
 
 

@@ -44,7 +44,7 @@ def test_json():
 
 
 def test_pairs_are_sorted_and_named():
-    run = mxwire("stats", "--by", "endpoint", "--sort", "retransmissions", "--json", CAPTURES / "mxoe-uninit.pcap")
+    run = mxwire("stats", "--by", "endpoint", "--sort", "retransmits", "--json", CAPTURES / "mxoe-uninit.pcap")
     pairs = [each for each in run.objects if each["record"] == "endpoint_pair"]
     worst = [sum(each["retransmissions"] + each["re_requests"] for each in pair["directions"]) for pair in pairs]
     assert len(pairs) > 1 and worst == sorted(worst, reverse=True)
@@ -148,7 +148,7 @@ def test_no_frames(tmp_path):
         (["--xplot", "figures", PINGPONG, LOSSY], "a single capture"),
         (["--message", "1", LOSSY], "add one of them"),
         (["--xplot", "figures", "--message", "1", "--conversation", "1", LOSSY], "exclude each other"),
-        (["--xplot", "/dev/null/figures", LOSSY], "cannot be written"),
+        (["--xplot", "/dev/null/figures", LOSSY], "cannot be created"),
         (["--xplot", "figures", "--message", "9", LOSSY], "no message 9"),
         (["--xplot", "figures", "--conversation", "9", LOSSY], "no conversation 9"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -50,10 +51,10 @@ def test_frames_fit_one_line_each(width: int, clock: str) -> None:
 
 def test_narrow_lines_leave_out_the_least_important_columns() -> None:
     (line,) = lines("decode", "--frames", "41", EVERY_TYPE, width=80)
-    assert line == "   41   35.798491 0a:00:01→0a:00:02   5→3 SMALL      seq 3 ack 3: 100 bytes mat…"
+    assert line == "   41   35.798491 vm1:0   →vm2:0      5→3 SMALL      seq 3 ack 3: 100 bytes mat…"
     (line,) = lines("decode", "--frames", "41", EVERY_TYPE, width=120)
     assert line.split() == [
-        *("41", "35.798491", "0a:00:01", "→", "0a:00:02", "5→3", "SMALL"),
+        *("41", "35.798491", "vm1:0", "→", "vm2:0", "5→3", "SMALL"),
         *("seq", "3", "ack", "3:", "100", "bytes", "match", "0x1002"),
     ]
 
@@ -83,6 +84,32 @@ def test_trees_fit_and_lose_nothing(width: int) -> None:
         return sorted(word for line in text if "→" not in line for word in line.split())
 
     assert words(shown) == words(whole)
+
+
+@pytest.mark.parametrize("colour", ["1", ""])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "conversations mxoe-lossy-1M.pcap",
+        "stats --by endpoint mxoe-uninit.pcap",
+        "top --once --no-names mxoe-early.pcap",
+    ],
+)
+def test_tables_shorten_addresses_and_headings_to_fit(command: str, colour: str) -> None:
+    """Numbers are never cut, and a pipe has complete addresses."""
+
+    def shown(width: int, *, terminal: bool = True) -> list[str]:
+        text = printed(*command.split(), terminal=terminal, COLUMNS=str(width), NO_COLOR=colour)
+        return re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+
+    narrow, wide, piped = shown(80), shown(140), shown(80, terminal=False)
+    assert max(map(len, narrow)) <= 80 < max(map(len, wide))
+    assert any("rtx" in each for each in narrow) and any("retransmits" in each for each in wide)
+    numbers = [re.findall(r"(?<![\w:.…])[\d.]+(?![\w:])", " ".join(each)) for each in (narrow, wide, piped)]
+    assert numbers[0] == numbers[1] == numbers[2]
+    addresses = [sum(each.count("0a:00:01") for each in text) for text in (narrow, wide, piped)]
+    assert addresses[0] == addresses[1] == addresses[2]
+    assert sum("52:54:00:0a:00:01" in each for each in piped) == sum("52:54:00:0a:00:01" in each for each in wide)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

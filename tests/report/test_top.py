@@ -58,7 +58,7 @@ def test_pairs_findings_and_keys_fit_the_screen(width):
         lines = screen(app)
         assert len(lines) == 24 and all(len(each.rstrip()) <= width for each in lines)
         assert "veth1" in lines[0] and "frames/s" in lines[0] and "messages/s" in lines[0]
-        headings = "frm/s B/s msg/s rpt/s flight oldest dialect" if width == 80 else "frames/s bytes/s messages/s"
+        headings = "frm/s B/s msg/s rtx/s flight oldest dialect" if width == 80 else "frames/s bytes/s messages/s"
         assert all(each in lines[1] for each in headings.split())
         assert "0a:00:01" in lines[2] and "0a:00:02" in lines[2] and "mxoe" in lines[2] and "1.1M" in lines[2]
         assert ("52:54:00:0a:00:01" in lines[2]) == (width == 140)

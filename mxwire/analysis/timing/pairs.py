@@ -99,7 +99,7 @@ SORT_KEYS: Final[dict[str, Callable[[PairStatistics], float]]] = {
     "frames": _total_of("frames"),
     "messages": _total_of("messages"),
     "rate": lambda pair: sum(pair.bytes_per_second(each) or 0.0 for each in (0, 1)),
-    "retransmissions": lambda pair: pair.total("retransmissions") + pair.total("re_requests"),
+    "retransmits": lambda pair: pair.total("retransmissions") + pair.total("re_requests"),
     "duplicates": _total_of("duplicates"),
     "failed": _total_of("failed"),
     "delivery": _median,
