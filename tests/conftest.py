@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 
 from hypothesis import HealthCheck, settings
 
@@ -23,6 +24,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 for name in ("COLUMNS", "LINES"):
     if name not in os.environ:
         os.unsetenv(name)
+
+# Many tests start Python, or import the engine again: without stored bytecode, each compiles all modules of mxwire.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # With CI=true hypothesis tries the same examples in every run; new ones find more. No example is too slow: how fast the
 # machine is decides no test.
