@@ -10,11 +10,10 @@ are methods of ``Core``, and both run within its ``section``, a lock of the host
 Waits are interrupted at once, since a sleeping thread is outside of the section. Python runs signal handlers on the
 main thread only.
 
-**Unexpected handlers** are called in the middle of a pass of the engine, but without the lock: a program may take a
-lock of its own both in its handler and around its calls, and two threads would block each other otherwise. While a
-handler runs, other threads may post requests and transmit. They do not step, since the engine makes no second pass, and
-the frames of the first one still belong to the link: polls do nothing, and waits and calls that close or suspend wait
-for the end of the handler.
+**Unexpected handlers** are called between two passes of the engine, and without the lock: a program may take a lock of
+its own both in its handler and around its calls, and two threads would block each other otherwise. While a handler
+runs, its endpoint makes no progress, so that its messages stay in order. Other threads may make all calls and step, and
+the other endpoints continue. Calls that close or suspend the endpoint wait for the end of the handler.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType, TracebackType
 from typing import Any, Final
 from weakref import WeakSet
@@ -36,7 +36,7 @@ from mxwire.host.requests import Pending, Waiter
 from mxwire.link import FewLink, Link, RoomLink
 from mxwire.link.errors import LinkError
 from mxwire.link.local import SharedMemoryPath
-from mxwire.protocol import Event, Node, Status
+from mxwire.protocol import EngineEndpoint, Event, Node, Status
 from mxwire.protocol.card.outgoing import FEW
 from mxwire.units import MILLISECOND
 
@@ -122,15 +122,15 @@ def restore_interrupts() -> None:
 class ExclusiveSection:
     """A reentrant lock that defers Ctrl-C while it is held."""
 
-    __slots__ = ("_acquire", "_condition", "_lock", "_release", "handler_thread")
+    __slots__ = ("_acquire", "_condition", "_lock", "_release", "handlers")
 
     def __init__(self) -> None:
         lock = threading.RLock()
         self._acquire, self._release = lock.acquire, lock.release
         self._lock: Any = lock
         self._condition = threading.Condition(lock)
-        self.handler_thread: int | None = None
-        """The thread that runs an unexpected handler; None while there is none."""
+        self.handlers: dict[int, EngineEndpoint] = {}
+        """The endpoints whose unexpected handlers run now, by the threads that run them."""
         # A new set, since the handler may be iterating over the old one.
         _interrupts.locks = WeakSet([*_interrupts.locks, lock])
 
@@ -146,37 +146,38 @@ class ExclusiveSection:
         if _interrupts.deferred is not None:
             _interrupts.deliver()
 
-    def run_handler(self, handler: Callable[[], object]) -> bool:
-        """Call an unexpected handler without the lock, so that it may wait for threads that call the host.
+    def run_handler(self, endpoint: EngineEndpoint, handler: Callable[[], object]) -> bool:
+        """Call the unexpected handler of an endpoint without the lock, so that it may wait for threads that call the
+        host.
 
-        Ctrl-C stays deferred, since the engine is in the middle of a pass.
+        Ctrl-C stays deferred until the engine knows the result.
         """
+        # The event loop of asyncio works without the lock.
         owned, thread = self._lock._is_owned(), threading.get_ident()
         on_main = thread == _MAIN
         _interrupts.handlers += on_main
-        self.handler_thread = thread
+        self.handlers[thread] = endpoint
         depth = self._lock._release_save() if owned else None
         try:
             return bool(handler())
         finally:
             if owned:
                 self._lock._acquire_restore(depth)
+            del self.handlers[thread]
+            if owned:
                 self._condition.notify_all()
-            self.handler_thread = None
             _interrupts.handlers -= on_main
 
     @property
     def in_handler(self) -> bool:
         """True if the calling thread runs an unexpected handler."""
-        return self.handler_thread is not None and self.handler_thread == threading.get_ident()
+        return bool(self.handlers) and threading.get_ident() in self.handlers
 
-    def await_handler(self, seconds: float | None = None) -> None:
-        """Wait within the section, at most ``seconds``, until no other thread runs an unexpected handler."""
-        if not (self._is_free() or self.in_handler):
-            self._condition.wait_for(self._is_free, seconds)
-
-    def _is_free(self) -> bool:
-        return self.handler_thread is None
+    def await_handlers(self, endpoint: EngineEndpoint | None = None) -> None:
+        """Wait within the section until no other thread runs the unexpected handler of an endpoint; None: of any."""
+        thread = threading.get_ident()
+        while any(each != thread and endpoint in (None, found) for each, found in self.handlers.items()):
+            self._condition.wait()
 
 
 class Core:
@@ -198,12 +199,15 @@ class Core:
         self.clock = clock
         self.on_event = on_event
         self.section = ExclusiveSection()
+        node.handler_calls.deferred = True
         self.waiters: list[Waiter] = []
         """Pending waits, checked after each step that may have changed something."""
         self.ended: MxwireError | None = None
         """The reason why the host has stopped; None while it runs."""
         self.notices: deque[Event] = deque(maxlen=NOTICES_KEPT)
         """Events other than completed requests, the newest last."""
+        self.before_handler: Callable[[], None] | None = None
+        """Called before each call of an unexpected handler, within the section."""
         self.after: Callable[[], None] | None = None
         """Called after each step that may have changed something."""
         self.observers: list[Callable[[FrameBatch, bool], None]] = []
@@ -231,8 +235,7 @@ class Core:
 
         Without frames or expired timers the links are polled up to ``looks`` times.
         """
-        if self.ended is not None or self.section.handler_thread is not None:
-            # While an unexpected handler runs, the engine is in a pass over frames that the link still holds.
+        if self.ended is not None or self.section.in_handler:
             return
         self.steps += 1
         local = self.local
@@ -265,25 +268,45 @@ class Core:
 
     def transmit(self, timely: bool = False) -> None:
         """Transmit queued frames and notify waiters until nothing is queued; if ``timely``, also run expired timers."""
-        self.now = now = self.clock()
         try:
-            for _ in range(_ROUNDS):
-                for number, link, few in self._numbered:
-                    # Observers are given batches, so they disable the path of single frames.
-                    limit = 0 if few is None or self.observers else FEW
-                    frames = self.node.transmit_few(now, number, timely, limit)
-                    if isinstance(frames, FrameBatch):
-                        self._show_and_send(link, frames)
-                    elif frames and few is not None:
-                        few.send_few(frames)
-                self._due_known = False
-                self._notify()
-                if not self.node.eager():
-                    break
+            self._flush(timely)
+            while self.node.offering and not self.section.in_handler:
+                self._call_handler(next(iter(self.node.offering)))
+                self._flush(False)
             if self.after is not None:
                 self.after()
         except Exception as error:
             self._fail(error)
+
+    def _flush(self, timely: bool) -> None:
+        self.now = now = self.clock()
+        for _ in range(_ROUNDS):
+            for number, link, few in self._numbered:
+                # Observers are given batches, so they disable the path of single frames.
+                limit = 0 if few is None or self.observers else FEW
+                frames = self.node.transmit_few(now, number, timely, limit)
+                if isinstance(frames, FrameBatch):
+                    self._show_and_send(link, frames)
+                elif frames and few is not None:
+                    few.send_few(frames)
+            self._due_known = False
+            self._notify()
+            if not self.node.eager():
+                break
+
+    def _call_handler(self, endpoint: EngineEndpoint) -> None:
+        """Call the unexpected handler of an endpoint for its next message."""
+        message = endpoint.next_offer()
+        handler = endpoint.matching.handler
+        if message is None or handler is None:
+            return
+        if self.before_handler is not None:
+            self.before_handler()
+        consumed = False
+        try:
+            consumed = self.section.run_handler(endpoint, partial(handler, message))
+        finally:
+            endpoint.resolve(message, consumed)
 
     def inject(self, batch: FrameBatch, interface: int = 0) -> None:
         """Send frames that are not the engine's, after those that it has queued."""
@@ -307,8 +330,7 @@ class Core:
         if self.local is not None and self.local.arm():
             return 0
         if not self._due_known:
-            # In the middle of a pass, the rest of it may set earlier deadlines.
-            self._due, self._due_known = self.node.deadline(), self.section.handler_thread is None
+            self._due, self._due_known = self.node.deadline(), True
         return None if self._due is None else max(0, self._due - self.clock())
 
     def end(self, why: MxwireError) -> None:

@@ -17,7 +17,7 @@ always the same:
    deadline. ``LONGEST`` bounds each sleep, since a call on another thread may set an earlier deadline.
 3. If another thread is driving, sleep at a gate of its own. Each step checks all waiters; a waiter whose condition is
    met has its gate set. A driving thread whose own wait is over hands the role to the first waiter that is not done,
-   by waking it.
+   by waking it, and so does a thread that is about to run an unexpected handler.
 
 **Spinning.** With ``spin`` a driving thread does not sleep while the last frame is less than that many seconds old; it
 polls ``_LOOKS`` times per step, with the section held. Releasing the section less often would shut out other threads,
@@ -87,6 +87,7 @@ class BlockingDriver:
         self._spin = float("inf") if spin is True else float(spin) * SECOND
         self._looks = _LOOKS if spin else 1
         self._driving: _BlockedWaiter | None = None
+        core.before_handler = self._hand_over
         self._wakeup = Wakeup()
         self._poller = _poller(core, self._wakeup)
         self._protected = defer_interrupts()
@@ -199,10 +200,8 @@ class BlockingDriver:
         core, section, spin, looks = self.core, self.core.section, self._spin, self._looks
         while True:
             with section:
-                if section.handler_thread is not None:
-                    section.await_handler(NAP)
                 core.step(looks)
-                if waiter.done or core.ended is not None:
+                if waiter.done or core.ended is not None or self._driving is not waiter:
                     return
                 spinning = core.now - core.active < spin
                 pause = None if spinning else core.pause()
@@ -228,14 +227,24 @@ class BlockingDriver:
 
     def _retire(self, waiter: _BlockedWaiter) -> None:
         """Remove a waiter; if it was driving, wake another one to take over."""
-        waiters = self.core.waiters
-        waiters.remove(waiter)
+        self.core.waiters.remove(waiter)
         if self._driving is waiter:
-            self._driving = None
-            for each in waiters:
-                if not each.done:
-                    each.wake()
-                    break
+            self._appoint(waiter)
+
+    def _hand_over(self) -> None:
+        """Let another thread drive while this one runs an unexpected handler."""
+        driving = self._driving
+        if driving is not None and driving.thread == threading.get_ident():
+            self._appoint(driving)
+
+    def _appoint(self, former: _BlockedWaiter) -> None:
+        """Wake the next waiter, so that it drives instead of ``former``; one in an unexpected handler cannot."""
+        self._driving = None
+        busy = self.core.section.handlers
+        for each in self.core.waiters:
+            if each is not former and not each.done and getattr(each, "thread", None) not in busy:
+                each.wake()
+                break
 
 
 class _BlockedWaiter(Waiter):
@@ -293,7 +302,6 @@ class _BackgroundThread(threading.Thread):
 
     def _step(self) -> tuple[int | None, int]:
         with self._core.section:
-            self._core.section.await_handler()
             if not self._driver.driven:
                 self._core.step()
             return self._core.pause(), self._core.steps

@@ -260,7 +260,7 @@ class BaseEndpoint:
         """
         with self._core.section:
             self._core.must_be_open()
-            self._core.section.await_handler()
+            self._core.section.await_handlers(self.engine)
             self.engine.suspended = True
 
     def resume(self) -> None:
@@ -304,8 +304,9 @@ class BaseEndpoint:
         A message is unexpected if no posted receive takes it; a blocking receive counts as posted. If the function
         returns False, matching is tried again, since it may have posted the receive, and else the message is kept.
 
-        The function is called on the thread that runs the loop, while the host makes no progress and other threads may
-        call it. It may make all calls that do not wait, except those that close the endpoint or the host, which raise
+        The function is called on the thread that runs the loop, while the endpoint makes no progress; the other
+        endpoints of the host do, and other threads may call it. The function may make all calls that do not wait,
+        except those that close an endpoint or the host, which raise
         :class:`~mxwire.protocol.status.LocalProtocolError`. If it raises, the error is logged and the message kept.
         """
         with self._core.section:
@@ -372,12 +373,11 @@ class BaseEndpoint:
             return request
 
     def _guarded(self, handler: Handler) -> Handler:
-        """A handler that runs without the lock of the host, and whose errors are logged."""
-        section = self._core.section
+        """A handler whose errors are logged."""
 
         def guarded(message: Unexpected) -> bool:
             try:
-                return section.run_handler(lambda: handler(message))
+                return bool(handler(message))
             except Exception:
                 _log.exception("an unexpected handler has failed")
                 return False
@@ -445,7 +445,11 @@ class BaseEndpoint:
 
     def _close(self) -> None:
         with self._core.section:
-            self._core.section.await_handler()
+            if self.engine.open and self._core.section.in_handler:
+                raise LocalProtocolError(
+                    Status.NOT_SUPPORTED_IN_HANDLER, "an unexpected handler may not close an endpoint or a host"
+                )
+            self._core.section.await_handlers(self.engine)
             if not self.engine.open:
                 return
             self.engine.close()

@@ -288,7 +288,7 @@ class BaseHost:
         """Close all endpoints, and end all waits; the links stay open."""
         core = self.core
         with core.section:
-            core.section.await_handler()
+            core.section.await_handlers()
             if core.ended is None:
                 for each in list(self._endpoints.values()):
                     each._close()

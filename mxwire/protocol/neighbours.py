@@ -13,7 +13,7 @@ the target.
 record     from the initiator of the exchange                 answer
 ========== ================================================== ============================================
 CONNECT    endpoint and key                                   ANSWER: session of the endpoint, or a status
-MESSAGE    a message of up to 4,096 bytes, with its data      only if it is refused: LOST
+MESSAGE    a message that is buffered, with its data          only if it is refused: LOST
 OFFER      a longer or synchronous message: where its data is ENDED: status, and number of bytes taken
 PULL       (of the receiver) the data of an offered message   DATA, several
 WITHDRAWN  an endpoint has closed: its offers are void
@@ -427,7 +427,7 @@ class Neighbour:
     ) -> bool:
         """Take a message for an endpoint of this node, or refuse it as the card does (R-NAK-01)."""
         buffered = kind == _MESSAGE
-        if buffered and (length != len(record) - _HEAD or length > SHARED_THRESHOLD):
+        if buffered and (length != len(record) - _HEAD or length > DATA_MAXIMUM):
             raise InvalidRecordError("a message of another length")
         if length >> 32:
             # Lengths have 32 bits on the wire, and in the status of a program in C.
@@ -502,7 +502,7 @@ class Neighbour:
         peer = self._neighbourhood.own_peer(receiver)
         if endpoint is not None and peer is not None and endpoint.session == session and status != Status.SUCCESS:
             partner = endpoint.partners.get((peer.index, receiver & _ENDPOINT))
-            endpoint.report_lost(partner, match_info, min(length, SHARED_THRESHOLD), status)
+            endpoint.report_lost(partner, match_info, min(length, DATA_MAXIMUM), status)
 
     def _take_withdrawn(self, source: int, session: int) -> None:
         if self._neighbourhood.routes.get(source) is self:

@@ -69,6 +69,8 @@ class Node:
         self._names = Names(profile, self.report)
         self._raw = RawQueue(profile.raw_queue_maximum)
         self.handler_calls = HandlerCalls()
+        self.offering: dict[EngineEndpoint, None] = {}
+        """The endpoints whose unexpected handler the caller must call now; an ordered set."""
         self.neighbourhood = Neighbourhood(self, path)
         """The other nodes of this host."""
         self.interfaces: list[HostInterface] = []
@@ -188,6 +190,7 @@ class Node:
 
     def detach(self, endpoint: EngineEndpoint) -> None:
         """Remove an endpoint that closes from its interface."""
+        self.offering.pop(endpoint, None)
         del self.endpoints[endpoint.card]
         self.interfaces[endpoint.card.port.number].close(endpoint.card)
 
@@ -289,13 +292,15 @@ class Node:
         for endpoint in self.endpoints.values():
             if endpoint.eager():
                 return True
-        return self._names.urgent
+        return self._names.urgent or bool(self.offering)
 
     def deadline(self) -> int | None:
         """Latest time in ns of the next call of ``transmit``, if no frame arrives; None if nothing is due.
 
         A time in the past means at once.
         """
+        if self.offering:
+            return 0
         soonest = self._names.deadline()
         for board in self.interfaces:
             if board.outgoing.frames:
@@ -375,10 +380,10 @@ class Node:
                     del board.ready[card]
                     try:
                         endpoint.progress(now)
-                    except BaseException:
-                        # The events left in its ring still point into the batch, and must be detached by the caller.
-                        board.ready[card] = None
-                        raise
+                    finally:
+                        if card.ring.received:
+                            # They still point into the batch, and must be detached by the caller.
+                            board.ready[card] = None
 
     def _raise_from_handlers(self) -> None:
         calls = self.handler_calls

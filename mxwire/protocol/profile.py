@@ -119,6 +119,10 @@ class Profile:
     """Maximum number of partners per endpoint; requests of more are not answered."""
     medium_threshold: int = RENDEZVOUS_THRESHOLD
     """Maximum length of a message that is sent as MEDIUM (R-SND-01); the dialect may allow less."""
+    shortcut_to_self: bool = True
+    """False if messages to the own endpoint are treated as those to other endpoints of the host (R-LOC-01)."""
+    shortcut_to_host: bool = True
+    """False if messages to other endpoints of the host are buffered as those to other hosts are (R-LOC-02)."""
     fragment_pipeline: int | None = None
     """Base-2 logarithm of the fragment size in dialect `mxoe`; None: the dialect's own."""
     pipeline_ignored: bool = False

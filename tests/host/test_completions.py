@@ -352,6 +352,60 @@ def test_a_deadline_set_after_the_handler_is_known(pair):
         assert due is not None and core.pause() <= max(0, due - core.clock() + MILLISECOND)
 
 
+@pytest.mark.parametrize("background", [True, False])
+@pytest.mark.parametrize("driving", [True, False], ids=["a waiter runs it", "a call runs it"])
+def test_other_endpoints_progress_while_a_handler_runs(driving, background):
+    """Only its own endpoint stops, as in MX; the messages for it wait, in their order."""
+    network = MemoryNetwork()
+    links = network.attach("a"), network.attach("b")
+    running, release = threading.Event(), threading.Event()
+    with (
+        Host(links[0], name="alpha", peers={links[1].address: "beta:0"}) as alpha,
+        Host(links[1], name="beta", background=background) as beta,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        one, slow, quick = alpha.open_endpoint(0), beta.open_endpoint(1), beta.open_endpoint(2)
+        connected = threading.Event()
+        answering = pool.submit(until_set, beta, connected)
+        to_slow, to_quick = one.connect("beta", 1, timeout=PATIENCE), one.connect("beta", 2, timeout=PATIENCE)
+        connected.set()
+        answering.result(PATIENCE)
+        seen = []
+
+        def handler(message):
+            seen.append(message.match_info)
+            running.set()
+            assert release.wait(PATIENCE)
+
+        slow.handle_unexpected(handler)
+        waits = []
+        if driving:
+            runner = pool.submit(slow.receive, 2, timeout=PATIENCE)
+            until(lambda: beta.driver.driven)
+            # This thread sleeps until the one that runs the handler hands over to it.
+            waits.append(pool.submit(quick.receive, 1, timeout=PATIENCE))
+            until(lambda: len(beta.core.waiters) == 2)
+        else:
+            runner = pool.submit(until_set, beta, running)
+        for number in range(3):
+            one.send(to_slow, b"x", number)
+        assert running.wait(PATIENCE)
+        waits.append(pool.submit(quick.receive, 2, timeout=PATIENCE))
+        for number in (1, 2):
+            one.send(to_quick, b"quick", number)
+        assert [bytes(each.result(PATIENCE)) for each in waits] == [b"quick"] * len(waits)
+        assert seen == [0] and slow.iprobe() is None
+        release.set()
+        runner.result(PATIENCE)
+        if driving:
+            assert seen == [0, 1]
+
+
+def until_set(host, event):
+    while not event.is_set():
+        host.poll()
+
+
 def test_closing_from_another_thread_waits_for_the_handler(pair):
     running, release = threading.Event(), threading.Event()
 

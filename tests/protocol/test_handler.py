@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,18 +11,21 @@ from hypothesis import strategies as st
 
 from mxwire.protocol import EngineEndpoint, Request, Status
 from mxwire.protocol.library.inbound import Unexpected
+from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.packets import Notify
 
 from .world import KEY, World, address, pattern, statuses
 
 LENGTHS = [0, 3, 128, 900, 9000, 40000]
+both_times = pytest.mark.parametrize("deferred", [False, True], ids=["in the pass", "after it"])
 
 
+@both_times
 @pytest.mark.parametrize("one_by_one", [False, True])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_a_receive_posted_in_the_handler_takes_the_message(length, one_by_one):
+def test_a_receive_posted_in_the_handler_takes_the_message(length, one_by_one, deferred):
     """On all paths: TINY, SMALL, MEDIUMs of one and of several fragments, RNDV."""
-    world = World(one_by_one=one_by_one)
+    world = World(one_by_one=one_by_one, deferred=deferred)
     one, two, there, back = world.pair()
     buffers, receives = [], []
 
@@ -40,11 +44,12 @@ def test_a_receive_posted_in_the_handler_takes_the_message(length, one_by_one):
     assert two.matching.unexpected == two.matching.posted == 0
 
 
+@both_times
 @pytest.mark.parametrize("synchronous", [False, True])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_the_same_from_the_own_host(length, synchronous):
+def test_the_same_from_the_own_host(length, synchronous, deferred):
     """R-LOC-02: also from the endpoint itself, which needs no connect."""
-    world = World(hosts=1)
+    world = World(hosts=1, deferred=deferred)
     one = world.open(0)
     receives = []
     one.handle_unexpected(lambda message: receives.append(one.receive(None, message.match_info)))
@@ -54,10 +59,11 @@ def test_the_same_from_the_own_host(length, synchronous):
     assert receives[0].buffer == pattern(length)
 
 
+@both_times
 @pytest.mark.parametrize("length", LENGTHS)
-def test_a_consumed_message_takes_no_receive(length):
+def test_a_consumed_message_takes_no_receive(length, deferred):
     """FINISHED ends the message; the receive that the handler has posted waits for another."""
-    world = World()
+    world = World(deferred=deferred)
     one, two, there, _ = world.pair()
     receives = []
     two.handle_unexpected(lambda message: bool(receives.append(two.receive(None, 0, 0))) or True)
@@ -71,11 +77,12 @@ def test_a_consumed_message_takes_no_receive(length):
     assert receives[0].buffer == b"next"
 
 
+@both_times
 @pytest.mark.parametrize("one_by_one", [False, True])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_the_handler_sees_the_data_of_messages_in_one_packet(length, one_by_one):
+def test_the_handler_sees_the_data_of_messages_in_one_packet(length, one_by_one, deferred):
     """None for a RNDV and for a MEDIUM of several fragments; a kept one is not stored twice."""
-    world = World(one_by_one=one_by_one)
+    world = World(one_by_one=one_by_one, deferred=deferred)
     one, two, there, _ = world.pair()
     seen = []
     two.handle_unexpected(lambda message: bool(seen.append(message.data)) or message.match_info == 1)
@@ -88,9 +95,10 @@ def test_the_handler_sees_the_data_of_messages_in_one_packet(length, one_by_one)
     assert receive.buffer == pattern(length)
 
 
-def test_the_handler_may_connect_and_send():
+@both_times
+def test_the_handler_may_connect_and_send(deferred):
     """To a third host, and back to the sender; all leaves when the pass continues."""
-    world = World(hosts=3)
+    world = World(hosts=3, deferred=deferred)
     one, two, there, back = world.pair()
     third = world.open(2, 7)
     connects = []
@@ -109,11 +117,12 @@ def test_the_handler_may_connect_and_send():
     assert [each.buffer for each in receives] == [b"back", b"to the third"]
 
 
+@both_times
 @pytest.mark.parametrize("consume", [False, True])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_the_handler_may_disconnect_the_sender(length, consume):
+def test_the_handler_may_disconnect_the_sender(length, consume, deferred):
     """R-CLS-03: the partner and its message are gone; a new connect starts from the beginning."""
-    world = World()
+    world = World(deferred=deferred)
     one, two, there, back = world.pair()
     others = [one.send(there, pattern(length), number) for number in (1, 2)]
     two.handle_unexpected(lambda _message: two.disconnect(back) or consume)
@@ -129,8 +138,9 @@ def test_the_handler_may_disconnect_the_sender(length, consume):
     assert all(each.done for each in others) or length > 32768
 
 
-def test_disconnecting_another_partner_leaves_the_message():
-    world = World(hosts=3)
+@both_times
+def test_disconnecting_another_partner_leaves_the_message(deferred):
+    world = World(hosts=3, deferred=deferred)
     one, two, there, _ = world.pair()
     third = world.open(2, 7)
     other = world.connect(two, third, 2)
@@ -160,6 +170,56 @@ def test_only_closing_is_refused():
     assert refused == [96, 96]
     assert two.open and other.open and two.matching.unexpected == 1
     two.close()
+
+
+def test_messages_behind_one_that_waits_for_the_handler_keep_their_order():
+    """R-MAT-02: early packets that follow it in the same pass wait too, and the endpoint makes no progress."""
+    world = World(deferred=True)
+    one, two, there, _ = world.pair()
+    seen: list[int] = []
+    two.handle_unexpected(lambda message: seen.append(message.match_info))
+    lost = [True]
+    world.lose = lambda _host, frame: bool(lost) and getattr(frame, "match_a", None) is not None and bool(lost.pop())
+    for number in range(4):
+        one.send(there, bytes([number]), number)
+    world.seconds(2)
+    assert seen == [0, 1, 2, 3] and two.matching.unexpected == 4
+    assert [two.probe(each) is not None for each in range(4)] == [True] * 4
+
+
+def test_a_receive_posted_before_the_call_takes_the_message():
+    """A handler that was removed by then is not called; a suspended endpoint calls none."""
+    world = World(deferred=True)
+    one, two, there, _ = world.pair()
+    two.handle_unexpected(lambda _message: pytest.fail("the handler was called"))
+    node = world.nodes[1]
+    for number in range(2):
+        one.send(there, bytes([number]), number)
+        batch = world.nodes[0].transmit(world.now)
+        node.receive(batch, world.now)
+    assert list(node.offering) == [two] and not two.works and node.eager()
+    assert two.matching.unexpected == 0 and len(two.card.ring.received) == 1
+    two.suspended = True
+    assert not node.offering
+    receive = two.receive(bytearray(1), 0)
+    two.suspended = False
+    two.handle_unexpected(None)
+    world.settle()
+    assert receive.status is Status.SUCCESS and two.matching.unexpected == 1 and two.works
+
+
+def test_a_message_without_memory_is_not_put_off():
+    """R-MAT-05: it counts as lost, and is retransmitted."""
+    world = World(deferred=True, profile=replace(OPEN_MX_1_5, unexpected_maximum=1))
+    one, two, there, _ = world.pair()
+    two.handle_unexpected(lambda _message: False)
+    for number in range(2):
+        one.send(there, bytes([number]), number)
+    world.settle()
+    assert two.matching.unexpected == 1
+    receives = [two.receive(bytearray(1), number) for number in range(2)]
+    world.seconds(2)
+    assert statuses(*receives) == [Status.SUCCESS] * 2
 
 
 class Recorder:
@@ -219,11 +279,11 @@ def criteria(rng: Random) -> tuple[int, int]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 1 << 32), st.booleans())
-def test_order_with_a_handler_that_posts_at_random(seed, one_by_one):
+@given(st.integers(0, 1 << 32), st.booleans(), st.booleans())
+def test_order_with_a_handler_that_posts_at_random(seed, one_by_one, deferred):
     """R-MAT-01, R-MAT-02, R-MAT-06: compared with a list of receives and a list of messages."""
     rng = Random(seed)
-    world = World(one_by_one=one_by_one)
+    world = World(one_by_one=one_by_one, deferred=deferred)
     one, two, there, _ = world.pair()
     model = Recorder(two, rng)
     two.handle_unexpected(model.handle)

@@ -61,6 +61,8 @@ class World:
     log: list[Line] = field(default_factory=list)
     one_by_one: bool = False
     """True if frames arrive in batches of one, so that only the scalar path is taken."""
+    deferred: bool = False
+    """True if unexpected handlers are called after the pass, as by live hosts."""
 
     def __post_init__(self) -> None:
         self.nodes = [self._node(host) for host in range(self.hosts)]
@@ -69,7 +71,7 @@ class World:
 
     def _node(self, host: int) -> Node:
         others = {address(each): f"host{each}:0" for each in range(self.hosts) if each != host}
-        return Node(
+        node = Node(
             address(host),
             f"host{host}",
             dialect=self.dialect,
@@ -78,6 +80,8 @@ class World:
             peers=others if self.acquainted else None,
             announce=self.announce,
         )
+        node.handler_calls.deferred = self.deferred
+        return node
 
     # Time.
 
@@ -91,8 +95,19 @@ class World:
                 self.now += HOP
                 self._deliver(host, frame)
         for host, node in enumerate(self.nodes):
+            moved |= self._call_handlers(node)
             self.happened[host] += node.events()
         return moved
+
+    def _call_handlers(self, node: Node) -> bool:
+        offered = bool(node.offering)
+        while node.offering:
+            endpoint = next(iter(node.offering))
+            message = endpoint.next_offer()
+            if message is not None:
+                assert endpoint.matching.handler is not None and not endpoint.works
+                endpoint.resolve(message, bool(endpoint.matching.handler(message)))
+        return offered
 
     def _pass(self, host: int, batch: FrameBatch) -> list[list[bytes]]:
         kept = []

@@ -68,10 +68,10 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from mxwire.protocol.arguments import Segments, checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
-from mxwire.protocol.corridor import LocalMessage
+from mxwire.protocol.corridor import SHARED_THRESHOLD, LocalMessage
 from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.connect import NACKS, ConnectCall, take_reply, take_request
-from mxwire.protocol.library.inbound import Unexpected, take_unmatched
+from mxwire.protocol.library.inbound import MessageTarget, Unexpected, take_unmatched
 from mxwire.protocol.library.matching import ALL_BITS
 from mxwire.protocol.library.outbound import (
     AckedSend,
@@ -131,8 +131,9 @@ class EngineEndpoint(LibraryEndpoint):
         self.open = True
         self._progressing = True
         self._suspended = False
+        self._handling = False
         self.works = True
-        """True if the library works now, or stops with its application (R-GEN-01)."""
+        """True if the library works now; False if it stops with its application (R-GEN-01), or for its handler."""
         if completions:
             self.completions = CompletionQueue()
         self._buffered_send: type[BufferedSend] = AckedSend if acked_sends else BufferedSend
@@ -368,7 +369,13 @@ class EngineEndpoint(LibraryEndpoint):
         self._decide_work()
 
     def _decide_work(self) -> None:
-        self.works = not self._suspended and (self._progressing or self.profile.progress_in_background)
+        awake = not self._suspended and (self._progressing or self.profile.progress_in_background)
+        offers = bool(self.matching.offered)
+        self.works = awake and not (offers or self._handling)
+        if awake and offers and not self._handling:
+            self.node.offering[self] = None
+        else:
+            self.node.offering.pop(self, None)
 
     def disconnect(self, partner: Partner) -> None:
         """Forget a partner completely, without a packet to it (R-CLS-03). Native MX keeps the partner."""
@@ -390,6 +397,8 @@ class EngineEndpoint(LibraryEndpoint):
         :class:`~mxwire.protocol.status.LocalProtocolError`; they make no progress while it runs. If it does not consume
         the message, matching is tried again, since it may have posted the receive. An exception of the handler is
         raised by the node's ``receive`` or ``transmit`` when its work is done; the message then counts as not consumed.
+        The caller of the node calls the handler instead if ``node.handler_calls.deferred`` is set: see
+        :meth:`next_offer`.
         """
         self._must_be_open()
         if handler is not None and not callable(handler):
@@ -489,7 +498,8 @@ class EngineEndpoint(LibraryEndpoint):
         """Make one pass, in the order of R-GEN-02."""
         self.now_tick = self.resends.tick = now // self._tick
         ring = self.card.ring
-        while ring.received:
+        offered = self.matching.offered
+        while ring.received and not offered:
             event = ring.pop()
             if isinstance(event, LocalMessage):
                 self._take_local(event)
@@ -661,7 +671,57 @@ class EngineEndpoint(LibraryEndpoint):
             return True
         return bool((self.pull_starts and self.card.slots.available) or (self.starving and self.region_available))
 
+    # Deferred calls of the unexpected handler.
+
+    def put_off(self, message: Unexpected) -> bool:
+        """Keep a message until the unexpected handler is called for it, and make no progress until then."""
+        kept = self.matching.put_off(message)
+        self._decide_work()
+        return kept
+
+    def next_offer(self) -> Unexpected | None:
+        """The first message for which the unexpected handler must be called now, followed by :meth:`resolve`.
+
+        Messages that a receive takes by now need no call. None if there is no message left.
+        """
+        matching = self.matching
+        while matching.offered:
+            message = matching.offered[0]
+            receive = matching.arrive(message.match_info)
+            if receive is None and matching.handler is not None:
+                self._handling = True
+                self._decide_work()
+                return message
+            self._settle(message, receive, consumed=False)
+        self._decide_work()
+        return None
+
+    def resolve(self, message: Unexpected, consumed: bool) -> None:
+        """Continue after a call of the unexpected handler, whose result is ``consumed`` (R-MAT-06)."""
+        self._handling = False
+        # Its partner may have been disconnected.
+        if message.waiting:
+            self._settle(message, None if consumed else self.matching.arrive(message.match_info), consumed=consumed)
+        self._decide_work()
+
+    def _settle(self, message: Unexpected, receive: MessageTarget | None, *, consumed: bool) -> None:
+        """Pass a message that was put off to its receive, or keep it unless it was ``consumed``."""
+        self.matching.settle(message, keep=receive is None and not consumed)
+        if message.reassembly is not None:
+            message.data = None
+        if receive is not None:
+            receive.take_unexpected(message)
+        elif consumed:
+            self.answer_consumed(message)
+
     # The local host.
+
+    def local_threshold(self, partner: Partner) -> int:
+        """Maximum length in bytes of a message to this host that is buffered (R-LOC-02)."""
+        profile = self.profile
+        own = partner.number == self.number and partner.peer.own == self.card.port.number
+        shortcut = profile.shortcut_to_host or (own and profile.shortcut_to_self)
+        return SHARED_THRESHOLD if shortcut else self.medium_threshold
 
     def neighbour(self, partner: Partner) -> EngineEndpoint | None:
         """The open endpoint of the same node that a local partner stands for."""

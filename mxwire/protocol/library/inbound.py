@@ -319,7 +319,8 @@ def _handle_medium(partner: Partner, arrival: Arrival) -> bool:
             return False
         if message.waiting:
             reassembly.buffer_it()
-            message.data = None
+            if not endpoint.matching.offered:
+                message.data = None
     partner.incomplete[frame.lib_seqnum] = reassembly
     reassembly.add(arrival)
     return True
@@ -344,6 +345,8 @@ def take_unmatched(message: Unexpected) -> bool:
     partner = message.partner
     endpoint = partner.endpoint
     matching = endpoint.matching
+    if matching.offered or (matching.handler is not None and matching.deferred):
+        return endpoint.put_off(message)
     if matching.handler is None:
         return matching.keep(message)
     epoch = partner.epoch

@@ -24,13 +24,19 @@ _EMPTY_KEPT: Final = 64
 
 
 class HandlerCalls:
-    """The calls of unexpected handlers on a host."""
+    """The calls of unexpected handlers on a host.
 
-    __slots__ = ("raised", "running")
+    A handler is called in the middle of a pass, or, if ``deferred``, by the caller of the node after it: see
+    ``Node.offering``.
+    """
+
+    __slots__ = ("deferred", "raised", "running")
 
     def __init__(self) -> None:
+        self.deferred = False
+        """True if the caller of the node calls the handlers."""
         self.running = False
-        """True if a handler is running."""
+        """True if a handler is running in the middle of a pass."""
         self.raised: list[Exception] = []
         """Exceptions of handlers, raised by the node's ``receive`` or ``transmit`` when its work is done."""
 
@@ -199,6 +205,8 @@ class Matching(Generic[Posted, Kept]):
         self._by_partner: dict[Any, dict[Kept, None]] = {}
         """The unexpected messages by their source."""
         self._bytes = 0
+        self.offered: deque[Kept] = deque()
+        """Messages without a receive, in order, for which the unexpected handler is still to be called."""
         self.handler: Callable[[Kept], object] | None = None
         """Unexpected handler: called with each message without a receive, before it is kept; True if it consumes it."""
 
@@ -216,6 +224,11 @@ class Matching(Generic[Posted, Kept]):
     def unexpected_bytes(self) -> int:
         """Number of bytes buffered for unexpected messages."""
         return self._bytes
+
+    @property
+    def deferred(self) -> bool:
+        """True if the unexpected handler is called after the pass."""
+        return self._calls.deferred
 
     def post(self, receive: Posted) -> Kept | None:
         """Return the first unexpected message that matches a new receive; without one the receive waits (R-MAT-02)."""
@@ -248,13 +261,38 @@ class Matching(Generic[Posted, Kept]):
 
     def keep(self, message: Kept) -> bool:
         """Keep a message without a receive; return False if there is no memory for it (R-MAT-05)."""
-        full = self.unexpected >= self._profile.unexpected_maximum
-        if full or self._bytes + message.buffered > self._profile.unexpected_bytes_maximum:
+        if not self._has_room(message):
             return False
-        self._bytes += message.buffered
-        self._by_partner.setdefault(message.partner, {})[message] = None
+        self._account(message)
         self._unexpected.add(message, tuple(self._unexpected.by_mask))
         return True
+
+    def put_off(self, message: Kept) -> bool:
+        """Keep a message until the unexpected handler is called; return False if there is no memory for it."""
+        if not self._has_room(message):
+            return False
+        self._account(message)
+        self.offered.append(message)
+        return True
+
+    def settle(self, message: Kept, *, keep: bool) -> None:
+        """Take a message from those put off, and keep it or drop it."""
+        self.offered.remove(message)
+        if keep:
+            self._unexpected.add(message, tuple(self._unexpected.by_mask))
+        else:
+            message.waiting = False
+            self._release(message)
+
+    def _has_room(self, message: Kept) -> bool:
+        return (
+            self.unexpected + len(self.offered) < self._profile.unexpected_maximum
+            and self._bytes + message.buffered <= self._profile.unexpected_bytes_maximum
+        )
+
+    def _account(self, message: Kept) -> None:
+        self._bytes += message.buffered
+        self._by_partner.setdefault(message.partner, {})[message] = None
 
     def offer(self, message: Kept) -> bool:
         """Return whether the unexpected handler consumes a message (R-MAT-06); a handler that raises does not."""
@@ -278,13 +316,19 @@ class Matching(Generic[Posted, Kept]):
         """Remove the unexpected messages of a partner (R-CLS-05), and return them."""
         dropped = list(self._by_partner.get(partner, ()))
         for message in dropped:
-            self._take(message)
+            if message in self.offered:
+                self.settle(message, keep=False)
+            else:
+                self._take(message)
         return dropped
 
     def _take(self, message: Kept) -> None:
+        self._release(message)
+        self._unexpected.remove(message)
+
+    def _release(self, message: Kept) -> None:
         self._bytes -= message.buffered
         others = self._by_partner[message.partner]
         del others[message]
         if not others:
             del self._by_partner[message.partner]
-        self._unexpected.remove(message)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.replies import Region
-from mxwire.protocol.corridor import SHARED_THRESHOLD, LocalMessage
+from mxwire.protocol.corridor import LocalMessage
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery, NumberedPacket
@@ -473,7 +473,7 @@ class LocalSend(ListedRequest):
 
     def __init__(self, partner: Partner, match_info: int, memory: Segments, *, synchronous: bool) -> None:
         super().__init__(partner.endpoint, partner, match_info, memory.length)
-        self.buffered = memory.length <= SHARED_THRESHOLD and not synchronous
+        self.buffered = memory.length <= self.endpoint.local_threshold(partner) and not synchronous
         """True if the send is complete as soon as it is posted."""
         self.memory = Segments(memory.copy()) if self.buffered else memory
         self.late_status: Status | None = None

@@ -288,8 +288,19 @@ class LibraryEndpoint(ABC):
         """True if a delivery has all that it needs to be transmitted: a session, and a region if it is a RNDV."""
 
     @abstractmethod
+    def put_off(self, message: Unexpected) -> bool:
+        """Keep a message until the unexpected handler is called for it, and make no progress until then.
+
+        Return False if there is no memory for it.
+        """
+
+    @abstractmethod
     def answer_consumed(self, message: Unexpected) -> None:
         """Answer a message that the unexpected handler has consumed: a RNDV needs its NOTIFY (R-MAT-06)."""
+
+    @abstractmethod
+    def local_threshold(self, partner: Partner) -> int:
+        """Maximum length in bytes of a message to this host that is buffered (R-LOC-02)."""
 
     @abstractmethod
     def neighbour(self, partner: Partner) -> LibraryEndpoint | None:
