@@ -137,6 +137,7 @@ def build(prefix: Path) -> Installation:
     include = _python_include()
     libpython = _libpython()
     made = Installation(prefix)
+    _require_writable(made)
     with tempfile.TemporaryDirectory(prefix="mxwire-build-") as folder:
         work = Path(folder)
         _write_engine(cffi, work / "engine.c")
@@ -213,6 +214,15 @@ def _compile(command: list[str], sources: list[str], output: list[str]) -> None:
             [each for each in done.stderr.splitlines() if "error" in each] or done.stderr.splitlines() or ["no reason"]
         )
         raise MxwireError(f"{command[0]} fails: {lines[0].strip()}")
+
+
+def _require_writable(made: Installation) -> None:
+    """Raise :class:`~mxwire.errors.MxwireError` if the files could not be installed, before they are compiled."""
+    for each in (made.engine.parent, made.package.parent, made.include):
+        there = next(folder for folder in (each, *each.parents) if folder.exists())
+        if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+            reason = "no permission to write" if there.is_dir() else "not a directory"
+            raise MxwireError(f"{there}: the library cannot be installed: {reason}; choose another --prefix")
 
 
 def _install(made: Installation, work: Path) -> None:

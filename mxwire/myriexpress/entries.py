@@ -114,6 +114,8 @@ class Entries:
         self._keys: dict[tuple[int, int, int], int] = {}
         """Places by endpoint, peer and number: a partner that reappears after a disconnect keeps its address."""
         self._sessions: list[int] = []
+        self._free: list[int] = []
+        """Places of partners whose endpoints were closed."""
         self._doubtful: list[tuple[ConnectCall, Peer]] = []
         """Connects to addresses from which no frame was received."""
         self._until = 0.0
@@ -189,6 +191,8 @@ class Entries:
         if options.verbose:
             where = ", ".join(options.interfaces) or "no interface"
             print(f"mxwire: host {host.name} on {where}, dialect {options.dialect}", file=sys.stderr, flush=True)
+            if options.ignored:
+                print(f"mxwire: without effect: {', '.join(options.ignored)}", file=sys.stderr, flush=True)
 
     def close(self) -> int:
         """Close the host."""
@@ -200,6 +204,7 @@ class Entries:
             self._keys.clear()
             self._partners.clear()
             self._sessions.clear()
+            self._free.clear()
             self._doubtful.clear()
             self._host.close()
         return OK
@@ -234,7 +239,7 @@ class Entries:
         first = self._unexpected
         for number, endpoint in self._endpoints.items():
             words[first + number] = endpoint.engine.matching.unexpected
-        if self._host.core.ended is not None:
+        if self._host.core.ended is not None and not self._host.core.section.in_handler:
             self._fail()
 
     def _publish_channels(self, local: SharedMemoryPath) -> None:
@@ -293,8 +298,9 @@ class Entries:
         with self._host.core.section:
             del self._endpoints[place]
             for key in [each for each in self._keys if each[0] == place]:
-                gone = self._partners[self._keys.pop(key)]
-                self._places.pop(gone, None)
+                freed = self._keys.pop(key)
+                self._places.pop(self._partners[freed], None)
+                self._free.append(freed)
         return OK
 
     def unacked(self, place: int) -> int:
@@ -316,7 +322,7 @@ class Entries:
         def handler(message: Unexpected) -> bool:
             data = message.data
             memory = ffi.NULL if data is None else ffi.from_buffer(data)
-            # The handler runs outside of the section, but the table of partners is other threads', too.
+            # The handler runs outside of the section, but other threads use the table of partners, too.
             with self._host.core.section:
                 partner = self._place(message.partner)
             return bool(call(place, partner, message.match_info, message.length, memory))
@@ -587,9 +593,15 @@ class Entries:
         key = (endpoint, partner.peer.index, partner.number)
         place = self._keys.get(key)
         if place is None:
-            place = self._keys[key] = len(self._partners)
-            self._partners.append(partner)
-            self._sessions.append(0)
+            if self._free:
+                place = self._free.pop()
+            else:
+                place = len(self._partners)
+                self._partners.append(partner)
+                self._sessions.append(0)
+            self._keys[key] = place
+        # The former partner of a reconnected endpoint has no unfinished request, and does not appear again.
+        self._places.pop(self._partners[place], None)
         self._partners[place] = partner
         self._places[partner] = place
         self._sessions[place] = session = session or 0

@@ -13,6 +13,7 @@ from mxwire.link import LinkError
 from mxwire.link.interface import NetworkInterface, read_interface
 from mxwire.protocol import Profile, profile_by_name
 from mxwire.wire.dialect import MXOE, Dialect, as_dialect
+from mxwire.wire.formats import MEDIUM_MXOE
 
 Getenv = Callable[[str], str | None]
 """Reads a variable of the environment in C, which programs change just before ``mx_init``."""
@@ -24,6 +25,10 @@ PROFILE: Final = "MXWIRE_PROFILE"
 PEERS: Final = "MXWIRE_PEERS"
 ANNOUNCE: Final = "MXWIRE_ANNOUNCE"
 
+_DISABLE_HOST: Final = ("MX_DISABLE_SHMEM", "MX_DISABLE_SHARED")
+_WITHOUT_EFFECT: Final = ("MX_RCACHE", "MX_BONDING", "OMX_CONNECT_POLLALL")
+_SHORTEST_PIPELINE: Final = 10
+"""Base-2 logarithm of the shortest fragment of a MEDIUM."""
 _CONTEXT_ID: Final = re.compile(r"(\d+),(\d+)")
 
 
@@ -45,6 +50,9 @@ class ProgramOptions:
     context_id: tuple[int, int]
     """Bits and shift of the context id of endpoints opened without one."""
     verbose: bool
+    """True if the host and the variables without effect are reported."""
+    ignored: tuple[str, ...]
+    """Variables of MX and Open-MX that are set, and have no effect here."""
     discovery: float
     """Seconds after the start within which unknown hosts may still be discovered."""
 
@@ -62,7 +70,15 @@ def read_options(getenv: Getenv) -> ProgramOptions:
     medium_threshold = _first_number(("OMX_RNDV_THRESHOLD", getenv))
     if medium_threshold is not None:
         profile = replace(profile, medium_threshold=min(medium_threshold, profile.medium_threshold))
+    if any(_is_set(mx(each)) for each in _DISABLE_HOST):
+        profile = replace(profile, shortcut_to_host=False)
+    if _is_set(mx("MX_DISABLE_SELF")):
+        profile = replace(profile, shortcut_to_self=False)
     dialect = as_dialect(getenv(DIALECT) or MXOE)
+    pipeline = _first_number(("MX_PIPELINE_LOG", mx))
+    if pipeline and dialect.medium_format is MEDIUM_MXOE:
+        longest = dialect.fragment_payload.bit_length() - 1
+        profile = replace(profile, fragment_pipeline=min(max(pipeline, _SHORTEST_PIPELINE), longest))
     return ProgramOptions(
         interfaces=() if _is_set(mx("MX_NO_MYRINET")) else _interfaces(getenv(INTERFACE), dialect),
         name=getenv(NAME) or None,
@@ -74,6 +90,7 @@ def read_options(getenv: Getenv) -> ProgramOptions:
         any_endpoint=_first_number(("OMX_ANY_ENDPOINT", getenv)),
         context_id=_context_id(getenv("OMX_CTXIDS")),
         verbose=_is_set(mx("MX_VERBOSE")),
+        ignored=tuple(each for each in _WITHOUT_EFFECT if getenv(each) is not None),
         discovery=_seconds(getenv("MXWIRE_DISCOVERY"), 10.0),
     )
 

@@ -527,6 +527,147 @@ static void unexpected_handler(void)
     close_both();
 }
 
+/* While a handler runs, only its endpoint stops. */
+
+static int release_handler;
+static mx_return_t inside[3];
+
+static mx_unexp_handler_action_t hold(void *context, mx_endpoint_addr_t source, uint64_t info, uint32_t length,
+                                      void *data)
+{
+    (void)context, (void)source, (void)info, (void)length, (void)data;
+    inside[0] = mx_finalize();
+    inside[1] = mx_init();
+    inside[2] = mx_close_endpoint(a);
+    __atomic_store_n(&handled, 1, __ATOMIC_SEQ_CST);
+    for (double start = seconds(); !__atomic_load_n(&release_handler, __ATOMIC_SEQ_CST) && seconds() - start < 20;)
+        usleep(1000);
+    return MX_RECV_FINISHED;
+}
+
+static void *wait_at_b(void *argument)
+{
+    mx_request_t receive = post(b, argument, 10, 77, ALL);
+    EQUAL(finish(b, &receive, NULL), 0);
+    return NULL;
+}
+
+/* Whatever call delivers the message runs the handler. */
+static void *send_to_handler(void *unused)
+{
+    send_to(a, to_b, "handled", 8, 1);
+    return unused;
+}
+
+static double processor_time(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+
+static void other_endpoints_in_handler(void)
+{
+    static char got[4][10];
+    mx_endpoint_t third;
+    mx_endpoint_addr_t to_third;
+    pthread_t waiting[3], sending;
+    open_both();
+    MUST(mx_open_endpoint(0, 5, 55, NULL, 0, &third));
+    MUST(mx_connect(a, own_nic(), 5, 55, 5000, &to_third));
+    handled = release_handler = 0;
+    MUST(mx_register_unexp_handler(b, hold, NULL));
+    for (int place = 0; place < 3; place++)
+        pthread_create(&waiting[place], NULL, wait_at_b, got[place]);
+    usleep(20000);
+    pthread_create(&sending, NULL, send_to_handler, NULL);
+    for (double start = seconds(); !__atomic_load_n(&handled, __ATOMIC_SEQ_CST) && seconds() - start < 20;)
+        usleep(1000);
+    EQUAL(inside[0], MX_CLOSE_IN_HANDLER);
+    EQUAL(inside[1], MX_ALREADY_INITIALIZED);
+    EQUAL(inside[2], MX_CLOSE_IN_HANDLER);
+    /* The waiting threads sleep. */
+    usleep(20000);
+    double before = processor_time();
+    usleep(200000);
+    EXPECT(processor_time() - before < 0.15);
+    mx_request_t receive = post(third, got[3], 10, 6, ALL), send = send_to(a, to_third, "third", 6, 6);
+    EQUAL(finish(third, &receive, NULL), 0);
+    EQUAL(finish(a, &send, NULL), 0);
+    EXPECT(!strcmp(got[3], "third"));
+    for (int place = 0; place < 3; place++)
+        send_to(a, to_b, "later", 6, 77);
+    __atomic_store_n(&release_handler, 1, __ATOMIC_SEQ_CST);
+    pthread_join(sending, NULL);
+    for (int place = 0; place < 3; place++)
+        pthread_join(waiting[place], NULL);
+    MUST(mx_close_endpoint(third));
+    close_both();
+}
+
+/* A message wakes the thread that probes for it, whichever thread has received it. */
+
+static void *probe_for(void *argument)
+{
+    mx_status_t found;
+    uint32_t is = 0;
+    double start = seconds();
+    MUST(mx_probe(b, 15000, (uintptr_t)argument, ALL, &found, &is));
+    EQUAL(is, 1);
+    EXPECT(seconds() - start < 10);
+    return NULL;
+}
+
+static void probing_in_threads(void)
+{
+    static char got[10];
+    pthread_t waiting[3], probing[2];
+    open_both();
+    for (int times = 0; times < 5; times++) {
+        pthread_create(&waiting[0], NULL, wait_at_b, got);
+        usleep(5000);
+        for (uintptr_t place = 0; place < 2; place++)
+            pthread_create(&probing[place], NULL, probe_for, (void *)(place + 1));
+        usleep(5000);
+        for (uint64_t info = 1; info <= 2; info++)
+            send_to(a, to_b, "probed", 7, info);
+        for (int place = 0; place < 2; place++)
+            pthread_join(probing[place], NULL);
+        send_to(a, to_b, "waited", 7, 77);
+        pthread_join(waiting[0], NULL);
+        for (uint64_t info = 1; info <= 2; info++) {
+            mx_request_t receive = post(b, got, 10, info, ALL);
+            EQUAL(finish(b, &receive, NULL), 0);
+        }
+    }
+    close_both();
+}
+
+/* Addresses of closed endpoints are refused, and their places are used again. */
+static void addresses_of_closed_endpoints(void)
+{
+    mx_endpoint_addr_t old = {{0, 0}}, address = {{0, 0}};
+    mx_segment_t segment = {memory, 1};
+    for (int times = 0; times < 200; times++) {
+        old = address;
+        MUST(mx_open_endpoint(0, 6, 66, NULL, 0, &a));
+        MUST(mx_get_endpoint_addr(a, &address));
+        EQUAL(mx_isend(a, &segment, 1, old, 0, NULL, NULL), MX_BAD_ADDR_LIST);
+        if (times < 199)
+            MUST(mx_close_endpoint(a));
+    }
+    EXPECT(address.stuff[0] < 100);
+    /* A partner keeps its address when it reconnects. */
+    MUST(mx_open_endpoint(0, 2, 22, NULL, 0, &b));
+    MUST(mx_connect(a, own_nic(), 2, 22, 5000, &old));
+    for (int times = 0; times < 20; times++) {
+        MUST(mx_disconnect(a, old));
+        MUST(mx_connect(a, own_nic(), 2, 22, 5000, &to_b));
+        EXPECT(!memcmp(&old, &to_b, sizeof old));
+    }
+    close_both();
+}
+
 static void progression(void)
 {
     open_both();
@@ -826,7 +967,8 @@ static const struct {
     CASE(connecting),         CASE(context_ids), CASE(unexpected_handler),              CASE(progression),
     CASE(many_requests),      CASE(information), CASE(unsupported),  CASE(wakeup),      CASE(threads),
     CASE(signals),            CASE(forks),       CASE(connecting_beside_a_wait),
-    CASE(closing_while_waiting),
+    CASE(closing_while_waiting),                 CASE(other_endpoints_in_handler),
+    CASE(probing_in_threads),                    CASE(addresses_of_closed_endpoints),
 };
 
 int main(int count, char **words)

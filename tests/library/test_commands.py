@@ -101,9 +101,15 @@ def test_build_needs_a_compiler_headers_and_libpython(tmp_path: Path, monkeypatc
         patch.setitem(sys.modules, "cffi", None)
         with pytest.raises(MxwireError, match=r"\[library\]"):
             build(tmp_path)
+    # Before anything is compiled, which takes a while.
+    monkeypatch.setenv("CC", "false")
     (tmp_path / "file").touch()
-    with pytest.raises(MxwireError, match="cannot be installed"):
+    with pytest.raises(MxwireError, match=r"file: the library cannot be installed: not a directory"):
         build(tmp_path / "file" / "below")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(MxwireError, match="no permission to write; choose another --prefix"):
+        build(tmp_path / "new" / "below")
+    assert not (tmp_path / "new").exists()
 
 
 def run_command(installation: Installation, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mxwire.myriexpress.program_options import read_options
+
 from .conftest import SOURCES, Compile
 
 PROGRAM = SOURCES / "semantics.c"
@@ -106,6 +108,62 @@ def test_the_second_name_is_the_same_library(
     assert subprocess.run([program], env=alone, check=False).returncode == 0
 
 
+@pytest.fixture(scope="module")
+def small(compile_program: Compile) -> Path:
+    return compile_program(SOURCES / "small.c")
+
+
+def test_a_fork_while_another_thread_starts_the_library(small: Path, alone: dict[str, str]):
+    """The child's mx_init does not hang, and is refused as in any child."""
+    done = subprocess.run([small, "fork"], env=alone, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+def test_a_handler_may_exit(small: Path, alone: dict[str, str]):
+    done = subprocess.run([small, "exit"], env=alone, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (7, "")
+
+
+@pytest.mark.parametrize(
+    ("variables", "threads", "buffered"),
+    [
+        ({}, 2, "0 0"),
+        ({"MX_MONOTHREAD": "1"}, 1, "0 0"),
+        ({"MX_DISABLE_SELF": "1"}, 2, "0 0"),
+        ({"MX_DISABLE_SHMEM": "1"}, 2, "0 1"),
+        ({"MX_DISABLE_SHARED": "1", "MX_DISABLE_SELF": "1"}, 2, "1 1"),
+    ],
+)
+def test_variables_of_mx_that_have_an_effect(
+    small: Path, alone: dict[str, str], variables: dict[str, str], threads: int, buffered: str
+):
+    """Threads of the process, and whether 10,000 bytes to itself and to another endpoint of the host are copied."""
+    # NumPy's own threads would count, too.
+    variables = alone | variables | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([small, "show"], env=variables, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{threads} {buffered}\n"), done.stdout + done.stderr
+
+
+def test_variables_without_effect_are_reported(small: Path, alone: dict[str, str]):
+    """R-LOC-03: there is no bonding; and memory is not registered beyond the end of a request."""
+    variables = alone | {"MX_VERBOSE": "1", "MX_RCACHE": "2", "MX_BONDING": "1", "MX_PIPELINE_LOG": "0"}
+    done = subprocess.run([small, "show"], env=variables, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[1:] == ["mxwire: without effect: MX_RCACHE, MX_BONDING"]
+
+
+def test_the_length_of_fragments(monkeypatch: pytest.MonkeyPatch):
+    """MX_PIPELINE_LOG is the base-2 logarithm; 0 stands for the default, and other values are limited."""
+    for value, dialect, pipeline in [
+        ("0", "mxoe", None),
+        ("11", "mxoe", 11),
+        ("3", "mxoe", 10),
+        ("30", "mxoe", 12),
+        ("11", "omx", None),
+    ]:
+        variables = {"MX_PIPELINE_LOG": value, "MXWIRE_DIALECT": dialect, "MX_NO_MYRINET": "1"}
+        assert read_options(variables.get).profile.fragment_pipeline == pipeline
+
+
 def test_garbage_in_the_environment_is_one_line(compile_program: Compile, alone: dict[str, str], tmp_path: Path):
     source = tmp_path / "start.c"
     source.write_text(
@@ -187,7 +245,8 @@ def test_the_c_side_is_clean_under_the_sanitizers(
     from mxwire.myriexpress.build import build
 
     flags = "-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
-    monkeypatch.setenv("CFLAGS", flags)
+    # A thread that is not notified, but finds a change only at the end of its sleep, is too late for its case.
+    monkeypatch.setenv("CFLAGS", f"{flags} -DLONGEST_MS=20000")
     made = build(tmp_path / "prefix")
     program = tmp_path / "semantics"
     subprocess.run(

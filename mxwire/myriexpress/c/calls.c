@@ -328,7 +328,7 @@ static mx_return_t end(const char *call, mx_endpoint_t handle, mx_request_t *var
     if (!mxw_done(request)) {
         if (waits) {
             struct expected expected = {request, (uintptr_t)*variable};
-            if (mxw_wait_for(endpoint, check_done, &expected, deadline_of(timeout)) < 0)
+            if (mxw_wait_for(endpoint, check_done, &expected, deadline_of(timeout), MXW_REQUEST) < 0)
                 return mxw_fail(NULL, call, MX_BAD_ENDPOINT);
         } else if (mxw_attention()) {
             mxw_progress();
@@ -378,13 +378,13 @@ static int check_completed(struct mxw_endpoint *endpoint, void *argument)
 
 /* Wait for a completed request, or look for one; return 1, 0, or -1 if the endpoint was closed. */
 static int find(struct mxw_endpoint *endpoint, int (*check)(struct mxw_endpoint *, void *), void *argument, int waits,
-                uint64_t deadline)
+                uint64_t deadline, enum mxw_condition condition)
 {
     mxw_beat();
     if (check(endpoint, argument))
         return 1;
     if (waits)
-        return mxw_wait_for(endpoint, check, argument, deadline);
+        return mxw_wait_for(endpoint, check, argument, deadline, condition);
     if (!mxw_attention())
         return 0;
     mxw_progress();
@@ -402,7 +402,7 @@ static mx_return_t end_any(const char *call, mx_endpoint_t handle, int waits, ui
     struct criteria criteria = {match_info, mask, 0};
     uint64_t deadline = waits ? deadline_of(timeout) : 0;
     for (;;) {
-        int found = find(endpoint, check_completed, &criteria, waits, deadline);
+        int found = find(endpoint, check_completed, &criteria, waits, deadline, MXW_REQUEST);
         if (found < 0)
             return mxw_fail(NULL, call, MX_BAD_ENDPOINT);
         struct mxw_request *request = found ? mxw_request((mx_request_t)(uintptr_t)criteria.found) : NULL;
@@ -436,7 +436,7 @@ static mx_return_t peek(const char *call, mx_endpoint_t handle, int waits, uint3
     if (!request)
         return mxw_fail(endpoint, call, MX_BAD_REQUEST);
     struct criteria criteria = {0, 0, 0};
-    int found = find(endpoint, check_completed, &criteria, waits, waits ? deadline_of(timeout) : 0);
+    int found = find(endpoint, check_completed, &criteria, waits, waits ? deadline_of(timeout) : 0, MXW_REQUEST);
     if (found < 0)
         return mxw_fail(NULL, call, MX_BAD_ENDPOINT);
     if (found)
@@ -477,7 +477,7 @@ static mx_return_t probe(const char *call, mx_endpoint_t handle, int waits, uint
     if (match_info & ~mask)
         return mxw_fail(endpoint, call, MX_BAD_MATCH_MASK);
     struct probe wanted = {match_info, mask, {0}};
-    int found = find(endpoint, check_unexpected, &wanted, waits, waits ? deadline_of(timeout) : 0);
+    int found = find(endpoint, check_unexpected, &wanted, waits, waits ? deadline_of(timeout) : 0, MXW_STATE);
     if (found < 0)
         return mxw_fail(NULL, call, MX_BAD_ENDPOINT);
     if (found && status) {
@@ -633,7 +633,7 @@ EXPORTED mx_return_t mx_connect(mx_endpoint_t handle, uint64_t nic_id, uint32_t 
         return posted(call, endpoint, request, place, code, &unused);
     mxw_drain();
     struct expected expected = {request, place};
-    int done = mxw_wait_for(endpoint, check_done, &expected, deadline_of(timeout));
+    int done = mxw_wait_for(endpoint, check_done, &expected, deadline_of(timeout), MXW_REQUEST);
     if (done < 0)
         return mxw_fail(NULL, call, MX_BAD_ENDPOINT);
     if (!done && cancel(endpoint, request) == MX_SUCCESS)

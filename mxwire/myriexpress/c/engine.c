@@ -20,7 +20,9 @@ struct mxw_entries mxw_engine;
 int mxw_alive;
 
 static int loaded, forked, own_python;
+static int busy; /* a thread starts or ends the engine */
 static __thread int finalizing;
+static __thread int prepared; /* Python is prepared for a fork of this thread */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static void (*before_fork)(void), (*after_fork)(int child);
 
@@ -57,7 +59,8 @@ static mx_return_t complain(mx_return_t code, const char *text)
 
 static void prepare_fork(void)
 {
-    if (mxw_alive && before_fork)
+    prepared = loaded && before_fork;
+    if (prepared)
         before_fork();
     pthread_mutex_lock(&mxw_lock);
 }
@@ -65,27 +68,35 @@ static void prepare_fork(void)
 static void parent_forked(void)
 {
     pthread_mutex_unlock(&mxw_lock);
-    if (mxw_alive && after_fork)
+    if (prepared)
         after_fork(0);
 }
 
-/* The endpoints belong to the parent, so that nothing of them may be used, or closed, here. */
+/* The endpoints belong to the parent, so that nothing of them may be used, or closed, here. A thread of the parent that
+ * was starting or ending the engine does not exist here, and has left it in an unknown state. */
 static void child_forked(void)
 {
     pthread_mutex_unlock(&mxw_lock);
-    if (!mxw_alive)
-        return;
-    if (after_fork)
+    pthread_mutex_init(&starting, NULL);
+    if (prepared)
         after_fork(1);
-    mxw_alive = 0;
+    if (!mxw_alive && !busy)
+        return;
+    mxw_alive = busy = 0;
     forked = 1;
     mxw_reset_waits();
     mxw_free_everything();
 }
 
+static void prepare_for_forks(void)
+{
+    pthread_atfork(prepare_fork, parent_forked, child_forked);
+}
+
+/* A handler that exits cannot wait for its own end. */
 static void at_exit(void)
 {
-    if (mxw_alive)
+    if (mxw_alive && !mxw_in_handler)
         mx_finalize();
 }
 
@@ -136,7 +147,6 @@ static mx_return_t load(void)
         before_fork = (void (*)(void))dlsym(engine, "mxw_before_fork");
         after_fork = (void (*)(int))dlsym(engine, "mxw_after_fork");
     }
-    pthread_atfork(prepare_fork, parent_forked, child_forked);
     atexit(at_exit);
     loaded = 1;
     return MX_SUCCESS;
@@ -167,12 +177,19 @@ static mx_return_t start(void)
 
 EXPORTED mx_return_t mx__init_api(int api)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     mx_return_t code;
+    if (mxw_in_handler)
+        return mxw_fail(NULL, "mx_init", MX_ALREADY_INITIALIZED);
+    /* Before the lock: a fork while another thread holds it would leave it locked in the child. */
+    pthread_once(&once, prepare_for_forks);
     pthread_mutex_lock(&starting);
+    busy = 1;
     if (api >> 8 != MX_API >> 8)
         code = MX_BAD_LIB_VERSION;
     else
         code = mxw_alive ? MX_ALREADY_INITIALIZED : start();
+    busy = 0;
     pthread_mutex_unlock(&starting);
     return mxw_fail(NULL, "mx_init", code);
 }
@@ -187,7 +204,7 @@ static mx_return_t close_endpoint(struct mxw_endpoint *endpoint)
 {
     double linger = mxw_seconds("MXWIRE_LINGER", LINGER_SECONDS);
     if (linger > 0 && !all_acked(endpoint, NULL))
-        mxw_wait_for(endpoint, all_acked, NULL, mxw_now() + (uint64_t)(linger * 1e9));
+        mxw_wait_for(endpoint, all_acked, NULL, mxw_now() + (uint64_t)(linger * 1e9), MXW_STATE);
     mx_return_t code = mxw_code(mxw_engine.close_endpoint(endpoint->place));
     if (code == MX_SUCCESS)
         mxw_free_endpoint(endpoint);
@@ -207,8 +224,12 @@ EXPORTED mx_return_t mx_finalize(void)
     /* The unexpected handler exits, or calls this, while this thread closes the endpoints. */
     if (finalizing)
         return MX_SUCCESS;
+    /* Closing an endpoint waits for its handler to return. */
+    if (mxw_in_handler)
+        return mxw_fail(NULL, "mx_finalize", mxw_alive ? MX_CLOSE_IN_HANDLER : MX_NOT_INITIALIZED);
     finalizing = 1;
     pthread_mutex_lock(&starting);
+    busy = 1;
     mx_return_t code = mxw_alive ? MX_SUCCESS : MX_NOT_INITIALIZED;
     if (mxw_alive) {
         struct mxw_endpoint *endpoint = NULL;
@@ -219,6 +240,7 @@ EXPORTED mx_return_t mx_finalize(void)
         mxw_engine.close();
         mxw_free_everything();
     }
+    busy = 0;
     pthread_mutex_unlock(&starting);
     finalizing = 0;
     /* Programs call it also when mx_init has failed. */

@@ -32,7 +32,7 @@ static mx_return_t look_up(struct lookup *lookup)
     static struct mxw_endpoint host = {.handle = 1};
     if (!check_lookup(NULL, lookup))
         mxw_wait_for(&host, check_lookup, lookup,
-                     mxw_now() + (uint64_t)(1e9 * mxw_seconds("MXWIRE_DISCOVERY", DISCOVERY_SECONDS)));
+                     mxw_now() + (uint64_t)(1e9 * mxw_seconds("MXWIRE_DISCOVERY", DISCOVERY_SECONDS)), MXW_STATE);
     return lookup->code == MX_NOT_COMPLETED ? MX_HOST_NOT_FOUND : lookup->code;
 }
 

@@ -15,7 +15,8 @@
  *   - "Nothing new". While no record, no frame (the status word in the ring of the kernel, which C reads directly) and
  *     no timer is due, a call that polls returns without Python.
  *   - Waits. One of the waiting threads sleeps on the descriptors of the links; the others sleep on a condition
- *     variable until requests end. A waiting thread polls for some microseconds before it sleeps.
+ *     variable until requests end. A waiting thread polls for some microseconds before it sleeps. A thread that runs an
+ *     unexpected handler hands over to another one: only the handler's endpoint makes no progress.
  *   - Progression. A thread sleeps on the descriptors while the program computes, and works only when the program has
  *     made no call for some milliseconds. It holds nothing of Python while it sleeps.
  *
@@ -74,6 +75,7 @@ struct mxw_endpoint {
 struct mxw_partner {
     uint64_t nic_id;
     uint32_t number, session, endpoint;
+    uint32_t uses; /* number of endpoints that have used the place: an address of a closed endpoint is not valid */
     int live;
     void *context;
 };
@@ -136,10 +138,15 @@ extern __thread int mxw_in_handler;
 uint64_t mxw_now(void);
 void mxw_progress(void);
 void mxw_changed_locked(void);
+/* Waits for the end of a request, of which each waiting thread is notified; and those for anything else in the engine,
+ * such as an unexpected message, which must check again after each call of the engine. */
+enum mxw_condition { MXW_REQUEST, MXW_STATE };
+extern int mxw_watchers; /* number of waits for MXW_STATE */
 /* Wait until check returns 1, until the deadline (0: none), or until mx_wakeup; return 1, 0, or -1 if the endpoint was
  * closed. */
 int mxw_wait_for(struct mxw_endpoint *endpoint, int (*check)(struct mxw_endpoint *, void *), void *argument,
-                 uint64_t deadline);
+                 uint64_t deadline, enum mxw_condition condition);
+void mxw_hand_over(void);
 int mxw_start_progression(void);
 void mxw_stop_progression(void);
 void mxw_reset_waits(void);

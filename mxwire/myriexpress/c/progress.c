@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -11,7 +12,9 @@
 #include "internal.h"
 
 /* Longest sleep: another thread may have set an earlier timer in the engine. */
+#ifndef LONGEST_MS
 #define LONGEST_MS 100
+#endif
 /* Time without a call of the program after which the progression thread works instead of it. */
 #define IDLE_MS 5
 #define MILLISECOND 1000000ull
@@ -22,6 +25,7 @@
 
 uint64_t mxw_beats;
 int mxw_tick;
+int mxw_watchers;
 __thread int mxw_in_handler;
 
 static pthread_cond_t changed;
@@ -77,6 +81,17 @@ void mxw_changed_locked(void)
         signal_event(wake_driver);
 }
 
+/* Let a waiting thread poll and sleep for frames instead of this one, which runs an unexpected handler or returns. */
+void mxw_hand_over(void)
+{
+    if (!__atomic_load_n(&waiters, __ATOMIC_RELAXED))
+        return;
+    pthread_mutex_lock(&mxw_lock);
+    if (!driving)
+        pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&mxw_lock);
+}
+
 /* Sleep until a frame arrives, the engine is due, or event is signalled; at most longest ns. Return 1 after a signal. */
 static int sleep_for_frames(int event, uint64_t longest)
 {
@@ -116,8 +131,8 @@ static void sleep_for_changes(uint64_t deadline)
     waiters--;
 }
 
-int mxw_wait_for(struct mxw_endpoint *endpoint, int (*check)(struct mxw_endpoint *, void *), void *argument,
-                 uint64_t deadline)
+static int wait_for(struct mxw_endpoint *endpoint, int (*check)(struct mxw_endpoint *, void *), void *argument,
+                    uint64_t deadline)
 {
     uint64_t handle = endpoint->handle, sleep_from = mxw_now() + spin;
     unsigned woken = __atomic_load_n(&endpoint->woken, __ATOMIC_ACQUIRE);
@@ -164,6 +179,18 @@ int mxw_wait_for(struct mxw_endpoint *endpoint, int (*check)(struct mxw_endpoint
     }
 }
 
+int mxw_wait_for(struct mxw_endpoint *endpoint, int (*check)(struct mxw_endpoint *, void *), void *argument,
+                 uint64_t deadline, enum mxw_condition condition)
+{
+    if (condition == MXW_STATE)
+        __atomic_add_fetch(&mxw_watchers, 1, __ATOMIC_SEQ_CST);
+    int result = wait_for(endpoint, check, argument, deadline);
+    if (condition == MXW_STATE)
+        __atomic_sub_fetch(&mxw_watchers, 1, __ATOMIC_SEQ_CST);
+    mxw_hand_over();
+    return result;
+}
+
 static int stopped(uint64_t milliseconds)
 {
     struct pollfd stop = {stop_thread, POLLIN, 0};
@@ -192,13 +219,22 @@ static void *run_progression(void *unused)
     }
 }
 
+static int is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && *value && strcmp(value, "0");
+}
+
 int mxw_start_progression(void)
 {
     mxw_reset_waits();
-    spin = (uint64_t)(mxw_seconds("MXWIRE_SPIN", mxw_seconds("OMX_WAITSPIN", 0) > 0 ? 1e6 : SPIN_SECONDS) * 1e9);
-    ends_by_signals = mxw_seconds("OMX_WAITINTR", 0) > 0;
+    int single = !is_set("OMX_IGNORE_MX_ENV") && is_set("MX_MONOTHREAD");
+    spin = (uint64_t)(mxw_seconds("MXWIRE_SPIN", single || is_set("OMX_WAITSPIN") ? 1e6 : SPIN_SECONDS) * 1e9);
+    ends_by_signals = is_set("OMX_WAITINTR");
     wake_driver = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     stop_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (single)
+        return wake_driver >= 0;
     /* Signals belong to the threads of the program. */
     sigset_t all, before;
     sigfillset(&all);
@@ -233,5 +269,5 @@ void mxw_reset_waits(void)
     if (stop_thread >= 0)
         close(stop_thread);
     wake_driver = stop_thread = -1;
-    driving = asleep = waiters = progressing = 0;
+    driving = asleep = waiters = progressing = mxw_watchers = 0;
 }

@@ -177,6 +177,8 @@ void mxw_complete(struct mxw_request *request)
 void mxw_drain_locked(void)
 {
     uint64_t written = __atomic_load_n(&mxw_shared.written, __ATOMIC_ACQUIRE), taken = mxw_shared.taken;
+    if (mxw_watchers)
+        mxw_changed_locked();
     if (written == taken)
         return;
     for (; taken != written; taken++) {
@@ -202,14 +204,15 @@ void mxw_drain_locked(void)
 
 void mxw_drain(void)
 {
-    if (__atomic_load_n(&mxw_shared.written, __ATOMIC_ACQUIRE) == __atomic_load_n(&mxw_shared.taken, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&mxw_watchers, __ATOMIC_RELAXED) &&
+        __atomic_load_n(&mxw_shared.written, __ATOMIC_ACQUIRE) == __atomic_load_n(&mxw_shared.taken, __ATOMIC_ACQUIRE))
         return;
     pthread_mutex_lock(&mxw_lock);
     mxw_drain_locked();
     pthread_mutex_unlock(&mxw_lock);
 }
 
-/* Partners. An address is the place of a partner plus 1, and its session. */
+/* Partners. An address is the place of a partner plus 1, the number of uses of the place, and the partner's session. */
 
 static struct mxw_partner *partner_at(uint32_t place)
 {
@@ -221,7 +224,7 @@ struct mxw_partner *mxw_partner(mx_endpoint_addr_t address, uint32_t *place)
 {
     uint64_t value = address.stuff[0] - 1;
     struct mxw_partner *partner = value < CHUNK * CHUNKS ? partner_at((uint32_t)value) : NULL;
-    if (!partner || !partner->live)
+    if (!partner || !partner->live || partner->uses != (uint32_t)address.stuff[1])
         return NULL;
     if (place)
         *place = (uint32_t)value;
@@ -234,7 +237,7 @@ mx_endpoint_addr_t mxw_address(uint32_t place)
     mx_endpoint_addr_t address = {{0, 0}};
     if (partner) {
         address.stuff[0] = (uint64_t)place + 1;
-        address.stuff[1] = (uint64_t)partner->session << 32;
+        address.stuff[1] = (uint64_t)partner->session << 32 | partner->uses;
     }
     return address;
 }
@@ -257,8 +260,10 @@ static void name_partner(uint32_t place, uint32_t endpoint, uint64_t nic_id, uin
     }
     struct mxw_partner *partner = partner_at(place);
     if (partner) {
-        if (!partner->live)
+        if (!partner->live || partner->endpoint != endpoint) {
             partner->context = NULL;
+            partner->uses++;
+        }
         partner->nic_id = nic_id;
         partner->number = number;
         partner->session = session;
@@ -276,6 +281,7 @@ static int unexpected(uint32_t place, uint32_t partner, uint64_t match_info, uin
     if (!handler)
         return 0;
     mxw_drain();
+    mxw_hand_over();
     mxw_in_handler++;
     int action = handler(endpoint->unexpected_context, mxw_address(partner), match_info, length, data);
     mxw_in_handler--;

@@ -1,0 +1,93 @@
+/* Small programs that talk to themselves. The first argument is the part:
+ *
+ *   fork   children call mx_init while another thread of their parent does
+ *   exit   the unexpected handler exits
+ *   show   prints the number of threads, and whether 10,000 bytes to the own and to another endpoint are copied
+ */
+
+#include <dirent.h>
+
+#include "cases.h"
+
+static void *initialize(void *unused)
+{
+    (void)unused;
+    MUST(mx_init());
+    return NULL;
+}
+
+static void fork_while_starting(void)
+{
+    pthread_t starting;
+    int outcome = -1;
+    pthread_create(&starting, NULL, initialize, NULL);
+    for (int times = 0; times < 5; times++) {
+        usleep(30000);
+        pid_t child = fork();
+        if (!child) {
+            alarm(20);
+            mx_return_t code = mx_init();
+            _exit(code != MX_NO_DRIVER);
+        }
+        waitpid(child, &outcome, 0);
+        EQUAL(outcome, 0);
+    }
+    pthread_join(starting, NULL);
+    EQUAL(mx_init(), MX_ALREADY_INITIALIZED);
+    MUST(mx_finalize());
+}
+
+static mx_unexp_handler_action_t leave(void *context, mx_endpoint_addr_t source, uint64_t info, uint32_t length,
+                                       void *data)
+{
+    (void)context, (void)source, (void)info, (void)length, (void)data;
+    exit(7);
+}
+
+static void exit_in_handler(mx_endpoint_t endpoint, mx_endpoint_addr_t own)
+{
+    MUST(mx_register_unexp_handler(endpoint, leave, NULL));
+    send_to(endpoint, own, "x", 1, 1);
+    for (double start = seconds(); seconds() - start < 20;)
+        MUST(mx_progress(endpoint));
+}
+
+static int entries_of(const char *path)
+{
+    int count = 0;
+    DIR *folder = opendir(path);
+    for (struct dirent *each; (each = readdir(folder));)
+        count += *each->d_name != '.';
+    closedir(folder);
+    return count;
+}
+
+static uint32_t buffered(mx_endpoint_t endpoint, mx_endpoint_addr_t to)
+{
+    static char memory[10000];
+    uint32_t result = 2;
+    mx_request_t send = send_to(endpoint, to, memory, sizeof memory, 1);
+    MUST(mx_ibuffered(endpoint, &send, &result));
+    return result;
+}
+
+int main(int count, char **words)
+{
+    mx_endpoint_t endpoint, other;
+    mx_endpoint_addr_t own, to_other;
+    mx_set_error_handler(MX_ERRORS_RETURN);
+    if (count > 1 && !strcmp(words[1], "fork")) {
+        fork_while_starting();
+        return failures != 0;
+    }
+    MUST(mx_init());
+    MUST(mx_open_endpoint(0, 1, 1, NULL, 0, &endpoint));
+    MUST(mx_get_endpoint_addr(endpoint, &own));
+    if (count > 1 && !strcmp(words[1], "exit"))
+        exit_in_handler(endpoint, own);
+    MUST(mx_open_endpoint(0, 2, 1, NULL, 0, &other));
+    MUST(mx_connect(endpoint, own_nic(), 2, 1, 5000, &to_other));
+    printf("%d %u %u\n", entries_of("/proc/self/task"), buffered(endpoint, own), buffered(endpoint, to_other));
+    MUST(mx_finalize());
+    return failures != 0;
+}
