@@ -1,0 +1,112 @@
+"""Programs of ranks in virtual time, on hosts of mxwire or on TCP."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mxwire.bench.cost.processor import ModelCore
+from mxwire.bench.cost.tables import Costs
+from mxwire.bench.imb.communicator import Communicator, Operation, Program, RankFunction, Result
+from mxwire.errors import MxwireError
+from mxwire.simulation.schedule import Schedule
+from mxwire.units import SECOND
+
+_LONGEST: Final = 3600 * SECOND
+"""Virtual time in which every program ends; one that does not would run without limit."""
+
+
+class ModelRank(Communicator):
+    """A rank in virtual time, with the core on which it runs."""
+
+    def __init__(self, rank: int, size: int, schedule: Schedule, core: ModelCore, costs: Costs) -> None:
+        super().__init__(rank, size)
+        self.schedule = schedule
+        self.core = core
+        self.costs = costs
+        self._program: Program[Any] | None = None
+        self._waits: Sequence[Operation] = ()
+        self._resumed = False
+        self._ended: Callable[[int, Any], None] = _ignore
+
+    def now(self) -> int:
+        """The virtual time at which the rank is when its calls so far have returned."""
+        return max(self.schedule.now, self.core.free_at)
+
+    def compute(self, length: int) -> None:
+        """Charge the core for a reduction."""
+        self.core.run(self.schedule.now, length * self.costs.combine, "application")
+
+    def start(self, program: Program[Any], ended: Callable[[int, Any], None]) -> None:
+        """Begin to run a program; ``ended`` is called with the rank and the result."""
+        self._program, self._waits, self._ended = program, (), ended
+        self.check()
+
+    def check(self) -> None:
+        """Resume the program, when the core is free, if all that it waits for is done."""
+        if self._program is not None and not self._resumed and all(each.done for each in self._waits):
+            self._resumed = True
+            self.schedule.at(self.core.free_at, self._resume)
+
+    def _resume(self) -> None:
+        self._resumed = False
+        program = self._program
+        assert program is not None
+        if self.core.free_at > self.schedule.now:
+            # Another task of this core was appended first.
+            self.check()
+            return
+        try:
+            self._waits = program.send(None)
+        except StopIteration as end:
+            self._program = None
+            self._ended(self.rank, end.value)
+        else:
+            self.check()
+
+
+class ModelFabric:
+    """Ranks on modelled hosts, which run one program after the other."""
+
+    def __init__(self) -> None:
+        self.schedule = Schedule()
+        self.ranks: list[ModelRank] = []
+
+    def run(self, function: RankFunction[Result]) -> list[Result]:
+        """Run a program in all ranks, and return their results in order.
+
+        Raises :class:`~mxwire.errors.MxwireError` if they wait for each other without end.
+        """
+        found: dict[int, Result] = {}
+        for each in self.ranks:
+            each.start(function(each), found.__setitem__)
+        limit = self.schedule.now + _LONGEST
+        while len(found) < len(self.ranks):
+            if not len(self.schedule) or self.schedule.now > limit:
+                stuck = ", ".join(str(each.rank) for each in self.ranks if each.rank not in found)
+                raise MxwireError(f"the program does not end: ranks {stuck} wait")
+            self.schedule.step()
+        return [found[rank] for rank in range(len(self.ranks))]
+
+    @property
+    @abstractmethod
+    def cores(self) -> list[list[ModelCore]]:
+        """The cores of each host, that of the bottom half first."""
+
+
+def host_of(rank: int, ranks: int, hosts: int, blocks: bool) -> int:
+    """The host of a rank: in turn, so that neighbours are on different hosts, or in ``blocks`` of neighbours."""
+    return rank * hosts // ranks if blocks else rank % hosts
+
+
+@dataclass(slots=True, eq=False)
+class ModelOperation:
+    """An operation whose end the carrier notes."""
+
+    done: bool = False
+
+
+def _ignore(_: int, __: Any) -> None:
+    return

@@ -1,0 +1,176 @@
+"""Hosts that use TCP, in virtual time: segments as a card with segmentation offload takes them.
+
+A message is sent in chunks of 64 KiB. The sender's core copies each into the socket's buffer, the link carries it in
+frames of the MTU, the receiver's bottom half handles the frames, and the receiver's core copies the chunk when its
+receive is posted. Windows do not limit the rate: those of a tuned host are larger than rate times round trip. Messages
+within a host are copied twice, as through shared memory.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import Final
+
+from mxwire.bench.cost.processor import ModelCore, core_plan
+from mxwire.bench.cost.ranks import ModelFabric, ModelOperation, ModelRank, host_of
+from mxwire.bench.cost.tables import Costs
+from mxwire.bench.cost.wires import WirePort
+from mxwire.bench.imb.communicator import Buffer, flat
+from mxwire.ethernet import HEADER_SIZE
+from mxwire.simulation.schedule import Schedule
+
+CHUNK: Final = 64 << 10
+"""Bytes that the host hands to the card at once."""
+_HEADERS: Final = 40 + 12
+"""Headers of IP and TCP, and the time stamp option."""
+_FIRST: Final = 1
+"""Chunks of a message without data."""
+
+
+class _StreamMessage:
+    """A message on its way: its bytes, chunks that have arrived, and the receive that takes it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.chunks = max(_FIRST, -(-len(data) // CHUNK))
+        self.arrived = 0
+        self.copied = 0
+        self.receive: tuple[ModelOperation, memoryview] | None = None
+
+
+class StreamRank(ModelRank):
+    """A rank with a TCP connection to each other rank."""
+
+    def __init__(self, rank: int, size: int, host: StreamHost, core: ModelCore) -> None:
+        super().__init__(rank, size, host.schedule, core, host.costs)
+        self.host = host
+        self.peers: list[StreamRank] = []
+        self._messages: dict[tuple[int, int], deque[_StreamMessage]] = defaultdict(deque)
+        self._receives: dict[tuple[int, int], deque[tuple[ModelOperation, memoryview]]] = defaultdict(deque)
+
+    def isend(self, target: int, data: Buffer, tag: int = 0) -> ModelOperation:
+        """Post a send: it is done when all is in the socket's buffer."""
+        operation = ModelOperation()
+        message = _StreamMessage(bytes(flat(data)))
+        peer = self.peers[target]
+        self.schedule.at(self.core.free_at, peer.announce, message, self.rank, tag)
+        local = peer.host is self.host
+        self._charge(self.costs.call if local else self.costs.tcp_send, "driver")
+        copy = self.costs.local_copy if local else self.costs.copy_warm
+        for chunk in range(message.chunks):
+            length = min(CHUNK, len(message.data) - chunk * CHUNK)
+            end = self._charge(length * copy, "driver")
+            if local:
+                self.schedule.at(end, peer.arrive, message)
+            else:
+                self.schedule.at(end, self.host.transmit, peer, message, length)
+        self.schedule.at(self.core.free_at, self._done, operation)
+        return operation
+
+    def irecv(self, source: int, data: Buffer, tag: int = 0) -> ModelOperation:
+        """Post a receive."""
+        operation = ModelOperation()
+        end = self._charge(self.costs.call, "library")
+        self.schedule.at(end, self._post, operation, flat(data), (source, tag))
+        return operation
+
+    def _post(self, operation: ModelOperation, data: memoryview, key: tuple[int, int]) -> None:
+        waiting = self._messages[key]
+        if not waiting:
+            self._receives[key].append((operation, data))
+            return
+        message = waiting.popleft()
+        message.receive = operation, data
+        self._copy(message)
+
+    def announce(self, message: _StreamMessage, source: int, tag: int) -> None:
+        """Note the order of a message of a connection, before its first byte arrives."""
+        waiting = self._receives[source, tag]
+        if waiting:
+            message.receive = waiting.popleft()
+        else:
+            self._messages[source, tag].append(message)
+
+    def arrive(self, message: _StreamMessage) -> None:
+        """Take a chunk that the bottom half has handled."""
+        message.arrived += 1
+        self._copy(message)
+
+    def _copy(self, message: _StreamMessage) -> None:
+        """Copy the chunks that have arrived, if the receive is posted."""
+        if message.receive is None:
+            return
+        while message.copied < message.arrived:
+            fixed = self.costs.tcp_receive if not message.copied else 0
+            length = min(CHUNK, len(message.data) - message.copied * CHUNK)
+            message.copied += 1
+            self._charge(fixed + length * self.costs.tcp_copy, "driver")
+        if message.copied == message.chunks:
+            operation, data = message.receive
+            data[:] = message.data
+            self.schedule.at(self.core.free_at, self._done, operation)
+
+    def _done(self, operation: ModelOperation) -> None:
+        operation.done = True
+        self.check()
+
+    def _charge(self, cost: float, kind: str) -> int:
+        return self.core.run(self.schedule.now, cost, kind)
+
+
+class StreamHost:
+    """A host of the TCP model."""
+
+    def __init__(
+        self, schedule: Schedule, costs: Costs, mtu: int, processes: int, coalescing: float, delay: float
+    ) -> None:
+        self.schedule = schedule
+        self.costs = costs
+        self.bottom, self.cores = core_plan(costs.cores, processes)
+        self.port = WirePort(schedule, costs, coalescing, self._interrupt)
+        self._segment = mtu - _HEADERS
+        self._delay = delay
+
+    def transmit(self, peer: StreamRank, message: _StreamMessage, length: int) -> None:
+        """Hand a chunk to the link."""
+        frames = max(1, -(-length // self._segment))
+        on_wire = length + frames * (_HEADERS + HEADER_SIZE)
+        what = (peer, message, frames)
+        self.port.send(peer.host.port, what, on_wire, frames, self.schedule.now, self._delay)
+
+    def _interrupt(self, arrived: list[tuple[StreamRank, _StreamMessage, int]]) -> None:
+        for peer, message, frames in arrived:
+            end = self.bottom.run(self.schedule.now, frames * self.costs.tcp_frame, "bottom half")
+            self.schedule.at(end, peer.arrive, message)
+
+
+class StreamFabric(ModelFabric):
+    """Ranks on modelled hosts with TCP, assigned to the hosts in turn, or in ``blocks``. Times are in ns."""
+
+    def __init__(
+        self,
+        costs: Costs,
+        ranks: int,
+        *,
+        hosts: int = 2,
+        mtu: int = 9000,
+        coalescing: float = 0.0,
+        delay: float = 0.0,
+        blocks: bool = False,
+    ) -> None:
+        super().__init__()
+        processes = -(-ranks // hosts)
+        self.hosts = [StreamHost(self.schedule, costs, mtu, processes, coalescing, delay) for _ in range(hosts)]
+        opened: list[StreamRank] = []
+        for rank in range(ranks):
+            host = self.hosts[host_of(rank, ranks, hosts, blocks)]
+            number = sum(each.host is host for each in opened)
+            opened.append(StreamRank(rank, ranks, host, host.cores[number]))
+        for each in opened:
+            each.peers = opened
+        self.ranks.extend(opened)
+
+    @property
+    def cores(self) -> list[list[ModelCore]]:
+        """The cores of each host, that of the bottom half first."""
+        return [[each.bottom, *each.cores] for each in self.hosts]

@@ -1,0 +1,207 @@
+"""Tables of unit costs: the machines of the paper on Open-MX (2010), and this machine as it was measured."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from mxwire.errors import MxwireError, OutputError
+from mxwire.words import suggestion
+
+Source = Literal["given", "derived", "fitted", "guess", "measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Unit costs of a host and its link. Times are in ns, per byte in ns/B, rates in bits per second."""
+
+    name: str
+    about: str = ""
+    line: float = 9_953e6
+    """Rate of the link."""
+    line_overhead: int = 24
+    """Bytes per frame on the link that are not in the frame: preamble, check sequence and gap."""
+    adapter_send: float = 0.0
+    """Latency of the sending adapter and half of the cable, which occupies no processor."""
+    adapter_receive: float = 0.0
+    """Latency of the receiving adapter and half of the cable."""
+    cores: int = 8
+    """Cores per host; with fewer cores than processes and the bottom half, they share."""
+    call: float = 0.0
+    """A call of the library by the application."""
+    event: float = 0.0
+    """An event that the library takes from its ring."""
+    system_call: float = 0.0
+    frame_send: float = 0.0
+    """Building a frame and handing it to the adapter."""
+    frame_receive: float = 0.0
+    """The bottom half per received frame, without its data."""
+    copy_cold: float = 0.0
+    """A byte that the bottom half copies out of a received frame."""
+    copy_warm: float = 0.0
+    """A byte that the library copies between application and ring."""
+    pin: float = 0.0
+    """Pinning a page of 4 KiB of a large message."""
+    submit: float = 0.0
+    """Submitting a chunk of at most 4 KiB to the copy engine (I/OAT)."""
+    engine: float = 0.0
+    """A byte that the copy engine copies; 0: there is none."""
+    local_copy: float = 0.0
+    """A byte of a message within the host, per copy."""
+    combine: float = 0.0
+    """A byte that a reduction adds to another."""
+    tcp_send: float = 0.0
+    """A send of TCP/IP, without its data."""
+    tcp_receive: float = 0.0
+    """The receipt of data by TCP/IP, without its data."""
+    tcp_frame: float = 0.0
+    """The bottom half of TCP/IP per received frame."""
+    tcp_copy: float = 0.0
+    """A byte that a receive of TCP copies to the application."""
+    sources: dict[str, Source] = field(default_factory=dict)
+    """The source of each value that is not 0."""
+
+    def record(self) -> dict[str, Any]:
+        """The table as an object for JSON."""
+        return asdict(self)
+
+
+_GIVEN_2010: Final[dict[str, Source]] = {
+    "line": "given",
+    "line_overhead": "given",
+    "cores": "given",
+    "system_call": "given",
+    "copy_warm": "given",
+    "submit": "given",
+    "engine": "given",
+    "frame_receive": "derived",
+    "copy_cold": "derived",
+    "local_copy": "given",
+    "adapter_send": "fitted",
+    "adapter_receive": "fitted",
+    "tcp_send": "fitted",
+    "tcp_receive": "fitted",
+    "tcp_copy": "fitted",
+    "tcp_frame": "guess",
+    "call": "guess",
+    "event": "guess",
+    "frame_send": "guess",
+    "pin": "guess",
+    "combine": "guess",
+}
+CLOVERTOWN: Final = Costs(
+    "clovertown-2010",
+    "two Xeon E5345 with Myri-10G as plain Ethernet, Linux 2.6.30, Open-MX 1.2.1",
+    adapter_send=2_653.0,
+    adapter_receive=2_653.0,
+    call=150.0,
+    event=200.0,
+    system_call=100.0,
+    frame_send=700.0,
+    frame_receive=700.0,
+    copy_cold=1.11,
+    copy_warm=0.667,
+    pin=100.0,
+    submit=350.0,
+    engine=0.4,
+    local_copy=0.667,
+    combine=0.667,
+    tcp_send=4_000.0,
+    tcp_receive=3_000.0,
+    tcp_frame=700.0,
+    tcp_copy=1.21,
+    sources=_GIVEN_2010,
+)
+CLOVERTOWN_1G: Final = replace(
+    CLOVERTOWN,
+    name="clovertown-2010-1g",
+    about="the same hosts with Broadcom NetXtreme II at 1 Gb/s",
+    line=1e9,
+    adapter_send=11_200.0,
+    adapter_receive=11_200.0,
+)
+MX_FIRMWARE: Final = replace(
+    CLOVERTOWN,
+    name="mx-2010",
+    about="the same hosts with native MX, whose firmware does the work of the driver",
+    adapter_send=450.0,
+    adapter_receive=400.0,
+    system_call=0.0,
+    frame_send=100.0,
+    frame_receive=50.0,
+    copy_cold=0.0,
+    sources=_GIVEN_2010 | {"frame_receive": "guess", "copy_cold": "given"},
+)
+COALESCING_10G: Final = 62_700.0
+"""Delay in ns of the interrupts of the 10G adapter in its default mode, derived from the paper's half round trips."""
+COALESCING_1G: Final = 19_700.0
+"""The same of the 1G adapter."""
+
+TABLES: Final = {each.name: each for each in (CLOVERTOWN, CLOVERTOWN_1G, MX_FIRMWARE)}
+HERE: Final = "here"
+"""Name of the table of this machine."""
+
+
+def here_file() -> Path:
+    """The file with the table of this machine."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "mxwire" / "costs-here.json"
+
+
+def write_here(costs: Costs) -> Path:
+    """Keep the table of this machine, and return its file.
+
+    Raises :class:`~mxwire.errors.OutputError` if it cannot be written.
+    """
+    path = here_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(costs.record(), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    return path
+
+
+def table_names() -> tuple[str, ...]:
+    """Names that :func:`table_by_name` knows."""
+    return (*TABLES, HERE)
+
+
+def table_by_name(name: str) -> Costs:
+    """Return a table; ``here`` is that of this machine, and any other name may be the path of a JSON file.
+
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown name, or for a file without a table.
+    """
+    found = TABLES.get(name)
+    if found is not None:
+        return found
+    path = here_file() if name == HERE else Path(name)
+    if name != HERE and path.suffix != ".json":
+        known = table_names()
+        raise MxwireError(f"no cost table {name!r}{suggestion(name, known)}: use {', '.join(known)}, or FILE.json")
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        advice = "measure it first: sudo mxwire bench path" if name == HERE else "there is no such file"
+        raise MxwireError(f"cost table {name}: {path} is missing: {advice}") from None
+    except (OSError, ValueError) as error:
+        raise MxwireError(f"cost table {name}: {path} cannot be read: {error}") from None
+    return _table_of(record, path)
+
+
+def _table_of(record: Any, path: Path) -> Costs:
+    kinds = {each.name: each.type for each in fields(Costs)}
+    if not isinstance(record, dict) or not isinstance(record.get("name"), str):
+        raise MxwireError(f"cost table {path}: it has no name")
+    for name, value in record.items():
+        if name not in kinds:
+            raise MxwireError(f"cost table {path}: there is no cost {name!r}{suggestion(name, kinds)}")
+        number = kinds[name] in ("float", "int")
+        if number and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf")):
+            raise MxwireError(f"cost table {path}: {name} is {value!r}, not a number from 0")
+    if not record.get("line", 1) or not record.get("cores", 1):
+        raise MxwireError(f"cost table {path}: line and cores cannot be 0")
+    return Costs(**record)

@@ -1,0 +1,43 @@
+"""The link of the model: frames leave one after the other, pass two adapters, and wait for a coalesced interrupt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mxwire.bench.cost.tables import Costs
+from mxwire.simulation.schedule import Schedule
+
+Handler = Callable[[list[Any]], None]
+
+
+class WirePort:
+    """One host's side of a full-duplex link through a switch."""
+
+    def __init__(self, schedule: Schedule, costs: Costs, coalescing: float, deliver: Handler) -> None:
+        self.costs = costs
+        self._schedule = schedule
+        self._coalescing = round(coalescing)
+        self._deliver = deliver
+        self._free_at = 0
+        self._arrived: list[Any] = []
+        self._interrupt = False
+
+    def send(self, target: WirePort, what: Any, length: int, frames: int, leave: int, delay: float) -> None:
+        """Send ``frames`` frames of ``length`` bytes in total, which are ready at time ``leave``."""
+        costs = self.costs
+        taken = (length + frames * costs.line_overhead) * 8e9 / min(costs.line, target.costs.line)
+        self._free_at = max(self._free_at, leave) + round(taken)
+        arrival = self._free_at + round(costs.adapter_send + delay + target.costs.adapter_receive)
+        self._schedule.at(arrival, target._arrive, what)
+
+    def _arrive(self, what: Any) -> None:
+        self._arrived.append(what)
+        if not self._interrupt:
+            self._interrupt = True
+            self._schedule.after(self._coalescing, self._handle)
+
+    def _handle(self) -> None:
+        self._interrupt = False
+        arrived, self._arrived = self._arrived, []
+        self._deliver(arrived)

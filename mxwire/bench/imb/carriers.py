@@ -1,0 +1,359 @@
+"""Communicators of live ranks: endpoints of mxwire's hosts, and TCP sockets."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from abc import abstractmethod
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from mxwire.bench.imb.communicator import Buffer, Communicator, Operation, Program, Result, flat, run_blocking
+from mxwire.errors import MxwireError
+from mxwire.host import Host, HostError, HostTimeoutError
+from mxwire.link import FaultyLink, open_link
+from mxwire.link.faults import Faults
+from mxwire.protocol import Partner, Status, profile_by_name
+from mxwire.wire.dialect import as_dialect
+
+PATIENCE: Final = 60.0
+"""Seconds without progress after which a rank stops."""
+_RANK_SHIFT: Final = 32
+_RETRY: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class RankSetup:
+    """A live rank and its surroundings."""
+
+    rank: int
+    places: tuple[tuple[str, str, int], ...]
+    """Ethernet address, IP address, and number among the ranks of its namespace, of each rank."""
+    interface: str
+    namespace: str | None = None
+    over: str = "mx"
+    """``mx`` or ``tcp``."""
+    dialect: str = "mxoe"
+    frames_per_block: int | None = None
+    profile: str = "open-mx"
+    blocks_in_flight: int | None = None
+    spin: bool = True
+    """Poll without pause; otherwise block until a frame arrives."""
+    delay: float = 0.0
+    """Seconds by which each sent frame is delayed, by mxwire itself."""
+    processor: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return len(self.places)
+
+
+class LiveCommunicator(Communicator):
+    """A communicator whose calls block."""
+
+    def run(self, program: Program[Result]) -> Result:
+        """Run a program to its end."""
+        return run_blocking(program, self.wait)
+
+    @abstractmethod
+    def wait(self, operations: Sequence[Operation]) -> None:
+        """Return when all operations are done; raise :class:`~mxwire.errors.MxwireError` without progress."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release everything."""
+
+
+class EndpointCommunicator(LiveCommunicator):
+    """A rank with an endpoint of a live host; ranks of one namespace share its interface."""
+
+    def __init__(self, setup: RankSetup) -> None:
+        super().__init__(setup.rank, setup.size)
+        self._opened = ExitStack()
+        self._host = self._opened.enter_context(_open_host(setup))
+        self._endpoint = self._host.open_endpoint(setup.places[setup.rank][2])
+        self._places = setup.places
+        self._partners: dict[int, Partner] = {}
+
+    def connect(self) -> None:
+        """Connect to all other ranks, whose endpoints may not be open yet."""
+        end = time.monotonic() + PATIENCE
+        for rank, (address, _, number) in enumerate(self._places):
+            while rank != self.rank and rank not in self._partners:
+                try:
+                    self._partners[rank] = self._endpoint.connect(address, number, timeout=PATIENCE)
+                except HostError as error:
+                    if error.status != Status.REMOTE_ENDPOINT_CLOSED or time.monotonic() > end:
+                        raise
+                    time.sleep(_RETRY)
+
+    def isend(self, target: int, data: Buffer, tag: int = 0) -> Operation:
+        """Post a send."""
+        return self._endpoint.isend(self._partners[target], flat(data), self.rank << _RANK_SHIFT | tag)
+
+    def irecv(self, source: int, data: Buffer, tag: int = 0) -> Operation:
+        """Post a receive."""
+        return self._endpoint.ireceive(source << _RANK_SHIFT | tag, buffer=flat(data))
+
+    def wait(self, operations: Sequence[Any]) -> None:
+        """Wait for requests of the endpoint."""
+        try:
+            for each in operations:
+                self._endpoint.wait(each, PATIENCE)
+        except HostTimeoutError:
+            raise MxwireError(f"rank {self.rank}: no progress for {PATIENCE:g} s") from None
+
+    def counts(self) -> dict[str, int]:
+        """Frames that the interface has sent and received for this rank, and those that were dropped."""
+        found = self._host.core.links[0].statistics()
+        return {"sent": found.sent, "received": found.received, "dropped": found.dropped}
+
+    def close(self) -> None:
+        """Close endpoint and host."""
+        self._opened.close()
+
+
+def _open_host(setup: RankSetup) -> Host:
+    dialect, profile = as_dialect(setup.dialect), profile_by_name(setup.profile)
+    if setup.frames_per_block is not None:
+        dialect = replace(dialect, frames_per_block=setup.frames_per_block)
+    if setup.blocks_in_flight is not None:
+        profile = replace(profile, blocks_in_flight=setup.blocks_in_flight)
+    options: dict[str, Any] = {
+        "name": f"side{setup.places[setup.rank][1].rpartition('.')[2]}",
+        "dialect": dialect,
+        "profile": profile,
+        "announce": False,
+        "spin": setup.spin,
+        "background": False,
+        "peers": {address: f"side{ip.rpartition('.')[2]}:0" for address, ip, _ in setup.places},
+    }
+    if not setup.delay:
+        return Host.open(setup.interface, **options)
+    # A delayed link is for two ranks: it does not share its interface with other processes.
+    link = FaultyLink(open_link(setup.interface), seed=setup.rank, sending=Faults(delay=setup.delay))
+    return Host(link, **options)
+
+
+_HEAD: Final = struct.Struct("!IQ")
+"""Before each message: its tag and its length."""
+_STAGING: Final = 1 << 16
+BASE_PORT: Final = 7800
+
+
+@dataclass(slots=True, eq=False)
+class StreamOperation:
+    """A send or a receive on a stream."""
+
+    done: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Incoming:
+    """A message that is arriving or was not received yet."""
+
+    data: memoryview
+    filled: int = 0
+    operation: StreamOperation | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _RankConnection:
+    """The connection to one rank."""
+
+    socket: socket.socket
+    sending: deque[tuple[memoryview, StreamOperation | None]] = field(default_factory=deque)
+    rest: bytearray = field(default_factory=bytearray)
+    current: _Incoming | None = None
+    posted: dict[int, deque[tuple[StreamOperation, memoryview]]] = field(default_factory=lambda: defaultdict(deque))
+    unexpected: dict[int, deque[_Incoming]] = field(default_factory=lambda: defaultdict(deque))
+
+
+class StreamCommunicator(LiveCommunicator):
+    """A rank with a TCP connection to each other rank."""
+
+    def __init__(self, setup: RankSetup) -> None:
+        super().__init__(setup.rank, setup.size)
+        self._setup = setup
+        self._streams: dict[int, _RankConnection] = {}
+        self._staging = bytearray(_STAGING)
+        self._listener = socket.create_server((setup.places[setup.rank][1], BASE_PORT + setup.rank))
+
+    def connect(self) -> None:
+        """Connect to the lower ranks, and accept the higher ones."""
+        self._listener.settimeout(PATIENCE)
+        for rank in range(self.rank):
+            opened = _connected(self._setup.places[rank][1], BASE_PORT + rank)
+            opened.sendall(bytes([self.rank]))
+            self._add(rank, opened)
+        while len(self._streams) < self.size - 1:
+            opened, _ = self._listener.accept()
+            self._add(opened.recv(1)[0], opened)
+
+    def _add(self, rank: int, opened: socket.socket) -> None:
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        opened.setblocking(False)
+        self._streams[rank] = _RankConnection(opened)
+
+    def isend(self, target: int, data: Buffer, tag: int = 0) -> StreamOperation:
+        """Post a send; as much as possible is sent at once."""
+        stream, operation, view = self._streams[target], StreamOperation(), flat(data)
+        head = memoryview(_HEAD.pack(tag, len(view)))
+        if stream.sending:
+            stream.sending.append((head, None))
+            stream.sending.append((view, operation))
+            return operation
+        try:
+            sent = stream.socket.sendmsg([head, view])
+        except BlockingIOError:
+            sent = 0
+        if sent < len(head):
+            stream.sending.append((head[sent:], None))
+            sent = len(head)
+        if sent - len(head) < len(view):
+            stream.sending.append((view[sent - len(head) :], operation))
+        else:
+            operation.done = not stream.sending
+            if stream.sending:
+                stream.sending.append((view[:0], operation))
+        return operation
+
+    def irecv(self, source: int, data: Buffer, tag: int = 0) -> StreamOperation:
+        """Post a receive."""
+        stream, operation, view = self._streams[source], StreamOperation(), flat(data)
+        waiting = stream.unexpected[tag]
+        if not waiting:
+            stream.posted[tag].append((operation, view))
+            return operation
+        message = waiting.popleft()
+        _check_length(len(message.data), view)
+        if message is stream.current:
+            # The rest arrives in the memory of the receive.
+            view[: message.filled] = message.data[: message.filled]
+            message.data, message.operation = view, operation
+        else:
+            view[:] = message.data
+            operation.done = True
+        return operation
+
+    def wait(self, operations: Sequence[Operation]) -> None:
+        """Send and receive until all operations are done."""
+        end = time.monotonic() + PATIENCE
+        while not all(each.done for each in operations):
+            progress = False
+            for rank, stream in self._streams.items():
+                progress |= self._push(stream)
+                progress |= self._pull(rank, stream)
+            if progress:
+                end = time.monotonic() + PATIENCE
+            elif not self._setup.spin and not all(each.done for each in operations):
+                self._block()
+            if not progress and time.monotonic() > end:
+                raise MxwireError(f"rank {self.rank}: no progress for {PATIENCE:g} s")
+
+    def _push(self, stream: _RankConnection) -> bool:
+        """Send what waits; return whether anything was sent."""
+        progress = False
+        while stream.sending:
+            view, operation = stream.sending[0]
+            if len(view):
+                try:
+                    sent = stream.socket.send(view)
+                except BlockingIOError:
+                    return progress
+                progress = True
+                if sent < len(view):
+                    stream.sending[0] = (view[sent:], operation)
+                    continue
+            stream.sending.popleft()
+            if operation is not None:
+                operation.done = True
+        return progress
+
+    def _pull(self, rank: int, stream: _RankConnection) -> bool:
+        """Receive what is there; return whether anything was received."""
+        message = stream.current
+        into = memoryview(self._staging) if message is None else message.data[message.filled :]
+        try:
+            count = stream.socket.recv_into(into)
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            count = 0
+        if not count:
+            raise MxwireError(f"rank {self.rank}: rank {rank} has ended")
+        if message is not None:
+            message.filled += count
+            self._end_if_full(stream, message)
+            return True
+        stream.rest += into[:count]
+        while len(stream.rest) >= _HEAD.size and stream.current is None:
+            self._begin(stream)
+        return True
+
+    def _begin(self, stream: _RankConnection) -> None:
+        """Begin a message with its head and what has arrived behind it."""
+        tag, length = _HEAD.unpack_from(stream.rest)
+        posted = stream.posted[tag]
+        if posted:
+            operation, view = posted.popleft()
+            _check_length(length, view)
+            message = _Incoming(view, operation=operation)
+        else:
+            message = _Incoming(memoryview(bytearray(length)))
+            stream.unexpected[tag].append(message)
+        got = stream.rest[_HEAD.size : _HEAD.size + length]
+        message.data[: len(got)] = got
+        message.filled = len(got)
+        del stream.rest[: _HEAD.size + length]
+        stream.current = message
+        self._end_if_full(stream, message)
+
+    def _end_if_full(self, stream: _RankConnection, message: _Incoming) -> None:
+        if message.filled == len(message.data):
+            stream.current = None
+            if message.operation is not None:
+                message.operation.done = True
+
+    def _block(self) -> None:
+        poll = select.poll()
+        for each in self._streams.values():
+            poll.register(each.socket, select.POLLIN | (select.POLLOUT if each.sending else 0))
+        poll.poll(1000)
+
+    def counts(self) -> dict[str, int]:
+        """Nothing: the kernel counts frames."""
+        return {}
+
+    def close(self) -> None:
+        """Close all connections."""
+        for each in self._streams.values():
+            each.socket.close()
+        self._listener.close()
+
+
+def _check_length(length: int, view: memoryview) -> None:
+    if length != len(view):
+        raise MxwireError(f"a message of {length} bytes arrived for a receive of {len(view)}")
+
+
+def _connected(address: str, port: int) -> socket.socket:
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return socket.create_connection((address, port), timeout=PATIENCE)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(_RETRY)
+
+
+def open_communicator(setup: RankSetup) -> EndpointCommunicator | StreamCommunicator:
+    """Open the communicator of a rank, without its connections."""
+    return EndpointCommunicator(setup) if setup.over == "mx" else StreamCommunicator(setup)

@@ -1,0 +1,195 @@
+"""The output of Intel MPI Benchmarks (IMB-MPI1, 2018 and later) and of the OSU micro-benchmarks 7, byte for byte.
+
+Parsers of either take lines that do not begin with ``#``; the program that has written them is named in a comment of
+its own. MB are 10^6 bytes in both.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mxwire.bench.imb.patterns import ImbBenchmark
+
+_IMB_WIDTH: Final = 13
+_OSU_SIZE, _OSU_WIDTH = 10, 20
+_MEGA: Final = 1e6
+_RATES: Final = ("Uniband", "Biband")
+_ONE_TIME: Final = ("PingPong", "PingPing")
+
+
+@dataclass(frozen=True, slots=True)
+class ImbRow:
+    """Times of one length in µs per step, as measured: the factor of the benchmark is applied in the output."""
+
+    length: int
+    repetitions: int
+    least: float
+    """Time of the rank that was fastest."""
+    most: float
+    mean: float
+
+    @classmethod
+    def of(cls, length: int, times: Sequence[Sequence[int]]) -> ImbRow:
+        """Make a row from the times in ns of each repetition of each rank that takes part."""
+        means = [sum(each) / len(each) / 1000 for each in times]
+        return cls(length, len(times[0]), min(means), max(means), sum(means) / len(means))
+
+
+def imb_banner(version: str, call: str, benchmarks: Sequence[str]) -> Iterator[str]:
+    """The lines before the first table. ``call`` is the command line."""
+    rule = "#" + "-" * 64
+    machine = platform.uname()
+    yield rule
+    yield "#    Intel(R) MPI Benchmarks 2021.3, MPI-1 part"
+    yield rule
+    yield f"# Date                  : {time.strftime('%a %b %d %H:%M:%S %Y')}"
+    yield f"# Machine               : {machine.machine}"
+    yield f"# System                : {machine.system}"
+    yield f"# Release               : {machine.release}"
+    yield f"# Version               : {machine.version}"
+    yield "# MPI Version           : none"
+    yield f"# mxwire {version}"
+    yield "# MPI Thread Environment: "
+    yield ""
+    yield ""
+    yield "# Calling sequence was: "
+    yield ""
+    yield f"# {call}"
+    yield ""
+    yield "# Minimum message length in bytes:   0"
+    yield "# Maximum message length in bytes:   4194304"
+    yield "#"
+    yield "# MPI_Datatype                   :   MPI_BYTE "
+    yield "# MPI_Datatype for reductions    :   MPI_FLOAT "
+    yield "# MPI_Op                         :   MPI_SUM  "
+    yield "# "
+    yield "# "
+    yield ""
+    yield "# List of Benchmarks to run:"
+    yield ""
+    for each in benchmarks:
+        yield f"# {each}"
+
+
+def imb_head(benchmark: ImbBenchmark, ranks: int, remark: str = "") -> Iterator[str]:
+    """The lines before the rows of a benchmark. ``remark`` is a comment, such as the algorithm."""
+    headings = _headings(benchmark)
+    used = benchmark.ranks or ranks
+    rule = "#" + "-" * (_IMB_WIDTH * _rule_columns(benchmark) - 1)
+    yield ""
+    yield rule
+    yield f"# Benchmarking {benchmark.name} "
+    yield f"# #processes = {used} "
+    if used < ranks:
+        yield f"# ( {ranks - used} additional processes waiting in MPI_Barrier)"
+    if remark:
+        yield f"# {remark}"
+    yield rule
+    yield "".join(f"{each:>{_IMB_WIDTH}}" for each in headings)
+
+
+def imb_row(benchmark: ImbBenchmark, row: ImbRow) -> str:
+    """The line of one length."""
+    if benchmark.name in _RATES:
+        assert benchmark.bandwidth_factor is not None
+        messages = benchmark.bandwidth_factor / row.most * _MEGA
+        return (
+            f"{row.length:>{_IMB_WIDTH}}{row.repetitions:>{_IMB_WIDTH}}"
+            f"{row.length * messages / _MEGA:>{_IMB_WIDTH}.2f}{messages:>{_IMB_WIDTH}.0f}"
+        )
+    factor = benchmark.time_factor
+    times = [row.most] if benchmark.name in _ONE_TIME else [row.least, row.most, row.mean]
+    numbers = [each * factor for each in times]
+    if benchmark.bandwidth_factor is not None:
+        numbers.append(row.length * benchmark.bandwidth_factor / (row.most * factor))
+    counts = [row.length, row.repetitions] if benchmark.sized else [row.repetitions]
+    return "".join(f"{each:>{_IMB_WIDTH}}" for each in counts) + "".join(f"{each:>{_IMB_WIDTH}.2f}" for each in numbers)
+
+
+def imb_end() -> Iterator[str]:
+    """The lines after the last table."""
+    yield ""
+    yield ""
+    yield "# All processes entering MPI_Finalize"
+    yield ""
+
+
+def _headings(benchmark: ImbBenchmark) -> list[str]:
+    if benchmark.name in _RATES:
+        return ["#bytes", "#repetitions", "Mbytes/sec", "Msg/sec"]
+    times = ["t[usec]"] if benchmark.name in _ONE_TIME else ["t_min[usec]", "t_max[usec]", "t_avg[usec]"]
+    counts = ["#bytes", "#repetitions"] if benchmark.sized else ["#repetitions"]
+    return [*counts, *times, *(["Mbytes/sec"] if benchmark.bandwidth_factor is not None else [])]
+
+
+def _rule_columns(benchmark: ImbBenchmark) -> int:
+    """Columns that the rule spans."""
+    return len(_headings(benchmark))
+
+
+@dataclass(frozen=True, slots=True)
+class OsuTest:
+    """A test of OSU: its title and columns, and the benchmark of IMB with the same pattern."""
+
+    title: str
+    columns: tuple[str, ...]
+    benchmark: str
+    leading_line: bool = True
+
+
+OSU_TESTS: Final = {
+    "osu_latency": OsuTest("Latency", ("Avg Latency(us)",), "PingPong"),
+    "osu_bw": OsuTest("Bandwidth", ("Bandwidth (MB/s)",), "Uniband"),
+    "osu_bibw": OsuTest("Bi-Directional Bandwidth", ("Bandwidth (MB/s)",), "Biband"),
+    "osu_mbw_mr": OsuTest("Multiple Bandwidth / Message Rate", ("MB/s", "Messages/s"), "Uniband", leading_line=False),
+    "osu_bcast": OsuTest("Broadcast Latency", ("Avg Latency(us)",), "Bcast"),
+    "osu_reduce": OsuTest("Reduce Latency", ("Avg Latency(us)",), "Reduce"),
+    "osu_allreduce": OsuTest("Allreduce Latency", ("Avg Latency(us)",), "Allreduce"),
+    "osu_gather": OsuTest("Gather Latency", ("Avg Latency(us)",), "Gather"),
+    "osu_scatter": OsuTest("Scatter Latency", ("Avg Latency(us)",), "Scatter"),
+    "osu_allgather": OsuTest("Allgather Latency", ("Avg Latency(us)",), "Allgather"),
+    "osu_alltoall": OsuTest("All-to-All Personalized Exchange Latency", ("Avg Latency(us)",), "Alltoall"),
+    "osu_barrier": OsuTest("Barrier Latency", ("Avg Latency(us)",), "Barrier"),
+}
+"""Tests of OSU by the names of their programs."""
+
+
+def osu_head(name: str, version: str, remark: str = "", window: int = 64) -> Iterator[str]:
+    """The lines before the rows of a test."""
+    test = OSU_TESTS[name]
+    if test.leading_line:
+        yield ""
+    yield f"# OSU MPI {test.title} Test v7.4"
+    if not test.leading_line:
+        yield f"# [ pairs: 1 ] [ window size: {window} ]"
+    yield "# Datatype: MPI_CHAR."
+    yield f"# mxwire {version}" + (f": {remark}" if remark else "")
+    heading = "" if name == "osu_barrier" else f"{'# Size':<{_OSU_SIZE}}"
+    yield heading + "".join(f"{each:>{_OSU_WIDTH}}" for each in test.columns)
+
+
+def osu_row(name: str, length: int, *values: float) -> str:
+    """The line of one length: its latency in µs, its bandwidth in MB/s, or its bandwidth and messages per second."""
+    start = "" if name == "osu_barrier" else f"{length:<{_OSU_SIZE}}"
+    return start + "".join(f"{each:>{_OSU_WIDTH}.2f}" for each in values)
+
+
+def osu_values(name: str, benchmark: ImbBenchmark, row: ImbRow) -> tuple[float, ...]:
+    """The values of a row in the columns of a test of OSU."""
+    if OSU_TESTS[name].benchmark in _RATES:
+        assert benchmark.bandwidth_factor is not None
+        rate = row.length * benchmark.bandwidth_factor / row.most
+        return (rate, benchmark.bandwidth_factor / row.most * _MEGA) if name == "osu_mbw_mr" else (rate,)
+    return (row.mean * benchmark.time_factor,)
+
+
+def netpipe_row(number: int, length: int, repetitions: int, microseconds: float) -> str:
+    """The line of NetPIPE for one length; bandwidth is in Mb/s."""
+    megabits = length * 8 / microseconds if microseconds else 0.0
+    return (
+        f"{number:3d}: {length:7d} bytes {repetitions:6d} times --> {megabits:8.2f} Mbps in {microseconds:10.2f} usec"
+    )

@@ -1,0 +1,235 @@
+"""The benchmarks of IMB-MPI1 and their windows of OSU, as programs over a communicator.
+
+A benchmark has a step that is repeated. Its time, times a factor, is the time that IMB prints; its bandwidth is bytes
+times another factor over that time. Collectives rotate their root, as IMB does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from mxwire.bench.imb.collectives import ALGORITHMS, barrier_dissemination, usual_algorithm
+from mxwire.bench.imb.communicator import Communicator, Program
+from mxwire.errors import MxwireError
+from mxwire.words import suggestion
+
+Step = Callable[[int], Program[None]]
+"""One repetition, by its number."""
+
+_TAG: Final = 1
+REDUCED: Final = np.float32
+"""Type of the numbers that reductions add, as in IMB."""
+SIZES: Final = (0, *(1 << each for each in range(23)))
+"""Lengths of IMB: 0, 1, 2, 4 … 4 MiB."""
+REPETITIONS: Final = 1000
+"""Most repetitions per size."""
+VOLUME: Final = 40 << 20
+"""Bytes that the repetitions of a size move at most."""
+WINDOW: Final = 64
+"""Messages in flight in benchmarks of bandwidth, as in OSU."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImbBenchmark:
+    """A benchmark and the arithmetic of its columns."""
+
+    name: str
+    make: Callable[[Communicator, int, str], Step]
+    """Make the step of a rank from its communicator, the length in bytes, and the name of the algorithm."""
+    operation: str | None = None
+    """Collective operation; None for a pattern between neighbours."""
+    ranks: int | None = None
+    """Number of ranks that take part; None: all."""
+    time_factor: float = 1.0
+    bandwidth_factor: float | None = None
+    """Messages that a rank sends and receives per step; None: no bandwidth is printed."""
+    sized: bool = True
+    """False for Barrier."""
+    smallest: int = 0
+    """Smallest length above 0: a number of :data:`REDUCED`, or 1."""
+
+    def sizes(self, largest: int) -> tuple[int, ...]:
+        """The lengths of this benchmark up to ``largest``."""
+        if not self.sized:
+            return (0,)
+        return tuple(each for each in SIZES if each <= largest and (each == 0 or each >= self.smallest))
+
+    def algorithm(self, length: int, wanted: str | None = None) -> str:
+        """The name of the algorithm: ``wanted``, or the usual one; empty for a pattern between neighbours."""
+        if self.operation is None:
+            return ""
+        known = ALGORITHMS[self.operation]
+        if wanted is None:
+            return usual_algorithm(self.operation, length)
+        if wanted not in known:
+            raise MxwireError(f"{self.name} has no algorithm {wanted!r}: use {', '.join(known)}")
+        return wanted
+
+
+def repetitions_of(length: int, most: int = REPETITIONS) -> int:
+    """Repetitions of a length: those of IMB, at most ``most``."""
+    return max(1, min(most, VOLUME // max(length, 1)))
+
+
+def measured(comm: Communicator, make: Callable[[Communicator], Step], warmup: int, count: int) -> Program[list[int]]:
+    """Repeat a step, and return the time of each repetition in ns; a barrier comes first."""
+    step = make(comm)
+    for number in range(warmup):
+        yield from step(number)
+    yield from barrier_dissemination(comm)
+    times, before = [], comm.now()
+    for number in range(count):
+        yield from step(number)
+        now = comm.now()
+        times.append(now - before)
+        before = now
+    # A rank that is idle in this pattern still answers the others.
+    yield from barrier_dissemination(comm)
+    return times
+
+
+def _idle(_: int) -> Program[None]:
+    yield from ()
+
+
+def _ping_pong(comm: Communicator, length: int, _: str) -> Step:
+    data, back = _bytes(length), _bytes(length)
+
+    def step(_: int) -> Program[None]:
+        if comm.rank == 0:
+            answer = comm.irecv(1, back, _TAG)
+            yield [comm.isend(1, data, _TAG)]
+            yield [answer]
+        else:
+            yield [comm.irecv(0, back, _TAG)]
+            yield [comm.isend(0, data, _TAG)]
+
+    return step if comm.rank < 2 else _idle
+
+
+def _ping_ping(comm: Communicator, length: int, _: str) -> Step:
+    data, back = _bytes(length), _bytes(length)
+
+    def step(_: int) -> Program[None]:
+        yield [comm.isend(1 - comm.rank, data, _TAG), comm.irecv(1 - comm.rank, back, _TAG)]
+
+    return step if comm.rank < 2 else _idle
+
+
+def _sendrecv(comm: Communicator, length: int, _: str) -> Step:
+    data, back = _bytes(length), _bytes(length)
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+
+    def step(_: int) -> Program[None]:
+        yield [comm.isend(right, data, _TAG), comm.irecv(left, back, _TAG)]
+
+    return step
+
+
+def _exchange(comm: Communicator, length: int, _: str) -> Step:
+    data, backs = _bytes(length), (_bytes(length), _bytes(length))
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+
+    def step(_: int) -> Program[None]:
+        # With two ranks both neighbours are the same rank: tags keep the directions apart.
+        yield [
+            comm.isend(right, data, _TAG),
+            comm.isend(left, data, _TAG + 1),
+            comm.irecv(left, backs[0], _TAG),
+            comm.irecv(right, backs[1], _TAG + 1),
+        ]
+
+    return step
+
+
+def _window(comm: Communicator, length: int, both: bool) -> Step:
+    data, backs = _bytes(length), [_bytes(length) for _ in range(WINDOW)]
+    answer = _bytes(4)
+
+    def step(_: int) -> Program[None]:
+        other = 1 - comm.rank
+        if both or comm.rank:
+            receives = [comm.irecv(other, each, _TAG) for each in backs]
+        if both or not comm.rank:
+            sends = [comm.isend(other, data, _TAG) for _ in range(WINDOW)]
+        if both or comm.rank:
+            yield receives
+        if both or not comm.rank:
+            yield sends
+        if comm.rank:
+            yield [comm.isend(0, answer, _TAG + 1)]
+        else:
+            yield [comm.irecv(1, answer, _TAG + 1)]
+
+    return step if comm.rank < 2 else _idle
+
+
+def _collective(operation: str) -> Callable[[Communicator, int, str], Step]:
+    def make(comm: Communicator, length: int, algorithm: str) -> Step:
+        run = ALGORITHMS[operation][algorithm]
+        if operation == "barrier":
+            return lambda _: run(comm)
+        if operation in ("reduce", "allreduce"):
+            numbers = np.ones(length // REDUCED().itemsize, REDUCED)
+            sums = np.zeros_like(numbers)
+            if operation == "allreduce":
+                return lambda _: run(comm, numbers, sums)
+            return lambda number: run(comm, numbers, sums, number % comm.size)
+        own, every = _bytes(length), _bytes(length * comm.size)
+        if operation == "bcast":
+            return lambda number: run(comm, own, number % comm.size)
+        if operation == "gather":
+            return lambda number: run(comm, own, every, number % comm.size)
+        if operation == "scatter":
+            return lambda number: run(comm, every, own, number % comm.size)
+        if operation == "allgather":
+            return lambda _: run(comm, own, every)
+        blocks = _bytes(length * comm.size)
+        return lambda _: run(comm, blocks, every)
+
+    return make
+
+
+def _bytes(length: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Memory whose pages exist: a measurement does not include the first touch of a page."""
+    data = np.empty(length, np.uint8)
+    data.fill(1)
+    return data
+
+
+_NUMBER: Final = REDUCED().itemsize
+BENCHMARKS: Final = {
+    each.name.lower(): each
+    for each in (
+        ImbBenchmark("PingPong", _ping_pong, ranks=2, time_factor=0.5, bandwidth_factor=1),
+        ImbBenchmark("PingPing", _ping_ping, ranks=2, bandwidth_factor=1),
+        ImbBenchmark("Sendrecv", _sendrecv, bandwidth_factor=2),
+        ImbBenchmark("Exchange", _exchange, bandwidth_factor=4),
+        ImbBenchmark("Allreduce", _collective("allreduce"), "allreduce", smallest=_NUMBER),
+        ImbBenchmark("Reduce", _collective("reduce"), "reduce", smallest=_NUMBER),
+        ImbBenchmark("Allgather", _collective("allgather"), "allgather"),
+        ImbBenchmark("Gather", _collective("gather"), "gather"),
+        ImbBenchmark("Scatter", _collective("scatter"), "scatter"),
+        ImbBenchmark("Alltoall", _collective("alltoall"), "alltoall"),
+        ImbBenchmark("Bcast", _collective("bcast"), "bcast"),
+        ImbBenchmark("Barrier", _collective("barrier"), "barrier", sized=False),
+        ImbBenchmark("Uniband", lambda comm, length, _: _window(comm, length, False), ranks=2, bandwidth_factor=WINDOW),
+        ImbBenchmark(
+            "Biband", lambda comm, length, _: _window(comm, length, True), ranks=2, bandwidth_factor=2 * WINDOW
+        ),
+    )
+}
+"""Benchmarks by name in lower case, in the order of IMB."""
+
+
+def benchmark_by_name(name: str) -> ImbBenchmark:
+    """Return the benchmark with a name of IMB; raise :class:`~mxwire.errors.MxwireError` for another one."""
+    found = BENCHMARKS.get(name.strip().lower())
+    if found is None:
+        known = [each.name for each in BENCHMARKS.values()]
+        raise MxwireError(f"no benchmark {name!r}{suggestion(name, known)}: use one of {', '.join(known)}")
+    return found
