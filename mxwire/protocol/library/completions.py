@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from typing import Generic, Protocol, TypeVar
 
-from mxwire.protocol.library.matching import SelectableQueue
+from mxwire.protocol.library.matching import Selectable, SelectableQueue
 
 
 class EndedRequest(Protocol):
@@ -21,16 +21,14 @@ class EndedRequest(Protocol):
 Ended = TypeVar("Ended", bound=EndedRequest)
 
 
-class Completion(Generic[Ended]):
+class Completion(Selectable, Generic[Ended]):
     """One request in the queue."""
 
-    __slots__ = ("match_info", "order", "request", "waiting")
+    __slots__ = ("request",)
 
     def __init__(self, request: Ended) -> None:
+        super().__init__(request.match_info)
         self.request = request
-        self.match_info = request.match_info
-        self.order = 0
-        self.waiting = True
 
 
 class CompletionQueue(Generic[Ended]):
@@ -50,7 +48,7 @@ class CompletionQueue(Generic[Ended]):
         """Append a request that has just ended."""
         completion = Completion(request)
         self._places[request] = completion
-        self._queue.add(completion, tuple(self._queue.by_mask))
+        self._queue.add(completion)
         self.count[0] += 1
 
     def first(self, match_info: int = 0, mask: int = 0) -> Ended | None:

@@ -252,9 +252,10 @@ class EngineEndpoint(LibraryEndpoint):
             )
         memory = None if buffer is None else Segments(buffer, writable=True)
         request = Receive(self, memory, match_info, mask, checked_integer("maximum", maximum, LENGTH_MAXIMUM))
-        message = self.matching.post(request)
-        if message is not None:
-            request.waiting = False
+        message = self.matching.take(match_info, mask)
+        if message is None:
+            request.posting = self.matching.post(request, match_info, mask)
+        else:
             request.take_unexpected(message)
         return request
 

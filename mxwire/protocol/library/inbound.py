@@ -15,7 +15,7 @@ import numpy as np
 
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.corridor import Arrival, EagerArrival, Fragments
-from mxwire.protocol.library.matching import Postable
+from mxwire.protocol.library.matching import Keepable
 from mxwire.protocol.library.reliability import JUST_BEFORE, AckEvent, distance, successor
 from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import Defect
@@ -37,7 +37,7 @@ _PACKET_SIZE: Final = 64
 # The other side of matching, as arriving messages see it.
 
 
-class MessageTarget(Postable, Protocol):
+class MessageTarget(Protocol):
     """A posted receive that an arriving message has matched."""
 
     memory: Segments
@@ -64,10 +64,10 @@ class MessageTarget(Postable, Protocol):
         """Note that the missing fragments will not arrive."""
 
 
-class Unexpected:
+class Unexpected(Keepable):
     """A message received before a matching receive was posted."""
 
-    __slots__ = ("data", "length", "local", "match_info", "order", "partner", "reassembly", "rendezvous", "waiting")
+    __slots__ = ("data", "length", "local", "partner", "reassembly", "rendezvous")
 
     def __init__(
         self,
@@ -80,8 +80,8 @@ class Unexpected:
         rendezvous: Rndv | None = None,
         local: Any = None,
     ) -> None:
+        super().__init__(match_info)
         self.partner = partner
-        self.match_info = match_info
         self.length = length
         """Length of the whole message in bytes."""
         self.data = data
@@ -90,8 +90,11 @@ class Unexpected:
         self.rendezvous = rendezvous
         self.local = local
         """The :class:`~mxwire.protocol.library.outbound.LocalSend` of a message from the same host."""
-        self.order = 0
-        self.waiting = True
+
+    @property
+    def source(self) -> Partner:
+        """The partner that has sent it."""
+        return self.partner
 
     @property
     def buffered(self) -> int:

@@ -7,10 +7,9 @@ different masks, so there are few tables. Nothing here depends on the kind of me
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from mxwire.protocol.profile import Profile
 
@@ -41,86 +40,72 @@ class HandlerCalls:
         """Exceptions of handlers, raised by the node's ``receive`` or ``transmit`` when its work is done."""
 
 
-class Postable(Protocol):
-    """A receive that can be posted."""
-
-    value: int
-    mask: int
-    order: int
-    waiting: bool
-
-
-class Selectable(Protocol):
+class Selectable:
     """An object that can be selected by its match information."""
 
-    match_info: int
-    order: int
-    waiting: bool
+    __slots__ = ("match_info", "order", "waiting")
+
+    def __init__(self, match_info: int) -> None:
+        self.match_info = match_info
+        self.order = 0
+        self.waiting = True
 
 
-class Keepable(Selectable, Protocol):
+class Keepable(Selectable):
     """A message that can be kept until a receive is posted."""
 
+    __slots__ = ()
+
     @property
-    def partner(self) -> Any:
-        """The source."""
+    def source(self) -> Any:
+        """The partner that has sent it."""
+        raise NotImplementedError
 
     @property
     def buffered(self) -> int:
         """Bytes of memory that the message occupies."""
+        raise NotImplementedError
 
 
-class _Queued(Protocol):
-    order: int
-    waiting: bool
-
-
-Item = TypeVar("Item", bound=_Queued)
-Posted = TypeVar("Posted", bound=Postable)
+Posted = TypeVar("Posted")
 Kept = TypeVar("Kept", bound=Keepable)
 Selected = TypeVar("Selected", bound=Selectable)
 
 
-class _Queue(ABC, Generic[Item]):
-    """Items in order, found by masked match information; removed items are skipped, and swept from time to time."""
+class SelectableQueue(Generic[Selected]):
+    """Items in order, selected by their match information; removed items are skipped, and swept from time to time."""
 
     def __init__(self) -> None:
         self._order = 0
         self._stale = 0
-        self.live: dict[int, Item] = {}
+        self.live: dict[int, Selected] = {}
         """The items that wait, by order of arrival."""
-        self.by_mask: dict[int, dict[int, deque[Item]]] = {}
-        self._empty: list[deque[Item]] = []
+        self.by_mask: dict[int, dict[int, deque[Selected]]] = {}
+        self._empty: list[deque[Selected]] = []
         """Queues of tables that have become empty, to be used again."""
 
-    @abstractmethod
-    def _key(self, item: Item, mask: int) -> int:
-        """The key of an item in the table of a mask."""
-
-    def add(self, item: Item, masks: tuple[int, ...]) -> None:
+    def add(self, item: Selected) -> None:
+        """Append an item."""
         self._order = order = self._order + 1
         item.order = order
         self.live[order] = item
-        for mask in masks:
-            table = self.by_mask.get(mask)
-            if table is None:
-                table = self.by_mask[mask] = {}
-            key = self._key(item, mask)
+        for mask, table in self.by_mask.items():
+            key = item.match_info & mask
             queue = table.get(key)
             if queue is None:
                 queue = table[key] = self._empty.pop() if self._empty else deque()
             queue.append(item)
 
-    def index(self, mask: int) -> dict[int, deque[Item]]:
+    def index(self, mask: int) -> dict[int, deque[Selected]]:
         """The table of a mask, created if it is new."""
         table = self.by_mask.get(mask)
         if table is None:
             table = self.by_mask[mask] = {}
             for item in self.live.values():
-                table.setdefault(self._key(item, mask), deque()).append(item)
+                table.setdefault(item.match_info & mask, deque()).append(item)
         return table
 
-    def first(self, mask: int, value: int) -> Item | None:
+    def first(self, mask: int, value: int) -> Selected | None:
         """The oldest item that waits under a mask and a value."""
         table = self.by_mask.get(mask)
         queue = table.get(value) if table else None
@@ -135,28 +120,22 @@ class _Queue(ABC, Generic[Item]):
             return None
         return queue[0]
 
-    def remove(self, item: Item) -> None:
+    def remove(self, item: Selected) -> None:
+        """Remove an item."""
         item.waiting = False
         del self.live[item.order]
-        for mask in self.by_mask:
-            self._take_out(item, mask, self._key(item, mask))
-        self._tidy()
-
-    def _take_out(self, item: Item, mask: int, key: int) -> None:
-        """Remove an item from the table of a mask, if it is the first of its queue."""
-        table = self.by_mask[mask]
-        queue = table.get(key)
-        if not queue or queue[0] is not item:
-            self._stale += 1
-            return
-        queue.popleft()
-        if not queue:
-            # Nearly all items are taken in order, and leave no entry behind that would keep their memory alive.
-            del table[key]
-            if len(self._empty) < _EMPTY_KEPT:
-                self._empty.append(queue)
-
-    def _tidy(self) -> None:
+        for mask, table in self.by_mask.items():
+            key = item.match_info & mask
+            queue = table.get(key)
+            if not queue or queue[0] is not item:
+                self._stale += 1
+                continue
+            queue.popleft()
+            if not queue:
+                # Nearly all items are taken in order, and leave no entry behind that would keep their memory alive.
+                del table[key]
+                if len(self._empty) < _EMPTY_KEPT:
+                    self._empty.append(queue)
         if not self.live and (self._stale or len(self.by_mask) > 1):
             # Drop the tables of masks that are no longer used: each costs a step per message.
             self.by_mask.clear()
@@ -175,23 +154,81 @@ class _Queue(ABC, Generic[Item]):
                     del table[value]
 
 
-class _PostedQueue(_Queue[Posted]):
-    def _key(self, item: Posted, mask: int) -> int:
-        return item.value
+class Posting(Generic[Posted]):
+    """A receive that waits for a message, in the chain of those with the same mask and value."""
 
-    def remove(self, item: Posted) -> None:
-        item.waiting = False
-        del self.live[item.order]
-        # A receive is only in the table of its own mask.
-        self._take_out(item, item.mask, item.value)
-        self._tidy()
+    __slots__ = ("after", "before", "last", "mask", "order", "receive", "value")
+
+    def __init__(self, receive: Posted, value: int, mask: int) -> None:
+        self.receive: Posted | None = receive
+        """The receive; None when it waits no longer."""
+        self.value = value
+        self.mask = mask
+        """A message matches if its masked match information is ``value`` (R-MAT-01)."""
+        self.order = 0
+        self.before: Posting[Posted] | None = None
+        self.after: Posting[Posted] | None = None
+        self.last: Posting[Posted] | None = None
+        """The last of the chain, if this is its first."""
 
 
-class SelectableQueue(_Queue[Selected]):
-    """Objects in order, selected by their match information."""
+class PostedReceives(Generic[Posted]):
+    """The posted receives. Each is in one chain only, from which it is removed without a search."""
 
-    def _key(self, item: Selected, mask: int) -> int:
-        return item.match_info & mask
+    def __init__(self) -> None:
+        self._order = 0
+        self.count = 0
+        """Number of receives."""
+        self.by_mask: dict[int, dict[int, Posting[Posted]]] = {}
+        """The first of each chain, by mask and value."""
+
+    def add(self, posting: Posting[Posted]) -> None:
+        """Append a receive to its chain."""
+        self._order += 1
+        posting.order = self._order
+        self.count += 1
+        table = self.by_mask.get(posting.mask)
+        if table is None:
+            table = self.by_mask[posting.mask] = {}
+        first = table.get(posting.value)
+        if first is None:
+            first = table[posting.value] = posting
+        else:
+            last = first.last
+            assert last is not None
+            last.after = posting
+            posting.before = last
+        first.last = posting
+
+    def oldest(self, match_info: int) -> Posting[Posted] | None:
+        """The oldest receive that matches a message."""
+        best: Posting[Posted] | None = None
+        for mask, table in self.by_mask.items():
+            first = table.get(match_info & mask)
+            if first is not None and (best is None or first.order < best.order):
+                best = first
+        return best
+
+    def remove(self, posting: Posting[Posted]) -> None:
+        """Remove a receive from its chain."""
+        table, before, after = self.by_mask[posting.mask], posting.before, posting.after
+        if before is not None:
+            before.after = after
+            if after is not None:
+                after.before = before
+            else:
+                table[posting.value].last = before
+        elif after is not None:
+            table[posting.value] = after
+            after.before = None
+            after.last = posting.last
+        else:
+            del table[posting.value]
+        posting.receive = posting.before = posting.after = posting.last = None
+        self.count -= 1
+        if not self.count and len(self.by_mask) > 1:
+            # Drop the tables of masks that are no longer used: each costs a step per message.
+            self.by_mask.clear()
 
 
 class Matching(Generic[Posted, Kept]):
@@ -200,7 +237,7 @@ class Matching(Generic[Posted, Kept]):
     def __init__(self, profile: Profile, calls: HandlerCalls) -> None:
         self._profile = profile
         self._calls = calls
-        self._posted: _PostedQueue[Posted] = _PostedQueue()
+        self._posted: PostedReceives[Posted] = PostedReceives()
         self._unexpected: SelectableQueue[Kept] = SelectableQueue()
         self._by_partner: dict[Any, dict[Kept, None]] = {}
         """The unexpected messages by their source."""
@@ -213,7 +250,7 @@ class Matching(Generic[Posted, Kept]):
     @property
     def posted(self) -> int:
         """Number of posted receives."""
-        return len(self._posted.live)
+        return self._posted.count
 
     @property
     def unexpected(self) -> int:
@@ -230,27 +267,27 @@ class Matching(Generic[Posted, Kept]):
         """True if the unexpected handler is called after the pass."""
         return self._calls.deferred
 
-    def post(self, receive: Posted) -> Kept | None:
-        """Return the first unexpected message that matches a new receive; without one the receive waits (R-MAT-02)."""
-        mask = receive.mask
-        found = self.probe(receive.value, mask) if self._unexpected.live else None
+    def take(self, value: int, mask: int) -> Kept | None:
+        """Take the first unexpected message that a new receive matches, or None (R-MAT-02)."""
+        found = self.probe(value, mask)
         if found is not None:
             self._take(found)
-            return found
-        self._posted.add(receive, (mask,))
-        return None
+        return found
+
+    def post(self, receive: Posted, value: int, mask: int) -> Posting[Posted]:
+        """Let a receive wait for a message, after those that were posted before it (R-MAT-02)."""
+        posting = Posting(receive, value, mask)
+        self._posted.add(posting)
+        return posting
 
     def arrive(self, match_info: int) -> Posted | None:
         """Take the oldest posted receive that matches a message (R-MAT-01 to R-MAT-03)."""
-        best: Posted | None = None
-        posted = self._posted
-        for mask in posted.by_mask:
-            receive = posted.first(mask, match_info & mask)
-            if receive is not None and (best is None or receive.order < best.order):
-                best = receive
-        if best is not None:
-            posted.remove(best)
-        return best
+        posting = self._posted.oldest(match_info)
+        if posting is None:
+            return None
+        receive = posting.receive
+        self._posted.remove(posting)
+        return receive
 
     def probe(self, value: int, mask: int) -> Kept | None:
         """The first unexpected message that a receive would take; it is not removed."""
@@ -264,7 +301,7 @@ class Matching(Generic[Posted, Kept]):
         if not self._has_room(message):
             return False
         self._account(message)
-        self._unexpected.add(message, tuple(self._unexpected.by_mask))
+        self._unexpected.add(message)
         return True
 
     def put_off(self, message: Kept) -> bool:
@@ -279,7 +316,7 @@ class Matching(Generic[Posted, Kept]):
         """Take a message from those put off, and keep it or drop it."""
         self.offered.remove(message)
         if keep:
-            self._unexpected.add(message, tuple(self._unexpected.by_mask))
+            self._unexpected.add(message)
         else:
             message.waiting = False
             self._release(message)
@@ -292,7 +329,7 @@ class Matching(Generic[Posted, Kept]):
 
     def _account(self, message: Kept) -> None:
         self._bytes += message.buffered
-        self._by_partner.setdefault(message.partner, {})[message] = None
+        self._by_partner.setdefault(message.source, {})[message] = None
 
     def offer(self, message: Kept) -> bool:
         """Return whether the unexpected handler consumes a message (R-MAT-06); a handler that raises does not."""
@@ -308,9 +345,9 @@ class Matching(Generic[Posted, Kept]):
         finally:
             calls.running = False
 
-    def cancel(self, receive: Posted) -> None:
+    def cancel(self, posting: Posting[Posted]) -> None:
         """Remove a posted receive."""
-        self._posted.remove(receive)
+        self._posted.remove(posting)
 
     def drop(self, partner: Any) -> list[Kept]:
         """Remove the unexpected messages of a partner (R-CLS-05), and return them."""
@@ -328,7 +365,7 @@ class Matching(Generic[Posted, Kept]):
 
     def _release(self, message: Kept) -> None:
         self._bytes -= message.buffered
-        others = self._by_partner[message.partner]
+        others = self._by_partner[message.source]
         del others[message]
         if not others:
-            del self._by_partner[message.partner]
+            del self._by_partner[message.source]

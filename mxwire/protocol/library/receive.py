@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.pull import PullSource
-from mxwire.protocol.library.inbound import Reassembly, Unexpected
+from mxwire.protocol.library.inbound import MessageTarget, Reassembly, Unexpected
+from mxwire.protocol.library.matching import Posting
 from mxwire.protocol.library.outbound import LocalSend, NotifyPacket
 from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery
@@ -91,11 +92,10 @@ class Receive(ListedRequest):
         "buffer",
         "mask",
         "memory",
-        "order",
         "outcome",
+        "posting",
         "rendezvous",
         "value",
-        "waiting",
     )
 
     kind = RequestKind.RECEIVE
@@ -112,14 +112,19 @@ class Receive(ListedRequest):
         self.value = value
         self.mask = mask
         """A message matches if its masked match information is ``value`` (R-MAT-01)."""
-        self.order = 0
-        self.waiting = True
+        self.posting: Posting[MessageTarget] | None = None
+        """Its place among the posted receives; None if it has matched an unexpected message."""
         self.rendezvous: Rndv | None = None
         """The RNDV of a message to pull."""
         self._epoch = 0
         self._pull_limit: int | None = None
         self.outcome = _NOTHING
         """Status and number of bytes of a finished pull, until the NOTIFY is transmitted."""
+
+    @property
+    def waiting(self) -> bool:
+        """True while it waits for a message."""
+        return self.posting is not None and self.posting.receive is not None
 
     def _taken(self, partner: Partner, match_info: int, length: int, data: bytes | memoryview | None = None) -> None:
         """Note the message that was matched, and allocate memory for it if there is none.
@@ -284,16 +289,21 @@ class Receive(ListedRequest):
         """Cancel the receive; return False if it is matched already (R-MSC-02)."""
         if self.state is not ReceiveState.POSTED:
             return False
-        self.endpoint.matching.cancel(self)
+        self._withdraw()
         self.fire(ReceiveEvent.CANCEL, Status.CANCELLED, 0)
         return True
 
     def close(self) -> None:
         """End the receive, since its endpoint closes."""
         if self.state is ReceiveState.POSTED:
-            self.endpoint.matching.cancel(self)
+            self._withdraw()
         if self.can(ReceiveEvent.CLOSE):
             self.fire(ReceiveEvent.CLOSE, Status.CANCELLED, 0)
+
+    def _withdraw(self) -> None:
+        """Remove the receive from the posted ones."""
+        assert self.posting is not None
+        self.endpoint.matching.cancel(self.posting)
 
 
 def enqueue_notify(partner: Partner, frame: Rndv, transferred: int, owner: Receive | None) -> None:
