@@ -20,6 +20,8 @@ from mxwire.cli.linerate_options import (
     json_option,
     netns_option,
     pin,
+    sink_record,
+    sink_text,
     size_option,
     streams_option,
 )
@@ -79,6 +81,7 @@ Examples:
   mxwire linerate generate -i eth0 --frame PULL_REPLY --rate 8Gbit/s --duration 60
   mxwire linerate generate -i eth0 --frame mix --rate 50000/s --burst 8 --streams 4 --count 1000000
   mxwire linerate generate -i eth0 --frame trace.pcap --rate 20%      frames of a capture
+  mxwire linerate generate -i veth0 --via kernel --rate 1000000/s     made and paced by the kernel
   mxwire linerate generate -i eth0 --to 02:00:00:00:00:09 --no-sink --duration 1
 
 \b
@@ -98,7 +101,7 @@ Exit code: 0 the run is complete, 1 it ended early or the sink is gone (results 
     type=FILE,
     default="TINY",
     show_default=True,
-    help="TINY, SMALL, MEDIUM, PULL, PULL_REPLY, mix (each in turn), or the frames of a capture.",
+    help="TINY, SMALL, MEDIUM, PULL, PULL_REPLY, mix (each in turn, at most --size), or the frames of a capture.",
 )
 @size_option
 @click.option("--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second, or a percentage (80%).")
@@ -177,15 +180,14 @@ def _generate(
         transmitter = stack.enter_context(open_transmitter(own, Via(via)))
         run = GeneratorRun(transmitter, control, sink, first=SystemRandom().randrange(RUNS))
         reporter = _GeneratorReporter(as_json, count, seconds)
-        reporter.begin(machine_record(found, via), kind, templates, sink)
+        reporter.begin(machine_record(found, via, transmitter.mode), kind, templates, sink)
         plan = GeneratorPlan(pace, count, seconds, burst, _CATCH_UP_NS, batch)
         result = run.run(templates, plan, streams=streams, progress=reporter.progress)
     reporter.end(result)
     if via == "kernel" and result.sent and result.sink is not None and not result.received:
-        note(
-            "frames made by the kernel reach a veth interface only if it polls (NAPI): run the sink with --via xdp "
-            "--xdp-mode native, or set ethtool -K IF gro on there"
-        )
+        from mxwire.linerate.live_frames import NOT_POLLED
+
+        note(NOT_POLLED)
     interrupted = result.generator.ended == "interrupted"
     return interrupted, bool(result.error or result.generator.ended)
 
@@ -254,7 +256,7 @@ class _GeneratorReporter:
         from mxwire.report.linerate import machine_text
 
         if self._as_json:
-            where = None if sink is None else {"address": mac_text(sink.address), **sink.fields}
+            where = None if sink is None else sink_record(sink)
             lengths = sorted({len(each) for each in templates})
             click.echo(
                 json_line({"event": "begin", "machine": machine, "frame": kind, "lengths": lengths} | {"sink": where})
@@ -262,9 +264,7 @@ class _GeneratorReporter:
         else:
             click.echo(machine_text(machine))
             if sink is not None:
-                click.echo(
-                    f"sink: {sink}, interface {sink.fields.get('interface', '?')}, via {sink.fields.get('via', '?')}"
-                )
+                click.echo(sink_text(sink))
         sys.stdout.flush()
 
     def progress(self, result: GeneratorResult) -> None:
@@ -366,6 +366,7 @@ def sink(
     from mxwire.linerate.sink import CheckLevel
     from mxwire.linerate.station import SinkStation
     from mxwire.linerate.transmitters import Via, open_sink_link
+    from mxwire.link import XdpLink
 
     pin(cpu)
     end_like_interrupt()
@@ -378,8 +379,9 @@ def sink(
         link = open_sink_link(interface, Via(via), ring << 20, xdp_mode)
         with link:
             reporter = _SinkReporter(as_json, every, common_clocks)
-            station = SinkStation(link, level=CheckLevel(check), via=via, on_run=reporter.run)
-            reporter.begin(machine_record(found, via), link.address)
+            mode, refusals = (link.mode, link.refusals) if isinstance(link, XdpLink) else (None, [])
+            station = SinkStation(link, level=CheckLevel(check), via=via, mode=mode, on_run=reporter.run)
+            reporter.begin(machine_record(found, via, mode, refusals), link.address)
             reporter.silent = with_parent is not None
             interrupted = _collect(station, reporter, runs, seconds)
     if interrupted:
@@ -476,6 +478,7 @@ class _SinkReporter:
             "event": "run",
             **run.record(),
             "common_clocks": common,
+            "latency_histogram": run.latency.buckets() if common else None,
             "drops": drops,
             "per_stream": run.stream_records(),
         }

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from random import SystemRandom
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -83,6 +83,18 @@ def find_sink(link: Link, address: bytes | None, timeout: float) -> tuple[SinkCo
         names = ", ".join(map(str, found))
         raise MxwireError(f"{len(found)} sinks answer: {names}; choose one with --to MAC")
     return control, found[0]
+
+
+def sink_record(sink: SinkAddress) -> dict[str, Any]:
+    """Describe a sink as an object for JSON."""
+    return {"address": mac_text(sink.address), **sink.fields}
+
+
+def sink_text(sink: SinkAddress) -> str:
+    """Describe a sink in one line."""
+    fields = sink.fields
+    mode = f" ({fields['mode']})" if fields.get("mode") else ""
+    return f"sink: {sink}, interface {fields.get('interface', '?')}, via {fields.get('via', '?')}{mode}"
 
 
 def ask_sink(control: SinkControl, address: bytes, timeout: float) -> SinkAddress:

@@ -24,6 +24,8 @@ from mxwire.cli.linerate_options import (
     pin,
     repetitions_option,
     requirements_option,
+    sink_record,
+    sink_text,
     sink_timeout_option,
     size_option,
     streams_option,
@@ -59,6 +61,7 @@ _RFC2544: Final = {"trial": 60.0, "settle": 2.0, "cool_down": 5.0, "resolution":
 TEST_EPILOG: Final = """\b
 Examples:
   mxwire linerate test throughput -i veth0 --to veth1 --sizes 60,1024,4128,9000
+  mxwire linerate test throughput -i veth0 --to veth1 --via kernel
   mxwire linerate test latency -i eth0 --rate 10000/s --sizes 60 --require '<=50us'
   mxwire linerate test messages -i veth0 --to alpha --lengths 8,4096,1048576
 """
@@ -184,11 +187,11 @@ _OPTIONS: Final = (
     requirements_option,
     csv_option,
     plot_option,
-    via_option("packet", "xdp"),
+    via_option("packet", "xdp", "kernel"),
     click.option(
         "--sink-via",
         type=click.Choice(("packet", "xdp")),
-        help="Receive through AF_PACKET or AF_XDP, if --to names an interface.  [default: packet]",
+        help="Receive through AF_PACKET or AF_XDP, if --to names an interface.  [default: packet; xdp for live frames]",
     ),
     cpu_option,
     sink_timeout_option,
@@ -329,17 +332,20 @@ def _run(options: LineTestOptions, test: str, run: SizeTest) -> None:
         tester, found, addresses = _open(options, stack, tester_options, reporter)
         sizes = _sizes(options, found)
         reporter.begin(found, {"sizes": list(sizes), **asdict(tester_options)}, sizes)
-        reporter.run(_measure(tester, sizes, addresses, run))
+        reporter.run(_measure(tester, options.via, sizes, addresses, run))
     reporter.finish()
 
 
 def _measure(
-    tester: LineTester, sizes: tuple[int, ...], addresses: tuple[bytes, bytes], run: SizeTest
+    tester: LineTester, via: str, sizes: tuple[int, ...], addresses: tuple[bytes, bytes], run: SizeTest
 ) -> Iterator[dict[str, Any]]:
+    from mxwire.linerate.live_frames import NOT_POLLED
     from mxwire.linerate.template import template_of_size
 
     for size in sizes:
         measured = tester.measure(size, (template_of_size(size, *addresses),))
+        if via == "kernel" and not measured.limit.received:
+            raise MxwireError(f"no frame arrived: {NOT_POLLED}")
         yield from run(tester, measured)
 
 
@@ -364,10 +370,11 @@ def _open(
     pin(near)
     address = None
     if options.target is not None:
-        address = _far_address(options.target, options.interface, far, stack, options.sink_via)
+        address = _far_address(options.target, options.interface, far, stack, _sink_words(options))
     own = stack.enter_context(PacketLink.open(options.interface))
     control, sink = find_sink(own, address, options.timeout)
     transmitter = stack.enter_context(open_transmitter(own, Via(options.via)))
+    reporter.mode, reporter.sink = transmitter.mode, sink
     run = GeneratorRun(transmitter, control, sink, first=SystemRandom().randrange(RUNS))
     megabits = read_hardware(options.interface).megabits
     tester = LineTester(run, tester_options, megabits=megabits, progress=reporter.progress)
@@ -385,15 +392,22 @@ def _is_local(target: str | None) -> bool:
     return False
 
 
-def _far_address(target: str, interface: str, cpu: int | None, stack: ExitStack, via: str | None = None) -> bytes:
-    """Return the address of the other side; a sink on an interface of this machine is started first, with ``via``."""
+def _sink_words(options: LineTestOptions) -> tuple[str, ...]:
+    """Options of a sink that a test starts: live frames reach it natively only, and come in larger numbers."""
+    live = options.via == "kernel"
+    via = options.sink_via or ("xdp" if live else "packet")
+    return ("--via", via, *(("--xdp-mode", "native", "--ring", "128") if live and via == "xdp" else ()))
+
+
+def _far_address(target: str, interface: str, cpu: int | None, stack: ExitStack, more: tuple[str, ...] = ()) -> bytes:
+    """Return the address of the other side; a sink on an interface of this machine is started first, with ``more``
+    options."""
     from mxwire.linerate.sink_process import SinkProcess
 
     if not _is_local(target):
         return mac_bytes(target)
     if target == interface:
         raise MxwireError(f"--to {target}: this is the interface that sends; name the one that receives")
-    more = () if via is None else ("--via", via)
     return stack.enter_context(SinkProcess(target, cpu=cpu, more=more)).address
 
 
@@ -406,12 +420,18 @@ def _processors(chosen: int | None) -> tuple[int | None, int | None]:
 
 
 def _sizes(options: LineTestOptions, found: NetworkInterface) -> tuple[int, ...]:
-    """Return the frame lengths to test; those by default only if they fit the MTU."""
+    """Return the frame lengths to test; those by default only if they fit the MTU, and the kernel makes them."""
     from mxwire.linerate.generator import check_length
+    from mxwire.linerate.live_frames import check_live_length
+    from mxwire.link.bpf import LONGEST_LIVE_FRAME
 
+    live = options.via == "kernel"
     if options.sizes is None:
-        return tuple(each for each in _SIZES if each <= found.mtu + HEADER_SIZE)
+        longest = found.mtu + HEADER_SIZE
+        return tuple(each for each in _SIZES if each <= (min(longest, LONGEST_LIVE_FRAME) if live else longest))
     check_length(options.interface, found.mtu, max(options.sizes))
+    if live:
+        check_live_length(max(options.sizes))
     return options.sizes
 
 
@@ -592,6 +612,9 @@ class _TestReporter:
         self._plot = plot
         self._shown = not as_json and sys.stderr.isatty()
         self._machine: dict[str, Any] = {}
+        self.mode: str | None = None
+        """Mode of AF_XDP; may be set before ``begin``, as may ``sink``."""
+        self.sink: SinkAddress | None = None
         self.results: list[dict[str, Any]] = []
         self._interrupted = False
         self._ended: str | None = None
@@ -608,11 +631,14 @@ class _TestReporter:
         from mxwire.report.linerate import machine_text
 
         check_sizes(self._requirements, sizes)
-        self._machine = machine_record(found, self._via)
+        self._machine = machine_record(found, self._via, self.mode)
         if self._as_json:
-            click.echo(json_line({"event": "begin", "test": self._test, "machine": self._machine, "options": options}))
+            about = {"options": options, "sink": None if self.sink is None else sink_record(self.sink)}
+            click.echo(json_line({"event": "begin", "test": self._test, "machine": self._machine, **about}))
         else:
             click.echo(machine_text(self._machine))
+            if self.sink is not None:
+                click.echo(sink_text(self.sink))
         sys.stdout.flush()
 
     def progress(self, text: str) -> None:

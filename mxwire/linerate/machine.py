@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,13 @@ def _queues(interface: str, kind: str) -> int | None:
     return len(found) or None
 
 
-def machine_record(interface: NetworkInterface, via: str) -> dict[str, Any]:
-    """Describe this machine, an interface, and the way in which frames reach it, as an object for JSON."""
+def machine_record(
+    interface: NetworkInterface, via: str, mode: str | None = None, refusals: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Describe this machine, an interface, and the way in which frames reach it, as an object for JSON.
+
+    ``mode`` is that of AF_XDP, ``refusals`` are the reasons why it is not a better one.
+    """
     hardware = read_hardware(interface.name)
     return {
         "host": host_name(),
@@ -62,4 +68,6 @@ def machine_record(interface: NetworkInterface, via: str) -> dict[str, Any]:
         "receive_queues": _queues(interface.name, "rx"),
         "transmit_queues": _queues(interface.name, "tx"),
         "via": via,
+        "mode": mode,
+        "refusals": list(refusals),
     }

@@ -14,6 +14,18 @@ DEPTH_NS: Final = 10 * MILLISECOND
 """Default depth of the bucket in time: a sender that lost the CPU for longer does not catch up with the rest."""
 
 
+def burst_gap(rate: float, burst: int) -> float:
+    """Return the interval in ns between bursts of ``burst`` frames that have together ``rate`` frames per second.
+
+    Raises :class:`~mxwire.errors.MxwireError` for a rate or burst that is not possible.
+    """
+    if not 0 < rate < float("inf"):
+        raise MxwireError(f"invalid rate {rate:g}: give a number of frames per second greater than 0")
+    if burst < 1:
+        raise MxwireError(f"a burst has at least 1 frame, not {burst}")
+    return burst * SECOND / rate
+
+
 class TokenBucket:
     """Decides how many frames may be sent at a time, so that bursts of ``burst`` frames have the rate ``rate``.
 
@@ -23,12 +35,8 @@ class TokenBucket:
     """
 
     def __init__(self, rate: float, start: int, *, burst: int = 1, depth_ns: int = DEPTH_NS) -> None:
-        if not 0 < rate < float("inf"):
-            raise MxwireError(f"invalid rate {rate:g}: give a number of frames per second greater than 0")
-        if burst < 1:
-            raise MxwireError(f"a burst has at least 1 frame, not {burst}")
         self.burst = burst
-        self._gap = burst * SECOND / rate
+        self._gap = burst_gap(rate, burst)
         bursts = max(int(rate * depth_ns / SECOND) // burst, 1)
         self.depth = bursts * burst
         """Most frames that may be sent at once."""

@@ -26,7 +26,8 @@ _LONGEST_NUMBER: Final = 1 << 53
 class SinkStation:
     """Receives from a link, counts test frames, and answers generators.
 
-    ``on_run`` is called with each run that has ended, and the drops in the receive ring and the kernel during it.
+    ``via`` and ``mode`` describe the link to generators. ``on_run`` is called with each run that has ended, and the
+    drops in the receive ring and the kernel during it.
     """
 
     def __init__(
@@ -35,10 +36,12 @@ class SinkStation:
         *,
         level: CheckLevel = CheckLevel.HEADER,
         via: str = "packet",
+        mode: str | None = None,
         on_run: Callable[[SinkRun, dict[str, int]], object] | None = None,
     ) -> None:
         self._link = link
         self._via = via
+        self._mode = mode
         self._on_run = on_run
         self._control_frames: list[bytes] = []
         self.sink = FrameSink(level, self._control_frames.append)
@@ -125,6 +128,7 @@ class SinkStation:
             "mtu": self._link.mtu,
             "boot": boot_id(),
             "via": self._via,
+            "mode": self._mode,
             "check": self.sink.level,
         }
 

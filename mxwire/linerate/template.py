@@ -260,16 +260,16 @@ def template_of_size(size: int, destination: bytes, source: bytes) -> FrameTempl
 
 
 def templates_of(name: str, destination: bytes, source: bytes, size: int | None = None) -> tuple[FrameTemplate, ...]:
-    """Build the templates for the name of a kind in any case, or for ``mix``; ``size`` as for :func:`template_of`.
+    """Build the templates for the name of a kind in any case, or for ``mix``; ``size`` as for :func:`template_of`, of a
+    mix the largest.
 
-    Raises :class:`~mxwire.errors.MxwireError` as :func:`template_of` does, and for a mix with a size.
+    Raises :class:`~mxwire.errors.MxwireError` as :func:`template_of` does.
     """
     kind = name.upper().replace("-", "_")
     if kind != MIX:
         return (template_of(kind, destination, source, size),)
-    if size is not None:
-        raise MxwireError("a mix has frames of different sizes: omit the size, or choose one packet type")
-    return tuple(template_of(each, destination, source) for each in KINDS)
+    sizes = {each: full_size(each) if size is None else min(size, full_size(each)) for each in KINDS}
+    return tuple(template_of(each, destination, source, sizes[each]) for each in KINDS)
 
 
 def captured_templates(

@@ -77,7 +77,11 @@ class _ModePair(NamedTuple):
     zero_copy: bool
 
     def __str__(self) -> str:
-        return f"{self.program} mode, {'zero-copy' if self.zero_copy else 'copying'}"
+        return f"{self.program} mode, {_transfer(self.zero_copy)}"
+
+
+def _transfer(zero_copy: bool) -> str:
+    return "zero-copy" if zero_copy else "copying"
 
 
 def _mode_pairs(interface: NetworkInterface, mode: XdpMode) -> list[_ModePair]:
@@ -244,6 +248,11 @@ class XdpLink(RingSocket):
                     raise
                 chunks //= 2
 
+    @property
+    def mode(self) -> str:
+        """Mode of the program and of the socket, like ``generic mode, copying``."""
+        return str(_ModePair(self.program_mode, self.zero_copy))
+
     def room(self, size: int) -> NDArray[np.uint8] | None:
         """Reserve ``size`` bytes in which a caller builds the batch that it sends next, so that nothing is copied;
         None if there are none. Valid until the next call of this link that sends or reserves."""
@@ -338,6 +347,11 @@ class XdpSender:
     def mtu(self) -> int:
         """Largest number of bytes in a frame after its Ethernet header."""
         return self._xdp.interface.mtu
+
+    @property
+    def mode(self) -> str:
+        """Mode of the socket, ``zero-copy`` or ``copying``."""
+        return _transfer(self.zero_copy)
 
     @property
     def sent(self) -> int:

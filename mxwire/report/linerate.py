@@ -50,7 +50,8 @@ def machine_text(machine: Mapping[str, Any]) -> str:
         f"{machine['interface']}: driver {machine['driver'] or 'unknown'}, {speed}, MTU {machine['mtu']}",
         f"{count_of(queues, 'queue')}" if queues else "queues unknown",
         f"offloads {', '.join(machine['offloads']) or 'none'}",
-        f"via {machine['via']}",
+        f"via {machine['via']}" + (f" ({machine['mode']})" if machine["mode"] else ""),
+        *(f"not in {refusal}" for refusal in machine["refusals"]),
     ]
     return "; ".join(parts)
 

@@ -102,9 +102,11 @@ def test_impossible_frames_are_refused(kind, size, words):
         template_of(kind, HERE, THERE, size)
 
 
-def test_a_mix_has_no_size():
-    with pytest.raises(MxwireError, match="omit the size"):
-        templates_of("mix", HERE, THERE, 100)
+def test_the_size_of_a_mix_is_that_of_its_longest_frames():
+    assert [len(each) for each in templates_of("mix", HERE, THERE)] == [72, 168, 4144, 68, 4128]
+    assert [len(each) for each in templates_of("mix", HERE, THERE, 100)] == [72, 100, 100, 68, 100]
+    with pytest.raises(MxwireError, match="a MEDIUM cannot have 60 bytes"):
+        templates_of("mix", HERE, THERE, 60)
 
 
 def test_frames_of_a_capture_keep_their_fields():

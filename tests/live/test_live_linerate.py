@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,14 +18,20 @@ import numpy as np
 import pytest
 
 from mxwire.capture import create_capture
+from mxwire.cli.reading import capture_of
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
-from mxwire.linerate.template import templates_of
+from mxwire.linerate.generator import GeneratorPlan
+from mxwire.linerate.live_frames import KernelGenerator, _State
+from mxwire.linerate.slots import FrameSlots
+from mxwire.linerate.template import RUN_SHIFT, captured_templates, templates_of
 from mxwire.link import LinkError, PacketLink
+from mxwire.link.interface import read_interface
 from mxwire.link.xdp import XdpLink, XdpSender
+from mxwire.units import MILLISECOND, SECOND
 
 from .commands import CLI, INTERRUPTED, Running
-from .namespaces import Laboratory, Port
+from .namespaces import Laboratory, Port, as_nobody
 from .test_live_tools import mxwire
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -71,6 +78,7 @@ def test_every_frame_of_each_kind_is_counted_and_checked(wire: Cable) -> None:
             assert result["common_clocks"] and result["sink"]["latency"]["impossible"] == 0
             counted = json.loads(sink.until('"run"'))
             assert counted["streams"] == 3 and [each["received"] for each in counted["per_stream"]] == [500] * 3
+            assert sum(count for _, count in counted["latency_histogram"]) == 1500
 
 
 @pytest.mark.realtime
@@ -258,15 +266,27 @@ def test_a_sink_by_xdp_counts_and_answers(xdp_wire: Cable, mode: str) -> None:
         for options in (("--frame", "TINY"), ("--frame", "mix"), ("--frame", "PULL_REPLY", "--size", "9000")):
             done = generate(sender, "--rate", "4000/s", "-c", 900, *options)
             assert (done.code, summary(done)["sink"]["received"], summary(done)["sink"]["altered"]) == (0, 900, 0)
+            assert json.loads(done.out.splitlines()[0])["sink"]["mode"] == f"{mode} mode, copying"
+
+
+LIVE_SINK = ("--check", "all", "--via", "xdp", "--xdp-mode", "native", "--ring", "64")
 
 
 @pytest.mark.parametrize(
-    "frame", [("TINY",), ("MEDIUM", "--size", "3408"), ("PULL_REPLY", "--size", "1500"), ("PULL", "--streams", "3")]
+    "frame",
+    [
+        ("TINY",),
+        ("MEDIUM", "--size", "3408"),
+        ("PULL", "--streams", "3"),
+        ("mix", "--size", "3408", "--streams", "2"),
+        ("PULL_REPLY", "--size", "1500", "--rate", "20000/s"),
+        ("mix", "--size", "2000", "--rate", "40000/s", "--burst", "8", "--streams", "3"),
+    ],
 )
 def test_live_frames_are_those_of_the_template(xdp_wire: Cable, frame: tuple[str, ...]) -> None:
     """The program in the kernel numbers, stamps and patches as the arrays do: every byte is checked."""
     sender, receiver = xdp_wire
-    with sinking(receiver, "--check", "all", "--via", "xdp", "--xdp-mode", "native", "--ring", "64"):
+    with sinking(receiver, *LIVE_SINK):
         done = generate(sender, "--via", "kernel", "-c", 2000, "--frame", *frame)
     result = summary(done)
     assert (done.code, result["generator"]["frames"]) == (0, 2000)
@@ -275,17 +295,78 @@ def test_live_frames_are_those_of_the_template(xdp_wire: Cable, frame: tuple[str
     assert sink["received"] > 0 and sink["latency"]["impossible"] == 0
 
 
-def test_a_live_frame_of_a_capture_is_counted(xdp_wire: Cable, tmp_path: Path) -> None:
-    """The sink knows from the stamp that only the format of such a frame can be checked."""
+@pytest.mark.parametrize("streams", [1, 3])
+def test_live_frames_of_a_capture_arrive_in_turn(xdp_wire: Cable, tmp_path: Path, streams: int) -> None:
+    """The bytes are compared with those of the slots, which other generators send."""
     sender, receiver = xdp_wire
-    capture = tmp_path / "one.pcap"
+    capture = tmp_path / "some.pcap"
+    kinds = (("MEDIUM", 700), ("TINY", 72), ("PULL_REPLY", 3000), ("SMALL", 100))
+    frames = [templates_of(kind, bytes(6), bytes(6), size)[0].frame for kind, size in kinds]
     with create_capture(capture, format="pcap") as writer:
-        writer.write(FrameBatch.from_frames([templates_of("MEDIUM", bytes(6), bytes(6), 700)[0].frame]))
-    with sinking(receiver, "--check", "all", "--via", "xdp", "--xdp-mode", "native", "--ring", "64"):
-        done = generate(sender, "--via", "kernel", "-c", 500, "--frame", capture)
-    result = summary(done)
-    assert done.code == 0 and result["sink"]["received"] > 0
-    assert result["sink"]["received"] + result["lost"] == 500 and result["sink"]["altered"] == 0
+        writer.write(FrameBatch.from_frames(frames))
+    with receiver.namespace.inside():
+        link = XdpLink.open(receiver.interface, mode="native")
+    with link:
+        words = ("--no-sink", "--to", receiver.address.hex(":"), "--streams", streams, "--rate", "20000/s")
+        done = generate(sender, "--via", "kernel", "-c", 30, "--frame", capture, *words)
+        assert (done.code, summary(done)["generator"]["frames"]) == (0, 30)
+        arrived: list[bytes] = []
+        while len(arrived) < 30:
+            batch = link.receive(10.0)
+            assert len(batch)
+            arrived += [batch.frame(place) for place in range(len(batch))]
+    assert summary(done)["generator"]["bytes"] == sum(map(len, arrived))
+    run = int(np.frombuffer(arrived[0][-16:-8], "<u8")[0]) >> RUN_SHIFT
+    with capture_of(str(capture)) as reader:
+        slots = FrameSlots(captured_templates(reader, receiver.address, sender.address), streams=streams, run=run)
+    wanted = slots.batch(0, 30, 0)
+    time_at = -8
+    assert [each[:time_at] for each in arrived] == [wanted.frame(place)[:time_at] for place in range(30)]
+
+
+@pytest.mark.parametrize("burst", [1, 10])
+def test_live_frames_are_never_early(xdp_wire: Cable, burst: int) -> None:
+    """The bucket permits frames by the clock, so their number has an upper limit on any machine."""
+    sender, receiver = xdp_wire
+    to = ("--no-sink", "--to", receiver.address.hex(":"), "--via", "kernel", "--burst", burst)
+    for rate in (10_000, 50):
+        done = generate(sender, *to, "--rate", f"{rate}/s", "--duration", "0.3")
+        found = summary(done)["generator"]
+        assert done.code == 0 and found["duration_ns"] == 300_000_000
+        assert 0 < found["frames"] + found["forgone"] <= 0.3 * rate + burst
+        assert found["lateness"]["count"] == found["frames"] and found["lateness"]["impossible"] == 0
+
+
+def test_live_frames_that_are_too_late_are_forgone(xdp_wire: Cable) -> None:
+    sender, _ = xdp_wire
+
+    class Late(KernelGenerator):
+        def _begin(self) -> None:
+            super()._begin()
+            self._set(_State.DUE, self._begun - SECOND)
+
+    templates = templates_of("TINY", bytes(6), sender.address)
+    with sender.namespace.inside():
+        interface = read_interface(sender.interface)
+        plan = GeneratorPlan(rate=10_000, count=500, burst=5, catch_up_ns=10 * MILLISECOND)
+        result = Late(interface, templates, plan, streams=1, run=1).run()
+    gap = 5 * SECOND // 10_000
+    assert result.frames == 500 and result.forgone >= 9_900 - 5 and result.forgone % 5 == 0
+    assert result.lateness.count == 500
+    assert (result.lateness.maximum_ns or 0) <= plan.catch_up_ns + gap
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="the program setpriv is not installed (util-linux)")
+def test_live_frames_need_no_further_capability(xdp_wire: Cable) -> None:
+    """Without CAP_SYS_ADMIN each call of the kernel takes longer, and nothing else changes."""
+    sender, receiver = xdp_wire
+    words = ["linerate", "generate", "-i", "veth0", "--json", "--no-sink", "--to", receiver.address.hex(":")]
+    words += ["--via", "kernel", "-c", "300", "--rate", "9000/s"]
+    code = f"import sys; from mxwire.__main__ import main; sys.argv[1:] = {words}; main()"
+    done = sender.namespace.run(*as_nobody(code, "net_raw", "net_admin", "bpf"))
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["complete"] and result["generator"]["frames"] == 300
 
 
 def test_live_frames_end_when_their_interface_goes_down(xdp_wire: Cable) -> None:
@@ -316,8 +397,8 @@ def test_a_taken_queue_and_impossible_live_frames_are_one_line(xdp_wire: Cable) 
     other = ("--to", receiver.address.hex(":"), "--no-sink")
     for options, words in (
         (("--frame", "PULL_REPLY"), "at most 3408 bytes, not 4128"),
-        (("--frame", "mix"), "repeats one frame"),
-        (("--rate", "100/s"), "as fast as possible"),
+        (("--frame", "mix"), "at most 3408 bytes, not 4144"),
+        (("--frame", "mix", "--size", "60"), "a MEDIUM cannot have 60 bytes"),
     ):
         done = generate(sender, *other, "--via", "kernel", *options)
         assert done.code == 2 and words in done.err and done.err.count("\n") == 1, done
@@ -368,6 +449,34 @@ def test_the_sink_of_a_test_can_use_xdp(xdp_wire: Cable) -> None:
     result = json.loads(running.until('"result"'))
     assert running.process.wait(60) == 0
     assert result["count"] > 0 and all(each["sent"] == each["received"] + each["lost"] for each in result["trials"])
+
+
+@pytest.mark.parametrize("test", ["throughput", "latency", "loss"])
+def test_tests_have_live_frames(xdp_wire: Cable, test: str) -> None:
+    """The limit of the kernel's frames is measured first, and their pace is the kernel's."""
+    sender, receiver = xdp_wire
+    far = f"{receiver.namespace.name}/{receiver.interface}"
+    options: list[object] = ["-i", sender.interface, "--to", far, "--sizes", "60", "--duration", "0.05", "--json"]
+    options += ["--resolution", "30%", "--repetitions", 1, "--accept-loss", "90%", "--settle", "0.05", "--cool-down", 0]
+    options += ["--rate", "5000/s"] if test == "latency" else []
+    done = measure(sender, test, *options, "--via", "kernel")
+    assert done.code == 0, done
+    found = results(done)
+    assert len(found) == (4 if test == "latency" else 1)
+    assert json.loads(done.out.splitlines()[0])["machine"]["via"] == "kernel"
+    for each in found:
+        assert each["tester"]["frames_per_second"] > 0 and each["tester"]["received_per_second"] > 0 and each["trials"]
+        for trial in each["trials"]:
+            assert trial["sent"] == trial["received"] + trial["lost"] and trial["sent"] > 0
+
+
+def test_live_frames_that_do_not_arrive_end_a_test(xdp_wire: Cable) -> None:
+    sender, receiver = xdp_wire
+    to = ("-i", sender.interface, "--to", f"{receiver.namespace.name}/{receiver.interface}", "--via", "kernel")
+    done = measure(sender, "throughput", *to, "--sink-via", "packet", "--sizes", "60", "--duration", "0.05")
+    assert done.code == 1 and "no frame arrived" in done.err and "--xdp-mode native" in done.err
+    done = measure(sender, "throughput", *to, "--sizes", "60,4128")
+    assert done.code == 2 and "at most 3408 bytes, not 4128" in done.err and done.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("test", ["throughput", "latency", "loss", "burst"])
