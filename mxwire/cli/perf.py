@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +20,7 @@ from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
+    from mxwire.bench.imb.patterns import ImbBenchmark
     from mxwire.host import Endpoint, Host, HostError
     from mxwire.host.perf import PerfParameters, PerfReceiver, PerfResult
     from mxwire.host.perf.roles import PerfRequest
@@ -31,6 +32,8 @@ Without -d it waits for a sender and answers, as `omx_perf` does; the option let
 -r, -S, -E, -M, -I, -N, -W, -P, -U, -Y and --plot are for the sender alone, which sends its parameters to the receiver.
 Both sides poll for frames, which takes a whole CPU on each side. Where CPUs are few (two sides on one machine, a
 virtual machine, other busy programs), use -w on both sides; perf warns when it is being preempted.
+--as prints the columns of another benchmark, which its users' parsers read: osu_bw, osu_bibw, osu_mbw_mr and their
+patterns of IMB send windows of 64 messages, each of which the receiver answers; -N is then the number of windows.
 --profile selects the kind of host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
@@ -43,6 +46,8 @@ Examples:
   mxwire perf -i veth1 -d alpha:0 -w                           … on a machine with few CPUs
   mxwire perf -i eth0 -d node7:0 -S 0 -E 33 -I 1 -N 10000      tiny messages, one byte after the other
   mxwire perf -i eth0 -d node7:0 -U -Y -S 4194304 -N 100       one-way, synchronous, 4 MiB
+  mxwire perf -i eth0 -d node7:0 --as osu_latency              in the columns of OSU
+  mxwire perf -i eth0 -d node7:0 --as imb:PingPong             … of Intel MPI Benchmarks
   mxwire perf -i eth0 -d node7:0 --plot perf.svg               a picture of it
   mxwire perf -i eth0 -d node7:0 --json | jq 'select(.event=="length").median_us'
 """
@@ -50,6 +55,19 @@ _LENGTH: Final = (1 << 63) - 1
 _COUNT: Final = (1 << 32) - 1
 _NAME_TIME: Final = 0.2
 """Seconds to wait for the name of a sender, which is only for the report."""
+_AS: Final = {
+    "osu_latency": "PingPong",
+    "osu_bw": "Uniband",
+    "osu_bibw": "Biband",
+    "osu_mbw_mr": "Uniband",
+    "imb:PingPong": "PingPong",
+    "imb:Uniband": "Uniband",
+    "imb:Biband": "Biband",
+    "netpipe": "PingPong",
+}
+"""Formats of other benchmarks, each with its pattern."""
+_WINDOWS: Final = 20
+"""Default number of measured windows per length."""
 _STARTING: Final = 5.0
 """Seconds during which a receiver may still be opening its endpoint."""
 _RETRY: Final = 0.1
@@ -65,7 +83,7 @@ def _refuse_sending() -> None:
     """Refuse the options of a sender, as a receiver has the parameters from its sender."""
     from mxwire.host.perf import PerfParameters
 
-    sent = {each.name for each in fields(PerfParameters)} - {"aligned"} | {"remote", "pause", "plot"}
+    sent = {each.name for each in fields(PerfParameters)} - {"aligned"} | {"remote", "pause", "plot", "columns"}
     given = [flag for name, flag in given_options().items() if name in sent]
     if given:
         verb = "is" if len(given) == 1 else "are"
@@ -152,6 +170,12 @@ class _PreemptionWarning:
 )
 @json_option("JSON Lines: one object per line.")
 @click.option(
+    "--as",
+    "columns",
+    type=click.Choice(list(_AS), case_sensitive=False),
+    help="Sender: print the columns of this benchmark.",
+)
+@click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_plot_file,
@@ -170,6 +194,7 @@ def command(
     verbose: bool,
     timeout: float,
     as_json: bool,
+    columns: str | None,
     plot: Path | None,
     **measured: Any,
 ) -> None:
@@ -188,7 +213,10 @@ def command(
         return
     if slave:
         raise MxwireError("-s is for the receiver: omit it, or omit -d")
+    other = None if columns is None else OtherColumns(columns, as_json)
     parameters = PerfParameters(**measured)
+    if other is not None:
+        parameters = other.parameters(parameters)
     parameters.check()
     if plot is not None:
         from mxwire.report.plot import check
@@ -196,7 +224,7 @@ def command(
         check()
         check_writable(plot)
     number = remote if remote is not None else destination.endpoint or 0
-    failed = _send(live, options, destination.host, number, endpoint, parameters, pause / 1000, plot)
+    failed = _send(live, options, destination.host, number, endpoint, parameters, pause / 1000, plot, other)
     if failed:
         sys.exit(1)
 
@@ -210,6 +238,7 @@ def _send(
     parameters: PerfParameters,
     pause: float,
     plot: Path | None,
+    other: OtherColumns | None = None,
 ) -> bool:
     """Measure against a receiver, and print the results; return True if it ended early."""
     from mxwire.host import HostClosedError, HostError
@@ -225,16 +254,22 @@ def _send(
         options.remark(
             f"connected to {place_of(partner)} from endpoint {opened.number}, dialect {live.dialect or 'mxoe'}"
         )
-        sender = PerfSender(PerfWaiter(opened, yielding=options.yielding, silence=options.timeout), partner, parameters)
+        waiter = PerfWaiter(opened, yielding=options.yielding, silence=options.timeout)
+        sender = PerfSender(waiter, partner, parameters, 1 if other is None else other.window)
         failed = False
         try:
             sender.agree()
             options.emit("begun", **_about(live, place_of(partner), parameters))
+            if other is not None:
+                other.begin()
             warning = _PreemptionWarning(options)
             for result in sender.measure(pause):
                 warning.check()
                 results.append(result)
-                _report(options, result)
+                if other is None:
+                    _report(options, result)
+                else:
+                    other.row(result)
                 warning.resume()
         except HostClosedError:
             raise
@@ -242,12 +277,89 @@ def _send(
             failed = True
             _report_failure(options, error, len(results))
         opened.close(0 if failed else SETTLE)
+    if other is not None and not failed:
+        other.end()
     if plot is not None and results:
         _draw(plot, live, name, parameters, results)
         options.remark(f"drawn into {plot}")
     if not failed:
         options.emit("ended", lengths=len(results), status="success")
     return failed
+
+
+class OtherColumns:
+    """The output of ``--as``: the pattern of another benchmark, and its lines."""
+
+    def __init__(self, name: str, as_json: bool) -> None:
+        from mxwire.bench.imb.patterns import WINDOW, benchmark_by_name
+
+        given = given_options()
+        for option in ("unidirectional", "synchronous"):
+            if option in given:
+                raise MxwireError(f"{given[option]} and --as {name}: the benchmark defines the pattern; omit one")
+        if as_json:
+            raise MxwireError("--json and --as: choose one form of output")
+        self._name = name
+        self._benchmark: ImbBenchmark = benchmark_by_name(_AS[name])
+        self.window = WINDOW if self._benchmark.name != "PingPong" else 1
+        self._count = 0
+        self._lengths = 0
+
+    def parameters(self, given: PerfParameters) -> PerfParameters:
+        """The parameters for the receiver: those that are given, with the defaults of the benchmark."""
+        options, windows = given_options(), self.window > 1
+        start = given.start if "start" in options or self._name.startswith("imb:") else 1
+        self._count = given.iterations if "iterations" in options or not windows else _WINDOWS
+        warmup = given.warmup if "warmup" in options or not windows else 2
+        return replace(
+            given,
+            start=start,
+            iterations=min(self._count * self.window, _COUNT),
+            warmup=min(warmup * self.window, _COUNT),
+            unidirectional=self._benchmark.name == "Uniband",
+        )
+
+    def begin(self) -> None:
+        """Print the lines before the first length."""
+        from mxwire import __version__
+        from mxwire.bench.imb.columns import imb_banner, imb_head, osu_head
+
+        lines: list[str] = []
+        if self._name.startswith("imb:"):
+            lines += imb_banner(__version__, " ".join(["mxwire", *sys.argv[1:]]), [self._benchmark.name])
+            lines += imb_head(self._benchmark, 2, self._remark())
+        elif self._name != "netpipe":
+            lines += osu_head(self._name, __version__, self._remark())
+        for line in lines:
+            click.echo(line)
+
+    def _remark(self) -> str:
+        return "the receiver answers each message, as omx_perf does" if self.window > 1 else ""
+
+    def row(self, result: PerfResult) -> None:
+        """Print the line of a length."""
+        from mxwire.bench.imb.columns import ImbRow, imb_row, netpipe_row, osu_row, osu_values
+
+        if self._name == "netpipe":
+            click.echo(netpipe_row(self._lengths, result.length, self._count, result.microseconds))
+        else:
+            # A result is half of the time unless answers are empty, in which case it is the whole.
+            step = result.microseconds * (1 if self._benchmark.name == "Uniband" else 2)
+            row = ImbRow(result.length, self._count, step, step, step)
+            if self._name.startswith("imb:"):
+                click.echo(imb_row(self._benchmark, row))
+            else:
+                click.echo(osu_row(self._name, result.length, *osu_values(self._name, self._benchmark, row)))
+        self._lengths += 1
+        sys.stdout.flush()
+
+    def end(self) -> None:
+        """Print the lines after the last length."""
+        from mxwire.bench.imb.columns import imb_end
+
+        if self._name.startswith("imb:"):
+            for line in imb_end():
+                click.echo(line)
 
 
 def _connect(endpoint: Endpoint, host: str, remote: int, timeout: float | None) -> Partner:

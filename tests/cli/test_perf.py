@@ -33,6 +33,23 @@ def test_several_are_named_at_once():
     assert "-N, -U are for the sender" in mxwire("perf", "-i", "nowhere0", "-U", "-s", "-N", "5").err
 
 
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (("--as", "osu_bw", "-U"), "-U and --as osu_bw: the benchmark defines the pattern; omit one"),
+        (("--as", "imb:PingPong", "-Y"), "-Y and --as imb:PingPong: the benchmark defines the pattern; omit one"),
+        (("--as", "osu_latency", "--json"), "--json and --as: choose one form of output"),
+    ],
+)
+def test_options_that_contradict_the_columns_of_another_benchmark(options, error):
+    done = mxwire("perf", "-i", "nowhere0", "-d", "alpha", *options)
+    assert (done.code, done.out, done.err) == (2, "", f"mxwire: {error}\n")
+
+
+def test_columns_are_for_the_sender():
+    assert "--as is for the sender" in mxwire("perf", "-i", "nowhere0", "--as", "osu_latency").err
+
+
 def test_options_of_both_are_taken_by_a_receiver():
     options = ("-a", "-b", "0", "-e", "3", "-s", "-w", "-y", "-v", "--json", "--timeout", "3")
     done = mxwire("perf", "-i", "nowhere0", *options)

@@ -156,6 +156,18 @@ def test_both_roles_measure_every_kind_of_message(pair, flags, yielding):
     assert all(len(each.times) == 3 and 0 < each.times[0] <= each.microseconds for each in results)
 
 
+@pytest.mark.parametrize("unidirectional", [False, True])
+def test_a_window_of_messages_is_answered_message_by_message(pair, unidirectional):
+    answering = Answering(pair.two)
+    parameters = PerfParameters(3 * 8, 8, 0, 300_000, 8, 0, unidirectional=unidirectional)
+    sender = PerfSender(PerfWaiter(pair.one, silence=PATIENCE), pair.partner, parameters, window=8)
+    sender.agree()
+    results = list(sender.measure(0.0))
+    answering.end()
+    assert [each.length for each in results] == answering.lengths
+    assert all(len(each.times) == 3 for each in results)
+
+
 def test_the_receiver_answers_hands_that_follow_the_table(pair):
     """Steps 2 to 7 of the specification, as the sender."""
     answering = Answering(pair.two)

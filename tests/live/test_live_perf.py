@@ -56,6 +56,32 @@ def test_lines_are_those_of_omx_perf(ports, options):
         assert float(line[4]) == pytest.approx(rate / 1.048576, abs=0.006, rel=0.002)
 
 
+@pytest.mark.parametrize(
+    ("name", "head", "columns"),
+    [
+        ("osu_latency", "# OSU MPI Latency Test v7.4", 2),
+        ("osu_bw", "# OSU MPI Bandwidth Test v7.4", 2),
+        ("osu_bibw", "# OSU MPI Bi-Directional Bandwidth Test v7.4", 2),
+        ("osu_mbw_mr", "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4", 3),
+        ("imb:PingPong", "# Benchmarking PingPong ", 4),
+        ("netpipe", "", 8),
+    ],
+)
+def test_columns_of_other_benchmarks(ports, name, head, columns):
+    with receiver(ports[0], "-w") as other:
+        other.until("waiting for a sender")
+        options = ("-w", "-N", "2", "-W", "1", "-P", "0", "-E", "70000", "-M", "256")
+        done = mxwire(ports[1], "perf", "-d", "alpha:0", "--as", name, *options)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert other.end(None) == 0
+    lines = done.stdout.splitlines()
+    assert not head or head in lines
+    rows = [line.split() for line in lines if line and not line.startswith("#") and "#bytes" not in line]
+    lengths = [row[1] if name == "netpipe" else row[0] for row in rows]
+    assert lengths == (["0"] if name.startswith("imb") else []) + ["1", "256", "65536"]
+    assert name == "netpipe" or all(len(row) == columns and float(row[-1]) >= 0 for row in rows)
+
+
 @contextmanager
 def one_busy_cpu() -> Iterator[None]:
     """Programs started in this context share one CPU with a program that spins."""

@@ -118,9 +118,14 @@ _ROOM_FOR_ANSWER: Final = 64
 
 
 class PerfSender:
-    """Measures round trips to one connected partner."""
+    """Measures round trips to one connected partner.
 
-    def __init__(self, waiter: PerfWaiter, partner: Partner, parameters: PerfParameters) -> None:
+    With a ``window`` above 1, that number of messages is in flight at once, and a result has the times of windows; the
+    receiver answers each message as usual, and the numbers of iterations must be multiples of the window.
+    """
+
+    def __init__(self, waiter: PerfWaiter, partner: Partner, parameters: PerfParameters, window: int = 1) -> None:
+        self._window = window
         self._waiter = waiter
         self._endpoint: Endpoint = waiter.endpoint
         self._partner = partner
@@ -159,12 +164,13 @@ class PerfSender:
         parameters = self._parameters
         out = buffer(length, aligned=parameters.aligned)
         back = buffer(parameters.answer_length(length), aligned=parameters.aligned)
-        for _ in range(parameters.warmup):
-            self._round(out, back)
+        step = self._round if self._window == 1 else self._send_window
+        for _ in range(parameters.warmup // self._window):
+            step(out, back)
         clock, times = time.perf_counter_ns, []
         before = clock()
-        for _ in range(parameters.iterations):
-            self._round(out, back)
+        for _ in range(parameters.iterations // self._window):
+            step(out, back)
             now = clock()
             times.append(now - before)
             before = now
@@ -179,6 +185,24 @@ class PerfSender:
         message = self._answered(answer, MATCH, back)
         if message.length != len(back):
             raise self._wrong(f"has answered {len(out)} bytes with {message.length} instead of {len(back)}")
+        if self._partner.epoch != self._epoch:
+            raise restarted(self._partner)
+
+    def _send_window(self, out: memoryview, back: memoryview) -> None:
+        """Send a window of messages, and receive their answers."""
+        answers = [self._endpoint.ireceive(MATCH, buffer=back) for _ in range(self._window)]
+        sends = [self._send(self._partner, out, MATCH) for _ in range(self._window)]
+        try:
+            for answer in answers:
+                message = self._answered(answer, MATCH, back)
+                if message.length != len(back):
+                    raise self._wrong(f"has answered {len(out)} bytes with {message.length} instead of {len(back)}")
+            for sent in sends:
+                self._waiter(sent, self._partner, self._epoch)
+        except HostError:
+            for answer in answers:
+                self._waiter.cancel_unmatched(answer)
+            raise
         if self._partner.epoch != self._epoch:
             raise restarted(self._partner)
 
