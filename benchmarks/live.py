@@ -26,11 +26,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import live_roles as roles
 from laboratory import Laboratory, Port, command_line, compiled, options_of, run_compiled
-from live_roles.common import There
-from live_roles.hosts import OVER_XDP
 
+from mxwire.bench import roles
+from mxwire.bench.roles.common import RoleSide
+from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.link.interface import read_interface
 from mxwire.link.xdp import xdp_refusal
 
@@ -135,7 +135,7 @@ class Workers:
         self.processes = []
         for place, port in enumerate(ports):
             near, far = context.Pipe()
-            there = There(port.interface, addresses[place], addresses[1 - place])
+            there = RoleSide(port.interface, addresses[place], addresses[1 - place])
             core = self._processors[place]
             process = context.Process(target=_work, args=(port, far, there, place == 0, core), daemon=True)
             process.start()
@@ -176,7 +176,7 @@ def _processors() -> tuple[int, int]:
     return available[0], available[1 % len(available)]
 
 
-def _work(port: Port, pipe: Connection, there: There, active: bool, core: int) -> None:
+def _work(port: Port, pipe: Connection, there: RoleSide, active: bool, core: int) -> None:
     os.sched_setaffinity(0, {core})
     with port.namespace.inside():
         while True:

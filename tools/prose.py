@@ -32,7 +32,6 @@ CHECKED = (
     "mxwire/**/*.py",
     "tools/*",
     "benchmarks/**/*.py",
-    "benchmarks/live_roles",
     "tests/**/*.py",
 )
 CHECKED += ("examples/*.toml", "captures/*.md", "replay/**/*.mxs", "dissectors/**/*.lua", "Makefile", "pyproject.toml")

@@ -1,5 +1,7 @@
-"""Measure as the papers on user-space communication did: latency, bandwidth, and the costs of a path.
+"""Measure as the papers on user-space communication did: where the time goes, LogP, latency, bandwidth, costs.
 
-``imb/`` has the benchmarks of IMB and OSU, ``cost/`` the model of processors that answers for hardware that is not
-here.
+Begin with ``record.py`` (a recording: conditions, series, measurements), ``stage.py`` (two sides, each a process, which
+run roles together) and ``channels.py`` (one face for mxwire's hosts, TCP, UDP and bare frames). ``roles/`` has the
+roles of both sides, ``rounds.py`` and ``study.py`` the part that all studies share. ``imb/`` has the benchmarks of IMB
+and OSU, ``cost/`` the model of processors that answers for hardware that is not here.
 """

@@ -475,11 +475,11 @@ def check_writable(path: Path) -> None:
 
 
 def _draw(path: Path, live: LiveOptions, host: str, parameters: PerfParameters, results: list[PerfResult]) -> None:
-    from mxwire.report.plot import Measurement, draw
+    from mxwire.report.plot import PlottedLength, draw
     from mxwire.wire.dialect import dialect_by_name
 
     measured = [
-        Measurement(each.length, each.microseconds, each.percentile(50), each.percentile(99), each.megabytes)
+        PlottedLength(each.length, each.microseconds, each.percentile(50), each.percentile(99), each.megabytes)
         for each in results
     ]
     draw(path, measured, dialect_by_name(live.dialect or "mxoe"), host, unidirectional=parameters.unidirectional)

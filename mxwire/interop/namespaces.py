@@ -71,16 +71,16 @@ def made(ends: tuple[tuple[str, str], tuple[str, str]], mtu: int) -> Iterator[No
                     f"network namespace {namespace} exists already: remove it (ip netns del {namespace}), or use it "
                     "as it is with make = false"
                 )
-            _ip("netns", "add", namespace)
+            run_ip("netns", "add", namespace)
             done.append(namespace)
-            _ip("-n", namespace, "link", "set", "dev", "lo", "up")
+            run_ip("-n", namespace, "link", "set", "dev", "lo", "up")
         (one, left), (other, right) = ends
-        _ip(
+        run_ip(
             *("link", "add", left, "netns", one, "mtu", str(mtu), "type", "veth"),
             *("peer", "name", right, "netns", other, "mtu", str(mtu)),
         )
         for namespace, interface in ends:
-            _ip("-n", namespace, "link", "set", "dev", interface, "up")
+            run_ip("-n", namespace, "link", "set", "dev", interface, "up")
         for namespace, interface in ends:
             _wait_for_carrier(namespace, interface)
         yield
@@ -91,7 +91,7 @@ def made(ends: tuple[tuple[str, str], tuple[str, str]], mtu: int) -> Iterator[No
 
 def _wait_for_carrier(namespace: str, interface: str) -> None:
     end = time.monotonic() + _CARRIER_SECONDS
-    while "NO-CARRIER" in _ip("-n", namespace, "link", "show", "dev", interface):
+    while "NO-CARRIER" in run_ip("-n", namespace, "link", "show", "dev", interface):
         if time.monotonic() > end:
             raise NamespaceError(f"{interface} in {namespace} has no carrier")
         time.sleep(0.01)
@@ -100,15 +100,16 @@ def _wait_for_carrier(namespace: str, interface: str) -> None:
 def _remove(namespace: str) -> None:
     """End the processes in a namespace, and remove it with its interfaces."""
     with suppress(NamespaceError):
-        for process in _ip("netns", "pids", namespace).split():
+        for process in run_ip("netns", "pids", namespace).split():
             if int(process) != os.getpid():
                 with suppress(ProcessLookupError):
                     os.kill(int(process), 9)
     with suppress(NamespaceError):
-        _ip("netns", "del", namespace)
+        run_ip("netns", "del", namespace)
 
 
-def _ip(*words: str) -> str:
+def run_ip(*words: str) -> str:
+    """Run ``ip`` and return its output; raise :class:`NamespaceError` if it fails."""
     try:
         return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
     except subprocess.CalledProcessError as error:

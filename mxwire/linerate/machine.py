@@ -29,7 +29,8 @@ def host_name() -> str:
     return socket.gethostname()
 
 
-def _processor() -> str:
+def processor_name() -> str:
+    """Model of the processor, as the kernel reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -54,7 +55,7 @@ def machine_record(
     return {
         "host": host_name(),
         "kernel": platform.release(),
-        "processor": _processor(),
+        "processor": processor_name(),
         "processors": os.cpu_count(),
         "processors_used": sorted(os.sched_getaffinity(0)),
         "mxwire": __version__,

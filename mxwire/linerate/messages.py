@@ -32,7 +32,7 @@ _CATCH_UP_NS: Final = 100 * MILLISECOND
 """Time for which messages are sent at once after a delay: the sender shares its CPU with the engine."""
 _DRAIN: Final = 10.0
 """Seconds to wait for the last messages."""
-_NEEDED: Final = (
+MESSAGE_COUNTERS: Final = (
     *(Counter.SEND_TINY, Counter.SEND_SMALL, Counter.SEND_MEDIUM_SQ_FRAG, Counter.SEND_RNDV),
     Counter.SEND_PULL_REPLY,
 )
@@ -167,7 +167,7 @@ class MessageTester:
 
     def _sent_frames(self) -> int:
         counters = self._host.core.node.counters
-        return sum(counters[each] for each in _NEEDED)
+        return sum(counters[each] for each in MESSAGE_COUNTERS)
 
 
 class _MessageFlow:

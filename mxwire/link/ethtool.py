@@ -61,14 +61,24 @@ def read_hardware(name: str) -> Hardware:
         )
 
 
+def change_offload(name: str, offload: str, on: bool) -> None:
+    """Turn an offload of an interface on or off, by its name in :attr:`Hardware.offloads`; needs CAP_NET_ADMIN.
+
+    A driver that does not have it ignores the request.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as asking:
+        # The command that changes a switch follows the one that reads it.
+        _EthtoolQuery(asking.fileno(), name)(_SWITCHES[offload] + 1, 8, int(on))
+
+
 class _EthtoolQuery:
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
         self._name = name.encode()
 
-    def __call__(self, command: int, size: int) -> bytes | None:
+    def __call__(self, command: int, size: int, value: int = 0) -> bytes | None:
         """Answer to a command; None if the driver does not support it, or permission is missing."""
-        answer = ctypes.create_string_buffer(struct.pack("I", command).ljust(size, b"\0"), size)
+        answer = ctypes.create_string_buffer(struct.pack("II", command, value).ljust(size, b"\0"), size)
         try:
             fcntl.ioctl(
                 self._descriptor, _ETHTOOL, struct.pack("16sP", self._name, ctypes.addressof(answer)).ljust(40, b"\0")

@@ -26,7 +26,7 @@ _CLOSE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class PlottedLength:
     """Latency and bandwidth of one message length."""
 
     length: int
@@ -45,7 +45,7 @@ def check() -> None:
 
 
 def draw(
-    path: Path, measured: Sequence[Measurement], dialect: Dialect, partner: str, *, unidirectional: bool = False
+    path: Path, measured: Sequence[PlottedLength], dialect: Dialect, partner: str, *, unidirectional: bool = False
 ) -> None:
     """Draw measurements into the file ``path``; its suffix selects the format.
 
@@ -102,12 +102,12 @@ def tidy(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def places_of(measured: Sequence[Measurement]) -> list[float]:
+def places_of(measured: Sequence[PlottedLength]) -> list[float]:
     """The positions of lengths on the logarithmic axis; 0 is placed at 0.5."""
     return [each.length or 0.5 for each in measured]
 
 
-def latency(axes: Any, measured: Sequence[Measurement], unidirectional: bool) -> None:
+def latency(axes: Any, measured: Sequence[PlottedLength], unidirectional: bool) -> None:
     """Plot median, mean and 99th percentile of the latency."""
     places = places_of(measured)
     median, p99 = [each.median for each in measured], [each.p99 for each in measured]
@@ -119,7 +119,7 @@ def latency(axes: Any, measured: Sequence[Measurement], unidirectional: bool) ->
     axes.legend(loc="upper left", frameon=False)
 
 
-def bandwidth(axes: Any, measured: Sequence[Measurement]) -> None:
+def bandwidth(axes: Any, measured: Sequence[PlottedLength]) -> None:
     """Plot the bandwidth in MB/s, and annotate the maximum."""
     some = [each for each in measured if each.length]
     axes.plot(places_of(some), [each.megabytes for each in some], color=BANDWIDTH, marker="o", markersize=4)
@@ -139,7 +139,7 @@ def bandwidth(axes: Any, measured: Sequence[Measurement]) -> None:
         )
 
 
-def marks(axes: Any, measured: Sequence[Measurement], dialect: Dialect, *, named: bool) -> None:
+def marks(axes: Any, measured: Sequence[PlottedLength], dialect: Dialect, *, named: bool) -> None:
     """Mark the lengths at which the message type changes or one more fragment is needed."""
     places = places_of(measured)
     low, high = min(places), max(places)
@@ -173,7 +173,7 @@ def marks(axes: Any, measured: Sequence[Measurement], dialect: Dialect, *, named
             )
 
 
-def length_axis(axes: Any, measured: Sequence[Measurement]) -> None:
+def length_axis(axes: Any, measured: Sequence[PlottedLength]) -> None:
     """Set up a logarithmic axis of lengths with ticks at powers of four."""
     from matplotlib.ticker import FixedLocator, NullLocator
 

@@ -66,7 +66,7 @@ def _page(name: str, timing: Timing, figure: str) -> str:
     )
 
 
-def measurements(lengths: Lengths) -> list[plot.Measurement]:
+def measurements(lengths: Lengths) -> list[plot.PlottedLength]:
     """Durations by length as points of a plot, in µs and MB/s, without durations of 0: the axes are logarithmic."""
     found = []
     for length, samples in sorted(lengths.by_length.items()):
@@ -74,7 +74,7 @@ def measurements(lengths: Lengths) -> list[plot.Measurement]:
         if estimate is not None and estimate.median > 0:
             mean, median = estimate.mean / 1e3, estimate.median / 1e3
             p99 = (estimate.most if estimate.p99 is None else estimate.p99) / 1e3
-            found.append(plot.Measurement(length, mean, median, p99, length / median))
+            found.append(plot.PlottedLength(length, mean, median, p99, length / median))
     return found
 
 
@@ -114,7 +114,7 @@ def _best(timing: Timing) -> tuple[str, Lengths]:
 
 
 def _by_length(
-    above: Any, below: Any, measured: list[plot.Measurement], lengths: Lengths, what: str, timing: Timing
+    above: Any, below: Any, measured: list[plot.PlottedLength], lengths: Lengths, what: str, timing: Timing
 ) -> None:
     plot.latency(above, measured, False)
     above.set_ylabel(what)
@@ -127,7 +127,7 @@ def _by_length(
     above.tick_params(labelbottom=False)
 
 
-def _intervals(axes: Any, measured: list[plot.Measurement], lengths: Lengths) -> None:
+def _intervals(axes: Any, measured: list[plot.PlottedLength], lengths: Lengths) -> None:
     """Draw the 95 % confidence interval of each median as a bar."""
     label = "median, 95 % CI"
     for each in measured:

@@ -10,14 +10,14 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.report import plot_linerate
-from mxwire.report.plot import Measurement, draw
+from mxwire.report.plot import PlottedLength, draw
 from mxwire.wire.dialect import MXOE, omx
 
 pytest.importorskip("matplotlib")
 
 
-def measured(lengths: list[int]) -> list[Measurement]:
-    return [Measurement(each, 8.0 + each / 900, 7.5 + each / 1000, 20.0 + each / 500, each / 9.0) for each in lengths]
+def measured(lengths: list[int]) -> list[PlottedLength]:
+    return [PlottedLength(each, 8.0 + each / 900, 7.5 + each / 1000, 20.0 + each / 500, each / 9.0) for each in lengths]
 
 
 def texts(path: Path) -> str:

@@ -161,13 +161,18 @@ def write_text(path: Path, text: str) -> None:
 
 def write_assets(folder: Path, layouts: Layouts) -> None:
     """Write the style sheet and the scripts of a site: its own, and the library of its graphs."""
+    write_static(folder)
+    write_text(folder / "bokeh.js", "\n".join(library_scripts()))
+    write_text(folder / "layouts.js", f"const mxwireLayouts = {_literal(dict(sorted(layouts.items())))};\n")
+    write_text(folder / "styles.js", f"const mxwireStyles = {_literal(style_data())};\n")
+
+
+def write_static(folder: Path) -> None:
+    """Write the style sheet and the scripts that need no library."""
     folder.mkdir(parents=True, exist_ok=True)
     static = files(_PACKAGE) / "static"
     for name in _STATIC:
         write_text(folder / name, (static / name).read_text(encoding="utf-8"))
-    write_text(folder / "bokeh.js", "\n".join(library_scripts()))
-    write_text(folder / "layouts.js", f"const mxwireLayouts = {_literal(dict(sorted(layouts.items())))};\n")
-    write_text(folder / "styles.js", f"const mxwireStyles = {_literal(style_data())};\n")
 
 
 def library_scripts() -> Sequence[str]:

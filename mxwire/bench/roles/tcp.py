@@ -7,15 +7,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from live_roles.common import LARGE, PATIENCE, PATTERNS, UNDER_WAY, Found, Meter, There, compare, half_trips
-from live_roles.sockets import PORT, addressed, busy_trip, serve_busy
+from mxwire.bench.roles.common import LARGE, PATIENCE, PATTERNS, UNDER_WAY, Found, Meter, RoleSide, compare, half_trips
+from mxwire.bench.roles.sockets import PORT, addressed, busy_trip, serve_busy
 
 
 @contextmanager
-def _opened(there: There) -> Iterator[socket.socket]:
-    with addressed(there) as (own, other), socket.socket() as opened:
-        if there.active:
-            _connect(opened, other)
+def _opened(side: RoleSide) -> Iterator[socket.socket]:
+    with addressed(side) as (own, other), socket.socket() as opened:
+        if side.active:
+            connect(opened, other)
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             yield opened
             return
@@ -29,7 +29,8 @@ def _opened(there: There) -> Iterator[socket.socket]:
             yield accepted
 
 
-def _connect(opened: socket.socket, other: str) -> None:
+def connect(opened: socket.socket, other: str) -> None:
+    """Connect as soon as the other side listens; raise the last error after the patience."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
@@ -41,8 +42,9 @@ def _connect(opened: socket.socket, other: str) -> None:
             time.sleep(0.01)
 
 
-def large_sender(there: There, _name: str, count: int) -> Found:
-    with _opened(there) as connection:
+def large_sender(side: RoleSide, _name: str, count: int) -> Found:
+    """Send ``count`` large messages, several in flight; the receiver's answer ends the measurement."""
+    with _opened(side) as connection:
         meter = Meter()
         for number in range(count):
             connection.sendall(PATTERNS[number % len(PATTERNS)])
@@ -50,8 +52,9 @@ def large_sender(there: There, _name: str, count: int) -> Found:
         return meter.large(count)
 
 
-def large_receiver(there: There, _name: str, count: int) -> Found:
-    with _opened(there) as connection:
+def large_receiver(side: RoleSide, _name: str, count: int) -> Found:
+    """Receive ``count`` large messages, and compare their content."""
+    with _opened(side) as connection:
         buffers = [bytearray(LARGE) for _ in range(UNDER_WAY)]
         meter = Meter()
         for number in range(count):
@@ -69,14 +72,16 @@ def _read(connection: socket.socket, view: memoryview) -> None:
         view = view[count:]
 
 
-def trip_active(there: There, _name: str, count: int) -> Found:
-    with _opened(there) as connection:
+def trip_active(side: RoleSide, _name: str, count: int) -> Found:
+    """Measure half round trips of messages without data."""
+    with _opened(side) as connection:
         connection.setblocking(False)
         return half_trips(busy_trip(lambda: connection.send(b"!"), lambda: connection.recv(64)), count)
 
 
-def trip_passive(there: There, _name: str, count: int) -> Found:
-    with _opened(there) as connection:
+def trip_passive(side: RoleSide, _name: str, count: int) -> Found:
+    """Answer ``count`` messages without data."""
+    with _opened(side) as connection:
         connection.setblocking(False)
         serve_busy(count, lambda: connection.send(b"!"), lambda: connection.recv(64))
     return {}

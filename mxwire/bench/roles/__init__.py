@@ -1,11 +1,15 @@
-"""The contestants of live.py: the active and the passive role of each contest."""
+"""Roles: what the two sides of a measurement do.
+
+``exchanges.py`` and ``tracing.py`` have the roles of the studies, over any channel. The other modules have those of the
+contests of ``benchmarks/live.py``: the active and the passive role of each contest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from live_roles import frames, hosts, packets, tcp, udp
-from live_roles.common import Found
+from mxwire.bench.roles import frames, hosts, packets, tcp, udp
+from mxwire.bench.roles.common import Found
 
 FULL = {"large": {"count": 100}, "round trip": {"count": 3000}, "tiny rate": {"count": 20_000}}
 QUICK = {"large": {"count": 6}, "round trip": {"count": 50}, "tiny rate": {"count": 640}}

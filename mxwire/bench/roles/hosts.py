@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from live_roles.common import (
+from mxwire.bench.roles.common import (
     LARGE,
     PATIENCE,
     PATTERNS,
@@ -15,39 +15,41 @@ from live_roles.common import (
     UNDER_WAY,
     Found,
     Meter,
-    There,
+    RoleSide,
     compare,
     half_trips,
 )
 from mxwire.host import Endpoint, Host
 from mxwire.protocol import Partner
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 OVER_XDP = " over xdp"
 """Appended to a dialect: both hosts use AF_XDP."""
 
 
 @contextmanager
-def _opened(there: There, contestant: str, spin: bool | float = True) -> Iterator[tuple[Endpoint, Partner | None]]:
+def _opened(side: RoleSide, contestant: str, spin: bool | float = True) -> Iterator[tuple[Endpoint, Partner | None]]:
     """Yield an endpoint of a new host; on the active side with a partner."""
     dialect = contestant.removesuffix(OVER_XDP)
     with Host.open(
-        there.interface,
-        name="alpha" if there.active else "beta",
+        side.interface,
+        name="alpha" if side.active else "beta",
         dialect=dialect,
-        peers={there.other: "beta:0" if there.active else "alpha:0"},
+        peers={side.other: "beta:0" if side.active else "alpha:0"},
         announce=False,
         spin=spin,
         background=False,
         link="packet" if dialect == contestant else "xdp",
     ) as host:
         endpoint = host.open_endpoint(0)
-        partner = endpoint.connect("beta", 0, timeout=PATIENCE) if there.active else None
+        partner = endpoint.connect("beta", 0, timeout=PATIENCE) if side.active else None
         yield endpoint, partner
         endpoint.close(1.0)
 
 
-def large_sender(there: There, dialect: str, count: int) -> Found:
-    with _opened(there, dialect, SPIN) as (endpoint, partner):
+def large_sender(side: RoleSide, dialect: str, count: int) -> Found:
+    """Send ``count`` large messages, several in flight; the receiver's answer ends the measurement."""
+    with _opened(side, dialect, SPIN) as (endpoint, partner):
         assert partner is not None
         meter = Meter()
         under_way = [endpoint.isend(partner, PATTERNS[each % len(PATTERNS)]) for each in range(UNDER_WAY)]
@@ -59,8 +61,9 @@ def large_sender(there: There, dialect: str, count: int) -> Found:
         return meter.large(count)
 
 
-def large_receiver(there: There, dialect: str, count: int) -> Found:
-    with _opened(there, dialect, SPIN) as (endpoint, _):
+def large_receiver(side: RoleSide, dialect: str, count: int) -> Found:
+    """Receive ``count`` large messages, and compare their content."""
+    with _opened(side, dialect, SPIN) as (endpoint, _):
         buffers = [bytearray(LARGE) for _ in range(UNDER_WAY)]
         receives = [endpoint.ireceive(buffer=each) for each in buffers]
         meter = Meter()
@@ -75,8 +78,9 @@ def large_receiver(there: There, dialect: str, count: int) -> Found:
         return meter.passive()
 
 
-def trip_active(there: There, dialect: str, count: int) -> Found:
-    with _opened(there, dialect) as (endpoint, partner):
+def trip_active(side: RoleSide, dialect: str, count: int) -> Found:
+    """Measure half round trips of messages without data."""
+    with _opened(side, dialect) as (endpoint, partner):
         assert partner is not None
 
         def trip() -> None:
@@ -88,19 +92,22 @@ def trip_active(there: There, dialect: str, count: int) -> Found:
         return half_trips(trip, count)
 
 
-def trip_passive(there: There, dialect: str, count: int) -> Found:
-    with _opened(there, dialect) as (endpoint, _):
+def trip_passive(side: RoleSide, dialect: str, count: int) -> Found:
+    """Answer ``count`` messages without data."""
+    with _opened(side, dialect) as (endpoint, _):
         answer = endpoint.ireceive(maximum=0)
         for number in range(count):
             message = endpoint.wait(answer, PATIENCE)
+            assert message.partner is not None
             endpoint.isend(message.partner, b"")
             if number + 1 < count:
                 answer = endpoint.ireceive(maximum=0)
     return {}
 
 
-def rate_active(there: There, dialect: str, count: int) -> Found:
-    with _opened(there, dialect) as (endpoint, partner):
+def rate_active(side: RoleSide, dialect: str, count: int) -> Found:
+    """Send messages of 8 bytes, and wait for an answer to each group of them."""
+    with _opened(side, dialect) as (endpoint, partner):
         assert partner is not None
         start = time.perf_counter()
         for _ in range(count // TINY_UNDER_WAY):
@@ -111,20 +118,23 @@ def rate_active(there: There, dialect: str, count: int) -> Found:
     return {"value": count / seconds}
 
 
-def rate_passive(there: There, dialect: str, count: int) -> Found:
-    with _opened(there, dialect) as (endpoint, _):
+def rate_passive(side: RoleSide, dialect: str, count: int) -> Found:
+    """Receive messages of 8 bytes, and answer each group of them."""
+    with _opened(side, dialect) as (endpoint, _):
         for _ in range(count // TINY_UNDER_WAY):
             receives = [endpoint.ireceive(maximum=8) for _ in range(TINY_UNDER_WAY)]
             messages = endpoint.wait_all(receives, PATIENCE)
-            endpoint.isend(messages[-1].partner, b"")
+            partner = messages[-1].partner
+            assert partner is not None
+            endpoint.isend(partner, b"")
     return {}
 
 
-def mixture_active(there: There, dialect: str, seconds: float) -> Found:
+def mixture_active(side: RoleSide, dialect: str, seconds: float) -> Found:
     """Echo messages of all lengths for a while, ended by a stop message."""
-    lengths = [0, 1, 32, 33, 128, 129, 4097, 32768, 32769, 1 << 20]
+    lengths = [0, 1, 32, 33, 128, 129, 4097, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 1 << 20]
     count = 0
-    with _opened(there, dialect, SPIN) as (endpoint, partner):
+    with _opened(side, dialect, SPIN) as (endpoint, partner):
         assert partner is not None
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -137,8 +147,9 @@ def mixture_active(there: There, dialect: str, seconds: float) -> Found:
     return {"value": count / seconds}
 
 
-def mixture_passive(there: There, dialect: str, seconds: float) -> Found:
-    with _opened(there, dialect, SPIN) as (endpoint, _):
+def mixture_passive(side: RoleSide, dialect: str, seconds: float) -> Found:
+    """Return all messages until the one that ends the exchange."""
+    with _opened(side, dialect, SPIN) as (endpoint, _):
         while (message := endpoint.receive(timeout=PATIENCE)).match_info != 2:
             assert message.partner is not None
             endpoint.send(message.partner, message.data, timeout=PATIENCE)

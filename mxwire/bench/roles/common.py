@@ -26,7 +26,7 @@ Found = dict[str, float]
 
 
 @dataclass(frozen=True)
-class There:
+class RoleSide:
     """A side: its interface, and the address of the other side."""
 
     interface: str
@@ -35,6 +35,7 @@ class There:
 
     @property
     def active(self) -> bool:
+        """True for the side that measures."""
         return self.interface == "veth0"
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from live_roles.common import PATIENCE, There
+from mxwire.bench.roles.common import PATIENCE, RoleSide
 
 _ADDRESSES = ("10.77.0.1", "10.77.0.2")
 PORT = 7777
@@ -17,10 +17,10 @@ GREETING = bytes(100)
 
 
 @contextmanager
-def addressed(there: There) -> Iterator[tuple[str, str]]:
+def addressed(side: RoleSide) -> Iterator[tuple[str, str]]:
     """Yield the local and the remote IP address, once both exist."""
-    own, other = _ADDRESSES if there.active else _ADDRESSES[::-1]
-    subprocess.run(["ip", "addr", "replace", f"{own}/24", "dev", there.interface], check=True)
+    own, other = _ADDRESSES if side.active else _ADDRESSES[::-1]
+    subprocess.run(["ip", "addr", "replace", f"{own}/24", "dev", side.interface], check=True)
     yield own, other
 
 

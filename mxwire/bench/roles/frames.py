@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from live_roles.common import LARGE, PATIENCE, PATTERNS, SPIN, UNDER_WAY, Found, Meter, There
+from mxwire.bench.roles.common import LARGE, PATIENCE, PATTERNS, SPIN, UNDER_WAY, Found, Meter, RoleSide
 from mxwire.frames import FrameBatch
 from mxwire.link import PacketLink
 from mxwire.wire.dialect import dialect_by_name
@@ -25,16 +25,17 @@ def _sizes(name: str) -> tuple[int, int, int]:
     return dialect.reply_payload, dialect.frames_per_block, UNDER_WAY * 4 * dialect.frames_per_block
 
 
-def _head(there: There) -> bytes:
-    return there.other + there.own + _ETHERTYPE.to_bytes(2, "big")
+def _head(side: RoleSide) -> bytes:
+    return side.other + side.own + _ETHERTYPE.to_bytes(2, "big")
 
 
-def large_sender(there: There, name: str, count: int) -> Found:
+def large_sender(side: RoleSide, name: str, count: int) -> Found:
+    """Send ``count`` large messages, several in flight; the receiver's answer ends the measurement."""
     payload, block, window = _sizes(name)
     total = -(-LARGE // payload) * count
-    with PacketLink.open(there.interface, ethertype=_ETHERTYPE) as link:
+    with PacketLink.open(side.interface, ethertype=_ETHERTYPE) as link:
         link.spin = SPIN
-        head = _head(there)
+        head = _head(side)
         room = np.zeros((block, _DATA_AT + payload), np.uint8)
         room[:, :14] = np.frombuffer(head, np.uint8)
         data = np.frombuffer(PATTERNS[0], np.uint8)
@@ -56,14 +57,15 @@ def large_sender(there: There, name: str, count: int) -> Found:
         return meter.large(total, payload)
 
 
-def large_receiver(there: There, name: str, count: int) -> Found:
+def large_receiver(side: RoleSide, name: str, count: int) -> Found:
+    """Receive ``count`` large messages, and compare their content."""
     payload, block, _ = _sizes(name)
     total = -(-LARGE // payload) * count
     memory = np.zeros(2 * LARGE, np.uint8)
     until = time.monotonic() + PATIENCE
-    with PacketLink.open(there.interface, ethertype=_ETHERTYPE) as link:
+    with PacketLink.open(side.interface, ethertype=_ETHERTYPE) as link:
         link.spin = SPIN
-        head = _head(there)
+        head = _head(side)
         _meet(link, head, active=False)
         meter = Meter()
         got = told = place = 0
@@ -97,7 +99,7 @@ def _rows(batch: FrameBatch, payload: int) -> Iterator[Any]:
 
 
 def _meet(link: PacketLink, head: bytes, *, active: bool) -> None:
-    """Return when the other side listens, like :func:`live_roles.sockets.meet`."""
+    """Return when the other side listens, like :func:`mxwire.bench.roles.sockets.meet`."""
     greeting = FrameBatch.from_frames([head + bytes(46)])
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:

@@ -1,0 +1,121 @@
+"""Processors of a study: placement, calibrated work, and meters of processor time, context switches and softirqs."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mxwire.errors import MxwireError
+
+_CALIBRATION_NS: Final = 2_000_000
+_BEST_OF: Final = 5
+
+
+def available() -> list[int]:
+    """Processors on which this process may run."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def placement(sides: int = 2) -> tuple[int, ...]:
+    """A processor for each side; sides share them if there are fewer."""
+    found = available()
+    return tuple(found[side % len(found)] for side in range(sides))
+
+
+def pin(processor: int) -> None:
+    """Bind this process to a processor. Raises :class:`~mxwire.errors.MxwireError` if it may not run there."""
+    try:
+        os.sched_setaffinity(0, {processor})
+    except (OSError, ValueError, OverflowError):
+        usable = ", ".join(map(str, available()))
+        raise MxwireError(f"processor {processor}: this process cannot run on it; it may use {usable}") from None
+
+
+class SpinWork:
+    """Work that takes a given time: a loop over the clock, whose own duration is measured and subtracted.
+
+    Time during which another program has the processor counts as work, as it does for real work.
+    """
+
+    def __init__(self) -> None:
+        self._cost = min(self._overhead() for _ in range(_BEST_OF))
+        """ns that a call takes without any work."""
+
+    def _overhead(self) -> int:
+        clock, rounds = time.perf_counter_ns, 0
+        self._cost = 0
+        begun = clock()
+        while clock() - begun < _CALIBRATION_NS:
+            self.work(0)
+            rounds += 1
+        # The loop's own look at the clock counts as well: it is part of any loop that works.
+        return (clock() - begun) // max(rounds, 1)
+
+    def work(self, duration: int) -> None:
+        """Spin for ``duration`` ns; less than the cost of a call spins as briefly as possible."""
+        clock = time.perf_counter_ns
+        end = clock() + duration - self._cost
+        while clock() < end:
+            pass
+
+    def error(self, duration: int, count: int = 101) -> float:
+        """Median of the relative error of ``count`` spins of ``duration`` ns."""
+        clock, errors = time.perf_counter_ns, []
+        for _ in range(count):
+            begun = clock()
+            self.work(duration)
+            errors.append(clock() - begun - duration)
+        return sorted(errors)[count // 2] / duration
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorUse:
+    """Use of processors in a period. Times are in seconds."""
+
+    user: float
+    system: float
+    waits: int
+    """Voluntary context switches: sleeps."""
+    preemptions: int
+    """Involuntary context switches: disturbances by other programs."""
+    wall: float
+
+    def __sub__(self, other: ProcessorUse) -> ProcessorUse:
+        """The use between two readings."""
+        return ProcessorUse(
+            self.user - other.user,
+            self.system - other.system,
+            self.waits - other.waits,
+            self.preemptions - other.preemptions,
+            self.wall - other.wall,
+        )
+
+    def record(self) -> dict[str, float]:
+        """The use as the values of a role."""
+        return {
+            "cpu": self.user + self.system,
+            "user": self.user,
+            "system": self.system,
+            "waits": self.waits,
+            "preemptions": self.preemptions,
+            "wall": self.wall,
+        }
+
+
+def read_use() -> ProcessorUse:
+    """The use of processors by this process so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return ProcessorUse(used.ru_utime, used.ru_stime, used.ru_nvcsw, used.ru_nivcsw, time.perf_counter())
+
+
+def received_softirqs() -> list[int]:
+    """Softirqs for received frames since the start of the kernel, by processor; empty if they are not visible."""
+    try:
+        lines = Path("/proc/softirqs").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return []
+    return next((list(map(int, line.split()[1:])) for line in lines if line.lstrip().startswith("NET_RX:")), [])

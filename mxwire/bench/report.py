@@ -1,0 +1,208 @@
+"""Reports of studies: blocks for terminals and pipes, plots over size, and one HTML page per study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.errors import OutputError
+from mxwire.extras import import_extra
+from mxwire.report import plot
+from mxwire.report.document import (
+    Block,
+    Column,
+    Heading,
+    Listing,
+    Paragraph,
+    Row,
+    Table,
+    Verbatim,
+    number_columns,
+)
+from mxwire.wire.dialect import Dialect
+
+COLOURS: Final = (
+    *("#1f5fa8", "#c2410c", "#0f766e", "#7c3aed", "#b45309", "#be185d", "#4d7c0f", "#64748b"),
+    *("#0891b2", "#a16207", "#4338ca", "#15803d", "#9f1239", "#57534e"),
+)
+Figure = Callable[[Any], Any]
+"""Makes a figure with pyplot."""
+
+
+def number(value: float) -> str:
+    """Format a value with three significant digits."""
+    return plot.number_text(value)
+
+
+def spread(measurement: Measurement) -> str:
+    """The median, and half the width of its confidence interval, both in the measurement's unit."""
+    low, high = measurement.interval()
+    marked = "".join(f" {each}" for each in measurement.marks)
+    return f"{number(measurement.median)} ±{number((high - low) / 2)}{marked}"
+
+
+def condition_blocks(recording: Recording) -> Iterator[Block]:
+    """The conditions of a recording, and its remarks."""
+    yield Heading("Conditions", 3)
+    yield Table((Column(""), Column("", wraps=True)), tuple(Row(line) for line in recording.conditions.lines()))
+    if recording.remarks:
+        yield Listing(tuple(recording.remarks))
+    if not recording.complete:
+        yield Paragraph("Partial: the study ended early.")
+
+
+def series_table(series: Series) -> Table:
+    """Medians with their intervals: one row per value of the parameter, one column per contestant."""
+    names = series.contestants()
+    values = sorted({each.parameters.get(series.x, 0) for each in series.measurements})
+    rows = []
+    for value in values:
+        points = [series.point(name, value) for name in names]
+        rows.append(Row((f"{value:,}", *("" if each is None else spread(each) for each in points))))
+    return Table((Column(f"{series.x}, {series.x_unit}", right=True), *number_columns(*names)), tuple(rows))
+
+
+def series_blocks(series: Series) -> Iterator[Block]:
+    """A series as a table with a heading."""
+    yield Heading(f"{series.name}, {series.unit}", 3)
+    yield series_table(series)
+
+
+# Plots
+
+
+def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None = None) -> Figure:
+    """A figure with one panel per series, over a common axis of sizes; both axes are logarithmic.
+
+    Bands are confidence intervals, and hollow points have marks. ``dialect`` marks the sizes at which its messages
+    change their kind.
+    """
+
+    def figure(pyplot: Any) -> Any:
+        made, panels = pyplot.subplots(
+            len(shown), 1, sharex=True, squeeze=False, figsize=(9, 1.2 + 3.2 * len(shown)), layout="constrained"
+        )
+        for place, (series, (axes,)) in enumerate(zip(shown, panels, strict=True)):
+            draw_series(axes, series)
+            lengths = [plotted(each.parameters[series.x]) for each in series.measurements]
+            if dialect is not None:
+                plot.marks(axes, lengths, dialect, named=place == 0)
+            if place == len(shown) - 1:
+                plot.length_axis(axes, lengths)
+                axes.set_xlabel(f"{series.x}, {series.x_unit}")
+            plot.tidy(axes)
+        made.suptitle(title, x=0.01, ha="left", fontsize=13)
+        return made
+
+    return figure
+
+
+def plotted(size: int) -> plot.PlottedLength:
+    """A position on the axis of lengths."""
+    return plot.PlottedLength(size, 0.0, 0.0, 0.0, 0.0)
+
+
+def draw_series(axes: Any, series: Series) -> None:
+    """Draw the curves of a series."""
+    values: list[float] = []
+    for place, name in enumerate(series.contestants()):
+        curve = [each for each in series.curve(name) if each.median > 0]
+        if not curve:
+            continue
+        colour = COLOURS[place % len(COLOURS)]
+        places = [each.parameters[series.x] or 0.5 for each in curve]
+        medians = [each.median for each in curve]
+        intervals = [each.interval() for each in curve]
+        lows = [max(low, median / 100) for (low, _), median in zip(intervals, medians, strict=True)]
+        axes.fill_between(places, lows, [high for _, high in intervals], color=colour, alpha=0.15, linewidth=0)
+        axes.plot(places, medians, color=colour, linewidth=1.4, label=name)
+        for marked in (False, True):
+            chosen = [(x, y) for x, y, each in zip(places, medians, curve, strict=True) if bool(each.marks) is marked]
+            if chosen:
+                face = "white" if marked else colour
+                axes.plot(*zip(*chosen, strict=True), linestyle="", marker="o", ms=4, mfc=face, mec=colour)
+        values += medians
+    if values:
+        plot.vertical_axis(axes, min(values), max(values))
+    axes.set_ylabel(f"{series.name}, {series.unit}")
+    axes.legend(frameon=False, fontsize=8, ncols=2)
+
+
+# Files
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """A figure of a page."""
+
+    figure: Figure
+    caption: str
+
+
+def write_figure(path: Path, figure: Figure) -> None:
+    """Draw a figure into a .svg, .png, .pdf, or .html that contains it.
+
+    Raises :class:`~mxwire.errors.MxwireError` if matplotlib is not installed, or the file cannot be written.
+    """
+    kind = path.suffix[1:]
+    if kind != "html":
+        plot.write_figure(path, plot.rendered(figure, kind))
+        return
+    drawing = _svg(figure)
+    text = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{path.stem}</title>\n{drawing}</html>\n'
+    plot.write_figure(path, text.encode())
+
+
+def _svg(figure: Figure) -> str:
+    drawn = plot.rendered(figure, "svg").decode()
+    return drawn[drawn.index("<svg") :]
+
+
+def write_page(
+    folder: Path, recording: Recording, title: str, blocks: Sequence[Block], figures: Sequence[PageFigure]
+) -> Path:
+    """Write the page of a study with its figures and tables, and the recording beside it; return the page.
+
+    Raises :class:`~mxwire.errors.MxwireError` if jinja2 is not installed, or a file cannot be written.
+    """
+    import_extra("jinja2", "report", "--html")
+    from markupsafe import Markup
+
+    from mxwire.report.site.pages import environment, write_static, write_text
+
+    drawn = [{"drawing": Markup(_svg(each.figure)), "caption": each.caption} for each in figures]
+    conditions = recording.conditions
+    subtitle = f"{conditions.processor} · {conditions.stage} · {conditions.time}"
+    if not recording.complete:
+        subtitle += " · partial"
+    template = environment("mxwire.report.site", "mxwire.bench").get_template("study.html")
+    text = template.render(
+        root="", title=title, subtitle=subtitle, figures=drawn, blocks=[_page_block(each) for each in blocks]
+    )
+    try:
+        write_static(folder / "assets")
+        recording.write(folder / f"{recording.study}.jsonl")
+        page = folder / f"{recording.study}.html"
+        write_text(page, text)
+    except OSError as error:
+        raise OutputError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from None
+    return page
+
+
+def _page_block(block: Block) -> dict[str, Any]:
+    """A block as values of the template."""
+    match block:
+        case Heading(text, level):
+            return {"kind": "heading", "text": text, "level": level}
+        case Listing(items):
+            return {"kind": "listing", "texts": items}
+        case Verbatim(text):
+            return {"kind": "verbatim", "text": text}
+        case Table(columns, rows):
+            cells = [list(zip(row.cells, columns, strict=True)) for row in rows]
+            return {"kind": "table", "columns": columns, "rows": cells}
+        case Paragraph(text):
+            return {"kind": "paragraph", "text": text}

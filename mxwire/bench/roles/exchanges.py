@@ -1,0 +1,189 @@
+"""Roles of the studies over a channel: trips, floods with work, parametrised round trips, and both directions at once.
+
+Both sides run the same function with the same parameters; the active side measures. The first tenth of the operations
+warms up and is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from mxwire.bench.channels import Channel
+from mxwire.bench.processors import read_use
+
+_WARM: Final = 0.1
+_ANSWER: Final = 0
+"""Size of the messages that return credit."""
+
+
+def summary(times: list[int], divisor: int = 1) -> dict[str, float]:
+    """Statistics of single operations in ns, the warm-up left out; ``divisor`` 2 halves round trips."""
+    counted = sorted(times[int(len(times) * _WARM) :])
+    last = len(counted) - 1
+    return {
+        "least": counted[0] / divisor,
+        "median": counted[len(counted) // 2] / divisor,
+        "mean": sum(counted) / len(counted) / divisor,
+        "p99": counted[min(int(len(counted) * 0.99), last)] / divisor,
+        "count": len(counted),
+    }
+
+
+def trips(channel: Channel, sizes: list[int], counts: list[int]) -> dict[str, Any]:
+    """Ping-pong of each size: half round trips in ns."""
+    points: dict[str, Any] = {}
+    channel.barrier()
+    before, frames = read_use(), channel.frames()
+    for size, count in zip(sizes, counts, strict=True):
+        if channel.active:
+            points[str(size)] = summary(list(_timed_trips(channel, size, count)), 2)
+            channel.check(size)
+        else:
+            for _ in range(count):
+                channel.receive(size)
+                channel.send(size)
+    return {"points": points, "trips": sum(counts)} | _use(channel, before, frames)
+
+
+def _timed_trips(channel: Channel, size: int, count: int) -> Iterator[int]:
+    clock, send, receive = channel.clock, channel.send, channel.receive
+    for _ in range(count):
+        begun = clock()
+        send(size)
+        receive(size)
+        yield clock() - begun
+
+
+def _use(channel: Channel, before: Any, frames: dict[str, int]) -> dict[str, Any]:
+    after = channel.frames()
+    return {
+        "use": (read_use() - before).record(),
+        "frames": {name: value - frames.get(name, 0) for name, value in after.items()},
+    }
+
+
+def flood(
+    channel: Channel, size: int, count: int, window: int, work: int = 0, active_sends: bool = True
+) -> dict[str, Any]:
+    """Messages in one direction, with ``work`` ns of spinning after each at the active side: the interval in ns.
+
+    At most ``window`` messages are in flight: the receiver returns credit for half of it at a time, so that the
+    interval is that of the steady state, in which each new message needs one delivered. It is measured once the first
+    window has been used up.
+    """
+    channel.barrier()
+    before, frames = read_use(), channel.frames()
+    sends = channel.active is active_sends
+    work = work if channel.active else 0
+    interval = (_send_all if sends else _receive_all)(channel, size, count, window, work)
+    if not sends:
+        channel.check(size)
+    use = _use(channel, before, frames)
+    channel.barrier()
+    return ({"interval": interval} if channel.active else {}) | use
+
+
+def _send_all(channel: Channel, size: int, count: int, window: int, work: int) -> float:
+    clock, half = channel.clock, max(window // 2, 1)
+    # One message may follow half a window that has been delivered.
+    free, begun = 2 * half, clock()
+    for number in range(count):
+        if not free:
+            channel.receive(_ANSWER)
+            free = half
+        if number == window:
+            begun = clock()
+        channel.send(size)
+        free -= 1
+        if work:
+            channel.work(work)
+    interval = (clock() - begun) / (count - window)
+    # Credit that has not been used yet.
+    for _ in range(_credits(count, half) - _used(count, half)):
+        channel.receive(_ANSWER)
+    return interval
+
+
+def _credits(count: int, half: int) -> int:
+    return count // half
+
+
+def _used(count: int, half: int) -> int:
+    """Number of credits taken while ``count`` messages are sent, of which the first two halves need none."""
+    return max(-(-(count - 2 * half) // half), 0)
+
+
+def _receive_all(channel: Channel, size: int, count: int, window: int, work: int) -> float:
+    clock, half = channel.clock, max(window // 2, 1)
+    begun = clock()
+    for number in range(1, count + 1):
+        channel.receive(size)
+        if number % half == 0:
+            channel.send(_ANSWER)
+        if work:
+            channel.work(work)
+        if number == window:
+            begun = clock()
+    return (clock() - begun) / (count - window)
+
+
+def parametrised(channel: Channel, size: int, number: int, gap: int, repetitions: int) -> dict[str, Any]:
+    """Round trips of ``number`` messages, ``gap`` ns of spinning apart, and one answer of the same size, in ns."""
+    channel.barrier()
+    clock, times = channel.clock, []
+    for _ in range(repetitions):
+        if channel.active:
+            begun = clock()
+            for _ in range(number - 1):
+                channel.send(size)
+                if gap:
+                    channel.work(gap)
+            channel.send(size)
+            channel.receive(size)
+            times.append(clock() - begun)
+        else:
+            for _ in range(number):
+                channel.receive(size)
+            channel.send(size)
+    return summary(times) if channel.active else {}
+
+
+def arrived(channel: Channel, size: int, wait: int, repetitions: int) -> dict[str, Any]:
+    """The time in ns that receiving takes if the message has arrived already: the answer is left for ``wait`` ns."""
+    channel.barrier()
+    clock, times = channel.clock, []
+    for _ in range(repetitions):
+        if channel.active:
+            channel.send(size)
+            channel.work(wait)
+            begun = clock()
+            channel.receive(size)
+            times.append(clock() - begun)
+        else:
+            channel.receive(size)
+            channel.send(size)
+    return summary(times) if channel.active else {}
+
+
+def simultaneous(channel: Channel, size: int, count: int) -> dict[str, Any]:
+    """Both sides: send and receive, ``count`` times; the time per exchange in ns."""
+    channel.barrier()
+    warm = max(int(count * _WARM), 1)
+    before, frames = read_use(), channel.frames()
+    begun = channel.clock()
+    for number in range(count + warm):
+        if number == warm:
+            begun = channel.clock()
+        channel.exchange(size)
+    interval = (channel.clock() - begun) / count
+    channel.check(size)
+    use = _use(channel, before, frames)
+    channel.barrier()
+    return {"interval": interval} | use
+
+
+def spin_error(channel: Channel, durations: list[int]) -> dict[str, Any]:
+    """Relative error of work of some durations in ns; the passive side has nothing to do."""
+    channel.barrier()
+    return {str(each): channel.spin_error(each) for each in durations} if channel.active else {}

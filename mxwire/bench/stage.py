@@ -1,0 +1,464 @@
+"""Stages: two sides and the path between them, with one face: ``run(role, **parameters)`` plays a role on both.
+
+:class:`NamespaceStage` has its sides in two network namespaces joined by a virtual cable, :class:`RemoteStage` one here
+and one on another machine (``mxwire bench serve``), :class:`MemoryStage` both in this process on a network in memory,
+for counts and shapes without root.
+
+Order of a run: the passive side opens its channel and reports so, then the active side opens its own; their first
+messages are a barrier. A round in which a message was lost is repeated, and counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any, Final, Self
+
+from mxwire.bench import machine
+from mxwire.bench.channels import ETHERTYPE, SilenceError, is_host
+from mxwire.bench.processors import placement
+from mxwire.bench.record import Conditions, load_average, now_text
+from mxwire.bench.worker import SideSetup, failure, run_role
+from mxwire.errors import MxwireError
+from mxwire.interop import namespaces
+from mxwire.link import MemoryNetwork
+from mxwire.link.ethtool import change_offload
+
+Found = dict[str, Any]
+PATIENCE: Final = 120.0
+"""Seconds for a role: more than any takes, so that a side that does not answer has died."""
+_STARTING: Final = 30.0
+REPETITIONS: Final = 3
+"""Repetitions of a round in which messages were lost, before the study ends."""
+IP_ADDRESSES: Final = ("10.77.0.1", "10.77.0.2")
+OFFLOADS: Final = ("tso", "gso", "gro")
+"""Offloads that make TCP a different contest."""
+
+
+class StageError(MxwireError):
+    """A stage cannot be set up, or a side has failed."""
+
+
+class SideLostError(StageError):
+    """A side has ended, or does not answer: what was measured before remains valid."""
+
+
+class Side(ABC):
+    """One side of a stage: start a role, wait until its channel is open, and take its result."""
+
+    @abstractmethod
+    def start(self, role: str, parameters: Found) -> None:
+        """Begin a role."""
+
+    @abstractmethod
+    def ready(self) -> None:
+        """Wait until the channel is open; raise the error of the side if it cannot be opened."""
+
+    @abstractmethod
+    def result(self) -> Found:
+        """Wait for the end of the role, and return its values.
+
+        Raises :class:`~mxwire.bench.channels.SilenceError` if messages were lost.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the side."""
+
+
+def _checked(answer: Found, side: str) -> Found:
+    if "error" in answer:
+        if answer.get("lost"):
+            raise SilenceError(answer["error"])
+        raise StageError(f"{side} side: {answer['error']}")
+    return answer
+
+
+class ProcessSide(Side):
+    """A side in a process of its own (``mxwire.bench.worker``), interpreted or compiled."""
+
+    def __init__(self, setup: SideSetup, package: Path | None = None) -> None:
+        self._name = "active" if setup.active else "passive"
+        environment = dict(os.environ)
+        if package is not None:
+            environment["PYTHONPATH"] = str(package)
+        # Ctrl-C is for the study, which ends its sides itself.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "mxwire.bench.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._input, self._output = self._process.stdin, self._process.stdout
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._output, selectors.EVENT_READ)
+        self._rest = b""
+        self._opened = False
+        try:
+            self._write(asdict(setup))
+            self.about: Found = _checked(self._read(_STARTING), self._name)["side"]
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Process identifier."""
+        return self._process.pid
+
+    def _write(self, value: Found) -> None:
+        try:
+            self._input.write(json.dumps(value).encode() + b"\n")
+            self._input.flush()
+        except OSError:
+            raise SideLostError(f"the {self._name} side has ended") from None
+
+    def _read(self, timeout: float) -> Found:
+        end = time.monotonic() + timeout
+        while b"\n" not in self._rest:
+            if not self._selector.select(max(end - time.monotonic(), 0)):
+                raise SideLostError(f"the {self._name} side does not answer within {timeout:g} s")
+            got = os.read(self._output.fileno(), 1 << 16)
+            if not got:
+                raise SideLostError(f"the {self._name} side has ended")
+            self._rest += got
+        line, _, self._rest = self._rest.partition(b"\n")
+        answer: Found = json.loads(line)
+        return answer
+
+    def start(self, role: str, parameters: Found) -> None:
+        """Begin a role."""
+        self._opened = False
+        self._write({"role": role, "parameters": parameters})
+
+    def ready(self) -> None:
+        """Wait until the channel is open."""
+        _checked(self._read(_STARTING), self._name)
+        self._opened = True
+
+    def result(self) -> Found:
+        """Wait for the result."""
+        if not self._opened:
+            self.ready()
+        found: Found = _checked(self._read(PATIENCE), self._name)["result"]
+        return found
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        self._selector.close()
+        for each in (self._input, self._output):
+            with suppress(OSError):
+                each.close()
+
+
+class MemorySide(Side):
+    """A side in a thread of this process."""
+
+    def __init__(self, setup: SideSetup, network: MemoryNetwork, bare: MemoryNetwork) -> None:
+        self._setup = setup
+        self._networks = {True: network, False: bare}
+        self._answers: Queue[Found] = Queue()
+
+    def start(self, role: str, parameters: Found) -> None:
+        """Begin a role in a new thread."""
+        network = self._networks[is_host(str(parameters.get("carrier")))]
+
+        def play() -> None:
+            request = {"role": role, "parameters": parameters}
+            try:
+                result = run_role(self._setup, request, lambda: self._answers.put({"ready": True}), network=network)
+            except Exception as error:
+                self._answers.put(failure(error))
+            else:
+                self._answers.put({"result": result})
+
+        self._answers = Queue()
+        Thread(target=play, daemon=True).start()
+
+    def _next(self) -> Found:
+        side = "active" if self._setup.active else "passive"
+        try:
+            return _checked(self._answers.get(timeout=PATIENCE), side)
+        except Empty:
+            raise SideLostError(f"the {side} side does not answer within {PATIENCE:g} s") from None
+
+    def ready(self) -> None:
+        """Wait until the channel is open."""
+        self._next()
+
+    def result(self) -> Found:
+        """Wait for the result."""
+        answer = self._next()
+        if "ready" in answer:
+            answer = self._next()
+        found: Found = answer["result"]
+        return found
+
+    def close(self) -> None:
+        """Do nothing: the thread ends with its role."""
+
+
+class StudyStage(ABC):
+    """Two sides. Attributes describe what the stage can do."""
+
+    sides: tuple[Side, Side]
+
+    def __init__(self) -> None:
+        self.lost = 0
+        """Rounds that were repeated because messages were lost."""
+        self._held = ExitStack()
+
+    @property
+    @abstractmethod
+    def conditions(self) -> Conditions:
+        """The circumstances, for the recording."""
+
+    @property
+    def spins(self) -> bool:
+        """True if each side may have a processor to poll on."""
+        return True
+
+    def can_use(self, carrier: str) -> str | None:
+        """Return the reason why a carrier cannot be used here; None if it probably can."""
+        return None
+
+    def run(self, role: str, **parameters: Any) -> tuple[Found, Found]:
+        """Play a role on both sides, and return their values: the active side's and the passive side's.
+
+        A round with lost messages is repeated up to :data:`REPETITIONS` times; ``lost`` in the active side's values is
+        the number of repetitions. Raises :class:`SideLostError` if a side is gone, :class:`StageError` if one
+        fails, and :class:`~mxwire.bench.channels.SilenceError` if all repetitions lose messages.
+        """
+        for lost in range(REPETITIONS + 1):
+            try:
+                active, passive = self._run(role, parameters)
+            except SilenceError:
+                self.lost += 1
+                if lost == REPETITIONS:
+                    raise
+            else:
+                return active | {"lost": lost}, passive
+        raise AssertionError("unreachable")
+
+    def _run(self, role: str, parameters: Found) -> tuple[Found, Found]:
+        active, passive = self.sides
+        passive.start(role, parameters)
+        passive.ready()
+        active.start(role, parameters)
+        found, errors = [], []
+        for side in (active, passive):
+            try:
+                found.append(side.result())
+            except SideLostError:
+                raise
+            except MxwireError as error:
+                errors.append(error)
+        if errors:
+            # A side that fails silences the other one: its own error explains more.
+            raise next((each for each in errors if not isinstance(each, SilenceError)), errors[0])
+        return found[0], found[1]
+
+    def close(self) -> None:
+        """End both sides, and remove what was created for them."""
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        """Return self."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the stage."""
+        self.close()
+
+
+@dataclass(frozen=True)
+class StageOptions:
+    """Settings of a stage in namespaces."""
+
+    mtu: int = 9000
+    steered: bool = True
+    """Frames are processed by the receiver's processor, as between two machines; otherwise by the sender's."""
+    delay: float = 0.0
+    """Seconds added to each frame in each direction."""
+    offloads: bool | None = None
+    """Turn all of :data:`OFFLOADS` on or off; None leaves them as they are."""
+    package: Path | None = None
+    """Folder with the mxwire that the sides run; None: the one that runs here."""
+
+
+class NamespaceStage(StudyStage):
+    """Two namespaces of this machine with a virtual cable between them, and a process pinned in each. Needs root.
+
+    Raises :class:`StageError` or :class:`~mxwire.interop.namespaces.NamespaceError` if it cannot be set up.
+    """
+
+    _made = 0
+
+    def __init__(self, options: StageOptions | None = None) -> None:
+        super().__init__()
+        self.options = options = options or StageOptions()
+        NamespaceStage._made += 1
+        prefix = f"mxbench-{os.getpid()}-{NamespaceStage._made}"
+        self.ends = ((f"{prefix}-a", "veth0"), (f"{prefix}-b", "veth1"))
+        """Namespace and interface of each side."""
+        self.placement = placement()
+        """Processor of each side."""
+        self._load, self._time = load_average(), now_text()
+        try:
+            self._set_up()
+        except BaseException:
+            self.close()
+            raise
+
+    def _set_up(self) -> None:
+        options = self.options
+        self._held.enter_context(namespaces.made(self.ends, options.mtu))
+        for (namespace, interface), address in zip(self.ends, IP_ADDRESSES, strict=True):
+            namespaces.run_ip("-n", namespace, "addr", "add", f"{address}/24", "dev", interface)
+            if options.offloads is not None:
+                with namespaces.inside(namespace):
+                    for each in OFFLOADS:
+                        change_offload(interface, each, options.offloads)
+            if options.delay:
+                _delay(namespace, interface, options.delay)
+        self.steer(options.steered)
+        own = []
+        for namespace, interface in self.ends:
+            with namespaces.inside(namespace):
+                own.append(machine.interface_record(interface))
+        self.sides = self._start([each["address"] for each in own])
+        self.about = own[0]
+
+    def _start(self, addresses: list[str]) -> tuple[Side, Side]:
+        made = []
+        for place, (namespace, interface) in enumerate(self.ends):
+            setup = SideSetup(
+                interface,
+                place == 0,
+                namespace,
+                self.placement[place],
+                own=addresses[place],
+                other=addresses[1 - place],
+                addresses=(IP_ADDRESSES[place], IP_ADDRESSES[1 - place]),
+            )
+            side = ProcessSide(setup, self.options.package)
+            self._held.callback(side.close)
+            made.append(side)
+        self.compiled = bool(made[0].about["compiled"])
+        return made[0], made[1]
+
+    def steer(self, steered: bool) -> None:
+        """Have frames processed by the receiver's processor from now on, or by the sender's."""
+        self.options = replace(self.options, steered=steered)
+        for (namespace, interface), processor in zip(self.ends, self.placement, strict=True):
+            mask = 1 << processor if steered else 0
+            path = f"/sys/class/net/{interface}/queues/rx-0/rps_cpus"
+            command = ["ip", "netns", "exec", namespace, "sh", "-c", f"echo {mask:x} >{path}"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise StageError(f"receive packet steering cannot be set: {done.stderr.strip()}")
+
+    def can_use(self, carrier: str) -> str | None:
+        """Return the reason why AF_XDP cannot be used; everything else can."""
+        if "xdp" not in carrier:
+            return None
+        from mxwire.link.interface import read_interface
+        from mxwire.link.xdp import xdp_refusal
+
+        with namespaces.inside(self.ends[0][0]):
+            return xdp_refusal(read_interface(self.ends[0][1]))
+
+    @property
+    def spins(self) -> bool:
+        """True if there are two processors."""
+        return len(set(self.placement)) == 2
+
+    @property
+    def conditions(self) -> Conditions:
+        """The circumstances."""
+        return Conditions(
+            **machine.machine_conditions(),
+            time=self._time,
+            stage="namespaces",
+            compiled=self.compiled,
+            load=self._load,
+            steered=self.options.steered,
+            mtu=self.options.mtu,
+            offloads=tuple(self.about["offloads"]),
+            driver=self.about["driver"],
+            delay=self.options.delay,
+            coalescing=self.about["coalescing"],
+            placement=self.placement,
+        )
+
+
+def _delay(namespace: str, interface: str, seconds: float) -> None:
+    """Delay frames that an interface transmits, by the queueing discipline netem."""
+    words = ["tc", "-n", namespace, "qdisc", "add", "dev", interface, "root", "netem"]
+    words += ["delay", f"{seconds * 1e6:g}us", "limit", "100000"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    except OSError:
+        raise StageError("a delay needs the program tc (package iproute2)") from None
+    if done.returncode:
+        reason = done.stderr.strip().splitlines()[0] if done.stderr.strip() else "unknown reason"
+        raise StageError(f"frames cannot be delayed: this kernel refuses netem ({reason})")
+
+
+class MemoryStage(StudyStage):
+    """Both sides in threads of this process, on a network in memory: for counts and shapes, never for times."""
+
+    def __init__(self, mtu: int = 9000) -> None:
+        super().__init__()
+        self._mtu = mtu
+        self._load, self._time = load_average(), now_text()
+        network, bare = MemoryNetwork(mtu=mtu), MemoryNetwork(mtu=mtu, ethertype=ETHERTYPE)
+        names, addresses = ("memory0", "memory1"), ("020000000001", "020000000002")
+        self.sides = (
+            MemorySide(SideSetup(names[0], True, own=addresses[0], other=addresses[1]), network, bare),
+            MemorySide(SideSetup(names[1], False, own=addresses[1], other=addresses[0]), network, bare),
+        )
+
+    @property
+    def spins(self) -> bool:
+        """False: both sides share the interpreter."""
+        return False
+
+    def can_use(self, carrier: str) -> str | None:
+        """Return the reason why a carrier cannot be used: only hosts and the ring have links in memory."""
+        return (
+            None if carrier == "ring" or (is_host(carrier) and "xdp" not in carrier) else "not on a network in memory"
+        )
+
+    @property
+    def conditions(self) -> Conditions:
+        """The circumstances."""
+        compiled = machine.is_compiled()
+        about = machine.machine_conditions()
+        return Conditions(**about, time=self._time, stage="memory", compiled=compiled, load=self._load, mtu=self._mtu)
+
+
+@contextmanager
+def open_stage(options: StageOptions | None = None) -> Iterator[NamespaceStage]:
+    """Yield a stage in namespaces; raise :class:`StageError` with the reason if none can be made here."""
+    reason = machine.live_refusal()
+    if reason is not None:
+        raise StageError(reason)
+    with NamespaceStage(options) as stage:
+        yield stage

@@ -1,0 +1,175 @@
+"""The part that all studies share: points that grow round by round, and what becomes of a study that ends early."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mxwire.bench.channels import SilenceError
+from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.rounds import LEAST_ROUNDS, QUICK_ROUNDS
+from mxwire.bench.stage import SideLostError
+from mxwire.words import count_of
+
+LEAST_NS: Final = 30_000_000
+"""Duration of the operations of a point in a round."""
+LEAST_OPERATIONS: Final = 100
+_QUICK_OPERATIONS: Final = 10
+_MOST_OPERATIONS: Final = 4000
+_PREEMPTED: Final = 0.1
+"""Share of a polling side's time without processor from which its round is disturbed."""
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """Settings that all studies have."""
+
+    rounds: int = LEAST_ROUNDS
+    quick: bool = False
+    """Few operations and rounds: for tests of shapes and counts, not of times."""
+
+    @classmethod
+    def of(cls, rounds: int | None, quick: bool) -> StudyOptions:
+        """The options of a command line; ``rounds`` is None for the default."""
+        return cls(rounds or (QUICK_ROUNDS if quick else LEAST_ROUNDS), quick)
+
+    def operations(self, ns: float, least_ns: int = LEAST_NS) -> int:
+        """Operations of a point in a round, if one takes ``ns``."""
+        if self.quick:
+            return _QUICK_OPERATIONS
+        return max(LEAST_OPERATIONS, min(int(least_ns / max(ns, 1)), _MOST_OPERATIONS))
+
+
+@dataclass
+class _Point:
+    unit: str
+    parameters: dict[str, Any]
+    samples: list[float] = field(default_factory=list)
+    details: list[dict[str, float]] = field(default_factory=list)
+    counts: dict[str, float] = field(default_factory=dict)
+    marks: dict[str, int] = field(default_factory=dict)
+
+
+class Points:
+    """Measurements of a study under way: series of points, each with one sample per round."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._series: dict[str, tuple[str, str, str]] = {}
+        self._points: dict[tuple[str, str, Any], _Point] = {}
+
+    def declare(self, series: str, unit: str, x: str = "size", x_unit: str = "bytes") -> None:
+        """Announce a series, in the order of the report."""
+        self._series[series] = (unit, x, x_unit)
+
+    def add(
+        self,
+        series: str,
+        name: str,
+        sample: float,
+        *,
+        details: dict[str, float] | None = None,
+        marks: tuple[str, ...] = (),
+        counts: dict[str, float] | None = None,
+        **parameters: Any,
+    ) -> None:
+        """Add the sample of a round to a point; its parameters include that of the axis."""
+        unit, x, _ = self._series[series]
+        point = self._points.setdefault((series, name, parameters.get(x)), _Point(unit, parameters))
+        point.samples.append(sample)
+        point.details.append(details or {})
+        point.counts |= counts or {}
+        for each in marks:
+            point.marks[each] = point.marks.get(each, 0) + 1
+
+    def count(self, series: str, name: str, counts: dict[str, float], **parameters: Any) -> None:
+        """Add counts to a point that has been measured."""
+        _, x, _ = self._series[series]
+        point = self._points.get((series, name, parameters.get(x)))
+        if point is not None:
+            point.counts |= counts
+
+    def fill(self) -> Recording:
+        """Put the points into the recording, and return that."""
+        self._recording.series = []
+        for series, (unit, x, x_unit) in self._series.items():
+            made = [
+                _measurement(name, point)
+                for (its, name, _), point in self._points.items()
+                if its == series and point.samples
+            ]
+            if made:
+                self._recording.series.append(Series(series, unit, x, x_unit, made))
+        return self._recording
+
+
+def _measurement(name: str, point: _Point) -> Measurement:
+    keys = {key for each in point.details for key in each}
+    details = {}
+    for key in sorted(keys):
+        values = sorted(each[key] for each in point.details if key in each)
+        details[key] = values[len(values) // 2]
+    # A single disturbed round does not move the median, and a lost one was repeated; the number of both is recorded.
+    marks = tuple(each for each, times in point.marks.items() if each != "disturbed" or times * 4 > len(point.samples))
+    counts = point.counts | {f"rounds {each}": float(times) for each, times in point.marks.items()}
+    return Measurement(name, point.unit, tuple(point.samples), point.parameters, counts, marks, details)
+
+
+def round_marks(found: dict[str, Any], *, spinning: bool = True) -> tuple[str, ...]:
+    """Marks of a round from the values of a side: lost messages, and time for which a polling side had no processor."""
+    marks = []
+    if found.get("lost"):
+        marks.append("lost")
+    if found.get("frames", {}).get("retransmitted"):
+        marks.append("retransmitted")
+    use = found.get("use")
+    if spinning and use and use["wall"] > 0 and use["cpu"] < (1 - _PREEMPTED) * use["wall"]:
+        marks.append("disturbed")
+    return tuple(marks)
+
+
+@contextmanager
+def kept(recording: Recording, points: Points) -> Iterator[None]:
+    """Keep what has been measured if the study ends early: by Ctrl-C, or because a side is lost.
+
+    Then the recording is marked as partial, with the reason; KeyboardInterrupt is raised again afterwards.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        recording.complete = False
+        recording.remarks.append("interrupted by Ctrl-C")
+        points.fill()
+        raise
+    except (SideLostError, SilenceError) as error:
+        recording.complete = False
+        recording.remarks.append(f"ended early: {error}")
+    points.fill()
+
+
+class Turns:
+    """Contestants that take turns; one that loses messages in all repetitions of a round is left out from then on."""
+
+    def __init__(self, recording: Recording, progress: Callable[[str], object] = lambda _: None) -> None:
+        self._recording = recording
+        self._progress = progress
+        self.out: set[str] = set()
+        """Contestants that were left out."""
+
+    def play(self, contestants: dict[str, Callable[[int], None]], rounds: int, *, warm_up: int = 1) -> None:
+        """Call each contestant once per round with the number of the round, which is negative while warming up."""
+        for number in range(-warm_up, rounds):
+            label = "warm-up" if number < 0 else f"round {number + 1} of {rounds}"
+            order = list(contestants.items())
+            for name, run in order if number % 2 == 0 else reversed(order):
+                if name in self.out:
+                    continue
+                self._progress(f"{label}: {name}")
+                try:
+                    run(number)
+                except SilenceError as error:
+                    self.out.add(name)
+                    measured = count_of(max(number, 0), "round")
+                    self._recording.remarks.append(f"{name}: left out after {measured}: {error}")

@@ -1,0 +1,155 @@
+"""A side of a live study: a process that runs roles, driven by JSON lines on its standard input and output.
+
+Started as ``python -m mxwire.bench.worker`` with a description of the side (:class:`SideSetup`) as its first line, and
+answers with ``{"side": …}``. Each further line ``{"role": …, "parameters": …}`` is answered by ``{"ready": true}`` once
+the channel is open, and by ``{"result": …}`` or ``{"error": …}`` at the end. The side is a process of its own, so that
+nothing else runs in its interpreter, and so that PYTHONPATH selects a compiled mxwire for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from mxwire.bench.channels import LARGEST, ChannelSetup, SilenceError, check_carrier, open_channel
+from mxwire.bench.processors import pin
+from mxwire.bench.roles import exchanges, tracing
+from mxwire.errors import MxwireError
+
+
+@dataclass(frozen=True)
+class SideSetup:
+    """The place of a side."""
+
+    interface: str
+    active: bool
+    namespace: str | None = None
+    processor: int | None = None
+    own: str = ""
+    """Ethernet address; empty: that of the interface."""
+    other: str = ""
+    addresses: tuple[str, str] | None = None
+
+
+STUDY_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
+    "trips": exchanges.trips,
+    "flood": exchanges.flood,
+    "parametrised": exchanges.parametrised,
+    "arrived": exchanges.arrived,
+    "simultaneous": exchanges.simultaneous,
+    "spin error": exchanges.spin_error,
+    "traced trips": tracing.traced_trips,
+}
+"""Roles over a channel, which both sides play with the same parameters."""
+_MOST: Final = 10_000_000
+_LONGEST_NS: Final = 10_000_000_000
+_LIMITS: Final = {"count": _MOST, "counts": _MOST, "repetitions": _MOST, "window": 4096, "depth": 4096, "number": 4096}
+_TIMES: Final = ("work", "gap", "wait", "durations")
+
+
+class RoleError(MxwireError):
+    """A request for a role that does not exist, or with impossible parameters."""
+
+
+def check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Check the parameters of a role, which may come from another machine, and return those of its channel.
+
+    ``carrier``, ``spin`` and ``depth`` are removed from ``parameters``. Raises :class:`RoleError`.
+    """
+    for name, value in parameters.items():
+        if name == "carrier":
+            continue
+        most = LARGEST if name in ("size", "sizes") else _LONGEST_NS if name in _TIMES else _LIMITS.get(name, 1)
+        values = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, int) and 0 <= each <= most for each in values):
+            raise RoleError(f"{name} must be from 0 to {most:,}, not {value!r}")
+    sizes = parameters.get("sizes", [parameters.get("size", 0)])
+    return {
+        "carrier": check_carrier(str(parameters.pop("carrier", ""))),
+        "spin": bool(parameters.pop("spin", True)),
+        "depth": parameters.pop("depth", 2),
+        "size": max(sizes, default=0),
+    }
+
+
+def run_role(setup: SideSetup, request: dict[str, Any], ready: Callable[[], object], **more: Any) -> dict[str, Any]:
+    """Open the channel of a request, call ``ready``, play the role, and return its values.
+
+    ``more`` are further properties of the channel. Raises :class:`RoleError` for bad requests, and
+    :class:`~mxwire.bench.channels.SilenceError` if messages were lost.
+    """
+    name, parameters = request.get("role"), dict(request.get("parameters") or {})
+    if name not in STUDY_ROLES:
+        raise RoleError(f"there is no role {name!r}")
+    channel_parameters = check_parameters(parameters)
+    channel = open_channel(
+        ChannelSetup(
+            interface=setup.interface,
+            own=bytes.fromhex(setup.own),
+            other=bytes.fromhex(setup.other),
+            active=setup.active,
+            addresses=setup.addresses,
+            **channel_parameters,
+            **more,
+        )
+    )
+    try:
+        ready()
+        return STUDY_ROLES[name](channel, **parameters)
+    finally:
+        channel.close()
+
+
+def _answer(value: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """An error as the answer to a request."""
+    if isinstance(error, SilenceError):
+        return {"error": str(error), "lost": True}
+    if isinstance(error, (MxwireError, OSError)):
+        return {"error": str(error)}
+    return {"error": "".join(traceback.format_exception_only(error)).strip(), "trace": traceback.format_exc()}
+
+
+def describe_side(setup: SideSetup) -> dict[str, Any]:
+    """The machine and the interface of a side, in its namespace."""
+    from mxwire.bench.machine import interface_record
+
+    return interface_record(setup.interface) if setup.interface else {}
+
+
+def main() -> None:
+    """Serve requests until standard input is closed."""
+    from mxwire.interop.namespaces import inside
+
+    line = sys.stdin.readline()
+    if not line:
+        return
+    given = json.loads(line)
+    given["addresses"] = None if given["addresses"] is None else tuple(given["addresses"])
+    setup = SideSetup(**given)
+    try:
+        with inside(setup.namespace) if setup.namespace else nullcontext():
+            if setup.processor is not None:
+                pin(setup.processor)
+            _answer({"side": describe_side(setup) | {"pid": os.getpid(), "setup": asdict(setup)}})
+            for request in sys.stdin:
+                try:
+                    _answer({"result": run_role(setup, json.loads(request), lambda: _answer({"ready": True}))})
+                except Exception as error:
+                    _answer(failure(error))
+    except MxwireError as error:
+        _answer(failure(error))
+
+
+if __name__ == "__main__":
+    main()
