@@ -137,7 +137,7 @@ def test_a_processor_that_does_not_exist_is_refused():
         pin(100_000)
 
 
-def test_work_is_never_shorter_than_asked_for():
+def test_work_takes_at_least_the_requested_time():
     assert SpinWork().error(200_000, count=11) > -0.05
 
 
@@ -159,7 +159,7 @@ def test_points_keep_one_sample_per_round_and_the_marks_of_rounds():
 
 
 @pytest.mark.parametrize("error", [SideLostError("the passive side has ended"), KeyboardInterrupt()])
-def test_a_study_that_ends_early_keeps_what_was_measured(error):
+def test_a_study_that_ends_early_keeps_its_measurements(error):
     made = recording()
     points = Points(made)
     points.declare("trip", "µs")
