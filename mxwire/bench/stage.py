@@ -54,7 +54,7 @@ class SideLostError(StageError):
     """A side has ended, or does not answer: what was measured before remains valid."""
 
 
-class Side(ABC):
+class StudySide(ABC):
     """One side of a stage: start a role, wait until its channel is open, and take its result."""
 
     @abstractmethod
@@ -85,7 +85,7 @@ def _checked(answer: Found, side: str) -> Found:
     return answer
 
 
-class ProcessSide(Side):
+class ProcessSide(StudySide):
     """A side in a process of its own (``mxwire.bench.worker``), interpreted or compiled."""
 
     def __init__(self, setup: SideSetup, package: Path | None = None) -> None:
@@ -167,7 +167,7 @@ class ProcessSide(Side):
                 each.close()
 
 
-class MemorySide(Side):
+class MemorySide(StudySide):
     """A side in a thread of this process."""
 
     def __init__(self, setup: SideSetup, network: MemoryNetwork, bare: MemoryNetwork) -> None:
@@ -217,7 +217,7 @@ class MemorySide(Side):
 class StudyStage(ABC):
     """Two sides. Attributes describe what the stage can do."""
 
-    sides: tuple[Side, Side]
+    sides: tuple[StudySide, StudySide]
 
     def __init__(self) -> None:
         self.lost = 0
@@ -345,7 +345,7 @@ class NamespaceStage(StudyStage):
         self.sides = self._start([each["address"] for each in own])
         self.about = own[0]
 
-    def _start(self, addresses: list[str]) -> tuple[Side, Side]:
+    def _start(self, addresses: list[str]) -> tuple[StudySide, StudySide]:
         made = []
         for place, (namespace, interface) in enumerate(self.ends):
             setup = SideSetup(
