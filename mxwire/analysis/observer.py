@@ -357,7 +357,7 @@ class TrafficObserver:
         return TrafficSnapshot(
             first_ns=self.first_ns or self.now_ns,
             time_ns=self.now_ns,
-            window_s=seconds,
+            window_s=0.0 if self.first_ns is None else seconds,
             frames=self.frames,
             bytes=self.bytes,
             skipped=self.skipped + self.decoder.skipped,

@@ -38,6 +38,25 @@ def test_once_ends_by_itself_and_without_frames_with_an_error(jumbo_cable):
     assert "no MXoE frame" in "".join(watching.complained)
 
 
+def test_a_quiet_interface_yields_objects_all_the_same(jumbo_cable):
+    _near, far = jumbo_cable
+    with running(far, "top", "--json", "--refresh", "0.1", "--duration", "1.6") as watching:
+        assert watching.end(None) == 2
+    assert len(watching.objects) > 1
+    assert all((each["frames"], each["window_s"], each["pairs"]) == (0, 0.0, []) for each in watching.objects)
+
+
+@pytest.mark.parametrize("command", ["messages", "stats", "capture -l"])
+def test_a_name_that_nobody_announces_is_an_error(jumbo_cable, command, tmp_path):
+    near, far = jumbo_cable
+    frames = [each for each in frames_of(LOSSY)[100:120]]
+    with running(far, *command.split(), "--host", "nobody", "--duration", "1") as watching:
+        watching.until("listening")
+        play(near, frames)
+        assert watching.end(None) == (0 if command.startswith("capture") else 2)
+    assert "no host 'nobody:0': no HOST_REPLY with this name passed" in "".join(watching.complained)
+
+
 def scrape(port: Port, number: int) -> str:
     """Return the page of metrics, requested inside the namespace."""
     with port.namespace.inside(), urllib.request.urlopen(f"http://127.0.0.1:{number}/metrics", timeout=20) as answer:
