@@ -49,7 +49,7 @@ def test_a_quiet_interface_yields_objects_all_the_same(jumbo_cable):
 @pytest.mark.parametrize("command", ["messages", "stats", "capture -l"])
 def test_a_name_that_nobody_announces_is_an_error(jumbo_cable, command, tmp_path):
     near, far = jumbo_cable
-    frames = [each for each in frames_of(LOSSY)[100:120]]
+    frames = frames_of(LOSSY)[100:120]
     with running(far, *command.split(), "--host", "nobody", "--duration", "1") as watching:
         watching.until("listening")
         play(near, frames)
