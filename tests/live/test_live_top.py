@@ -47,14 +47,14 @@ def test_a_quiet_interface_yields_objects_all_the_same(jumbo_cable):
 
 
 @pytest.mark.parametrize("command", ["messages", "stats", "capture -l"])
-def test_a_name_that_nobody_announces_is_an_error(jumbo_cable, command, tmp_path):
+def test_a_name_without_announcement_is_an_error(jumbo_cable, command, tmp_path):
     near, far = jumbo_cable
     frames = frames_of(LOSSY)[100:120]
-    with running(far, *command.split(), "--host", "nobody", "--duration", "1") as watching:
+    with running(far, *command.split(), "--host", "gamma", "--duration", "1") as watching:
         watching.until("listening")
         play(near, frames)
         assert watching.end(None) == (0 if command.startswith("capture") else 2)
-    assert "no host 'nobody:0': no HOST_REPLY with this name passed" in "".join(watching.complained)
+    assert "no host 'gamma:0': no HOST_REPLY with this name passed" in "".join(watching.complained)
 
 
 def scrape(port: Port, number: int) -> str:
