@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -33,3 +34,9 @@ sys.dont_write_bytecode = False
 # machine is decides no test.
 settings.register_profile("mxwire", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mxwire")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the collected tests from garbage collection, which would visit all of them again and again."""
+    gc.collect()
+    gc.freeze()

@@ -31,6 +31,7 @@ from pathlib import Path
 folder, mutants = Path(sys.argv[1]), json.loads(sys.stdin.read())
 import mxwire.wire.packets, mxwire.rules.catalogue
 assert Path(mxwire.__file__).is_relative_to(folder), mxwire.__file__
+texts = {path: path.read_text(encoding="utf-8") for path in (folder / "replay").rglob("*.mxs")}
 
 
 def fresh():
@@ -44,9 +45,8 @@ def fresh():
 def killers(rule, every):
     scenarios = fresh()
     found = []
-    scripts = [scenarios.load(each) for each in sorted((folder / "replay").rglob("*.mxs"))]
-    scripts.sort(key=lambda script: (rule not in script.rules, script.name))
-    for script in scripts:
+    for path in sorted(texts, key=lambda path: (rule not in texts[path], path)):
+        script = scenarios.load(path)
         for dialect in script.played_in():
             try:
                 outcome = scenarios.run_simulated(script, dialect=dialect)
@@ -82,7 +82,8 @@ def killers(mutants: Sequence[Mutant | None], *, every: bool = False) -> Iterato
     """
     with tempfile.TemporaryDirectory(prefix="mxwire-mutant-") as folder:
         copy = Path(folder).resolve() / "mxwire"
-        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        # With its bytecode, except files that are being written; the bytecode of mutants is not stored.
+        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("*.pyc.*"))
         (copy.parent / "replay").symlink_to(LIBRARY)
         wanted = [(each.file, each.source(), each.rule, every) if each else ("", "", "", every) for each in mutants]
         environment = os.environ | {"PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
