@@ -197,7 +197,7 @@ class TransmitQueue:
             return self.send(FrameBatch.from_frames(frames))
         self._room = None
         self._stuck = False
-        start = self._reserve(sum([-(-len(each) // _LINE) * _LINE for each in frames]))
+        start = self._reserve(sum([-(-len(each) // _LINE) * _LINE for each in frames if len(each) <= self._longest]))
         count = end = 0
         if start >= 0 and self._free(len(frames) * self._most_pieces):
             end = start

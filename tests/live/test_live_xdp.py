@@ -212,6 +212,25 @@ def test_frames_built_in_place_are_sent_in_any_order(jumbo: tuple[XdpLink, XdpLi
     assert receive(other, 20) == sent
 
 
+def test_frames_longer_than_the_mtu_are_refused_as_by_a_packet_link(cable: tuple[Port, Port]) -> None:
+    """The kernel refuses them, too, if the MTU was lowered after the link was opened."""
+    with opened(cable[0]) as one, packet_link(cable[0]) as plain, packet_link(cable[1]) as other:
+        frames = [frame(other.address, payload=bytes(length - 14)) for length in (60, 1514, 1515, 1514, 9000, 61)]
+        for longest in (1514, 1014):
+            wanted = [each for each in frames if len(each) <= longest]
+            before, before_plain = one.statistics(), plain.statistics()
+            assert one.send(in_place(one, frames)) == len(wanted)
+            assert receive(other, len(wanted)) == wanted
+            assert plain.send(batch(frames)) == len(wanted)
+            assert receive(other, len(wanted)) == wanted
+            for now, then in ((one.statistics(), before), (plain.statistics(), before_plain)):
+                assert (now.sent - then.sent, now.refused - then.refused) == (len(wanted), 6 - len(wanted))
+            for port in cable:
+                port.link("mtu", "1000")
+        assert one.send_few([bytes(TRANSMIT_BYTES + 1), frames[0]]) == 1
+        assert receive(other, 1) == frames[:1]
+
+
 def test_room_has_its_limits(jumbo: tuple[XdpLink, XdpLink]) -> None:
     one, other = jumbo
     assert one.room(TRANSMIT_BYTES + 1) is None
