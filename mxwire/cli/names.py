@@ -18,7 +18,7 @@ from mxwire.interop.cases import ALL_CASES, GROUPS
 from mxwire.interop.impairments import TREATMENTS
 from mxwire.interop.implementations import IMPLEMENTATIONS
 from mxwire.protocol.profile import PROFILES
-from mxwire.simulation.scenario import DISCOVERIES, WORKLOADS
+from mxwire.simulation.scenario import DISCOVERIES, LOCAL_PATHS, WORKLOADS
 
 TARGET: Final = Path(__file__).with_name("names.json")
 
@@ -29,6 +29,7 @@ def names() -> dict[str, list[str]]:
         "case": [*GROUPS, *ALL_CASES],
         "diagnosis": [each.id for each in catalogue()],
         "discovery": list(DISCOVERIES),
+        "local path": list(LOCAL_PATHS),
         "expression": [*EXPRESSION_FIELDS],
         "field": list(COLUMN_NAMES),
         "flag": list(FLAGS),

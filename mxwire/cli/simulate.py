@@ -37,6 +37,7 @@ Examples:
   mxwire simulate --profile native-mx,open-mx --dialect mxoe --pcap out.pcapng
   mxwire simulate --seeds 0-1999 --jobs 2                  two thousand runs, each with its own faults
   mxwire simulate --seeds 0-1999 --dialect omx:1500 --kill 2
+  mxwire simulate --local one-copy --processes 3 --kill 1  several processes per host, with shared memory
   mxwire simulate --workload large --faults lose@7,die:1@31 --pcap out.pcapng      exactly these faults
   mxwire simulate --exhaustive 1                           every single fault of every small workload
   mxwire simulate --exhaustive 2 --workload train          every pair of faults of one of them
@@ -117,6 +118,12 @@ def _microseconds(name: str, text: str) -> Decorator:
     listed=True,
 )
 @integer_option("Applications per host.  [default: 1]", "--processes", least=1, most=4)
+@name_option(
+    "Path between the applications of a host: a shared engine (shared), or engines of their own with a channel that "
+    "copies long messages once (one-copy) or twice (two-copies).  [default: shared]",
+    "local path",
+    "--local",
+)
 @integer_option("Interfaces per host.  [default: 1]", "--interfaces", least=1, most=4)
 @name_option("How hosts find each other: static, nameless or announce.  [default: static]", "discovery", "--discovery")
 @integer_option("Longest message.  [default: 1048576]", "--largest", metavar="BYTES")
@@ -166,10 +173,10 @@ def command(
     Profiles: open-mx (the newest without its defects), open-mx-1.5-as-found, open-mx-1.1, open-mx-1.0, open-mx-0.6,
     open-mx-0.5, native-mx; with /HZ appended, the ticks of the host's clock per second.
 
-    Workloads: ping-pong, stream, many-to-one, all-to-all; and small ones of one to three messages: tiny, small, medium,
-    large, synchronous, handled (by the unexpected handler), overlapping (two that match the same receives), pair (two
-    large ones), exchange (one each way), crossing (a medium and a large one, opposite ways), train (tiny, medium,
-    large).
+    Workloads: ping-pong, stream, many-to-one, all-to-all, same-host (between the applications of each host); and small
+    ones of one to three messages: tiny, small, medium, large, synchronous, handled (by the unexpected handler),
+    overlapping (two that match the same receives), pair (two large ones), exchange (one each way), crossing (a medium
+    and a large one, opposite ways), train (tiny, medium, large).
 
     Faults of --faults and --exhaustive: lose, double, swap (delayed behind its burst), delay (by 2 ms) and echo
     (arrives again after 2 ms), each @FRAME; pause (no calls for 1.5 s) and die (killed, and restarted), each

@@ -547,8 +547,8 @@ class Neighbourhood:
         self.routes: dict[int, Neighbour] = {}
         """The neighbours by address and endpoint number, as far as they are known."""
         self._path = path
-        self._neighbours: dict[int, Neighbour] = {}
-        """By the identity of the channel."""
+        self.neighbours: dict[int, Neighbour] = {}
+        """All neighbours, by the identity of their channel."""
         self._own: dict[int, tuple[Peer, HostInterface]] = {}
         """The local interfaces by address."""
 
@@ -569,12 +569,12 @@ class Neighbourhood:
 
     def close_endpoint(self, endpoint: EngineEndpoint) -> None:
         """Notify all neighbours that an endpoint closes."""
-        for each in self._neighbours.values():
+        for each in self.neighbours.values():
             each.withdraw(endpoint)
 
     def lose(self, neighbour: Neighbour) -> None:
         """Forget a neighbour whose channel has ended."""
-        if self._neighbours.pop(id(neighbour.channel), None) is None:
+        if self.neighbours.pop(id(neighbour.channel), None) is None:
             return
         places = {place for place, each in self.routes.items() if each is neighbour}
         for place in places:
@@ -613,9 +613,9 @@ class Neighbourhood:
         return self._own.get(place >> 8)
 
     def _neighbour(self, channel: LocalChannel) -> Neighbour:
-        found = self._neighbours.get(id(channel))
+        found = self.neighbours.get(id(channel))
         if found is None:
-            found = self._neighbours[id(channel)] = Neighbour(self, channel)
+            found = self.neighbours[id(channel)] = Neighbour(self, channel)
         return found
 
 

@@ -12,7 +12,7 @@ from mxwire.protocol.corridor import SHARED_THRESHOLD
 from mxwire.simulation.ledger import NACKED
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.receiver import SimulatedReceiver, cut_places
-from mxwire.simulation.workload import PlannedMessage
+from mxwire.simulation.workload import PlannedMessage, message_number
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.numbers import DEFAULT_KEY
 
@@ -112,8 +112,10 @@ class SimulatedApplication:
 
     def start(self) -> None:
         """Open the endpoint, post receives, and connect to the applications that it exchanges messages with."""
-        node = self.host.node
-        if node is None or self.alive or self._ended:
+        if self.alive or self._ended:
+            return
+        node = self.host.running_node()
+        if node is None:
             return
         self._rng = rng = stream(self.world.scenario.seed, "application", self.number, self.starts)
         again, self.starts = self.starts > 0, self.starts + 1
@@ -158,7 +160,7 @@ class SimulatedApplication:
         self._late.clear()
         self.world.ledger.closed(self.number, why, len(self.world.applications))
         if closing:
-            endpoint.close()
+            self.host.end_application(endpoint)
         if self.receiver is not None:
             self.receiver.died()
         self.links = {}
@@ -238,7 +240,9 @@ class SimulatedApplication:
         if event.kind is EventKind.COMPLETED and request is not None:
             self._completed(request)
         elif event.kind is EventKind.UNDELIVERED and request is not None:
-            message: PlannedMessage = request.context
+            # A message that another process has not taken is reported by a request of the engine's own.
+            known = request.context
+            message: PlannedMessage = known or self.world.ledger.messages[message_number(request.match_info)]
             status = getattr(request, "late_status", None)
             status = Status.BAD_ERROR if status is None else status
             self.world.ledger.undelivered(message, status)

@@ -89,6 +89,7 @@ _GIVING_UP = (*INCIDENTS, "loss", "corrupt")
 """Incidents and faults that may make a host abandon another host, or restart it."""
 _OF_CHANCE = ("status", "partner")
 _WRONG_INDEX = "a HOST_REPLY that repeats the index of its query teaches a wrong index"
+_NEW_PROCESS = "a process that starts later does not know the indexes that its host has been sent"
 _OVERTAKEN = (
     "a host with defect D-1 that receives a CONNECT request after the NOTIFYs behind it expects number 1 again, "
     "and waits for numbers that its partner does not send any more"
@@ -122,7 +123,10 @@ def fallen(scenario: Scenario) -> dict[str, str]:
 
 def fallen_rules(scenario: Scenario) -> dict[str, str]:
     """Return the rules of the wire that may be broken in a scenario, each with the reason."""
-    return dict.fromkeys(("W-5", "R-HOST-06"), _WRONG_INDEX) if _teaches_wrong_indexes(scenario) else {}
+    found = {"W-5": _NEW_PROCESS} if scenario.local != "shared" and (scenario.kill or scenario.interrupted) else {}
+    if _teaches_wrong_indexes(scenario):
+        found |= dict.fromkeys(("W-5", "R-HOST-06"), _WRONG_INDEX)
+    return found
 
 
 def _forgets_what_overtook(scenario: Scenario, profiles: list[Profile]) -> bool:

@@ -56,8 +56,11 @@ def left_in_endpoint(endpoint: EngineEndpoint) -> dict[str, int]:
 def left_in_node(node: Node) -> dict[str, int]:
     """Return the resources of a host besides its open endpoints; orphaned pulls are counted separately (R-CLS-08)."""
     orphans = sum(each.state is PullState.ORPHANED for each in _pulls(node))
+    neighbours = node.neighbourhood.neighbours.values()
     return _nonzero(
         {
+            "requests to other processes": sum(len(each.connects) + len(each.sends) for each in neighbours),
+            "offers of other processes": sum(len(each.offers) for each in neighbours),
             "frames to send": sum(board.outgoing.frames for board in node.interfaces),
             "pull timers": sum(len(board.timers) for board in node.interfaces) - orphans,
             "orphaned pulls": orphans,

@@ -1,8 +1,13 @@
-"""Channels between the nodes of a simulated host: queues in memory that are limited, and end, like real channels."""
+"""Channels between the nodes of a simulated host: queues in memory that are limited, and end, like real channels.
+
+The nodes also share what the processes of a real host do: endpoint numbers, the indexes of peers, and the right to
+answer for an interface.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -92,9 +97,19 @@ class SimulatedChannel:
 class SimulatedPath:
     """The path of one node to the others of its host, ``nodes``, which all their paths share."""
 
-    def __init__(self, paths: list[SimulatedPath], *, copies: int = 1, size: int = CHANNEL_BYTES) -> None:
+    def __init__(
+        self,
+        paths: list[SimulatedPath],
+        *,
+        copies: int = 1,
+        size: int = CHANNEL_BYTES,
+    ) -> None:
         self.node: Node | None = None
         """Set after the node was made; None again when its process has ended."""
+        self._peers: list[bytes] = paths[0]._peers if paths else []
+        """The addresses of all peers by index, of all paths."""
+        self.on_notice: Callable[[bool], None] | None = None
+        """Called when :meth:`receive` should be called; with True later, since records were left."""
         self._paths = paths
         self._copies = copies
         self._size = size
@@ -105,7 +120,7 @@ class SimulatedPath:
     def reach(self, interface: int, endpoint: int) -> SimulatedChannel | None:
         """A new channel to the node that has an endpoint open."""
         for each in self._paths:
-            if each is not self and each.node is not None and endpoint in each.node.interfaces[interface].endpoints:
+            if each is not self and each._has(interface, endpoint):
                 near = SimulatedChannel(self, self._copies, self._size)
                 far = SimulatedChannel(each, self._copies, self._size)
                 near.other, far.other = far, near
@@ -114,10 +129,17 @@ class SimulatedPath:
                 return near
         return None
 
-    def notice(self, channel: SimulatedChannel) -> None:
+    @property
+    def busy(self) -> bool:
+        """True if a channel has records, room, or has ended."""
+        return self.node is not None and bool(self._noticed)
+
+    def notice(self, channel: SimulatedChannel, later: bool = False) -> None:
         """Note that a channel has records, room, or has ended."""
         if channel not in self._noticed:
             self._noticed.append(channel)
+        if self.on_notice is not None:
+            self.on_notice(later)
 
     def receive(self, now: int) -> bool:
         """Pass the channels with news to the node; return whether there were any."""
@@ -128,7 +150,7 @@ class SimulatedPath:
         for each in noticed:
             if each.peek() is not None:
                 # Some records were left: like a real channel, this one is reported until it is empty.
-                self.notice(each)
+                self.notice(each, later=True)
         return True
 
     def die(self) -> None:
@@ -136,8 +158,36 @@ class SimulatedPath:
         self.node = None
         for each in self._channels:
             each.close()
+        if all(each.node is None for each in self._paths):
+            # As the table of a real host, which is removed with its last process.
+            self._peers.clear()
 
     def successor(self) -> SimulatedPath:
         """The path of a process that is started after this one has died."""
+        found = SimulatedPath(self._paths, copies=self._copies, size=self._size)
         self._paths.remove(self)
-        return SimulatedPath(self._paths, copies=self._copies, size=self._size)
+        found.on_notice = self.on_notice
+        return found
+
+    # Shared with the other nodes: see ``Sharing``.
+
+    def place_of(self, address: bytes) -> int:
+        """The index of a peer, added if it is new."""
+        if address not in self._peers:
+            self._peers.append(address)
+        return self._peers.index(address)
+
+    def places(self) -> Sequence[bytes]:
+        """The addresses of all peers, by index."""
+        return self._peers
+
+    def elsewhere(self, interface: int, endpoint: int) -> bool:
+        """Return whether another node has an endpoint of that number open."""
+        return any(each is not self and each._has(interface, endpoint) for each in self._paths)
+
+    def speaks(self, interface: int) -> bool:
+        """Return whether this node answers for the interfaces: the first one does, and after its end the next."""
+        return next((each for each in self._paths if each.node is not None), self) is self
+
+    def _has(self, interface: int, endpoint: int) -> bool:
+        return self.node is not None and endpoint in self.node.interfaces[interface].endpoints

@@ -21,7 +21,9 @@ from mxwire.simulation.randomness import stream
 from mxwire.units import MICROSECOND, MILLISECOND, SECOND
 from mxwire.wire.dialect import MXOE, Dialect, omx
 
-WORKLOADS: Final = ("ping-pong", "stream", "many-to-one", "all-to-all")
+DRAWN_WORKLOADS: Final = ("ping-pong", "stream", "many-to-one", "all-to-all")
+SAME_HOST: Final = "same-host"
+WORKLOADS: Final = (*DRAWN_WORKLOADS, SAME_HOST)
 SMALL_WORKLOADS: Final = {
     "tiny": ((0, "tiny"),),
     "small": ((0, "small"),),
@@ -37,6 +39,8 @@ SMALL_WORKLOADS: Final = {
 }
 """Workloads of a few given messages between applications 0 and 1, each with its sender and kind (``workload.py``).
 They are small enough to play all their faults (``exhaustive.py``)."""
+LOCAL_PATHS: Final = {"shared": 0, "one-copy": 1, "two-copies": 2}
+"""Paths between the applications of a host: a shared engine, or channels, by the number of copies that they make."""
 DISCOVERIES: Final = ("static", "nameless", "announce")
 HOSTS_MAXIMUM: Final = 8
 DIALECTS: Final = (MXOE, omx(1500), omx(9000))
@@ -61,6 +65,8 @@ class Scenario:
     """Profiles of the hosts, assigned in turn."""
     processes: int = 1
     """Applications per host, with one endpoint each."""
+    local: str = "shared"
+    """Path between the applications of a host: one of ``LOCAL_PATHS``."""
     interfaces: int = 1
     """Interfaces per host."""
     discovery: str = "static"
@@ -124,6 +130,10 @@ class Scenario:
         for fault in self.faults:
             if fault.victim is not None and fault.victim >= self.hosts * self.processes:
                 raise MxwireError(f"fault {fault}: the applications are 0 to {self.hosts * self.processes - 1}")
+        if self.local not in LOCAL_PATHS:
+            raise MxwireError(f"no local path {self.local!r}: use one of {', '.join(LOCAL_PATHS)}")
+        if self.workload == SAME_HOST and self.processes < 2:
+            raise MxwireError(f"workload {SAME_HOST!r} needs several applications per host: use --processes 2 or more")
         if self.discovery not in DISCOVERIES:
             raise MxwireError(f"no discovery {self.discovery!r}: use one of {', '.join(DISCOVERIES)}")
         for name in RATES:
@@ -190,7 +200,7 @@ def draw_scenario(seed: int, **fixed: Any) -> Scenario:
     drawn: dict[str, Any] = {
         "hosts": rng.choice((2, 2, 2, 3, 3, 4, 5)),
         "messages": rng.choice((6, 12, 25, 40)),
-        "workload": rng.choice(WORKLOADS),
+        "workload": rng.choice(DRAWN_WORKLOADS),
         "dialect": dialect,
         "profiles": _profiles(rng, fixed.get("dialect", dialect)),
         "processes": rng.choice((1, 1, 1, 2)),
@@ -213,6 +223,8 @@ def draw_scenario(seed: int, **fixed: Any) -> Scenario:
         drawn |= {"resend_maximum": 3, "loss": 0.0, "corrupt": 0.0}
     elif rng.random() < 0.03:
         drawn["tamper"] = 0.01
+    if fixed.get("local", "shared") != "shared" or fixed.get("workload") == SAME_HOST:
+        drawn["processes"] = stream(seed, "processes").choice((2, 2, 3))
     return replace(Scenario(seed), **(drawn | fixed))
 
 

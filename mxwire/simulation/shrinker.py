@@ -71,6 +71,8 @@ def _steps(scenario: Scenario) -> Iterator[dict[str, Any]]:
     yield {"jitter": 0}
     yield {"coalescing": 0}
     yield {"processes": 1}
+    yield {"local": "shared"}
+    yield {"processes": 2}
     yield {"interfaces": 1}
     yield {"discovery": "static"}
     yield {"profiles": (OPEN_MX_1_5,)}

@@ -171,7 +171,7 @@ class Simulation:
         world = self.world
         if world.network.in_flight or any(each.connecting for each in world.applications):
             return False
-        return all(host.node is None or idle(host.node) for host in world.hosts)
+        return all(host.node is None or (idle(host.node) and not host.noticed) for host in world.hosts)
 
     def _check_end(self) -> None:
         """Check the final state: no resources are held, and all hosts agree."""
@@ -190,6 +190,8 @@ class Simulation:
         for application in world.applications:
             if application.endpoint is not None:
                 application.endpoint.close()
+        for host in world.hosts:
+            host.take_last_records()
         for host in world.hosts:
             assert host.node is not None
             host.node.events()

@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 from mxwire.simulation.randomness import stream
-from mxwire.simulation.scenario import SMALL_WORKLOADS, Scenario
+from mxwire.simulation.scenario import SAME_HOST, SMALL_WORKLOADS, Scenario
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -160,11 +160,22 @@ def _all_to_all(scenario: Scenario, applications: int, rng: Random) -> Pairs:
     return found
 
 
+def _same_host(scenario: Scenario, applications: int, rng: Random) -> Pairs:
+    """Return messages between different applications of the same host."""
+    found: Pairs = []
+    for _ in range(scenario.messages):
+        source = rng.randrange(applications)
+        others = [each for each in range(source % scenario.hosts, applications, scenario.hosts) if each != source]
+        found.append((source, rng.choice(others), None))
+    return found
+
+
 _PATTERNS: Final[dict[str, Callable[[Scenario, int, Random], Pairs]]] = {
     "ping-pong": _ping_pong,
     "stream": _stream,
     "many-to-one": _many_to_one,
     "all-to-all": _all_to_all,
+    SAME_HOST: _same_host,
 }
 
 

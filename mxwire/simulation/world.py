@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 from typing import Any, Final
 
 import numpy as np
 
+from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.frames import FrameBatch
-from mxwire.protocol import Event, EventKind, Node, Partner
+from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Partner
 from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.simulation.application import SimulatedApplication
 from mxwire.simulation.digest import Digest
 from mxwire.simulation.invariants import fallen
 from mxwire.simulation.ledger import Ledger
+from mxwire.simulation.local_path import SimulatedPath
 from mxwire.simulation.network import Incident, Network, Port
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.receiver import Buffers
-from mxwire.simulation.scenario import INCIDENTS, Scenario
+from mxwire.simulation.scenario import INCIDENTS, LOCAL_PATHS, Scenario
 from mxwire.simulation.schedule import Schedule
 from mxwire.simulation.workload import PlannedMessage
 from mxwire.simulation.workload import plan as plan_messages
-from mxwire.units import MILLISECOND, SECOND
+from mxwire.units import MICROSECOND, MILLISECOND, SECOND
 from mxwire.wire.enums import PacketType
 
 _ROUNDS_MAXIMUM: Final = 1000
@@ -34,6 +37,8 @@ _SHORTEST: Final = MILLISECOND
 _PAUSED: Final = 1500 * MILLISECOND
 """Length of a planned pause: longer than the delays of all timers."""
 _RESTARTS: Final = ("kill", "crash")
+_WAKE_UP: Final = 20 * MICROSECOND
+"""Longest time until a process has the records of another one."""
 _BACKLOG: Final = 100 * MILLISECOND
 """Time after which the frames that a host has transmitted, and that still wait for the link, have left it."""
 
@@ -64,23 +69,42 @@ class World:
             late += scenario.incident_longest
         self.ledger = Ledger(scenario.seed, messages, self.schedule, fallen(scenario), late)
         self.network = Network(scenario, self.schedule, self.addresses, self._deliver)
-        self.hosts = [self._host(number) for number in range(scenario.hosts)]
+        self.hosts = self._make_hosts()
+        """All engines: one per host, or with local channels one per application, in the order of the applications."""
         self.applications: list[SimulatedApplication] = []
         self._make_applications(count)
         self.incidents = Incidents(self)
         self.restart_listeners: list[Callable[[bytes], None]] = []
+        self._local = LOCAL_PATHS[scenario.local]
         self._tap = tap
         self._at = at
 
-    def _host(self, number: int) -> SimulatedHost:
-        return SimulatedHost(self, number, [address for address, port in self.addresses.items() if port[0] == number])
+    def _make_hosts(self) -> list[SimulatedHost]:
+        scenario = self.scenario
+        addresses = [
+            [address for address, port in self.addresses.items() if port[0] == number]
+            for number in range(scenario.hosts)
+        ]
+        copies = LOCAL_PATHS[scenario.local]
+        if not copies:
+            return [SimulatedHost(self, number, addresses[number]) for number in range(scenario.hosts)]
+        paths: list[list[SimulatedPath]] = [[] for _ in range(scenario.hosts)]
+        return [
+            SimulatedProcess(self, number, addresses[number], process, SimulatedPath(paths[number], copies=copies))
+            for process in range(scenario.processes)
+            for number in range(scenario.hosts)
+        ]
+
+    def engines_of(self, number: int) -> list[SimulatedHost]:
+        """Return the engines of a host."""
+        return [each for each in self.hosts if each.number == number]
 
     def _make_applications(self, count: int) -> None:
         rng = stream(self.scenario.seed, "applications")
         for number in range(count):
-            host = self.hosts[number % self.scenario.hosts]
+            host = self.hosts[number % len(self.hosts)]
             interface = rng.randrange(self.scenario.interfaces)
-            taken = {each.endpoint_number for each in host.applications}
+            taken = {each.endpoint_number for each in self.applications if each.host.number == host.number}
             endpoint_number = rng.choice([each for each in (0, 1, 2, 5, 30) if each not in taken])
             application = SimulatedApplication(self, host, number, interface, endpoint_number)
             host.applications.append(application)
@@ -116,9 +140,10 @@ class World:
         port = self.addresses.get(partner.peer.address)
         if port is None:
             return None
-        for application in self.hosts[port[0]].applications:
-            if application.interface == port[1] and application.endpoint_number == partner.number:
-                return application
+        for host in self.engines_of(port[0]):
+            for application in host.applications:
+                if application.interface == port[1] and application.endpoint_number == partner.number:
+                    return application
         return None
 
     def disturbed(self, since: int) -> bool:
@@ -135,19 +160,24 @@ class World:
     def sent(self, host: int, interface: int, batch: FrameBatch) -> None:
         """Put frames of a host on the wire."""
         self.digest.frames(self.schedule.now, host, interface, batch)
+        if self._local:
+            own = self.engines_of(host)[0].addresses
+            if any(batch.frame(place)[:ADDRESS_SIZE] in own for place in range(len(batch))):
+                self.ledger.breach("address", f"host {host} has transmitted a frame to itself", "R-LOC-02")
         if self._tap is not None and self._at in (None, host):
             self._tap(batch)
         self.network.send((host, interface), batch)
 
     def _deliver(self, target: Port, what: list[FrameBatch | bytes]) -> None:
-        host = self.hosts[target[0]]
-        if host.node is None:
+        running = [each for each in self.engines_of(target[0]) if each.node is not None]
+        if not running:
             return
         batches = batches_of(what, self.schedule.now)
-        if self._tap is not None and self._at == host.number:
+        if self._tap is not None and self._at == target[0]:
             for batch in batches:
                 self._tap(replace(batch, timestamp_ns=np.full(len(batch), self.schedule.now)))
-        host.deliver(target[1], batches)
+        for each in running:
+            each.deliver(target[1], batches)
 
     def restarted(self, host: SimulatedHost) -> None:
         """Notify listeners that a host has been switched on again."""
@@ -176,7 +206,7 @@ class SimulatedHost:
     def boot(self) -> None:
         """Switch on, with empty tables."""
         world, scenario = self.world, self.world.scenario
-        rng = stream(scenario.seed, "node", self.number, self.boots)
+        rng = self._draws()
         self.boots += 1
         others = [address for address in world.addresses if address not in self.addresses]
         rng.shuffle(others)
@@ -191,7 +221,31 @@ class SimulatedHost:
             rng=rng,
             peers=peers,
             announce=scenario.discovery == "announce",
+            **self._shared(),
         )
+
+    def _draws(self) -> Random:
+        return stream(self.world.scenario.seed, "node", self.number, self.boots)
+
+    def _shared(self) -> dict[str, Any]:
+        """Return the arguments of a node that shares its interfaces."""
+        return {}
+
+    def running_node(self) -> Node | None:
+        """Return the node for an application that starts; None while the host is off."""
+        return self.node
+
+    def end_application(self, endpoint: EngineEndpoint) -> None:
+        """End an application that is killed: the operating system closes its endpoint."""
+        endpoint.close()
+
+    @property
+    def noticed(self) -> bool:
+        """Return whether records of other processes wait."""
+        return False
+
+    def take_last_records(self) -> None:
+        """Take the records that wait, after all endpoints were closed."""
 
     def switch_off(self) -> None:
         """Lose all state at once, as in a power failure."""
@@ -219,7 +273,7 @@ class SimulatedHost:
         self._stepping = True
         try:
             for _ in range(_ROUNDS_MAXIMUM):
-                busy = False
+                busy = self._take_records()
                 for interface in range(len(node.interfaces)):
                     batch = node.transmit(now, interface)
                     if len(batch):
@@ -239,6 +293,10 @@ class SimulatedHost:
         finally:
             self._stepping = False
         self._arm()
+
+    def _take_records(self) -> bool:
+        """Take the records of other processes; return whether there were any."""
+        return False
 
     def _note(self, event: Event) -> None:
         """Add an event to the digest and the ledger, before any application draws conclusions from related events."""
@@ -271,6 +329,73 @@ class SimulatedHost:
     def _wake(self, time: int) -> None:
         if self._armed == time:
             self._armed = None
+            self.step()
+
+
+class SimulatedProcess(SimulatedHost):
+    """A process of a host, with an engine of its own and channels to the other processes of the host."""
+
+    def __init__(self, world: World, number: int, addresses: list[bytes], process: int, path: SimulatedPath) -> None:
+        super().__init__(world, number, addresses)
+        self._process = process
+        self._path = path
+        self._due: int | None = None
+        path.on_notice = self._notice
+        self._latency = stream(world.scenario.seed, "channel", number, process)
+
+    def boot(self) -> None:
+        """Start the process."""
+        if self.boots:
+            self._path = self._path.successor()
+        super().boot()
+        self._path.node = self.node
+
+    def _draws(self) -> Random:
+        return stream(self.world.scenario.seed, "node", self.number, self.boots, self._process)
+
+    def _shared(self) -> dict[str, Any]:
+        return {"sharing": self._path, "path": self._path}
+
+    def running_node(self) -> Node | None:
+        """Return the node; the process is started if it was killed, and its host is on."""
+        if self.node is None and self.number not in self.world.network.down:
+            self.boot()
+        return self.node
+
+    def end_application(self, endpoint: EngineEndpoint) -> None:
+        """End the process: nothing is closed, and its frames and records that wait are lost."""
+        self.switch_off()
+
+    def switch_off(self) -> None:
+        """Lose all state at once."""
+        super().switch_off()
+        self._path.die()
+        self._due = None
+
+    @property
+    def noticed(self) -> bool:
+        """Return whether records of other processes wait."""
+        return self._path.busy
+
+    def take_last_records(self) -> None:
+        """Take the records that wait, after all endpoints were closed."""
+        while self._take_records():
+            pass
+
+    def _take_records(self) -> bool:
+        return self._path.receive(self.world.schedule.now)
+
+    def _notice(self, later: bool) -> None:
+        """Schedule the receipt of records: after the time that a process needs to wake up."""
+        delay = MILLISECOND if later else self._latency.randrange(_WAKE_UP)
+        time = self.world.schedule.now + delay
+        if self.node is not None and (self._due is None or time < self._due):
+            self._due = time
+            self.world.schedule.at(time, self._receive, time)
+
+    def _receive(self, time: int) -> None:
+        if self._due == time:
+            self._due = None
             self.step()
 
 
@@ -372,14 +497,17 @@ class Incidents:
         elif kind == "crash":
             if host.number not in world.network.down:
                 world.network.down[host.number] = (start, end)
-                world.schedule.at(start, host.switch_off)
-                world.schedule.at(end, self._boot, host)
+                engines = world.engines_of(host.number)
+                for each in engines:
+                    world.schedule.at(start, each.switch_off)
+                world.schedule.at(end, self._boot, engines)
         elif kind == "stall":
             self._at(start, application.stall)
             self._at(end, application.resume)
         else:
-            self._at(start, self._each, host, "stall")
-            self._at(end, self._each, host, "resume")
+            engines = world.engines_of(host.number)
+            self._at(start, self._each, engines, "stall")
+            self._at(end, self._each, engines, "resume")
         world.schedule.at(end, self._over)
 
     def _at(self, time: int, action: object, *details: object) -> None:
@@ -394,25 +522,29 @@ class Incidents:
         self.pending -= 1
 
     @staticmethod
-    def _each(host: SimulatedHost, what: str) -> None:
-        for application in host.applications:
-            getattr(application, what)()
+    def _each(engines: list[SimulatedHost], what: str) -> None:
+        for host in engines:
+            for application in host.applications:
+                getattr(application, what)()
 
-    def _boot(self, host: SimulatedHost) -> None:
+    def _boot(self, engines: list[SimulatedHost]) -> None:
         """Switch a host on again, and start its applications one by one."""
-        del self.world.network.down[host.number]
-        host.boot()
-        self.world.restarted(host)
-        for application in host.applications:
-            self.world.schedule.after(self._rng.randrange(100 * MILLISECOND), self.world.start_application, application)
-        host.step()
+        del self.world.network.down[engines[0].number]
+        for host in engines:
+            host.boot()
+        self.world.restarted(engines[0])
+        for host in engines:
+            for application in host.applications:
+                delay = self._rng.randrange(100 * MILLISECOND)
+                self.world.schedule.after(delay, self.world.start_application, application)
+            host.step()
 
     def _in_transit(self, kind: str, start: int, end: int, draw: int) -> None:
         world = self.world
         rng = stream(world.scenario.seed, "incident", kind, draw, "where")
         incident = Incident(start, end)
         if kind == "partition":
-            incident.source, incident.target = rng.sample(range(len(world.hosts)), 2)
+            incident.source, incident.target = rng.sample(range(world.scenario.hosts), 2)
         elif kind == "filter":
             incident.packet_type = rng.choice(_FILTERED)
         else:

@@ -101,6 +101,42 @@ def test_messages_to_a_neighbour(length, expected, synchronous, copies):
     assert all(node.deadline() is None for node in machine.nodes)
 
 
+@pytest.mark.parametrize("expected", [False, True])
+@pytest.mark.parametrize(("length", "buffered"), [(4097, True), (32768, True), (32769, False)])
+def test_messages_without_the_shortcut_are_buffered_as_those_to_other_hosts(length, buffered, expected):
+    """R-LOC-02: the threshold between medium and large is that of the network."""
+    machine = Machine(profile=replace(OPEN_MX_1_5, shortcut_to_host=False))
+    one, two, there = machine.pair()
+    receive = two.receive(bytearray(length), 5) if expected else None
+    send = one.send(there, pattern(length), 5)
+    assert send.buffered is buffered
+    machine.settle()
+    assert send.done is (buffered or expected)
+    receive = receive or two.receive(bytearray(length), 5)
+    machine.settle()
+    assert statuses(send, receive) == [Status.SUCCESS] * 2 and receive.memory.copy() == pattern(length)
+
+
+def test_one_node_refuses_a_packet_for_a_closed_endpoint():
+    """R-NAK-02: all nodes of a host receive it, and only the one that answers for the interface may refuse it."""
+    paths: list[SimulatedPath] = []
+    nodes = []
+    for each in [SimulatedPath(paths) for _ in range(3)]:
+        each.node = Node(MINE, "shared", rng=Random(len(nodes)), path=each, sharing=each, peers={address(1): "far:0"})
+        nodes.append(each.node)
+    far = Node(address(1), "far", rng=Random(9), peers={MINE: "shared:0"})
+    connect = far.open_endpoint(0, KEY).connect(MINE, 7, KEY)
+    frames = far.transmit(SECOND)
+    answers = []
+    for node in nodes:
+        node.receive(frames, SECOND)
+        answers += [batch for batch in [node.transmit(SECOND)] if len(batch)]
+    assert len(answers) == 1 and len(answers[0]) == 1
+    far.receive(answers[0], SECOND)
+    far.transmit(SECOND)
+    assert connect.status is Status.REMOTE_ENDPOINT_CLOSED
+
+
 @pytest.mark.parametrize(("number", "key", "status"), REFUSED_CONNECTS)
 def test_connects_that_fail(number, key, status):
     """R-LOC-02, R-EP-01, R-EP-04."""

@@ -272,7 +272,7 @@ class HostInterface(Port):
         self._learn(peer, frame.src_dst_peer_index)
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if endpoint is None:
-            if self.elsewhere(frame.dst_endpoint):
+            if self.elsewhere(frame.dst_endpoint) or not self.speaks():
                 return
             self.counters[Counter.DROP_BAD_ENDPOINT] += 1
             self._nack_lib(peer, self._missing(frame.dst_endpoint), frame)
@@ -320,7 +320,7 @@ class HostInterface(Port):
             return None
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if endpoint is None:
-            if self.elsewhere(frame.dst_endpoint):
+            if self.elsewhere(frame.dst_endpoint) or not self.speaks():
                 return None
             self.counters[Counter.DROP_BAD_ENDPOINT] += 1
             refuse(peer, self._missing(frame.dst_endpoint), frame)
