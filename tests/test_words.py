@@ -8,10 +8,10 @@ from mxwire.words import count_of
 
 
 @pytest.mark.parametrize(
-    ("number", "said"), [(0, "0 frames"), (1, "1 frame"), (2, "2 frames"), (21, "21 frames"), (-1, "-1 frames")]
+    ("number", "output"), [(0, "0 frames"), (1, "1 frame"), (2, "2 frames"), (21, "21 frames"), (-1, "-1 frames")]
 )
-def test_a_number_has_the_plural_that_it_wants(number: int, said: str) -> None:
-    assert count_of(number, "frame") == said
+def test_a_number_has_the_plural_that_it_wants(number: int, output: str) -> None:
+    assert count_of(number, "frame") == output
 
 
 def test_a_plural_may_be_given_and_a_word_for_nothing() -> None:

@@ -16,7 +16,7 @@ _LATE: Final = re.compile(r"arrives (\d{1,9}\.\d{3}) ms later, behind frames tha
 class Fate:
     """Effect of the network on a frame; by default none."""
 
-    copies: int = 1
+    arrivals: int = 1
     """Number of times it arrives: 0 if it was lost."""
     late_ns: int = 0
     """Additional delay, if other frames overtook it."""
@@ -29,19 +29,19 @@ class Fate:
     @property
     def lines(self) -> tuple[str, ...]:
         """Describe the fate."""
-        copies = () if self.copies == 1 else (f"arrives {self.copies} times",) if self.copies else (LOST,)
+        arrivals = () if self.arrivals == 1 else (f"arrives {self.arrivals} times",) if self.arrivals else (LOST,)
         late = f"arrives {self.late_ns / 1e6:.3f} ms later, behind frames that were sent after it"
-        return (*copies, late) if self.late_ns else copies
+        return (*arrivals, late) if self.late_ns else arrivals
 
     @classmethod
     def from_lines(cls, lines: Iterable[str]) -> Fate:
         """Parse the lines of a comment."""
-        copies, late = 1, 0
+        arrivals, late = 1, 0
         for line in lines:
             if line == LOST:
-                copies = 0
+                arrivals = 0
             elif found := _COPIES.fullmatch(line):
-                copies = int(found[1])
+                arrivals = int(found[1])
             elif found := _LATE.fullmatch(line):
                 late = round(float(found[1]) * 1e6)
-        return cls(copies, late)
+        return cls(arrivals, late)

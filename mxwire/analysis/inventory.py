@@ -92,7 +92,7 @@ class Inventory:
         self.detections: list[Detection] = []
         self.swapped_hosts: list[int] = []
         self.skipped = 0
-        self.asked_dialect: str | None = None
+        self.requested_dialect: str | None = None
         """The dialect in which all frames were decoded, if the user specified one."""
 
     @property
@@ -120,7 +120,7 @@ class Inventory:
         self.detections = decoder.detections()
         self.swapped_hosts = decoder.swapped_hosts()
         self.skipped = decoder.skipped
-        self.asked_dialect = decoder.dialect.name if decoder.dialect else None
+        self.requested_dialect = decoder.dialect.name if decoder.dialect else None
 
     def _times_and_types(self, decoded: DecodedBatch) -> None:
         batch = decoded.batch

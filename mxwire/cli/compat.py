@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostChoice
 
 EPILOG = """\b
-Hosts negotiate nothing: they must have been built alike. The output lists the build options that each host shows, with
-the frames as evidence, the classes of messages that the two can exchange, and what to change. Options that the captures
-do not show are unknown.
+Hosts negotiate nothing: they must be built with matching options. The output lists the build options that each host
+shows, with the frames as evidence, the classes of messages that the two can exchange, and what to change. Options
+that the captures do not show are unknown.
 
 \b
 Examples:

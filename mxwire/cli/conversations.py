@@ -8,7 +8,7 @@ from mxwire.cli import options as shared
 
 EPILOG = """\b
 A conversation is between two opened endpoints, identified by their session ids: a reopened endpoint starts another one.
-Retransmits include re-requests; duplicates are frames that the network or the capture doubled.
+Retransmits include re-requests; duplicates are frames that the network or the capture duplicated.
 
 \b
 Examples:

@@ -40,7 +40,7 @@ Examples:
   mxwire decode -v --frames 10-12 trace.pcap            every field, value, meaning and byte of three frames
   mxwire decode --type PULL --type NACK_MCP trace.pcap  only some packet types
   mxwire decode --flag retransmission --flag gap FILE   only frames with one of these marks
-  mxwire decode --pair vm1:0 vm2:0 --between 0.1 0.4 -w cut.pcapng FILE    cut a piece out, with marks as comments
+  mxwire decode --pair vm1:0 vm2:0 --between 0.1 0.4 -w cut.pcapng FILE    extract a part, with marks as comments
   mxwire decode --message 3 --type PULL trace.pcap      the requests of message 3
   mxwire decode --where 'type == PULL and total_length > 1e6 and not flags.duplicate' FILE
   mxwire decode --type PULL --time-format delta FILE    seconds from each PULL to the next

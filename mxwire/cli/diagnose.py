@@ -169,7 +169,7 @@ def _examine(
     from mxwire.cli.reading import judged_batches
     from mxwire.link.live_source import LiveSource
 
-    tell = _live_notes(examination, selector) if isinstance(source, LiveSource) and not quiet else None
+    report_notes = _live_notes(examination, selector) if isinstance(source, LiveSource) and not quiet else None
     marker = FrameMarker(facts=selector.selection.uses_facts) if selector.needs_marks else None
     for decoded in judged_batches(decoder, source, examination.watch):
         examination.observe(decoded)
@@ -177,8 +177,8 @@ def _examine(
         if isinstance(source, LiveSource):
             examination.lose(source.dropped)
             examination.wait_until(source.quiet_until_ns)
-            if tell is not None:
-                tell()
+            if report_notes is not None:
+                report_notes()
     if isinstance(source, (LiveSource, CaptureReader)):
         examination.lose(source.dropped)
     examination.finish()
@@ -197,7 +197,7 @@ def _live_notes(examination: Examination, selector: FindingSelector) -> Callable
     def key(found: Finding) -> object:
         return found.id, found.concerns
 
-    def tell() -> None:
+    def report_notes() -> None:
         nonlocal due
         if time.monotonic() < due:
             return
@@ -207,4 +207,4 @@ def _live_notes(examination: Examination, selector: FindingSelector) -> Callable
                 note(headline(each))
         due = time.monotonic() + _INTERVAL
 
-    return tell
+    return report_notes

@@ -319,26 +319,26 @@ def _chosen(words: Sequence[str]) -> list[str]:
 
 
 def _answer(arguments: Sequence[str]) -> None:
-    asked, rest = _parser().parse_known_args(arguments)
-    if asked.extcap_interfaces:
+    parsed, rest = _parser().parse_known_args(arguments)
+    if parsed.extcap_interfaces:
         print(*interface_lines(), sep="\n")
         return
-    found = next((each for each in INTERFACES if each.name == asked.extcap_interface), None)
+    found = next((each for each in INTERFACES if each.name == parsed.extcap_interface), None)
     if found is None:
         names = ", ".join(each.name for each in INTERFACES)
-        raise MxwireError(f"--extcap-interface {asked.extcap_interface or ''}: the interfaces are {names}")
-    if asked.extcap_dlts:
+        raise MxwireError(f"--extcap-interface {parsed.extcap_interface or ''}: the interfaces are {names}")
+    if parsed.extcap_dlts:
         print(_sentence("dlt", number=1, name="EN10MB", display="Ethernet"))
-    elif asked.extcap_config:
-        print(*argument_lines(found, asked.extcap_reload_option), sep="\n")
-    elif asked.capture:
-        if not asked.fifo:
+    elif parsed.extcap_config:
+        print(*argument_lines(found, parsed.extcap_reload_option), sep="\n")
+    elif parsed.capture:
+        if not parsed.fifo:
             raise MxwireError("--capture needs --fifo PATH, the pipe to write to")
-        _redirect_output(asked.fifo)
-        if asked.extcap_capture_filter:
+        _redirect_output(parsed.fifo)
+        if parsed.extcap_capture_filter:
             raise MxwireError(f"{found.name} {_NO_FILTER}")
         found.capture(_chosen(rest))
-    elif asked.extcap_capture_filter:
+    elif parsed.extcap_capture_filter:
         # Without --capture Wireshark checks the filter, and shows any output as its error.
         print(f"{found.name} {_NO_FILTER}")
 

@@ -69,7 +69,7 @@ def command(
 ) -> None:
     """Reassemble a message from the frames that carried it, and write its bytes.
 
-    Nothing is written if bytes are missing because the capture lacks frames, or cut them (snap length), or because the
+    Nothing is written if bytes are missing because the capture lacks or truncates frames (snap length), or because the
     receiver never requested them.
     """
     from mxwire.analysis.conversations.content import Content
@@ -121,8 +121,8 @@ def _report(
     from mxwire.report.json_line import json_line
 
     if as_json:
-        told = {"message": message.number, "file": str(target), "bytes": length, "length": message.length}
-        click.echo(json_line(told | {"gaps": [list(each) for each in gaps]}))
+        record = {"message": message.number, "file": str(target), "bytes": length, "length": message.length}
+        click.echo(json_line(record | {"gaps": [list(each) for each in gaps]}))
         return
     if not to_output:
         click.echo(f"message {message.number}: {count_of(length, 'byte')} written to {target}")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   mxwire interop                                          all simulated implementations, in under a minute
-  mxwire interop --implementation native-mx --implementation open-mx-1.5      these two, both ways
+  mxwire interop --implementation native-mx --implementation open-mx-1.5      these two, in both directions
   mxwire interop --case sizes --impairment heavy-loss     one group of cases, on a bad link
   mxwire interop --html report                            a site with one page per cell, and the captures
   mxwire interop --cell open-mx-1.5/native-mx/size-medium/loss --seed 3       repeat one cell

@@ -153,15 +153,15 @@ def end_like_interrupt() -> None:
     A shell starts background programs with Ctrl-C ignored; SIGTERM still works for them.
     """
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    asked = False
+    interrupted = False
 
     def end(*_: object) -> None:
-        nonlocal asked
-        asked = True
+        nonlocal interrupted
+        interrupted = True
         signal.raise_signal(signal.SIGINT)
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if asked:
+        if interrupted:
             signal.default_int_handler(number, frame)
 
     if ignored:

@@ -53,7 +53,7 @@ def command(
     filters: FilterOptions,
     decoding: DecodingOptions,
 ) -> None:
-    """Merge captures taken at both ends of a path: how their clocks differ, how long frames took, what was lost.
+    """Merge captures taken at both ends of a path, and report clock differences, transit times and losses.
 
     All frames are compared; a filter limits the frames that are written with -w. Frame and message numbers are those of
     the merged capture.

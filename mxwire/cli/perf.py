@@ -37,18 +37,18 @@ patterns of IMB send windows of 64 messages, each of which the receiver answers;
 --profile selects the kind of host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
-Exit code: 0 all was measured, 1 it ended early (earlier results are printed), 2 it cannot work, 130 after Ctrl-C.
+Exit code: 0 all was measured, 1 it ended early (earlier results are printed), 2 it cannot start, 130 after Ctrl-C.
 
 \b
 Examples:
   mxwire perf -i veth0 --name alpha:0                          the receiver, for one sender
   mxwire perf -i veth1 -d alpha:0                              the sender
   mxwire perf -i veth1 -d alpha:0 -w                           … on a machine with few CPUs
-  mxwire perf -i eth0 -d node7:0 -S 0 -E 33 -I 1 -N 10000      tiny messages, one byte after the other
+  mxwire perf -i eth0 -d node7:0 -S 0 -E 33 -I 1 -N 10000      tiny messages, in steps of one byte
   mxwire perf -i eth0 -d node7:0 -U -Y -S 4194304 -N 100       one-way, synchronous, 4 MiB
   mxwire perf -i eth0 -d node7:0 --as osu_latency              in the columns of OSU
   mxwire perf -i eth0 -d node7:0 --as imb:PingPong             … of Intel MPI Benchmarks
-  mxwire perf -i eth0 -d node7:0 --plot perf.svg               a picture of it
+  mxwire perf -i eth0 -d node7:0 --plot perf.svg               a plot of the results
   mxwire perf -i eth0 -d node7:0 --json | jq 'select(.event=="length").median_us'
 """
 _LENGTH: Final = (1 << 63) - 1
@@ -160,7 +160,7 @@ class _PreemptionWarning:
 @click.option("-Y", "synchronous", is_flag=True, help="Synchronous sends.")
 @click.option("-a", "aligned", is_flag=True, help="Page-aligned buffers.")
 @integer_option("Endpoint to open.  [default: 0; sender: any]", "-e", "endpoint", most=255)
-@integer_option("Our board: 0, the interface of -i.", "-b", "board", most=0)
+@integer_option("Local board: 0, the interface of -i.", "-b", "board", most=0)
 @click.option("-s", "slave", is_flag=True, help="Receiver: serve one sender after the other, until Ctrl-C.")
 @click.option("-w", "--wait", "sleep", is_flag=True, help="Block instead of polling: for machines with few CPUs.")
 @click.option("-y", "yielding", is_flag=True, help="Yield the CPU between polls.")
@@ -422,7 +422,7 @@ def _receive(live: LiveOptions, options: PerfOptions, endpoint: int, slave: bool
         receiver = PerfReceiver(PerfWaiter(opened, yielding=options.yielding, silence=options.timeout))
         while True:
             try:
-                wish = receiver.wait(idle)
+                measurement = receiver.wait(idle)
             except HostClosedError:
                 raise
             except HostError as error:
@@ -431,26 +431,26 @@ def _receive(live: LiveOptions, options: PerfOptions, endpoint: int, slave: bool
             except MxwireError as error:
                 note(f"a sender requests an impossible measurement: {error}")
                 continue
-            failed = _serve(options, host, receiver, wish)
-            receiver.forget(wish)
+            failed = _serve(options, host, receiver, measurement)
+            receiver.forget(measurement)
             if not slave:
                 return failed
 
 
-def _serve(options: PerfOptions, host: Host, receiver: PerfReceiver, wish: PerfRequest) -> bool:
+def _serve(options: PerfOptions, host: Host, receiver: PerfReceiver, measurement: PerfRequest) -> bool:
     """Serve one measurement; return True if it ended early."""
     from mxwire.host import HostClosedError, HostError, HostTimeoutError
     from mxwire.host.requests import place_of
 
     # Only for the report: without a name in time, it has the address.
     with suppress(HostTimeoutError):
-        host.wait_for_peer(wish.partner.peer.address, _NAME_TIME)
-    who, done = place_of(wish.partner), 0
-    options.emit("begun", partner=who, parameters=asdict(wish.parameters))
-    options.remark(f"{who} measures {wish.parameters.start} to {wish.parameters.end} bytes")
+        host.wait_for_peer(measurement.partner.peer.address, _NAME_TIME)
+    who, done = place_of(measurement.partner), 0
+    options.emit("begun", partner=who, parameters=asdict(measurement.parameters))
+    options.remark(f"{who} measures {measurement.parameters.start} to {measurement.parameters.end} bytes")
     try:
         warning = _PreemptionWarning(options)
-        for length in receiver.serve(wish):
+        for length in receiver.serve(measurement):
             warning.check()
             done += 1
             options.emit("length", length=length)

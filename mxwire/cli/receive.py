@@ -163,7 +163,7 @@ def _one(endpoint: Endpoint, options: ReceiveOptions, strangers: DialectMonitor,
         ) from None
 
     def tick() -> None:
-        arrived = sum(each.asked for each in endpoint.engine.card.pulls.values() if each.context is request.inner)
+        arrived = sum(each.requested for each in endpoint.engine.card.pulls.values() if each.context is request.inner)
         shown.update(arrived, size)
 
     return wait_observed(endpoint, request, waiting.partner, options.timeout or _STANDSTILL, tick)

@@ -153,7 +153,7 @@ def _pulled(request: HostRequest[Status]) -> int:
     """Bytes of a large message that the receiver has requested."""
     packet = getattr(request.inner, "packet", None)
     region = None if packet is None else packet.region
-    return 0 if region is None else min(region.asked, request.length)
+    return 0 if region is None else min(region.requested, request.length)
 
 
 def _report_sent(report: TransferReport, sent: _Sent, status: Status) -> None:

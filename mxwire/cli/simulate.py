@@ -125,7 +125,7 @@ def _microseconds(name: str, text: str) -> Decorator:
     "--local",
 )
 @integer_option("Interfaces per host.  [default: 1]", "--interfaces", least=1, most=4)
-@name_option("How hosts find each other: static, nameless or announce.  [default: static]", "discovery", "--discovery")
+@name_option("Discovery of hosts: static, nameless or announce.  [default: static]", "discovery", "--discovery")
 @integer_option("Longest message.  [default: 1048576]", "--largest", metavar="BYTES")
 @integer_option("Retransmissions until a partner is abandoned.", "--resend-maximum", least=1)
 @click.option("--faults", type=PlanOption(), metavar="PLAN", help="Faults at given frames and steps: lose@7,die:1@31.")
@@ -175,8 +175,8 @@ def command(
 
     Workloads: ping-pong, stream, many-to-one, all-to-all, same-host (between the applications of each host); and small
     ones of one to three messages: tiny, small, medium, large, synchronous, handled (by the unexpected handler),
-    overlapping (two that match the same receives), pair (two large ones), exchange (one each way), crossing (a medium
-    and a large one, opposite ways), train (tiny, medium, large).
+    overlapping (two that match the same receives), pair (two large ones), exchange (one in each direction), crossing
+    (a medium and a large one, in opposite directions), train (tiny, medium, large).
 
     Faults of --faults and --exhaustive: lose, double, swap (delayed behind its burst), delay (by 2 ms) and echo
     (arrives again after 2 ms), each @FRAME; pause (no calls for 1.5 s) and die (killed, and restarted), each

@@ -55,7 +55,11 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
     help="Also draw plots: .svg, .png or .html (needs matplotlib).",
 )
 @click.option(
-    "--by", type=click.Choice(["host", "endpoint"]), default="host", show_default=True, help="Pairs of these in a row."
+    "--by",
+    type=click.Choice(["host", "endpoint"]),
+    default="host",
+    show_default=True,
+    help="List pairs of hosts, or of endpoints.",
 )
 @click.option(
     "--sort",

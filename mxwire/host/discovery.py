@@ -124,10 +124,10 @@ class PendingConnect(Pending[Partner]):
         assert partner is not None
         own = mac_text(self._endpoint.engine.card.port.address)
         peer = partner.peer
-        asked = getattr(request.inner, "transmissions", 0)
+        transmissions = getattr(request.inner, "transmissions", 0)
         host = f"{mac_text(peer.address)} ({peer.name or 'of unknown name'})"
         return HostTimeoutError(
-            f"{host} has not answered {asked} connect requests for endpoint {self._number}{when}: "
+            f"{host} has not answered {transmissions} connect requests for endpoint {self._number}{when}: "
             f"it is down, or does not know this host ({own}), or is busy",
             request,
         )

@@ -380,11 +380,11 @@ def _peer(found: SurveyedHost, dialect: Dialect, length: int | None) -> Iterator
 def _dialect(host: str, found: SurveyedHost, dialect: Dialect) -> DoctorFinding:
     if found.dialect in (dialect.family, dialect.name):
         return ok("dialect", f"{host} uses {found.dialect}, as this host does", found.address)
-    theirs = "omx:M, with the M that it was built with" if found.dialect == "omx" else found.dialect
+    remote = "omx:M, with the M that it was built with" if found.dialect == "omx" else found.dialect
     return problem(
         "dialect",
         f"{host} uses {found.dialect}, and this host {dialect}: longer messages between them will not work",
-        f"use the same on all hosts: --dialect {theirs}",
+        f"use the same on all hosts: --dialect {remote}",
         found.address,
     )
 

@@ -89,16 +89,16 @@ class PeerObserver(FrameObserver):
 
     def disagreement(self, peer: Peer) -> str | None:
         """Description of a peer that uses another dialect than this host; None without evidence."""
-        ours = self._core.node.dialect
+        own = self._core.node.dialect
         number = int.from_bytes(peer.address, "big")
         for each in self._decoder.detections():
-            theirs = each.dialect
-            if number in each.hosts and theirs is not None and each.confidence >= _CONFIDENT and _differ(ours, theirs):
-                return f"speaks dialect {theirs}, and this host {ours}: {_ADVICE}"
+            remote = each.dialect
+            if number in each.hosts and remote is not None and each.confidence >= _CONFIDENT and _differ(own, remote):
+                return f"speaks dialect {remote}, and this host {own}: {_ADVICE}"
         longest = self._longest.get(peer.address, 0)
-        if longest > longest_frame(ours):
-            most = longest_frame(ours)
-            return f"sends frames of {longest} bytes, and dialect {ours} has at most {most}: {_ADVICE}"
+        if longest > longest_frame(own):
+            most = longest_frame(own)
+            return f"sends frames of {longest} bytes, and dialect {own} has at most {most}: {_ADVICE}"
         return None
 
 
@@ -176,10 +176,10 @@ class StallObserver:
         partner = self._partner
         with self._endpoint.host.core.section:
             pulls = [
-                (each.handle, each.asked, *(block.missing for block in each.blocks))
+                (each.handle, each.requested, *(block.missing for block in each.blocks))
                 for each in self._endpoint.engine.card.pulls.values()
             ]
-            sends = [each.asked for each in partner.large_sends.values()]
+            sends = [each.requested for each in partner.large_sends.values()]
             return partner.tx_next, partner.tx_una, partner.rx_next, len(partner.incomplete), *pulls, *sends
 
     def _investigate(self, now: float) -> None:
@@ -295,7 +295,7 @@ def wait_observed(
             observer.close()
 
 
-def _differ(ours: Dialect, theirs: Dialect) -> bool:
-    if ours.family != theirs.family or ours.generation != theirs.generation:
+def _differ(own: Dialect, remote: Dialect) -> bool:
+    if own.family != remote.family or own.generation != remote.generation:
         return True
-    return theirs.frame_limit_known and ours.frame_limit != theirs.frame_limit
+    return remote.frame_limit_known and own.frame_limit != remote.frame_limit

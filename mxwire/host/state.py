@@ -128,7 +128,7 @@ def _pull(pull: PullTransfer, now: int) -> dict[str, Any]:
         "endpoint": pull.source.endpoint,
         "handle": pull.handle,
         "total_length": pull.total,
-        "requested": pull.asked,
+        "requested": pull.requested,
         "blocks": len(pull.blocks),
         "missing_frames": sum(each.missing.bit_count() for each in pull.blocks),
         "timer_ns": max(0, pull.deadline - now),

@@ -73,7 +73,7 @@ class _HostNotes:
     dialect: str | None = None
     announced: bool = False
     heard: bool = False
-    long_asked: bool = False
+    long_queried: bool = False
     long_answered: bool = False
 
 
@@ -150,7 +150,7 @@ class Survey:
         if notes.dialect is None and self._ask_dialect:
             yield dialect_query(own, peer)
         elif self._length is not None and not notes.long_answered:
-            notes.long_asked = True
+            notes.long_queried = True
             yield dialect_query(own, peer, self._length)
 
     def _of(self, address: bytes) -> _HostNotes:
@@ -230,7 +230,7 @@ class Survey:
             answers=notes.answers,
             announced=notes.announced,
             heard=notes.heard or peer in heard,
-            long_frames=notes.long_answered if notes.long_asked else None,
+            long_frames=notes.long_answered if notes.long_queried else None,
         )
 
 

@@ -140,8 +140,8 @@ def cell_of(
     found = _that_count(part, hosts, findings)
     diagnosis = () if outcome.works else tuple(diagnose(stage.frames, hosts, stage.sides, names))
     verdict, reason = _verdict(expected, outcome, found, diagnosis)
-    told = stage.events
-    events = (*told.lines, f"… and {told.left_out} more") if told.left_out else tuple(told.lines)
+    log = stage.events
+    events = (*log.lines, f"… and {log.left_out} more") if log.left_out else tuple(log.lines)
     cell = replace(
         order.cell(verdict, reason),
         expectation=expected.expectation,

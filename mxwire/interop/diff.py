@@ -140,8 +140,8 @@ def _row(change: Change) -> Row:
     verdicts = " → ".join(_verdict(each) for each in (change.old, change.new) if each is not None)
     name = f"{cell.case}, {cell.impairment}: {cell.left} → {cell.right}"
     # The reason of a missing cell is in the old report; the reason of its absence is not known.
-    told = [name] if change.new is None or (cell.verdict == "pass" and cell.works) else [name, cell.reason]
-    return Row((verdicts, "\n".join(printable(each) for each in told)))
+    lines = [name] if change.new is None or (cell.verdict == "pass" and cell.works) else [name, cell.reason]
+    return Row((verdicts, "\n".join(printable(each) for each in lines)))
 
 
 def _verdict(cell: Cell) -> str:

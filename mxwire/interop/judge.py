@@ -31,14 +31,14 @@ def fates(frames: Sequence[RecordedFrame]) -> dict[int, Fate]:
     """Earliest arrival of the later frames, by addresses."""
     for number, each in reversed(list(enumerate(frames, 1))):
         arrival = each.arrival_ns
-        copies = 0 if arrival == NEVER else each.copies
+        arrivals = 0 if arrival == NEVER else each.arrivals
         late = 0
-        if arrival is not None and copies:
+        if arrival is not None and arrivals:
             way = each.frame[_ADDRESSES]
             if arrival > earliest.get(way, arrival):
                 late = arrival - each.time_ns
             earliest[way] = min(arrival, earliest.get(way, arrival))
-        fate = Fate(copies, late)
+        fate = Fate(arrivals, late)
         if not fate.is_plain:
             found[number] = fate
     return found
@@ -118,7 +118,7 @@ def judge(
             each.frame,
             number,
             delivered_ns=each.arrival_ns,
-            copies=each.copies,
+            arrivals=each.arrivals,
         )
     found += judging.finish()
     return [_excused(each, hosts) for each in found]

@@ -109,7 +109,7 @@ class LiveStage(Stage):
         return {self._links[other].address: name}
 
     @property
-    def right_is_ours(self) -> bool:
+    def right_is_controlled(self) -> bool:
         """True if the right host is one of mxwire."""
         return self.stranger is None
 
@@ -192,7 +192,7 @@ class LiveStage(Stage):
                 each.link.change(sending=treatment.faults, receiving=treatment.faults, seed=seed)
         self._impaired = treatment.name != "none"
         self.patience = patience
-        self.frames, self.events, self.told = [], EventLog(), []
+        self.frames, self.events, self.reports = [], EventLog(), []
         self.reboots.clear()
         self.applications.clear()
         self.roles.clear()

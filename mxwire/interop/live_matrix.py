@@ -54,16 +54,16 @@ def plan(configuration: LiveConfiguration, selection: CellSelection) -> list[Cel
     if selection.cells:
         return [cell_by_name(each, selection.seed, find, configuration.path) for each in selection.cells]
     chosen = [find(each) for each in dict.fromkeys(selection.implementations)]
-    ours = [each for each in configuration.implementations if not chosen or each in chosen]
+    chosen_here = [each for each in configuration.implementations if not chosen or each in chosen]
     externals = [each.implementation for each in configuration.externals]
     others = [each for each in externals if not chosen or each in chosen]
-    rights = (ours if configuration.right is not None else []) + others or externals
+    rights = (chosen_here if configuration.right is not None else []) + others or externals
     parts = selected_cases(selection.cases or configuration.cases)
     impairments = selection.impairments or configuration.impairments or ("none",)
     names = [treatment_by_name(each).name for each in dict.fromkeys(impairments)]
     return [
         CellOrder(left, right, part.case.name, impairment, selection.seed, configuration.path)
-        for left, right in product(ours or list(configuration.implementations), rights)
+        for left, right in product(chosen_here or list(configuration.implementations), rights)
         for impairment in names
         for part in parts
     ]

@@ -90,12 +90,12 @@ class PerfProgram(SideProgram):
     def _conversation(self) -> Iterator[Callable[[], bool]]:
         """Run one measurement; yields the condition that must hold before it can continue."""
         end = self.end
-        asked = end.receive(PARAMETERS_LENGTH, 0, 0)
-        yield _done(asked.request)
-        partner = asked.request.partner
-        if partner is None or len(asked.data) != PARAMETERS_LENGTH:
+        received = end.receive(PARAMETERS_LENGTH, 0, 0)
+        yield _done(received.request)
+        partner = received.request.partner
+        if partner is None or len(received.data) != PARAMETERS_LENGTH:
             return
-        parameters = PerfParameters.unpack(asked.data)
+        parameters = PerfParameters.unpack(received.data)
         yield _done(end.ask(EndpointAddress(partner.peer.address, partner.number)))
         yield _done(end.send(partner, b"", 0, synchronous=True))
         for length in parameters.lengths():

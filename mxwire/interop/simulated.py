@@ -180,8 +180,8 @@ class SimulatedStage(Stage):
     def _deliver(self, target: Port, what: list[FrameBatch | bytes]) -> None:
         self._hosts[target[0]].deliver(what)
 
-    def _record(self, frame: bytes, arrival: int, copies: int) -> None:
-        self.frames.append(RecordedFrame(self.schedule.now, frame, LOST if arrival == NEVER else arrival, copies))
+    def _record(self, frame: bytes, arrival: int, arrivals: int) -> None:
+        self.frames.append(RecordedFrame(self.schedule.now, frame, LOST if arrival == NEVER else arrival, arrivals))
 
 
 def _nothing() -> None:

@@ -41,7 +41,7 @@ class RecordedFrame:
     frame: bytes
     arrival_ns: int | None = None
     """Time of arrival, :data:`~mxwire.rules.LOST` if never, None if not known."""
-    copies: int = 1
+    arrivals: int = 1
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Stage(ABC):
         self.events = EventLog()
         self.reboots: list[tuple[int, bytes]] = []
         """Restarts of hosts: number of frames before each, and address."""
-        self.told: list[tuple[StageSide, Event]] = []
+        self.reports: list[tuple[StageSide, Event]] = []
         """Events of the engines about peers and partners."""
         self.applications: list[SideProgram] = []
         self.roles: dict[Role, EndpointAddress] = {}
@@ -99,7 +99,7 @@ class Stage(ABC):
         return self._hosts[1]
 
     @property
-    def right_is_ours(self) -> bool:
+    def right_is_controlled(self) -> bool:
         """True if a case may open endpoints on the right host; otherwise it can only use programs there."""
         return True
 
@@ -129,7 +129,7 @@ class Stage(ABC):
 
     def cut_each_way(self, packet_type: int, *places: int) -> None:
         """Drop frames from each host of mxwire to the other; if an echo answers, also frames of its answers."""
-        for source in (None,) if self.right_is_ours else (self.left.address, self.right_address):
+        for source in (None,) if self.right_is_controlled else (self.left.address, self.right_address):
             self.cut(packet_type, *places, source=source)
 
     def was_sent(self, packet_type: int, since: int) -> bool:
@@ -200,7 +200,7 @@ class Stage(ABC):
 
         If the right host is external, its echo stands for the second endpoint: messages to it return to the first one.
         """
-        if not self.right_is_ours:
+        if not self.right_is_controlled:
             return self._join_echo(left)
         one, two = self.left.open(left), self.right.open(right)
         there, back = one.ask(two.where), two.ask(one.where)
@@ -305,7 +305,7 @@ class StageSide(ABC):
             self.note(f"{event.peer.name} has announced its name")
         elif event.kind in (EventKind.PARTNER_LOST, EventKind.PARTNER_RESTARTED, EventKind.UNDELIVERED):
             self.note(event.kind.value)
-        self.stage.told.append((self, event))
+        self.stage.reports.append((self, event))
 
 
 class CaseEndpoint:

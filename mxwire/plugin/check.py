@@ -180,21 +180,22 @@ def _decode(report: Report, tshark: Tshark) -> None:
         report.loaded, how = "installed", []
     else:
         report.loaded, how = "source", ["-X", f"lua_script:{report.source}"]
-    ours = _expected(report.capture)
-    theirs, complaint = _decoded(tshark, report.capture, how)
-    report.expected, report.decoded = Counter(ours.values()), Counter(theirs.values())
-    if "Lua:" in complaint or (complaint and not theirs):
+    expected = _expected(report.capture)
+    decoded, complaint = _decoded(tshark, report.capture, how)
+    report.expected, report.decoded = Counter(expected.values()), Counter(decoded.values())
+    if "Lua:" in complaint or (complaint and not decoded):
         remedy = "run mxwire plugin install; if that does not help, report it with this text"
         report.problems.append(Problem(f"tshark complains: {complaint}", remedy))
-    different = [number for number in sorted(ours.keys() | theirs.keys()) if ours.get(number) != theirs.get(number)]
-    if different and not theirs:
+    numbers = sorted(expected.keys() | decoded.keys())
+    different = [number for number in numbers if expected.get(number) != decoded.get(number)]
+    if different and not decoded:
         remedy = _REMEDY + (_REMEDY_AS_ROOT if _is_root() else "")
         report.problems.append(Problem("tshark does not load the plugin", remedy))
     elif different:
         first = different[0]
         what = (
-            f"tshark decodes {len(different)} of {len(ours)} frames differently, the first is frame {first}: "
-            f"{theirs.get(first, 'nothing')} instead of {ours.get(first, 'nothing')}"
+            f"tshark decodes {len(different)} of {len(expected)} frames differently, the first is frame {first}: "
+            f"{decoded.get(first, 'nothing')} instead of {expected.get(first, 'nothing')}"
         )
         report.problems.append(Problem(what, "run mxwire plugin install; if that does not help, report it"))
 

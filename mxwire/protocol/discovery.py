@@ -66,15 +66,15 @@ def query(address: bytes, other: bytes, index: int, magic: int = HOST_QUERY_MAGI
     return HostQuery(dst_mac=other, src_mac=address, src_dst_peer_index=index, magic=magic)
 
 
-def answer(asked: HostQuery, address: bytes, index: int, hostname: str) -> HostReply:
+def answer(query: HostQuery, address: bytes, index: int, hostname: str) -> HostReply:
     """Answer a query with the local host name (R-HOST-06)."""
     name = name_field(hostname)
     return HostReply(
-        dst_mac=asked.src_mac,
+        dst_mac=query.src_mac,
         src_mac=address,
         length=len(name),
         src_dst_peer_index=index,
-        magic=asked.magic,
+        magic=query.magic,
         hostname=name,
     )
 
@@ -432,12 +432,12 @@ class Introduction:
         if source == self._address:
             return
         frame = parse(raw, MXOE)
-        asked = isinstance(frame, HostQuery) and to == self._address
+        queried = isinstance(frame, HostQuery) and to == self._address
         if isinstance(frame, HostReply) and to == self._address:
             self.names[source] = hostname_text(frame.hostname)
-        if isinstance(frame, HostQuery) and asked:
+        if isinstance(frame, HostQuery) and queried:
             self._leaving.append(answer(frame, self._address, self._index, self._name))
-        if asked or source not in self.heard:
+        if queried or source not in self.heard:
             # The source of a query may have learnt of this host only now; before, it would not reply (R-HOST-04).
             self._ask(source)
         self.heard[source] = None

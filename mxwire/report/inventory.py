@@ -53,8 +53,8 @@ def _facts(file: dict[str, Any], inventory: Inventory) -> Iterator[str]:
         yield "VLANs: " + ", ".join(
             f"{vlan} ({count_of(count, 'frame')})" for vlan, count in sorted(inventory.vlans.items())
         )
-    if inventory.asked_dialect:
-        yield f"decoded as dialect {inventory.asked_dialect}, as requested; the detected dialects are below"
+    if inventory.requested_dialect:
+        yield f"decoded as dialect {inventory.requested_dialect}, as requested; the detected dialects are below"
     for host in inventory.swapped_hosts:
         yield f"{mac_text(host)} sends its integers in little-endian order (endian option off)"
 

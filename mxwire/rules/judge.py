@@ -129,14 +129,14 @@ class Judge:
         *,
         wire_length: int | None = None,
         delivered_ns: int | None = None,
-        copies: int = 1,
+        arrivals: int = 1,
     ) -> Sequence[Violation]:
         """Return the rules that the next frame breaks, given those before; empty for nearly all frames.
 
         ``time_ns`` is the time of observation, ``raw`` the bytes from the destination address on (untagged) and
         ``number`` the frame's number in findings. ``wire_length`` is its length in bytes if ``raw`` is truncated.
         ``delivered_ns`` is the time at which it reaches its destination, :data:`~mxwire.rules.vantage.LOST` if it never
-        does, None if that is unknown; ``copies`` is the number of times that it arrives, if known. Never raises,
+        does, None if that is unknown; ``arrivals`` is the number of times that it arrives, if known. Never raises,
         whatever the frame contains.
         """
         if isinstance(frame, Malformed):
@@ -146,7 +146,7 @@ class Judge:
             pair = self._pair(frame.src_mac, frame.dst_mac)
         plan = pair.plans[type(frame)]
         seen = self._seen
-        seen.begin(time_ns, number, delivered_ns, copies)
+        seen.begin(time_ns, number, delivered_ns, arrivals)
         seen.frame = frame
         seen.length = len(raw) if wire_length is None else wire_length
         seen.pair = pair

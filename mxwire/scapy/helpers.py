@@ -101,18 +101,18 @@ def pull_replies(pull: Packet, region_data: bytes, dialect: DialectLike = None) 
     ``pulled_rdma_offset``. ``dialect`` defaults to the PULL's. Raises :class:`~mxwire.errors.MxwireError` if a host
     would not answer: too many frames, or bytes that are not in the region (R-PUL-14).
     """
-    asked = pull.getlayer(LAYERS["MXoEPull"])
-    if asked is None:
+    layer = pull.getlayer(LAYERS["MXoEPull"])
+    if layer is None:
         raise MxwireError(f"no PULL in this packet: {pull.summary()}")
-    chosen = asked.dialect if dialect is None else dialect_of(dialect)
+    chosen = layer.dialect if dialect is None else dialect_of(dialect)
     payload = chosen.reply_payload
-    first, rest, offset = asked.first_frame_offset, asked.block_length, asked.pulled_rdma_offset
+    first, rest, offset = layer.first_frame_offset, layer.block_length, layer.pulled_rdma_offset
     frames = -(-(first + rest) // payload)
     if frames > chosen.frames_per_block:
         raise MxwireError(f"this PULL asks for {frames} frames; a host answers at most {chosen.frames_per_block}")
     if first >= payload:
         raise MxwireError(f"first_frame_offset {first} lies beyond the first frame of {payload} bytes (D-15)")
-    message_offset = asked.frame_index * payload - offset % payload + first
+    message_offset = layer.frame_index * payload - offset % payload + first
     start = offset + message_offset
     if not 0 <= start <= start + rest <= len(region_data):
         raise MxwireError(
@@ -129,10 +129,10 @@ def pull_replies(pull: Packet, region_data: bytes, dialect: DialectLike = None) 
             / MXoE(dialect=chosen)
             / reply(
                 dialect=chosen,
-                frame_seqnum=(asked.frame_index + number) % 256,
+                frame_seqnum=(layer.frame_index + number) % 256,
                 msg_offset=message_offset % 2**32,
-                dst_pull_handle=asked.src_pull_handle,
-                dst_magic=asked.src_magic,
+                dst_pull_handle=layer.src_pull_handle,
+                dst_magic=layer.src_magic,
                 data=region_data[offset + message_offset : offset + message_offset + length],
             )
         )

@@ -223,12 +223,12 @@ class MXoE(_InDialect):
         return _summary_line(self)
 
 
-def _comes_back(answer: Packet | None, asked: Packet | None) -> bool:
+def _comes_back(answer: Packet | None, request: Packet | None) -> bool:
     """Return whether the addresses of two frames are those of a request and its answer."""
-    if not isinstance(answer, Ether) or not isinstance(asked, Ether):
+    if not isinstance(answer, Ether) or not isinstance(request, Ether):
         return True
-    here = asked.dst in (mac_text(BROADCAST), answer.src)
-    return here and bool(answer.dst == asked.src)
+    here = request.dst in (mac_text(BROADCAST), answer.src)
+    return here and bool(answer.dst == request.src)
 
 
 class MXoEBody(_InDialect):
@@ -285,8 +285,8 @@ class MXoEBody(_InDialect):
 
     def answers(self, other: Packet) -> int:
         """Return whether this answers another packet: as a reply, or as a nack."""
-        told = _ANSWERS.get((self.layout.name, getattr(getattr(other, "layout", None), "name", "")))
-        return int(told is not None and told(self, other))
+        answers = _ANSWERS.get((self.layout.name, getattr(getattr(other, "layout", None), "name", "")))
+        return int(answers is not None and answers(self, other))
 
     def mysummary(self) -> tuple[str, list[type[Packet]]]:  # type: ignore[override]
         """Return type, endpoints and the important fields, in the words of ``mxwire decode``."""
@@ -311,8 +311,8 @@ def _summary_line(head: Packet) -> str:
 # Requests and their answers
 
 
-def _mirrored(answer: Packet, asked: Packet) -> bool:
-    return (answer.src_endpoint, answer.dst_endpoint) == (asked.dst_endpoint, asked.src_endpoint)
+def _mirrored(answer: Packet, request: Packet) -> bool:
+    return (answer.src_endpoint, answer.dst_endpoint) == (request.dst_endpoint, request.src_endpoint)
 
 
 def _connected(reply: Packet, request: Packet) -> bool:
@@ -328,8 +328,8 @@ def _refused(nack: Packet, refused: Packet) -> bool:
 def _pulled(reply: Packet, pull: Packet) -> bool:
     payload = pull.dialect.reply_payload
     frames = -(-(pull.first_frame_offset + pull.block_length) // payload)
-    asked = (reply.frame_seqnum - pull.frame_index) % 256 < frames
-    return asked and (reply.dst_pull_handle, reply.dst_magic) == (pull.src_pull_handle, pull.src_magic)
+    requested = (reply.frame_seqnum - pull.frame_index) % 256 < frames
+    return requested and (reply.dst_pull_handle, reply.dst_magic) == (pull.src_pull_handle, pull.src_magic)
 
 
 def _pull_refused(nack: Packet, pull: Packet) -> bool:

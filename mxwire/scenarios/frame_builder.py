@@ -116,10 +116,10 @@ def _query(tester: Tester, given: Given) -> Fields:
 
 def _reply_with_name(tester: Tester, given: Given) -> Fields:
     name = given.get("hostname", tester.station.name + b"\0")
-    asked = tester.station.query
+    query = tester.station.query
     return {
         "src_dst_peer_index": tester.station.place,
-        "magic": HOST_QUERY_MAGIC if asked is None else asked.magic,
+        "magic": HOST_QUERY_MAGIC if query is None else query.magic,
         "hostname": name,
         "length": len(name),
     }

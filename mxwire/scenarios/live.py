@@ -84,13 +84,13 @@ def meet(
     """
     known = () if isinstance(host, str) else (host,)
     serial = SystemRandom().getrandbits(32)
-    ours = Introduction(link.address, _NAME, index=_PLACE, serial=serial, every=SECOND, known=known)
-    mac = converse(link, ours, lambda: ours.found(host), timeout)
+    introduction = Introduction(link.address, _NAME, index=_PLACE, serial=serial, every=SECOND, known=known)
+    mac = converse(link, introduction, lambda: introduction.found(host), timeout)
     if mac is not None:
-        return LiveTarget(mac, dialect, endpoint, key, name=ours.names[mac])
+        return LiveTarget(mac, dialect, endpoint, key, name=introduction.names[mac])
     wanted = host if isinstance(host, str) else mac_text(host)
-    heard = [f"{name} ({mac_text(mac)})" for mac, name in ours.names.items()]
-    heard += [mac_text(mac) for mac in ours.heard if mac not in ours.names]
+    heard = [f"{name} ({mac_text(mac)})" for mac, name in introduction.names.items()]
+    heard += [mac_text(mac) for mac in introduction.heard if mac not in introduction.names]
     found = f"heard {', '.join(heard)}" if heard else "no host was heard"
     raise MxwireError(
         f"{link.name}: {wanted} did not answer within {timeout:g} s; {found} (try: mxwire discover -i {link.name})"
@@ -167,11 +167,11 @@ def address_of(own: bytes, host: int) -> bytes:
 
 
 def why_not(
-    script: Script, dialect: Dialect, ours: bool, longest: int = LONGEST, *, harmful: bool = False
+    script: Script, dialect: Dialect, own: bool, longest: int = LONGEST, *, harmful: bool = False
 ) -> str | None:
     """Return the reason why a scenario cannot be played against a live host; None if it can.
 
-    If ``ours``, the host is configured for the scenario and has an application to call; if ``harmful``, scenarios that
+    If ``own``, the host is configured for the scenario and has an application to call; if ``harmful``, scenarios that
     stop real hosts are included.
     """
     if not script.applies_to(dialect):
@@ -182,7 +182,7 @@ def why_not(
         return f"it needs a host with {script.interfaces} interfaces"
     if _longest_wait(script) > longest:
         return f"it waits for {_longest_wait(script) / 1e9:g} s"
-    if ours:
+    if own:
         return None
     if script.harmful and not harmful:
         return f"it is harmful: {script.harmful}"

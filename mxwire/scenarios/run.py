@@ -240,7 +240,7 @@ class ScenarioRun:
         """Query values until they meet their conditions, repeatedly while the run has patience."""
         limit = self.now + self.patience
         while True:
-            failure = yield from self._asked(step)
+            failure = yield from self._check_once(step)
             if failure is None:
                 return
             if self.now >= limit:
@@ -251,7 +251,7 @@ class ScenarioRun:
                 self.deadline = again
                 yield None
 
-    def _asked(self, step: steps.CheckStep) -> Generator[Any, Any, ExpectationFailure | None]:
+    def _check_once(self, step: steps.CheckStep) -> Generator[Any, Any, ExpectationFailure | None]:
         tester = self.cast.tester(step.tester)
         found: Mapping[str, Value] | None
         found = yield Query(step.subject, self.bound.get(step.target), tester)
@@ -363,8 +363,8 @@ class ScenarioRun:
 
     def _is_for(self, step: steps.ExpectStep, frame: Frame) -> bool:
         """Return whether a frame is addressed to the tester of a step, unless the step itself gives the addressee."""
-        said = "dst_mac" in step.fields or step.packet in PASSED_OVER
-        return said or self.cast.tester(step.tester).is_for(frame)
+        explicit = "dst_mac" in step.fields or step.packet in PASSED_OVER
+        return explicit or self.cast.tester(step.tester).is_for(frame)
 
     def _wanted(self, step: steps.ExpectStep) -> str:
         scope = self.scope(self.cast.tester(step.tester))

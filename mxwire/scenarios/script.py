@@ -77,10 +77,10 @@ class Script:
     @property
     def needs_application(self) -> bool:
         """True if the application on the host under test must make calls."""
-        asked = (CallStep, CheckStep)
+        calling = (CallStep, CheckStep)
         if self.connected == "both":
             return True
-        return any(isinstance(each, asked) and not _of_counters(each) for each in walk(self.steps))
+        return any(isinstance(each, calling) and not _of_counters(each) for each in walk(self.steps))
 
     @property
     def interfaces(self) -> int:

@@ -100,7 +100,7 @@ class SimulatedReceiver:
             key = _pattern(message)
             longest[key] = max(longest.get(key, 0), message.length)
         wanted = [
-            PlannedReceive(*self._asked(message), self._capacity(message, longest))
+            PlannedReceive(*self._matching(message), self._capacity(message, longest))
             for message in expected
             if message.kind != workload.HANDLED
         ]
@@ -109,7 +109,7 @@ class SimulatedReceiver:
         wanted.reverse()
         return wanted
 
-    def _asked(self, message: workload.PlannedMessage) -> tuple[int, int]:
+    def _matching(self, message: workload.PlannedMessage) -> tuple[int, int]:
         """Return value and mask of a receive for a message; where all messages are alike, wildcards overlap."""
         if message.kind == workload.ANY and self._rng.random() < 0.5:
             return workload.ANY << workload.CLASS_SHIFT, workload.CLASS_BITS

@@ -28,7 +28,7 @@ class WireJudge:
         self.deviations = 0
         """Broken SHOULDs and notes."""
 
-    def observe(self, frame: bytes, arrival: int, copies: int) -> None:
+    def observe(self, frame: bytes, arrival: int, arrivals: int) -> None:
         """Judge a frame with its time of arrival (or ``LOST``) and the number of copies that arrive."""
         self._number += 1
         found = self._judge.observe(
@@ -37,7 +37,7 @@ class WireJudge:
             frame,
             self._number,
             delivered_ns=NEVER if arrival == LOST else arrival,
-            copies=copies,
+            arrivals=arrivals,
         )
         for each in found:
             self._take(each)

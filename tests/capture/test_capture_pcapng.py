@@ -207,7 +207,7 @@ START = section() + interface() + enhanced(FRAME)
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "output"),
     [
         (struct.pack("<IIIII", 6, 8, 0, 0, 0), "a block of type 0x6 claims 8 bytes"),
         (struct.pack("<III", 6, 28, 0), "a block of type 0x6 claims 28 bytes"),
@@ -227,16 +227,16 @@ START = section() + interface() + enhanced(FRAME)
     ],
 )
 @pytest.mark.parametrize("numba", [False, True])
-def test_damage(damage, said, numba):
+def test_damage(damage, output, numba):
     if numba:
         pytest.importorskip("numba")
-    place = len(START) + (len(section()) if "0 interfaces" in said else 0)
+    place = len(START) + (len(section()) if "0 interfaces" in output else 0)
     with open_capture(io.BytesIO(START + damage + enhanced(FRAME)), numba=numba) as reader:
         batches = iter(reader)
         assert len(next(batches)) == 1
         with pytest.raises(CaptureError, match=f"stream: damaged at byte {place}, after frame 1: ") as caught:
             next(batches)
-    assert said in str(caught.value)
+    assert output in str(caught.value)
 
 
 @pytest.mark.parametrize("have", [4, 12, 27])

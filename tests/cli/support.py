@@ -46,11 +46,11 @@ def mxwire(*arguments: object, stdin: bytes | None = None, cwd: Path | None = No
         finally:
             os.close(given)
             feeding.join()
-        said = []
+        output = []
         for stream in (out, err):
             stream.seek(0)
-            said.append(stream.read().decode())
-    run = Run(code, *said)
+            output.append(stream.read().decode())
+    run = Run(code, *output)
     assert "Traceback" not in run.err, run.err
     return run
 

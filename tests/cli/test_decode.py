@@ -41,8 +41,8 @@ def capture(path, frames: list[bytes], **options) -> None:
 def test_every_packet_type_is_a_line():
     run = mxwire("decode", EVERY_TYPE)
     assert run.code == 0 and len(run.lines) == 87
-    told = {line.split("→", 1)[1].split()[1 if "→" not in line.split("→", 1)[1] else 2] for line in run.lines}
-    assert told == set(IMPLEMENTED)
+    reported = {line.split("→", 1)[1].split()[1 if "→" not in line.split("→", 1)[1] else 2] for line in run.lines}
+    assert reported == set(IMPLEMENTED)
     assert "request 0 session 0xc889dcdc key 0x12345678 start 1" in run.lines[34]
     assert "MALFORMED" not in run.out
 

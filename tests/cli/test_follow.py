@@ -107,8 +107,8 @@ def test_partial_fills_with_zeros_and_lists_the_gaps(tmp_path):
     run = mxwire("extract", "--message", 5, "--partial", "-w", target, TRUNCATED)
     assert run.code == 0 and "10000-49999" in run.err
     assert target.read_bytes() == pattern(5, 50000)[:10000] + bytes(40000)
-    (told,) = mxwire("extract", "--message", 5, "--partial", "--json", "-w", target, TRUNCATED).objects
-    assert told == {"message": 5, "file": str(target), "bytes": 50000, "length": 50000, "gaps": [[10000, 50000]]}
+    (reported,) = mxwire("extract", "--message", 5, "--partial", "--json", "-w", target, TRUNCATED).objects
+    assert reported == {"message": 5, "file": str(target), "bytes": 50000, "length": 50000, "gaps": [[10000, 50000]]}
 
 
 def test_bytes_cut_by_the_capture_are_missing(tmp_path):
@@ -117,7 +117,7 @@ def test_bytes_cut_by_the_capture_are_missing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         (["follow", "--message", "99", EVERY_TYPE], "no message 99: it has 12"),
         (["follow", EVERY_TYPE], "--message"),
@@ -147,9 +147,9 @@ def test_bytes_cut_by_the_capture_are_missing(tmp_path):
         (["conversations", "--host", "nobody", EVERY_TYPE], "nobody"),
     ],
 )
-def test_invalid_arguments(arguments, said):
+def test_invalid_arguments(arguments, output):
     run = mxwire(*arguments)
-    assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1
+    assert run.code == 2 and output in run.err and len(run.err.splitlines()) == 1
 
 
 LOSSY = EVERY_TYPE.with_name("mxoe-lossy-1M.pcap")

@@ -75,12 +75,12 @@ def test_both_copies_can_be_kept(ends, tmp_path):
     assert found["written"] == sum(each["frames"] for each in found["captures"])
 
 
-@pytest.mark.parametrize(("drift", "said"), [(4e-5, "gains 39.99"), (-4e-5, "loses 40.00")])
-def test_drift_is_reported_where_there_is_one(tmp_path, drift, said):
+@pytest.mark.parametrize(("drift", "output"), [(4e-5, "gains 39.99"), (-4e-5, "loses 40.00")])
+def test_drift_is_reported_where_there_is_one(tmp_path, drift, output):
     ends = written(
         (tmp_path / "a.pcap", tmp_path / "b.pcap"), "mxoe-every-type.pcap", Way(drift=drift, delay=(9999, 9999))
     )
-    assert said in mxwire("merge", *ends).out
+    assert output in mxwire("merge", *ends).out
 
 
 def test_no_drift_is_reported_where_none_is_seen(tmp_path):

@@ -112,7 +112,7 @@ def test_a_cooked_capture_reports_the_missing_data(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "output"),
     [
         (["--json", "--to", "x.csv"], "does not go with it"),
         (["--match", "xyz"], "is not a number from 0 to"),
@@ -121,9 +121,9 @@ def test_a_cooked_capture_reports_the_missing_data(tmp_path):
         (["--kind", "HUGE"], "HUGE"),
     ],
 )
-def test_invalid_arguments(options, said):
+def test_invalid_arguments(options, output):
     run = mxwire("messages", *options, EVERY_TYPE)
-    assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1
+    assert run.code == 2 and output in run.err and len(run.err.splitlines()) == 1
 
 
 def test_the_capture_is_not_overwritten(tmp_path):

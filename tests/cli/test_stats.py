@@ -140,7 +140,7 @@ def test_no_frames(tmp_path):
 
 @drawn
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         (["--plot", "figure.pdf", PINGPONG], "no figure for .pdf"),
         (["--plot", "/nonexistent/figure.svg", PINGPONG], "does not exist"),
@@ -153,6 +153,6 @@ def test_no_frames(tmp_path):
         (["--xplot", "figures", "--conversation", "9", LOSSY], "no conversation 9"),
     ],
 )
-def test_invalid_plots(arguments, said):
+def test_invalid_plots(arguments, output):
     run = mxwire("stats", *arguments)
-    assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1
+    assert run.code == 2 and output in run.err and len(run.err.splitlines()) == 1

@@ -136,8 +136,8 @@ def test_time_since_the_frame_shown_before() -> None:
     assert len(times) > 2
     expected = [0.0] + [(later - earlier) / 1e9 for earlier, later in pairwise(times)]
     # A second capture begins again, under its name.
-    told = [float(line.split()[1]) for line in shown if not line.startswith("==")]
-    assert told == expected * 2
+    reported = [float(line.split()[1]) for line in shown if not line.startswith("==")]
+    assert reported == expected * 2
 
 
 COLOURED = ("decode --type NACK_MCP {}", "info {}", "messages {}", "verify {}", "scenario show connect/bad-key")

@@ -117,9 +117,9 @@ def test_a_missing_extra_is_one_line(module, words, tmp_path):
         stdin=far, stdout=far, stderr=far, env=os.environ | {"PYTHONPATH": str(tmp_path)}, timeout=60,
     )  # fmt: skip
     os.close(far)
-    said = os.read(near, 4096).decode()
+    output = os.read(near, 4096).decode()
     os.close(near)
-    assert run.returncode == 2 and f"needs {module}" in said and "pip install" in said and "Traceback" not in said
+    assert run.returncode == 2 and f"needs {module}" in output and "pip install" in output and "Traceback" not in output
 
 
 def test_the_screen_is_drawn_on_a_terminal_and_left_as_it_was():

@@ -146,7 +146,7 @@ def test_traffic_before_the_capture_is_not_counted_as_a_breach(wrong):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "output"),
     [
         (["--json", "--junit"], "choose one"),
         (["--rules", "R-NONE"], "no rule 'R-NONE'"),
@@ -154,9 +154,9 @@ def test_traffic_before_the_capture_is_not_counted_as_a_breach(wrong):
         (["--profile", "mx-9"], "no profile 'mx-9'"),
     ],
 )
-def test_invalid_arguments(options, said):
+def test_invalid_arguments(options, output):
     run = mxwire("verify", *options, ECHO)
-    assert run.code == 2 and said in run.err and len(run.err.splitlines()) == 1
+    assert run.code == 2 and output in run.err and len(run.err.splitlines()) == 1
 
 
 def test_one_bad_file_of_several(tmp_path):

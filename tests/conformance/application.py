@@ -29,7 +29,7 @@ class Application:
         self.waits_for: Request | None = None
         self.buffers: dict[Request, list[bytearray]] = {}
         """The segments that each receive writes to."""
-        self.told: dict[Request, Status | None] = {}
+        self.reported: dict[Request, Status | None] = {}
         """The result of each request; its status may be another one later (R-MEA-18)."""
         node.on_event = self._hear
         self.results: list[Request] = []
@@ -51,7 +51,7 @@ class Application:
 
     def _hear(self, event: Event) -> None:
         if event.kind is EventKind.COMPLETED and event.request is not None:
-            self.told[event.request] = event.request.status
+            self.reported[event.request] = event.request.status
 
     def data_of(self, received: Request) -> bytes:
         """The data of a receive."""

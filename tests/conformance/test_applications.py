@@ -66,7 +66,7 @@ def test_receives_end_as_they_did(case: Case) -> None:
     player.run()
     application = player.application
     ended = [request for request in application.buffers if request.done]
-    assert Counter(application.told[request] for request in ended) == RECEIVED[f"{case.subject} {case.host}"]
+    assert Counter(application.reported[request] for request in ended) == RECEIVED[f"{case.subject} {case.host}"]
     if case.real_payload or any(record.cut for record in player.records):
         # The contents of these messages are unknown.
         return

@@ -90,10 +90,10 @@ def test_any_wrong_field_of_any_frame_is_found(capture: str, host: str) -> None:
             if field.name in UNDEFINED or not isinstance(value, (int, bytes)) or value == b"":
                 continue
             tried += 1
-            said = fails(erring(capture, host, place, field.name))
-            assert said.startswith(f"{capture}, host {host}, frame "), said
+            output = fails(erring(capture, host, place, field.name))
+            assert output.startswith(f"{capture}, host {host}, frame "), output
             wrong = f"{type(frame).__name__}.{field.name} is {changed(value)!r:.60}, expected {value!r:.60}"
-            assert wrong in said, f"{wrong}: {said}"
+            assert wrong in output, f"{wrong}: {output}"
     assert tried > 50
 
 
@@ -101,8 +101,8 @@ def test_any_wrong_field_of_any_frame_is_found(capture: str, host: str) -> None:
 @pytest.mark.parametrize(("capture", "host"), SHORT)
 def test_any_missing_additional_or_longer_frame_is_found(capture: str, host: str, error: str) -> None:
     for place, _ in enumerate(sent_by(capture, host)):
-        said = fails(erring(capture, host, place, error))
-        assert said.startswith(f"{capture}, host {host}, "), said
+        output = fails(erring(capture, host, place, error))
+        assert output.startswith(f"{capture}, host {host}, "), output
 
 
 OTHERWISE: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -131,8 +131,8 @@ OTHERWISE: dict[str, tuple[str, str, dict[str, Any]]] = {
 def test_another_implementation_is_found(what: str) -> None:
     capture, host, otherwise = OTHERWISE[what]
     case = case_of(capture, host)
-    said = fails(Player(case, replace(case.profile, **otherwise)))
-    assert said.startswith(f"{capture}, host {host}, "), said
+    output = fails(Player(case, replace(case.profile, **otherwise)))
+    assert output.startswith(f"{capture}, host {host}, "), output
     assert OPEN_MX_1_5_AS_FOUND.name == case.profile.name
 
 

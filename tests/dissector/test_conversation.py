@@ -35,7 +35,7 @@ BACKWARD = ("request_in", "reply_time", "acknowledges", "analysis.ack_rtt", "ori
 LINKS = (("request_in", "reply_in"), ("acknowledges", "acked_in"), ("refuses", "refused_in"), ("fragment", None))
 
 
-def told(path: Path, names: tuple[str, ...], *arguments: str) -> list[list[str]]:
+def reported(path: Path, names: tuple[str, ...], *arguments: str) -> list[list[str]]:
     wanted = ["frame.number", "_ws.col.Info", "_ws.expert.message", *(f"mxoe.{each}" for each in names)]
     return columns(path, wanted, *arguments)
 
@@ -67,9 +67,9 @@ def _of_hosts(raw: bytes, which: int) -> bytes:
 
 
 def test_two_passes_agree_with_one(captures: Path) -> None:
-    once = told(captures, BACKWARD)
-    twice = told(captures, BACKWARD, "-2")
-    filtered = told(captures, BACKWARD, "-2", "-R", "mxoe")
+    once = reported(captures, BACKWARD)
+    twice = reported(captures, BACKWARD, "-2")
+    filtered = reported(captures, BACKWARD, "-2", "-R", "mxoe")
     assert once == twice == filtered
     assert len(once) == sum(len(read_capture(each)) for each in CAPTURES if each.startswith(captures.stem))
 
@@ -91,7 +91,7 @@ def test_links_lead_to_and_fro(captures: Path) -> None:
 def test_read_filters(drop: str) -> None:
     """Frames that a read filter drops share their numbers with others."""
     for name in ("mxoe-every-type", "omx9000-many", "mxoe-early"):
-        rows = told(capture(name), BACKWARD, "-2", "-R", drop)
+        rows = reported(capture(name), BACKWARD, "-2", "-R", drop)
         assert [int(row[0]) for row in rows] == list(range(1, len(rows) + 1))
 
 

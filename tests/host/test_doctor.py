@@ -79,7 +79,7 @@ def test_the_mtu_must_hold_the_longest_frames(dialect, mtu, level):
 
 
 @pytest.mark.parametrize(
-    ("told", "check", "level"),
+    ("reported", "check", "level"),
     [
         (Hardware(), "coalescing", DoctorLevel.OK),
         (Hardware(coalescing=Coalescing(3, 0, adaptive=False)), "coalescing", DoctorLevel.OK),
@@ -91,8 +91,8 @@ def test_the_mtu_must_hold_the_longest_frames(dialect, mtu, level):
         (Hardware(offloads={"gro": True, "tso": False}), "offloads", DoctorLevel.OK),
     ],
 )
-def test_properties_of_the_driver(told, check, level):
-    [found] = [each for each in doctor.check_hardware("eth0", told) if each.check == check]
+def test_properties_of_the_driver(reported, check, level):
+    [found] = [each for each in doctor.check_hardware("eth0", reported) if each.check == check]
     assert found.level is level
 
 
@@ -168,10 +168,10 @@ def test_hosts_known_only_beforehand_were_not_heard():
         about.text.startswith("no frame arrived from beta:0 (02:00:00:00:00:02),")
         and about.level is DoctorLevel.WARNING
     )
-    told = [
+    reported = [
         each.text for each in doctor.check_peers([silent, sighting()], MXOE, None) if each.level is DoctorLevel.WARNING
     ]
-    assert told == [about.text]
+    assert reported == [about.text]
 
 
 def test_copies_between_processes_are_reported():

@@ -215,11 +215,11 @@ def test_a_callback_may_send_and_one_that_fails_harms_nothing():
     links = network.attach(), network.attach()
     seen = []
 
-    def told(event):
+    def reported(event):
         seen.append(event)
         raise RuntimeError("the callback's own fault")
 
-    with Host(links[0], name="alpha", on_event=told) as alpha, Host(links[1], name="beta") as beta:
+    with Host(links[0], name="alpha", on_event=reported) as alpha, Host(links[1], name="beta") as beta:
         beta.open_endpoint(3)
         one = alpha.open_endpoint()
         assert one.connect("beta", 3, timeout=PATIENCE).number == 3

@@ -39,7 +39,7 @@ PAIRS = [
 class StrangeStage(SimulatedStage):
     """The right host is simulated, but no case may open endpoints on it."""
 
-    right_is_ours = False
+    right_is_controlled = False
     programs: frozenset[Role] = frozenset({"nothing", "echo", "sink", "perf"})
 
     def has(self, role: Role) -> bool:

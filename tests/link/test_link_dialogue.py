@@ -39,9 +39,11 @@ def test_the_last_frames_are_answered_before_it_ends() -> None:
         other.send(batch(questions))
         assert converse(one, speaker, lambda: len(speaker.heard) or None, LONG) == 3
         assert speaker.heard == questions
-        said = contents(other.receive())
-        assert said[0] == greeting
-        assert [each for each in said if each != greeting] == [each[6:12] + each[:6] + each[12:] for each in questions]
+        output = contents(other.receive())
+        assert output[0] == greeting
+        assert [each for each in output if each != greeting] == [
+            each[6:12] + each[:6] + each[12:] for each in questions
+        ]
 
 
 def test_a_result_that_exists_already_needs_no_wait() -> None:
@@ -55,5 +57,5 @@ def test_it_ends_when_the_time_is_over_and_speaks_until_then() -> None:
     with one, other:
         greeting = numbered(other.address, 1)[0]
         assert converse(one, Speaker(greeting), lambda: None, 0.02) is None
-        said = contents(other.receive())
-        assert len(said) >= 2 and set(said) == {greeting}
+        output = contents(other.receive())
+        assert len(output) >= 2 and set(output) == {greeting}

@@ -118,8 +118,8 @@ class FarProcess:
             self._process.kill()
             self._process.wait()
         with self._output:
-            said = self._said()
-        assert not (code or said), f"the other process ended with code {code}: {said}"
+            output = self._said()
+        assert not (code or output), f"the other process ended with code {code}: {output}"
 
     def _received(self, value: Any) -> Any:
         if isinstance(value, list):

@@ -62,8 +62,8 @@ def test_verify_reports_findings_at_once_and_verdicts_at_the_end(jumbo_cable):
         line = watching.until("violation of W-2")
         assert f"frame {len(frames) + 1})" in line
         assert watching.end() == 1
-    said = "".join(watching.said)
-    assert "fail" in said and "Rules broken" in said
+    output = "".join(watching.output)
+    assert "fail" in output and "Rules broken" in output
 
 
 @pytest.mark.realtime
@@ -100,7 +100,7 @@ def test_an_interface_that_goes_ends_it_after_the_summary(jumbo_cable):
         watching.until("W-2")
         near.delete()
         assert watching.end(None) == 2
-    assert "pass" in "".join(watching.said)
+    assert "pass" in "".join(watching.output)
     assert "gone" in "".join(watching.complained)
 
 

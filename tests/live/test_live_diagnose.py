@@ -16,9 +16,9 @@ def test_findings_are_reported_at_once_and_in_full_at_the_end(jumbo_cable):
         play(near, frames)
         assert "wrong-key (error, high)" in watching.until("wrong-key")
         assert watching.end() == 1
-    said = "".join(watching.said)
-    assert "Connecting with a wrong key  [wrong-key]" in said
-    assert "key 0xdeadbeef was answered with BAD_KEY (frame 5" in said
+    output = "".join(watching.output)
+    assert "Connecting with a wrong key  [wrong-key]" in output
+    assert "key 0xdeadbeef was answered with BAD_KEY (frame 5" in output
 
 
 def test_a_changed_ethertype_is_found_among_all_protocols(jumbo_cable):

@@ -623,7 +623,7 @@ def test_it_needs_one_capability_and_explains_how_to_get_it(cable: tuple[Port, P
     allowed = here.run(*as_nobody(OPEN, "net_raw"))
     assert allowed.stdout == "opened\n", allowed.stderr
     refused = here.run(*as_nobody(OPEN))
-    said = refused.stderr.splitlines()[-1]
-    assert said.startswith("mxwire.link.errors.LinkError: veth0: raw Ethernet frames need CAP_NET_RAW")
+    output = refused.stderr.splitlines()[-1]
+    assert output.startswith("mxwire.link.errors.LinkError: veth0: raw Ethernet frames need CAP_NET_RAW")
     for way in ("sudo", "setcap cap_net_raw+ep"):
-        assert way in said
+        assert way in output

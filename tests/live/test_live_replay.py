@@ -59,15 +59,15 @@ def test_all_frames_arrive_in_order_and_unchanged(wire: Cable) -> None:
     with link:
         done = replay(sender, "mxoe-every-type.pcap", "--rate", "20000/s", "--loop", 2, "--json", "--linger", 0)
         assert done.code == 0, done.err
-        told = summary(done)
+        reported = summary(done)
         arrived: list[bytes] = []
         while len(batch := link.receive(1.0)):
             arrived += [batch.frame(place) for place in range(len(batch))]
     from tests.wire.support import frames_of, read_capture
 
     assert arrived == frames_of(read_capture("mxoe-every-type")) * 2
-    assert (told["frames"], told["loops"], told["refused"]) == (174, 2, 0)
-    assert told["late_mean_us"] >= 0 and told["taken_us"] >= told["asked_us"] == 8650.0
+    assert (reported["frames"], reported["loops"], reported["refused"]) == (174, 2, 0)
+    assert reported["late_mean_us"] >= 0 and reported["taken_us"] >= reported["asked_us"] == 8650.0
 
 
 def test_answers_are_reported_by_type(wire: Cable) -> None:
@@ -99,8 +99,8 @@ def test_ctrl_c_ends_it_with_a_summary(wire: Cable) -> None:
     with link:
         assert len(link.receive(30.0)), "nothing is sent"
     assert running.end(signal.SIGINT) == INTERRUPTED
-    told = json.loads(running.said[-1])
-    assert told["interrupted"] and told["frames"] > 0
+    reported = json.loads(running.output[-1])
+    assert reported["interrupted"] and reported["frames"] > 0
 
 
 # Stateful.
@@ -120,9 +120,9 @@ def test_a_host_of_a_capture_is_played_to_a_live_one(wire: Cable, tmp_path: Path
         options = ("--as", A, "--target", "beta:0", "--key", "0x12345678", "--timeout", PATIENCE, "--json", "-w", kept)
         done = replay(wire[0], capture, *options)
     assert done.code == 0, done.out + done.err
-    told = summary(done)
-    assert told["came"] == told["expected"] > 0 and told["skipped"] == 0
-    assert told["differences"]["protocol"] == told["differences"]["rule"] == 0
+    reported = summary(done)
+    assert reported["came"] == reported["expected"] > 0 and reported["skipped"] == 0
+    assert reported["differences"]["protocol"] == reported["differences"]["rule"] == 0
     verified = mxwire(wire[0].namespace, "verify", kept)
     assert verified.code == 0, verified.out
 
@@ -131,9 +131,9 @@ def test_actions_of_another_application_are_not_faults_of_the_host(wire: Cable) 
     with serving(wire[1], "--echo"):
         done = replay(wire[0], "mxoe-truncated.pcap", "--as", A, "--timeout", PATIENCE, "--json")
     assert done.code == 0, done.out + done.err
-    told = summary(done)
-    assert told["differences"]["application"] > 0 == told["differences"]["protocol"]
-    assert told["came"] == told["expected"]
+    reported = summary(done)
+    assert reported["differences"]["application"] > 0 == reported["differences"]["protocol"]
+    assert reported["came"] == reported["expected"]
 
 
 def test_endpoint_and_key_of_the_live_host_may_be_others(wire: Cable) -> None:

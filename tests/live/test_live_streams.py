@@ -82,20 +82,20 @@ class TestEachPairOfStreams:
         assert code == 0, complained
         assert re.fullmatch(rb"sent to beta:0 endpoint 5: 1 message, 131,072 bytes in .*\n", said), said
         assert bool(BAR.search(complained)) == (err == "terminal")
-        code, received, told = receiver.end()
+        code, received, reported = receiver.end()
         assert code == 0 and received == DATA
-        assert b"131,072 bytes" in BAR.sub(b"", told)
+        assert b"131,072 bytes" in BAR.sub(b"", reported)
 
     def test_capture_into_standard_output(self, ports, out, err, tmp_path):
         recorder = Watched(ports[1], out, err, "capture", "-w", "-", "-c", "4")
         if out == "terminal":
-            code, said, told = recorder.end()
-            assert code == 2 and not said and b"terminal" in told
+            code, said, reported = recorder.end()
+            assert code == 2 and not said and b"terminal" in reported
             return
         recorder.err.wait_for(b"listening on")
         assert self.ping(ports[1], "pipe", "pipe")[0] == 0
-        code, said, told = recorder.end()
-        assert code == 0, told
+        code, said, reported = recorder.end()
+        assert code == 0, reported
         (tmp_path / "trace.pcapng").write_bytes(said)
         with open_capture(str(tmp_path / "trace.pcapng")) as capture:
             assert sum(map(len, capture)) == 4
@@ -104,8 +104,8 @@ class TestEachPairOfStreams:
         recorder = Watched(ports[1], out, err, "capture", "-l", "-c", "4")
         recorder.err.wait_for(b"listening on")
         assert self.ping(ports[1], "pipe", "pipe")[0] == 0
-        code, said, told = recorder.end()
-        assert code == 0, told
+        code, said, reported = recorder.end()
+        assert code == 0, reported
         assert [int(each.split()[0]) for each in lines(said)] == [1, 2, 3, 4]
 
     def ping(self, port: Port, out: str, err: str) -> tuple[int, bytes, bytes]:
@@ -113,8 +113,8 @@ class TestEachPairOfStreams:
         return Watched(port, out, err, *words).end()
 
     def test_ping(self, ports, out, err):
-        code, said, told = self.ping(ports[1], out, err)
-        assert code == 0, told
+        code, said, reported = self.ping(ports[1], out, err)
+        assert code == 0, reported
         kept = [re.sub(r"[\d.]+(/[\d.]+)*", "N", each) for each in lines(said)]
         assert kept[1:] == [
             "alpha:N: seq=N time=N ms",
@@ -126,50 +126,50 @@ class TestEachPairOfStreams:
         ]
 
     def test_discover(self, ports, out, err):
-        code, said, told = Watched(ports[1], out, err, "discover", "-c", "1", "--duration", "20", *FAR).end()
-        assert code == 0, told
+        code, said, reported = Watched(ports[1], out, err, "discover", "-c", "1", "--duration", "20", *FAR).end()
+        assert code == 0, reported
         # On a terminal the table grows, and what is printed in the end stands below the last erased one.
         table = said.decode().rpartition("\x1b[2K")[2]
         assert table.splitlines()[0].split()[:2] == ["address", "name"] and "alpha:0" in table
         assert "\x1b" not in table
 
     def test_doctor(self, ports, out, err):
-        code, said, told = Watched(ports[1], out, err, "doctor", "--duration", "0.5", *FAR).end()
-        assert code in (0, 1), told
+        code, said, reported = Watched(ports[1], out, err, "doctor", "--duration", "0.5", *FAR).end()
+        assert code in (0, 1), reported
         assert re.fullmatch(r"veth1: .*problems?, .*warnings?", lines(said)[-1])
         assert len(lines(said)) > 3 and b"\x1b" not in said
 
     def test_serve(self, ports, out, err):
         server = Watched(ports[1], out, err, "serve", "--endpoint", "7", *FAR)
         server.out.wait_for(b"Ctrl-C ends it\n")
-        code, said, told = server.end(signal.SIGINT)
-        assert code == INTERRUPTED, told
+        code, said, reported = server.end(signal.SIGINT)
+        assert code == INTERRUPTED, reported
         assert [each.split()[0] for each in lines(said)] == ["echo", "served"]
         # That is its usual end.
-        assert b"interrupted" not in told
+        assert b"interrupted" not in reported
 
     def test_capture_until_an_interrupt(self, ports, out, err):
         recorder = Watched(ports[1], out, err, "capture", "-l", "--ethertype", "0x88b5")
         recorder.err.wait_for(b"listening on veth1 until Ctrl-C\n")
-        code, said, told = recorder.end(signal.SIGINT)
+        code, said, reported = recorder.end(signal.SIGINT)
         assert code == INTERRUPTED and said == b""
         # A terminal has the ^C in its line.
         newline = b"\n" if err == "terminal" else b""
-        first, _, rest = told.partition(b"until Ctrl-C\n")
+        first, _, rest = reported.partition(b"until Ctrl-C\n")
         assert first == b"mxwire: listening on veth1 "
         assert re.fullmatch(newline + rb"0 frames \(0 bytes\) captured in [\d.]+ s\n0 frames dropped\n", rest)
 
     def test_ping_until_an_interrupt(self, ports, out, err):
         asking = Watched(ports[1], out, err, "ping", "alpha:0", "--interval", "0.01", *FAR)
         asking.out.wait_for(b"seq=1 ")
-        code, said, told = asking.end(signal.SIGINT)
-        assert code == INTERRUPTED, told
+        code, said, reported = asking.end(signal.SIGINT)
+        assert code == INTERRUPTED, reported
         assert b"\n\n--- alpha:0 ping statistics ---\n" in said
 
     def test_analysis_of_silence(self, ports, out, err):
-        code, said, told = Watched(ports[1], out, err, "verify", "--duration", "0.1", "--ethertype", "0x88b5").end()
+        code, said, reported = Watched(ports[1], out, err, "verify", "--duration", "0.1", "--ethertype", "0x88b5").end()
         assert code == 2 and said == b""
-        assert b"mxwire: veth1: no MXoE frame (EtherType 0x88b5) passed within 0." in told
+        assert b"mxwire: veth1: no MXoE frame (EtherType 0x88b5) passed within 0." in reported
 
     def test_perf(self, ports, out, err):
         receiver = Watched(ports[1], out, err, "perf", "-w", *FAR)
@@ -191,17 +191,17 @@ class TestEachPairOfStreams:
             "--name",
             "gamma:0",
         )
-        code, said, told = Watched(ports[0], out, err, *words).end()
-        assert code == 0, told
+        code, said, reported = Watched(ports[0], out, err, *words).end()
+        assert code == 0, reported
         assert [each.split()[:2] for each in lines(said) if each.split()[:1] == ["length"]] == [
             ["length", "1:"],
             ["length", "2:"],
         ]
-        code, said, told = receiver.end()
-        assert code == 0, told
+        code, said, reported = receiver.end()
+        assert code == 0, reported
 
     def test_replay(self, ports, out, err):
-        code, said, told = Watched(ports[1], out, err, "replay", CAPTURE, "--top-speed", "--linger", "0").end()
-        assert code == 0, told
+        code, said, reported = Watched(ports[1], out, err, "replay", CAPTURE, "--top-speed", "--linger", "0").end()
+        assert code == 0, reported
         assert re.match(r"sent \d+ frames, ", lines(said)[0])
-        assert bool(BAR.search(told)) == (err == "terminal")
+        assert bool(BAR.search(reported)) == (err == "terminal")

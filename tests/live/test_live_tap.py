@@ -113,8 +113,8 @@ def test_a_link_beside_a_tap_hears_the_same(cable: Cable) -> None:
 @pytest.mark.parametrize("promiscuous", [True, False])
 def test_the_interface_is_promiscuous_while_it_is_tapped(cable: Cable, promiscuous: bool) -> None:
     def is_promiscuous() -> bool:
-        said = cable[0].namespace.ip("-d", "link", "show", "dev", cable[0].interface)
-        return "promiscuity 0" not in said
+        output = cable[0].namespace.ip("-d", "link", "show", "dev", cable[0].interface)
+        return "promiscuity 0" not in output
 
     assert not is_promiscuous()
     with tap(cable[0], promiscuous=promiscuous):

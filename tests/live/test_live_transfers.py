@@ -62,9 +62,9 @@ def test_standard_input_and_output_are_pipes(ports, tmp_path, way):
         )
         _, complaints = sender.communicate(content, timeout=60)
         assert sender.returncode == 0, complaints
-        _, said = receiver.communicate(timeout=60)
+        _, output = receiver.communicate(timeout=60)
     assert receiver.returncode == 0 and (tmp_path / "out").read_bytes() == content
-    assert f"received {counted(int(count), 'message')}, 200,000 bytes" in said
+    assert f"received {counted(int(count), 'message')}, 200,000 bytes" in output
 
 
 def test_a_small_message_needs_little_memory(ports):
@@ -74,7 +74,7 @@ def test_a_small_message_needs_little_memory(ports):
         done = ports[1].namespace.run(*limited, *_command("send", ports[1], "alpha:0"), input="hello")
         assert done.returncode == 0, done.stderr
         assert receiver.end(None) == 0
-    assert "hello" in "".join(receiver.said)
+    assert "hello" in "".join(receiver.output)
 
 
 def _command(name, port, *rest):
@@ -92,7 +92,7 @@ def test_a_message_that_does_not_fit_is_cut_and_both_sides_report_it(ports, tmp_
         done = mxwire(ports[1], "send", "alpha:0", str(tmp_path / "large"))
         assert receiver.end(None) == 1
     assert done.returncode == 1 and "took 50,000 of 100,000 bytes (message truncated)" in done.stderr
-    assert "50,000 bytes of 100,000, the rest was cut off" in "".join(receiver.said)
+    assert "50,000 bytes of 100,000, the rest was cut off" in "".join(receiver.output)
     assert (tmp_path / "got").stat().st_size == 50_000
 
 
@@ -124,7 +124,7 @@ def test_serving_ends_by_ctrl_c_and_by_sigterm_with_a_summary(ports):
         with running(ports[0], "serve", "--echo", *ALPHA) as server:
             server.until("Ctrl-C ends it")
             assert server.end(how) == INTERRUPTED
-            assert "served 0 messages" in "".join(server.said)
+            assert "served 0 messages" in "".join(server.output)
 
 
 @pytest.mark.parametrize(

@@ -116,11 +116,11 @@ def test_two_dialects_are_distinguished_and_named(jumbo_cable, tmp_path, dialect
         done = mxwire(far, "send", "alpha:0:0", str(tmp_path / "message"), "--dialect", ours, "--timeout", "4")
         assert done.returncode == 1
         receiver.end()
-    said = done.stderr + "".join(receiver.complained)
+    output = done.stderr + "".join(receiver.complained)
     # In Open-MX's own dialect not every frame shows the frame limit.
     ways = [(theirs, ours), (theirs.split(":")[0], ours), (ours, theirs), (ours.split(":")[0], theirs)]
-    named = any(f"speaks dialect {one}, and this host {other}" in said for one, other in ways)
-    assert named or "sends frames of 5048 bytes, and dialect omx:1500 has at most 1500" in said, said
+    named = any(f"speaks dialect {one}, and this host {other}" in output for one, other in ways)
+    assert named or "sends frames of 5048 bytes, and dialect omx:1500 has at most 1500" in output, output
 
 
 class Flood:
@@ -195,8 +195,8 @@ def test_a_peer_that_vanishes_in_the_middle_is_reported_with_status_and_time(jum
             server.until("connected")
             server.process.kill()
             assert sender.end(None) == 1, sender.complained
-    said = "".join(sender.complained)
-    assert "the transfer ended after" in said and "no frame arrives from it" in said and "(timeout)" in said
+    output = "".join(sender.complained)
+    assert "the transfer ended after" in output and "no frame arrives from it" in output and "(timeout)" in output
 
 
 def test_calls_that_wait_for_a_killed_server_end_with_a_status(jumbo_cable):

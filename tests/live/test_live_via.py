@@ -124,7 +124,7 @@ def test_send_receive_and_discover(ports: tuple[Port, Port]) -> None:
         done = mxwire(ports[1], "send", "alpha:0", "--via", "xdp", input="over AF_XDP")
         assert done.returncode == 0, done.stderr
         assert receiver.end(None) == 0
-    assert "over AF_XDP" in "".join(receiver.said)
+    assert "over AF_XDP" in "".join(receiver.output)
 
 
 def test_replays_and_scenarios(ports: tuple[Port, Port]) -> None:

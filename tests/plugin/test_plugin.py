@@ -72,11 +72,11 @@ class TestInstalling:
         assert run("uninstall").output == f"{target} was not installed\n{extcap} was not installed\n"
 
     def test_path_as_json(self, target):
-        told = json.loads(run("path", "--json").output)
-        assert told["source"] == str(SOURCE)
-        assert told["personal"] == {"path": str(target), "state": "missing"}
-        assert told["extcap"]["personal"]["path"].endswith("/extcap/mxwire-extcap")
-        assert set(told) == {"source", "personal", "global", "extcap"}
+        reported = json.loads(run("path", "--json").output)
+        assert reported["source"] == str(SOURCE)
+        assert reported["personal"] == {"path": str(target), "state": "missing"}
+        assert reported["extcap"]["personal"]["path"].endswith("/extcap/mxwire-extcap")
+        assert set(reported) == {"source", "personal", "global", "extcap"}
 
     def test_for_all_users(self, tmp_path):
         """A tshark whose global folder is one that the test may write to."""
@@ -202,13 +202,18 @@ class TestCheck:
         result = run("check")
         assert result.exit_code == 0, result.output
         assert result.output.endswith("The plugin is installed and works.\n")
-        told = json.loads(run("check", "--json").output)
-        assert told["ok"] and told["problems"] == []
-        assert told["frames"]["expected"] == told["frames"]["decoded"] > 50
-        assert len(told["types"]) >= 14
-        assert all(each["expected"] == each["decoded"] for each in told["types"].values())
-        assert told["places"][0] == {"file": "dissector", "scope": "personal", "path": str(target), "state": "current"}
-        assert told["loaded"] == "installed" and told["tshark"]["lua"]
+        reported = json.loads(run("check", "--json").output)
+        assert reported["ok"] and reported["problems"] == []
+        assert reported["frames"]["expected"] == reported["frames"]["decoded"] > 50
+        assert len(reported["types"]) >= 14
+        assert all(each["expected"] == each["decoded"] for each in reported["types"].values())
+        assert reported["places"][0] == {
+            "file": "dissector",
+            "scope": "personal",
+            "path": str(target),
+            "state": "current",
+        }
+        assert reported["loaded"] == "installed" and reported["tshark"]["lua"]
 
     def test_stale_but_working(self, target):
         run("install")
@@ -219,9 +224,9 @@ class TestCheck:
     def test_a_plugin_that_does_not_load(self, target):
         target.parent.mkdir(parents=True)
         target.write_text("error('broken')\n")
-        told = "\n".join(str(each) for each in check().problems)
-        assert "is not the plugin of this mxwire" in told
-        assert "tshark complains: " in told and "broken" in told
+        reported = "\n".join(str(each) for each in check().problems)
+        assert "is not the plugin of this mxwire" in reported
+        assert "tshark complains: " in reported and "broken" in reported
         assert run("check").exit_code == 1
 
     def test_a_second_copy_under_another_name(self, target):
@@ -231,21 +236,21 @@ class TestCheck:
 
     def test_a_plugin_that_decodes_differently(self, tmp_path):
         drop = '"$REAL" "$@" | { case "$*" in *frame.number*) sed "3d";; *) cat;; esac; }'
-        told = [str(each) for each in check(fake(tmp_path / "tshark", drop)).problems]
-        assert any("of 87 frames differently, the first is frame 3: nothing instead of" in each for each in told)
+        reported = [str(each) for each in check(fake(tmp_path / "tshark", drop)).problems]
+        assert any("of 87 frames differently, the first is frame 3: nothing instead of" in each for each in reported)
 
     def test_a_tshark_that_loads_no_plugins(self, tmp_path):
         empty = 'case "$*" in *frame.number*) ;; *) "$REAL" "$@";; esac'
-        told = [str(each) for each in check(fake(tmp_path / "tshark", empty)).problems]
-        assert any("tshark does not load the plugin: see that Lua is not disabled" in each for each in told)
+        reported = [str(each) for each in check(fake(tmp_path / "tshark", empty)).problems]
+        assert any("tshark does not load the plugin: see that Lua is not disabled" in each for each in reported)
 
-    @pytest.mark.parametrize(("user", "told"), [(0, True), (1000, False)])
-    def test_root_learns_why_no_plugin_is_loaded(self, user, told, tmp_path, monkeypatch):
+    @pytest.mark.parametrize(("user", "reported"), [(0, True), (1000, False)])
+    def test_root_learns_why_no_plugin_is_loaded(self, user, reported, tmp_path, monkeypatch):
         """As root, Wireshark 4.4 runs no scripts of the user's own."""
         empty = fake(tmp_path / "tshark", 'case "$*" in *frame.number*) ;; *) "$REAL" "$@";; esac')
         monkeypatch.setattr("os.geteuid", lambda: user)
         (problem,) = [str(each) for each in check(empty).problems if "does not load" in each.what]
-        assert ("run mxwire plugin install --global" in problem) == told
+        assert ("run mxwire plugin install --global" in problem) == reported
 
     def test_a_tshark_without_lua(self, tmp_path):
         bare = '[ "$1" = -v ] && echo "TShark (Wireshark) 4.0.1" || "$REAL" "$@"'
@@ -254,9 +259,9 @@ class TestCheck:
 
     def test_no_tshark(self):
         result = run("check", "--tshark", "/nowhere/tshark", "--json")
-        told = json.loads(result.output)
-        assert result.exit_code == 1 and told["tshark"] is None
-        assert "install it" in told["problems"][0]["remedy"]
+        reported = json.loads(result.output)
+        assert result.exit_code == 1 and reported["tshark"] is None
+        assert "install it" in reported["problems"][0]["remedy"]
 
     def test_both_folders(self, tmp_path, target):
         run("install")
@@ -264,19 +269,21 @@ class TestCheck:
         folder.mkdir()
         (folder / SOURCE.name).write_bytes(SOURCE.read_bytes())
         script = f'"$REAL" "$@" | sed "s|^Global Lua Plugins:.*|Global Lua Plugins:\t{folder}|"'
-        told = [str(each) for each in check(fake(tmp_path / "tshark", script)).problems]
-        assert told == ["the plugin is in both folders, and Wireshark loads both: run mxwire plugin uninstall --global"]
+        reported = [str(each) for each in check(fake(tmp_path / "tshark", script)).problems]
+        assert reported == [
+            "the plugin is in both folders, and Wireshark loads both: run mxwire plugin uninstall --global"
+        ]
 
     def test_the_shipped_capture_has_every_type(self):
         assert shipped_capture().is_file()
         assert len(check().expected) == 14
 
 
-@pytest.mark.parametrize(("changed", "told"), [(True, "written"), (False, "is up to date")])
-def test_build_reports_whether_it_wrote(changed, told, monkeypatch):
+@pytest.mark.parametrize(("changed", "reported"), [(True, "written"), (False, "is up to date")])
+def test_build_reports_whether_it_wrote(changed, reported, monkeypatch):
     """The writing itself is the dissector's own; it is not let loose on the checkout here."""
     monkeypatch.setattr("mxwire.dissector.build.write", lambda: changed)
-    assert run("build").output == f"{SOURCE} {told}\n"
+    assert run("build").output == f"{SOURCE} {reported}\n"
 
 
 def test_build_needs_a_checkout(tmp_path, monkeypatch):

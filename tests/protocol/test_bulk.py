@@ -455,4 +455,4 @@ def test_pulls_that_follow_each_other_are_parsed_once(monkeypatch):
     world.settle()
     assert not taken and len(world.sent(PullReply)) == 32
     region = interface.endpoints[base.dst_endpoint].regions.at(base.pulled_rdma_id)
-    assert region is not None and region.asked == 4 * MXOE.block_length
+    assert region is not None and region.requested == 4 * MXOE.block_length

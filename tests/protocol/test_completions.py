@@ -292,7 +292,7 @@ def test_a_send_that_is_not_acked_fails():
     refused = one.send(there, b"x")
     world.settle()
     assert statuses(waiting, refused) == [Status.REMOTE_ENDPOINT_UNREACHABLE, Status.REMOTE_ENDPOINT_CLOSED]
-    assert not world.told(EventKind.UNDELIVERED)
+    assert not world.reported(EventKind.UNDELIVERED)
 
 
 # Timeouts.
@@ -328,7 +328,7 @@ def test_a_timeout_of_one_request():
         each.endpoint.set_timeout(0.5, each)
     world.seconds(1.2)
     # The MEDIUM was complete for the application already, and is lost now.
-    assert [each.request for each in world.told(EventKind.UNDELIVERED)] == [requests[0]]
+    assert [each.request for each in world.reported(EventKind.UNDELIVERED)] == [requests[0]]
     assert requests[1].status is Status.REMOTE_ENDPOINT_UNREACHABLE
     for wrong in (-1, float("nan")):
         with pytest.raises(LocalProtocolError, match="not a time"):
@@ -397,7 +397,7 @@ def test_failures_are_events_where_they_are_wanted():
     world.settle()
     two.disconnect(back)
     world.settle()
-    failed = [each.request for each in world.told(EventKind.FAILED)]
+    failed = [each.request for each in world.reported(EventKind.FAILED)]
     assert (failed[0], failed[-1]) == (truncated, forgotten)
     kinds = [(each.kind, each.status) for each in failed]
     assert kinds == [

@@ -32,7 +32,7 @@ def test_a_request_and_its_reply():
     assert (partner.fwd, partner.rev, partner.tx_next) == (two.session, two.session, 1)
     other = two.partners[1, 1]
     assert (other.fwd, other.rev, other.tx_next, other.rx_next) == (one.session, one.session, 1, 1)
-    assert [each.partner for each in world.told(EventKind.PARTNER_CONNECTED)] == [other]
+    assert [each.partner for each in world.reported(EventKind.PARTNER_CONNECTED)] == [other]
 
 
 def test_the_connect_counter_has_eight_bits():
@@ -101,7 +101,7 @@ def test_a_connect_is_abandoned_at_the_limit():
     world.seconds(4)
     assert request.status is Status.REMOTE_ENDPOINT_UNREACHABLE
     assert len(world.sent(ConnectRequest)) == 5
-    assert world.told(EventKind.PARTNER_LOST)
+    assert world.reported(EventKind.PARTNER_LOST)
     one.connect(address(1), 2, KEY)
     world.settle()
     assert world.sent(ConnectRequest)[-1].target_recv_seqnum_start == 0x70F1

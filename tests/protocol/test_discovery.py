@@ -22,7 +22,7 @@ def test_hosts_find_each_other_and_learn_their_names():
     for host, node in enumerate(world.nodes):
         names = {each.name for each in node.peers}
         assert names == {f"host{each}:0" for each in range(3)}
-        assert len(world.told(EventKind.PEER_FOUND, host)) == len(world.told(EventKind.PEER_NAMED, host)) == 2
+        assert len(world.reported(EventKind.PEER_FOUND, host)) == len(world.reported(EventKind.PEER_NAMED, host)) == 2
     frame = world.sent(Announcement)[0]
     assert (frame.dst_mac, frame.dst_src_peer_index) == (b"\xff" * 6, 0)
     assert frame.nic_id_hi << 32 | frame.nic_id_lo == int.from_bytes(address(0), "big")

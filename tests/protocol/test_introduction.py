@@ -30,10 +30,10 @@ def node(own: bytes, name: str) -> Node:
 
 def meet(ours: Introduction, nodes: list[Node], until: int) -> list[bytes]:
     """Let them talk on an Ethernet without loss, in steps of 10 ms; returns what has left us."""
-    said = []
+    output = []
     for now in range(0, until, SECOND // 100):
         leaving = ours.transmit(now)
-        said += leaving
+        output += leaving
         for each in nodes:
             for_it = [raw for raw in leaving if raw[:6] in (each.interfaces[0].address, BROADCAST)]
             if for_it:
@@ -41,7 +41,7 @@ def meet(ours: Introduction, nodes: list[Node], until: int) -> list[bytes]:
             batch = each.transmit(now)
             for place in range(len(batch)):
                 ours.receive(batch.frame(place))
-    return said
+    return output
 
 
 def test_hosts_without_peers_know_the_introduced_host_and_are_known():
@@ -67,11 +67,11 @@ def test_an_unheard_host_is_queried_at_its_known_address():
 def test_everything_is_repeated_while_there_is_no_answer():
     ours = introduction()
     ours.receive(MXOE_FRAMES[0])
-    said = meet(ours, [], 4 * EVERY)
-    kinds = [type(parse(each, MXOE)) for each in said]
+    output = meet(ours, [], 4 * EVERY)
+    kinds = [type(parse(each, MXOE)) for each in output]
     assert kinds.count(Announcement) == 4
     assert kinds.count(HostQuery) == 5, "once when it is heard, then with each announcement"
-    assert len(set(said)) == 2
+    assert len(set(output)) == 2
     assert list(ours.heard) == [ALPHA] and not ours.names
 
 
@@ -81,8 +81,8 @@ def test_hosts_that_have_answered_are_not_queried():
     ours.transmit(0)
     assert [type(parse(each, MXOE)) for each in ours.transmit(EVERY)] == [Announcement]
     ours.receive(codec_of(MXOE).build(query(ALPHA, OURS, 3)))
-    (told,) = ours.transmit(EVERY)
-    assert parse(told, MXOE).hostname == b"ours:0\0"
+    (reported,) = ours.transmit(EVERY)
+    assert parse(reported, MXOE).hostname == b"ours:0\0"
 
 
 @pytest.mark.parametrize("to", [BETA, BROADCAST])
@@ -108,8 +108,8 @@ def test_our_own_frames_and_broken_ones_do_no_harm():
 
 def test_a_long_name_is_cut_and_a_strange_one_written_so_that_it_can_be_read():
     """R-HOST-08."""
-    told = answer(query(ALPHA, OURS, 3), OURS, 7, "n" * 100)
-    assert told.length == 80 and told.hostname == b"n" * 79 + b"\0"
+    reported = answer(query(ALPHA, OURS, 3), OURS, 7, "n" * 100)
+    assert reported.length == 80 and reported.hostname == b"n" * 79 + b"\0"
     assert answer(query(ALPHA, OURS, 3), OURS, 7, "é:0").hostname == "é:0".encode() + b"\0"
     ours = introduction()
     strange = HostReply(

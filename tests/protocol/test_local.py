@@ -161,7 +161,7 @@ def test_a_short_message_that_is_lost_after_all(closed):
     assert send.status is Status.SUCCESS
     assert send.late_status is (Status.REMOTE_ENDPOINT_CLOSED if closed else Status.NO_RESOURCES)
     world.step()
-    assert [each.request for each in world.told(EventKind.UNDELIVERED)] == [send]
+    assert [each.request for each in world.reported(EventKind.UNDELIVERED)] == [send]
 
 
 def test_no_host_on_the_wire_is_a_neighbour():

@@ -216,7 +216,7 @@ def test_a_truncated_large_receive_before_and_after_its_notify_is_acked(dialect,
     world.seconds(1)
     assert before is (Status.SUCCESS if defective else Status.MESSAGE_TRUNCATED)
     assert statuses(taken, sent) == [Status.MESSAGE_TRUNCATED] * 2
-    assert len([each for each in world.told(EventKind.COMPLETED, 1) if each.request is taken]) == 1
+    assert len([each for each in world.reported(EventKind.COMPLETED, 1) if each.request is taken]) == 1
 
 
 @pytest.mark.rule("R-MEA-18")

@@ -519,7 +519,7 @@ def test_a_notified_send_whose_partner_is_lost():
     there.large_sends[0, 23].notified(40000)
     world.seconds(2)
     assert (send.status, send.transferred) == (Status.SUCCESS, 40000)
-    assert world.told(EventKind.PARTNER_LOST, 0)
+    assert world.reported(EventKind.PARTNER_LOST, 0)
     assert two.open
 
 

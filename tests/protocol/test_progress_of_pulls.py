@@ -29,7 +29,7 @@ def test_both_sides_know_the_requested_part(dialect):
     (pull,) = target.card.pulls.values()
     region = send.packet.region
     # One block has arrived, so that the fifth was requested after the four of the beginning.
-    assert pull.asked == region.asked == length
+    assert pull.requested == region.requested == length
     assert not receive.done and [block.missing != 0 for block in pull.blocks] == [True] * 4
     world.lose = lambda *_: False
     world.sleep(3 * 10**9)
@@ -41,4 +41,4 @@ def test_parts_beyond_the_receive_are_not_requested():
     source, _, partner, _ = world.pair()
     send = source.send(partner, pattern(100_000))
     world.settle()
-    assert send.packet.region.asked == 0
+    assert send.packet.region.requested == 0

@@ -39,9 +39,9 @@ def test_a_restarted_partner_is_recognised_by_its_request():
     world.connect(two, one, 0)
     assert large.status is Status.REMOTE_ENDPOINT_UNREACHABLE
     assert buffered.late_status is Status.REMOTE_ENDPOINT_UNREACHABLE
-    assert [each.request for each in world.told(EventKind.UNDELIVERED, 0)] == [buffered]
+    assert [each.request for each in world.reported(EventKind.UNDELIVERED, 0)] == [buffered]
     assert one.matching.unexpected == 0
-    assert world.told(EventKind.PARTNER_RESTARTED, 0)
+    assert world.reported(EventKind.PARTNER_RESTARTED, 0)
     assert (there.fwd, there.rev, there.tx_next, there.rx_next) == (two.session, two.session, 1, 1)
     receive = two.receive(bytearray(2), 5)
     one.send(there, b"hi", 5)

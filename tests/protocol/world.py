@@ -163,7 +163,7 @@ class World:
     def times(self, kind: type[Frame], host: int | None = None) -> list[int]:
         return [each.time for each in self.log if type(each.frame) is kind and host in (None, each.host)]
 
-    def told(self, kind: EventKind, host: int | None = None) -> list[Event]:
+    def reported(self, kind: EventKind, host: int | None = None) -> list[Event]:
         hosts = range(len(self.nodes)) if host is None else [host]
         return [event for each in hosts for event in self.happened[each] if event.kind is kind]
 

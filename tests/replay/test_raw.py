@@ -126,8 +126,8 @@ def test_addresses_are_rewritten_wherever_they_stand() -> None:
         frame = codec.parse(new)
         if isinstance(frame, Announcement):
             announcements += 1
-            told = (frame.nic_id_hi << 32 | frame.nic_id_lo).to_bytes(6, "big")
-            assert told == frame.src_mac and frame.serial == codec.parse(old).serial  # type: ignore[union-attr]
+            reported = (frame.nic_id_hi << 32 | frame.nic_id_lo).to_bytes(6, "big")
+            assert reported == frame.src_mac and frame.serial == codec.parse(old).serial  # type: ignore[union-attr]
         else:
             assert new[12:] == old[12:]
     assert announcements == 27
@@ -237,7 +237,7 @@ def test_nothing_leaves_early_and_lateness_is_reported() -> None:
         assert 0 <= at - begin - distance + 2000 < 10_000
     assert result.errors.count == 12 and 0 < result.errors.mean_ns < 5000
     assert result.errors.percentile_ns(99) <= result.errors.largest_ns < 5000
-    assert result.asked_ns == int(batch.timestamp_ns[-1] - batch.timestamp_ns[0]) <= result.taken_ns
+    assert result.requested_ns == int(batch.timestamp_ns[-1] - batch.timestamp_ns[0]) <= result.taken_ns
 
 
 def test_a_preempted_player_sleeps_and_still_sends_nothing_early() -> None:

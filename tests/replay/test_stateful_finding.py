@@ -27,7 +27,7 @@ def links() -> Iterator[tuple[MemoryLink, MemoryLink]]:
         yield ours, others
 
 
-def told(name: str, host: bytes) -> Frame:
+def reported(name: str, host: bytes) -> Frame:
     return answer(query(OURS, host, 1), host, 1, name)
 
 
@@ -42,13 +42,13 @@ def test_it_is_found_by_its_name_or_by_being_the_first(
     links: tuple[MemoryLink, MemoryLink], wanted: str | None, found: FoundHost
 ) -> None:
     ours, others = links
-    say(others, announcement(ALPHA, 1), told("beta:0", BETA), told("alpha:0", ALPHA))
+    say(others, announcement(ALPHA, 1), reported("beta:0", BETA), reported("alpha:0", ALPHA))
     assert find(ours, "ours:0", wanted, 30.0, Random(1)) == found
 
 
 def test_other_hosts_are_listed_instead(links: tuple[MemoryLink, MemoryLink]) -> None:
     ours, others = links
-    say(others, announcement(ALPHA, 1), told("beta:0", BETA))
+    say(others, announcement(ALPHA, 1), reported("beta:0", BETA))
     text = (
         r"^wire0: gamma:0 was not found within 0\.01 s; there are \? \(02:00:00:00:00:02\), "
         r"beta:0 \(02:00:00:00:00:03\)$"

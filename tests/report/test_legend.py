@@ -16,8 +16,8 @@ def test_every_label_of_a_line_is_explained_and_occurs():
     seen: set[str] = set()
     for capture in sorted(CAPTURES.glob("*.pcap")):
         for line in mxwire("decode", "--no-analysis", capture).lines:
-            told = line.split("  ")[-1].partition("  [")[0]
-            seen |= set(_LABEL.findall(told)) if "MALFORMED" not in line else set()
+            reported = line.split("  ")[-1].partition("  [")[0]
+            seen |= set(_LABEL.findall(reported)) if "MALFORMED" not in line else set()
     assert seen == set(LEGEND)
 
 

@@ -28,11 +28,11 @@ def texts(path: Path) -> str:
 @pytest.mark.parametrize(("dialect", "fragments", "replies"), [(MXOE, "4,096", "4,096"), (omx(9000), "8,192", "8,968")])
 def test_classes_and_fragments_of_the_dialect_are_marked(tmp_path, dialect, fragments, replies):
     draw(tmp_path / "all.svg", measured([0, *(1 << each for each in range(23))]), dialect, "alpha:0")
-    said = texts(tmp_path / "all.svg")
+    output = texts(tmp_path / "all.svg")
     for name in ("TINY", "SMALL", "MEDIUM, to 32,768", f"fragments of {fragments}", f"pulled in frames of {replies}"):
-        assert name in said, said
+        assert name in output, output
     for tick in ("0", "1", "4 Ki", "4 Mi", "half a round trip, µs", "bandwidth, MB/s", str(dialect)):
-        assert tick in said, said
+        assert tick in output, output
 
 
 @pytest.mark.parametrize("lengths", [[0], [4096], [0, 1], [1, 2, 3], list(range(33)), [33000, 33001]], ids=str)

@@ -142,7 +142,7 @@ def test_a_request_may_have_reached_the_new_opening_although_the_replies_were_lo
 @pytest.mark.rule("R-CON-08", "R-EP-02")
 def test_a_duplicate_of_an_answered_request_introduces_its_sender_to_the_next_opening():
     on = Stage()
-    on.send(on.a.request(), delivered_ns=on.time_ns, copies=2)
+    on.send(on.a.request(), delivered_ns=on.time_ns, arrivals=2)
     on.send(on.b.reply())
     reopen(on.b, b"\x02\0\0\0\0\x0c")
     on.send(on.b.reply(connect_seqnum=0), on.a.rndv(5000), on.b.pull(5000))

@@ -153,7 +153,7 @@ RECEIVER_MUTANTS = (
         "PULLs with nothing to request",
         "0.1.0, R-PUL-02",
         "card/pull.py",
-        "and self.asked < self.total:",
+        "and self.requested < self.total:",
         "and self._requested <= self.total:",
     ),
     Mutant(
@@ -229,8 +229,8 @@ RECEIVER_MUTANTS = (
         "a block is served once",
         "R-PUL-12",
         _CARD,
-        "        region.asked = max(region.asked, end)\n        if count",
-        "        if region.asked >= end:\n            return\n        region.asked = end\n        if count",
+        "        region.requested = max(region.requested, end)\n        if count",
+        "        if region.requested >= end:\n            return\n        region.requested = end\n        if count",
     ),
     Mutant(
         "the length of the whole is compared",

@@ -68,8 +68,8 @@ def test_check_names_file_line_and_column(tmp_path: Path, failing: Path) -> None
         "    ^",
     ]
     assert f"{binary}: not a text file in UTF-8" in run.err
-    told = {Path(each["file"]).name: each for each in mxwire("scenario", "check", tmp_path, "--json").objects}
-    assert (told["bad.mxs"]["line"], told["bad.mxs"]["column"], told["mine.mxs"]["ok"]) == (2, 3, True)
+    reported = {Path(each["file"]).name: each for each in mxwire("scenario", "check", tmp_path, "--json").objects}
+    assert (reported["bad.mxs"]["line"], reported["bad.mxs"]["column"], reported["mine.mxs"]["ok"]) == (2, 3, True)
     assert mxwire("scenario", "run", bad).code == 2
 
 

@@ -29,8 +29,8 @@ def outcomes(name: str) -> tuple[ScenarioOutcome, ...]:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda each: each.name)
 def test_it_passes_in_all_dialects(script: Script) -> None:
     for outcome in outcomes(script.name):
-        told = f"{outcome.dialect}, line {outcome.line}: {outcome.reason} {[each.text for each in outcome.remarks]}"
-        assert outcome.verdict is (ScenarioVerdict.INFO if script.info else ScenarioVerdict.PASS), told
+        reported = f"{outcome.dialect}, line {outcome.line}: {outcome.reason} {[each.text for each in outcome.remarks]}"
+        assert outcome.verdict is (ScenarioVerdict.INFO if script.info else ScenarioVerdict.PASS), reported
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda each: each.name)
@@ -146,10 +146,10 @@ CALLED_FOR = {"discovery/names-forgotten": {"R-HOST-03"}}
 @pytest.mark.parametrize("profile", ["open-mx-1.5", "open-mx-1.5-as-found"])
 def test_the_host_breaks_no_other_rule(profile: str) -> None:
     """The judge convicts no host for its answers to the library, with or without the known defects."""
-    told = {}
+    reported = {}
     for script in SCRIPTS:
         for dialect in script.played_in():
             for each in breaches(run_simulated(script, profile, dialect), dialect):
                 if each.rule not in CALLED_FOR.get(script.name, ()):
-                    told[script.name] = f"{dialect}: {each.rule}: {each.found}, expected {each.expected}"
-    assert not told
+                    reported[script.name] = f"{dialect}: {each.rule}: {each.found}, expected {each.expected}"
+    assert not reported

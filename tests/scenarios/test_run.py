@@ -181,8 +181,13 @@ def test_dialects_and_profiles() -> None:
 
 
 def test_an_outcome_as_an_object() -> None:
-    told = play("> CONNECT_REQUEST\n< TINY\n").as_object()
-    assert told["verdict"] == "fail" and told["line"] == 3 and told["frames"] == 2 and told["dialect"] == "mxoe"
+    reported = play("> CONNECT_REQUEST\n< TINY\n").as_object()
+    assert (
+        reported["verdict"] == "fail"
+        and reported["line"] == 3
+        and reported["frames"] == 2
+        and reported["dialect"] == "mxoe"
+    )
 
 
 def test_a_cancel_of_an_unknown_request() -> None:

@@ -41,10 +41,10 @@ def wrap(patch: pytest.MonkeyPatch, owner: Any, name: str, change: Callable[...,
 def change_events(patch: pytest.MonkeyPatch, change: Callable[[Event], list[Event]]) -> None:
     """Make every node report something else than it would."""
 
-    def told(events: Callable[[Node], list[Event]], node: Node) -> list[Event]:
+    def reported(events: Callable[[Node], list[Event]], node: Node) -> list[Event]:
         return [other for event in events(node) for other in change(event)]
 
-    wrap(patch, Node, "events", told)
+    wrap(patch, Node, "events", reported)
 
 
 def is_end_of(event: Event, kind: RequestKind) -> bool:

@@ -91,18 +91,18 @@ def test_a_receive_that_would_not_have_taken_it_is_not_overtaken(books: Books) -
     assert books.found == []
 
 
-@pytest.mark.parametrize(("large", "told", "took", "good"), [
+@pytest.mark.parametrize(("large", "reported", "took", "good"), [
     (False, 100, 60, True),
     (False, 60, 60, False),
     (True, 60, 60, True),
     (True, 100, 60, False),
     (True, 100, 100, True),
 ])  # fmt: skip
-def test_sender_and_receiver_agree_on_the_length(large: bool, told: int, took: int, good: bool) -> None:
+def test_sender_and_receiver_agree_on_the_length(large: bool, reported: int, took: int, good: bool) -> None:
     """The sender of a short message does not learn the received length (R-MSC-01)."""
     books = Books(large=large)
     books.receive(0, 0, size=took)
-    books.send(0, Status.SUCCESS if told == 100 else Status.MESSAGE_TRUNCATED, told)
+    books.send(0, Status.SUCCESS if reported == 100 else Status.MESSAGE_TRUNCATED, reported)
     assert [name for name, _ in books.found] == ([] if good else ["status"])
 
 

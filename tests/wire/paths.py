@@ -18,7 +18,7 @@ def assert_paths_agree(columns: Columns, codecs: list[Codec]) -> Counter[str]:
     ``codecs`` has the one of each frame.
     """
     located = columns.located
-    said = _by_frame(columns)
+    output = _by_frame(columns)
     verdicts: Counter[str] = Counter()
     for index, codec in enumerate(codecs):
         captured = located.frame(index)
@@ -27,7 +27,7 @@ def assert_paths_agree(columns: Columns, codecs: list[Codec]) -> Counter[str]:
         reason = Reason(columns.reason[index])
         what = f"{codec.dialect} {captured[:64].hex()} {frame} {reason!r}"
         verdicts[reason.text] += 1
-        layout, names, values = said.get(index, (None, (), ()))
+        layout, names, values = output.get(index, (None, (), ()))
         data = (int(columns.payload_offset[index]), int(columns.payload_length[index]))
         if isinstance(frame, Malformed):
             assert (frame.reason, frame.offset + shift) == (reason, columns.reason_offset[index]), what
@@ -63,13 +63,13 @@ def assert_paths_agree(columns: Columns, codecs: list[Codec]) -> Counter[str]:
 
 def _by_frame(columns: Columns) -> dict[int, tuple[Layout, tuple[str, ...], tuple[Any, ...]]]:
     """The fields of each frame that is in a block."""
-    said: dict[int, tuple[Layout, tuple[str, ...], tuple[Any, ...]]] = {}
+    output: dict[int, tuple[Layout, tuple[str, ...], tuple[Any, ...]]] = {}
     for block in columns.blocks:
         rows = zip(*(block[name].tolist() for name in block.names), strict=True)
         for place, row in zip(block.place.tolist(), rows, strict=True):
-            assert place not in said
-            said[place] = block.layout, block.names, row
-    return said
+            assert place not in output
+            output[place] = block.layout, block.names, row
+    return output
 
 
 def _attributes(layout: Layout, frame: Any) -> tuple[Any, ...]:

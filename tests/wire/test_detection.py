@@ -111,8 +111,8 @@ class TestCaptures:
         for each in found.evidence:
             assert batch.frame(each.first_frame - 1)[16] == types[each.text.split()[0]]
         strength = {meaning.text: meaning.strength for meaning in Hint}
-        told = [strength[each.text] for each in found.evidence]
-        assert told == sorted(told, reverse=True)
+        reported = [strength[each.text] for each in found.evidence]
+        assert reported == sorted(reported, reverse=True)
 
     def test_one_pass_is_enough(self, capture):
         """Even frame by frame, what needs the answer is read right from the start."""

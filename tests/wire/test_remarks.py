@@ -42,10 +42,10 @@ def judged(name: str) -> list[tuple[Verdict, Frame, list[str]]]:
 def test_frames_with_a_dropping_remark_are_dropped(name, frame_class, remark, counter, before):
     """For that reason, or for one that is tested before; and nothing else is counted so."""
     met = 0
-    for verdict, frame, said in judged(name):
+    for verdict, frame, output in judged(name):
         if not isinstance(frame, frame_class):
             continue
-        if any(each.startswith(remark) for each in said):
+        if any(each.startswith(remark) for each in output):
             assert set(verdict.counters) & ({counter} | before), verdict
             met += 1
         elif remark != "no region":
@@ -59,9 +59,9 @@ def test_real_hosts_give_one_cause_only(capture):
     codec = codec_of(dialect_of(capture))
     batch = read_capture(capture)
     for index, raw in enumerate(frames_of(batch)):
-        said = remarks(codec.parse(raw, int(batch.wire_length[index])), codec.dialect)
+        output = remarks(codec.parse(raw, int(batch.wire_length[index])), codec.dialect)
         unknown = any(raw[at : at + 4] == b"\xff" * 4 for at in {35: [24], 41: [20], 43: [20]}.get(raw[16], []))
-        assert said == (["session unknown to the sender (R-CON-12)"] if unknown else [])
+        assert output == (["session unknown to the sender (R-CON-12)"] if unknown else [])
 
 
 def test_most_frames_deserve_none():

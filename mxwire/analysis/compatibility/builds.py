@@ -103,10 +103,10 @@ def _fragments(shown: HostEvidence, dialect: Dialect) -> tuple[int | None, ...]:
     """Return the fragment sizes it may use if fragments state their size; None stands for that of the dialect."""
     if dialect.family != "mxoe":
         return (None,)
-    told = [each for each in shown.pipelines if each <= _LARGEST_PIPELINE]
-    if not shown.is_piped or not told:
+    possible = [each for each in shown.pipelines if each <= _LARGEST_PIPELINE]
+    if not shown.is_piped or not possible:
         return (None, _OTHER_FRAGMENT)
-    return (1 << max(told),) if max(told) != _OWN_PIPELINE else (None,)
+    return (1 << max(possible),) if max(possible) != _OWN_PIPELINE else (None,)
 
 
 def _dialects(shown: HostEvidence, unknown: list[str]) -> list[Dialect]:
@@ -121,8 +121,8 @@ def _dialects(shown: HostEvidence, unknown: list[str]) -> list[Dialect]:
         return [omx(found.frame_limit, each) for each in generations]
     unknown.append(_NO_LIMIT)
     possible = [each for generation in generations for each in _of_limits(generation, shown.longest)]
-    told = {1 << each for each in shown.pipelines} if shown.is_piped else set()
-    return [each for each in possible if not told or each.fragment_payload in told] or possible
+    payloads = {1 << each for each in shown.pipelines} if shown.is_piped else set()
+    return [each for each in possible if not payloads or each.fragment_payload in payloads] or possible
 
 
 def _generations(found: Dialect, shown: HostEvidence, unknown: list[str]) -> tuple[Generation, ...]:

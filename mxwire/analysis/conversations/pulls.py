@@ -50,12 +50,12 @@ _MAGIC: Final = PULL_MAGIC_PREFIX << 8 | 0x80
 class RequestedBlock:
     """A block as requested by a PULL."""
 
-    __slots__ = ("asked_ns", "cursors", "done_ns", "end", "requests", "start", "time_ns")
+    __slots__ = ("cursors", "done_ns", "end", "requested_ns", "requests", "start", "time_ns")
 
     def __init__(self, start: int, end: int, time_ns: int) -> None:
         self.start = start
         self.end = end
-        self.asked_ns = self.time_ns = time_ns
+        self.requested_ns = self.time_ns = time_ns
         """Times of its first and last request."""
         self.done_ns: int | None = None
         """Time of the reply that completed it; None if bytes were not seen."""
@@ -230,9 +230,9 @@ class PullTracker:
         if len(pull.passed_pulls) >= PASSED_KEPT:
             return
         self._take_before(transfer.key)
-        passed_ns = min(each.asked_ns for each in transfer.blocks.values() if each.start >= block.start)
-        if not _is_overtaken(transfer, block) and block.asked_ns - passed_ns < PULL_TIMER_NS:
-            pull.passed_pulls.append((number, block.asked_ns))
+        passed_ns = min(each.requested_ns for each in transfer.blocks.values() if each.start >= block.start)
+        if not _is_overtaken(transfer, block) and block.requested_ns - passed_ns < PULL_TIMER_NS:
+            pull.passed_pulls.append((number, block.requested_ns))
 
     def _request_again(self, transfer: Transfer, block: RequestedBlock, time_ns: int, number: int, flow: Flow) -> int:
         """Note a re-request and its cause: a later block that is complete, or the timer (R-PUL-07, R-PUL-08).
@@ -375,7 +375,9 @@ class PullTracker:
                 if self.state.flights is not None:
                     frames = (block.end - 1 + transfer.lead) // transfer.payload - index + 1
                     size = block.end - block.start
-                    self.state.flights.append((block.asked_ns, block.done_ns, size, frames, transfer.message.number))
+                    self.state.flights.append(
+                        (block.requested_ns, block.done_ns, size, frames, transfer.message.number)
+                    )
 
     @staticmethod
     def _mark_order(transfer: Transfer, offset: NDArray[np.int64], end: int, flags: NDArray[np.uint32]) -> None:
@@ -485,7 +487,7 @@ def _was_passed(transfer: Transfer, block: RequestedBlock) -> bool:
     """
     return any(
         each.start > block.start
-        and each.asked_ns < block.asked_ns
+        and each.requested_ns < block.requested_ns
         and each.done_ns is not None
         and (block.done_ns is None or each.done_ns < block.done_ns)
         for each in transfer.blocks.values()

@@ -294,69 +294,70 @@ class PerfReceiver:
             raise not_parameters(message.length)
         return _queued(message)
 
-    def serve(self, asked: PerfRequest) -> Iterator[int]:
+    def serve(self, measurement: PerfRequest) -> Iterator[int]:
         """Take part in a measurement; yield each length when it is done.
 
         Raises :class:`~mxwire.host.errors.HostError` if the sender goes, or sends another length.
         """
-        partner, parameters, _ = asked
+        partner, parameters, _ = measurement
         self._served = partner
         try:
             self._endpoint.connect(partner.peer, partner.number, DEFAULT_KEY, timeout=CONNECT_BACK)
-            self._send(asked, self._endpoint.issend, b"", 0)
+            self._send(measurement, self._endpoint.issend, b"", 0)
             send = self._endpoint.issend if parameters.synchronous else self._endpoint.isend
             for length in parameters.lengths():
                 # Parameters of another sender must fit too.
                 memory = buffer(max(length, PARAMETERS_LENGTH), aligned=parameters.aligned)
                 back = memory[: parameters.answer_length(length)]
                 for _ in range(parameters.warmup + parameters.iterations):
-                    self._take(asked, memory, length)
-                    self._send(asked, send, back, MATCH)
+                    self._take(measurement, memory, length)
+                    self._send(measurement, send, back, MATCH)
                 yield length
         finally:
             self._served = None
 
     def _send(
-        self, asked: PerfRequest, send: Callable[..., HostRequest[Status]], data: bytes | memoryview, match: int
+        self, measurement: PerfRequest, send: Callable[..., HostRequest[Status]], data: bytes | memoryview, match: int
     ) -> None:
-        if _over(asked):
+        if _over(measurement):
             # The partner that is there now has not requested this.
-            raise restarted(asked.partner)
-        sent = send(asked.partner, data, match)
+            raise restarted(measurement.partner)
+        sent = send(measurement.partner, data, match)
         if not sent.done:
-            self._waiter(sent, asked.partner, asked.epoch)
+            self._waiter(sent, measurement.partner, measurement.epoch)
 
-    def _take(self, asked: PerfRequest, memory: memoryview, length: int) -> None:
+    def _take(self, measurement: PerfRequest, memory: memoryview, length: int) -> None:
         """Receive the next message of this measurement; parameters of other senders are queued."""
         while True:
-            message = self._receive(asked, memory)
+            message = self._receive(measurement, memory)
             if message is None:
                 continue
-            own = message.partner is asked.partner and not _over(asked)
+            own = message.partner is measurement.partner and not _over(measurement)
             if own and message.length == length:
                 return
             self._put_off(message)
-            if _over(asked):
-                raise restarted(asked.partner)
+            if _over(measurement):
+                raise restarted(measurement.partner)
             if own:
                 raise HostError(
-                    Status.BAD_REQUEST, f"{place_of(asked.partner)} has sent {message.length} bytes instead of {length}"
+                    Status.BAD_REQUEST,
+                    f"{place_of(measurement.partner)} has sent {message.length} bytes instead of {length}",
                 )
 
-    def _receive(self, asked: PerfRequest, memory: memoryview) -> Message | None:
+    def _receive(self, measurement: PerfRequest, memory: memoryview) -> Message | None:
         """Receive the next message of any partner; None if one of another partner has failed."""
         request = self._endpoint.ireceive(MATCH, buffer=memory)
         try:
-            return self._waiter(request, asked.partner, asked.epoch)
+            return self._waiter(request, measurement.partner, measurement.epoch)
         except HostError:
-            if not request.done and (request.partner is not asked.partner or _over(asked)):
+            if not request.done and (request.partner is not measurement.partner or _over(measurement)):
                 # A message of another sender is being pulled into it: without it, that sender would wait in silence.
                 with suppress(HostError):
                     self._endpoint.wait(request, TRANSFER)
             if request.status in (Status.SUCCESS, Status.MESSAGE_TRUNCATED):
                 # It was completed at the moment of the error.
                 self._put_off(request.result())
-            if request.status in _NOT_FAILED or request.partner is asked.partner:
+            if request.status in _NOT_FAILED or request.partner is measurement.partner:
                 raise
             self.ignored += 1
             return None
@@ -379,7 +380,7 @@ class PerfReceiver:
     def _drop_the_gone(self) -> None:
         self._queue = deque(each for each in self._queue if each.partner.epoch == each.epoch)
 
-    def forget(self, asked: PerfRequest) -> None:
+    def forget(self, measurement: PerfRequest) -> None:
         """Disconnect from the sender after a measurement, unless it has restarted or requested another one."""
         # A sender may go without acknowledging the last answer.
         with suppress(MxwireError):
@@ -387,13 +388,13 @@ class PerfReceiver:
         # The next sender from the same endpoint must not connect between the check and the end of the connection.
         with self._endpoint.host.core.section:
             self._drop_the_gone()
-            if not _over(asked) and all(each.partner is not asked.partner for each in self._queue):
-                self._endpoint.disconnect(asked.partner)
+            if not _over(measurement) and all(each.partner is not measurement.partner for each in self._queue):
+                self._endpoint.disconnect(measurement.partner)
 
 
-def _over(asked: PerfRequest) -> bool:
+def _over(measurement: PerfRequest) -> bool:
     """True if the sender has gone; a partner in another epoch is another sender."""
-    return asked.partner.epoch != asked.epoch
+    return measurement.partner.epoch != measurement.epoch
 
 
 def _queued(message: Message) -> _QueuedParameters:

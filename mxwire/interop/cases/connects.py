@@ -114,7 +114,7 @@ def restart_endpoint(stage: Stage) -> None:
     joined = stage.join()
     joined.exchange(_HELLO)
     stage.settle()
-    if not stage.right_is_ours:
+    if not stage.right_is_controlled:
         _talk_to_a_new_program(stage, joined)
         return
     joined.two.close()
@@ -145,7 +145,7 @@ def restart_host(stage: Stage) -> None:
     joined = stage.join()
     joined.exchange(_HELLO)
     stage.settle()
-    if not stage.right_is_ours:
+    if not stage.right_is_controlled:
         # The right host is external: the local one restarts, with the same endpoint.
         stage.left.reboot()
         stage.join().exchange(_HELLO)

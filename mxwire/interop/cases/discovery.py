@@ -35,7 +35,7 @@ def announcements(stage: Stage) -> None:
 def names(stage: Stage) -> None:
     """Each host has the address of the other in its table, without a name. If the right host is
     external, the local one has forgotten its name."""
-    if stage.right_is_ours:
+    if stage.right_is_controlled:
         _both_named(stage)
     else:
         address = stage.right_address
@@ -72,7 +72,7 @@ def unknown_host(stage: Stage) -> None:
 
 def _find(stage: Stage) -> None:
     """Let the hosts discover each other; if the right one is external, the local one restarts with empty tables."""
-    if stage.right_is_ours:
+    if stage.right_is_controlled:
         _both_named(stage)
         return
     address = stage.right_address

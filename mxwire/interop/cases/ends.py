@@ -27,7 +27,7 @@ def receiver_paused(stage: Stage) -> None:
     joined = stage.join()
     lengths = (8, 100, 5000, 8, 8)
     taken = [joined.two.receive(6000) for _ in range(len(lengths) + 1)]
-    if stage.right_is_ours:
+    if stage.right_is_controlled:
         joined.two.pause()
     for number, length in enumerate(lengths):
         joined.one.send(joined.to_two, data(number, length))
@@ -50,7 +50,7 @@ def answers_while_paused(stage: Stage) -> None:
     before = len(stage.frames)
     sent = joined.one.send(joined.to_two, data(0, _LARGE))
     joined.one.pause()
-    if stage.right_is_ours:
+    if stage.right_is_controlled:
         joined.two.took(taken, data(0, _LARGE))
     else:
         pulled = stage.until(lambda: stage.was_sent(PacketType.NOTIFY, before))
@@ -71,7 +71,7 @@ def answers_while_paused(stage: Stage) -> None:
 def sender_killed(stage: Stage) -> None:
     """Its receiver, while pulling, gets a nack because the endpoint is closed; a new sender works."""
     joined = stage.join()
-    if not stage.right_is_ours:
+    if not stage.right_is_controlled:
         _die_while_pulled(stage, joined)
         return
     taken = joined.two.receive(_LARGE)
@@ -105,7 +105,7 @@ def receiver_killed(stage: Stage) -> None:
     """Later messages to its endpoint are refused with the status of a closed one. If the right host is external, the
     local one closes before the echo arrives, and a new endpoint is answered as before."""
     joined = stage.join()
-    if not stage.right_is_ours:
+    if not stage.right_is_controlled:
         _die_before_the_answer(stage, joined)
         return
     taken = joined.two.receive(8)
@@ -132,7 +132,7 @@ def _die_before_the_answer(stage: Stage, joined: JoinedEndpoints) -> None:
 )
 def one_way(stage: Stage) -> None:
     """The right side never connects back, and only receives; short and medium messages need no more."""
-    if not stage.right_is_ours:
+    if not stage.right_is_controlled:
         _send_to_a_sink(stage)
         return
     one, two = stage.left.open(1), stage.right.open(2)

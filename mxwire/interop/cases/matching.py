@@ -24,7 +24,7 @@ def synchronous(stage: Stage) -> None:
     joined = stage.join()
     for number, length in enumerate((0, 44, 5000)):
         sent = joined.one.send(joined.to_two, data(number, length), number, synchronous=True)
-        if stage.right_is_ours:
+        if stage.right_is_controlled:
             stage.let_pass(0.05)
             stage_wants(not sent.done, f"a synchronous send of {length} bytes completed before it was received")
         taken = joined.two.receive(length, number)
@@ -77,8 +77,8 @@ def truncated(stage: Stage) -> None:
         # The receiver of a large message polls before its NOTIFY is acked.
         late = large and joined.two.engine.profile.has(Defect.TRUNCATION_REPORTED_LATE)
         joined.two.took(taken, data(number, length)[:10], Status.SUCCESS if late else Status.MESSAGE_TRUNCATED)
-        told = large and stage.right_is_ours
-        joined.one.wait(sent, Status.MESSAGE_TRUNCATED if told else Status.SUCCESS)
+        reported = large and stage.right_is_controlled
+        joined.one.wait(sent, Status.MESSAGE_TRUNCATED if reported else Status.SUCCESS)
 
 
 @CASES.case("cancelled", "a receive is cancelled", "R-MSC-02 R-MAT-02", lengths=of(8))

@@ -66,8 +66,8 @@ def round_trips(stage: Stage, length: int, count: int, cut: Callable[[], None]) 
 def _agree(end: CaseEndpoint, where: EndpointAddress, parameters: PerfParameters) -> Partner:
     partner = end.connect(where)
     answer = end.receive(64, 0, 0)
-    told = end.send(partner, parameters.pack(), MATCH, synchronous=True)
-    end.wait(told)
+    sent = end.send(partner, parameters.pack(), MATCH, synchronous=True)
+    end.wait(sent)
     end.took(answer, b"", match_info=0)
     return partner
 

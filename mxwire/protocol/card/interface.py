@@ -375,7 +375,7 @@ class HostInterface(Port):
             # With D-15 the whole block is in one frame, whose length field has 16 bits.
             self.counters[Counter.DROP_PULL_BAD_RANGE] += 1
             return
-        region.asked = max(region.asked, end)
+        region.requested = max(region.requested, end)
         if count and self.outgoing.bulk_bytes + frame.block_length <= self.profile.reply_bytes_maximum:
             self.counters[Counter.SEND_PULL_REPLY] += count
             self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))
@@ -403,7 +403,7 @@ class HostInterface(Port):
         ):
             return 1
         count = -(-length // self.dialect.reply_payload)
-        region.asked = max(region.asked, start + length)
+        region.requested = max(region.requested, start + length)
         self.counters[Counter.RECV_PULL_REQUEST] += blocks
         self.counters[Counter.SEND_PULL_REPLY] += count
         self.outgoing.put_bulk(PullReplies(frame, length, region, self.dialect, self.address, count))

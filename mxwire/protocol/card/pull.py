@@ -186,7 +186,6 @@ class PullTransfer(Machine):
         "_next_frame",
         "_request_frame",
         "_reserve",
-        "asked",
         "blocks",
         "context",
         "deadline",
@@ -194,6 +193,7 @@ class PullTransfer(Machine):
         "handle",
         "limit",
         "memory",
+        "requested",
         "source",
         "started",
         "total",
@@ -222,7 +222,7 @@ class PullTransfer(Machine):
         """When the timer expires, in ns."""
         self._late: list[PullBlock] = []
         """Blocks in the window whose first PULL is delayed (R-MEA-15)."""
-        self.asked = 0
+        self.requested = 0
         """Number of bytes requested so far."""
         self._next_frame = 0
         self._reserve = source.offset % endpoint.dialect.reply_payload
@@ -238,14 +238,14 @@ class PullTransfer(Machine):
         while self.blocks and not self.blocks[0].missing:
             self.blocks.popleft()
         before = len(self.blocks)
-        while len(self.blocks) < self.endpoint.profile.blocks_in_flight and self.asked < self.total:
+        while len(self.blocks) < self.endpoint.profile.blocks_in_flight and self.requested < self.total:
             block = self._next_block()
             self.blocks.append(block)
             if not (late and len(self.blocks) - before > _PUNCTUAL):
                 self.request(block)
             else:
                 self._late.append(block)
-        if self._late and not (late and self.asked < self.total):
+        if self._late and not (late and self.requested < self.total):
             self._request_late()
         self.deadline = now + self.endpoint.profile.pull_timer
 
@@ -263,11 +263,11 @@ class PullTransfer(Machine):
     def _next_block(self) -> PullBlock:
         """Create the block after the last one requested (R-PUL-01)."""
         dialect = self.endpoint.dialect
-        offset = self._reserve if not self.asked else 0
-        length = min(dialect.block_length - offset, self.total - self.asked)
+        offset = self._reserve if not self.requested else 0
+        length = min(dialect.block_length - offset, self.total - self.requested)
         frames = -(-(offset + length) // dialect.reply_payload)
         block = PullBlock(self._next_frame, frames, offset, length, (1 << frames) - 1)
-        self.asked += length
+        self.requested += length
         self._next_frame += frames
         return block
 
@@ -278,9 +278,11 @@ class PullTransfer(Machine):
         if self._request_frame is None or self._request_frame[0] != index:
             self._request_frame = index, self._first_request(index)
         frame = self._request_frame[1]
-        at, asked = port.pull_block
+        at, requested = port.pull_block
         port.counters[Counter.SEND_PULL_REQUEST] += 1
-        port.outgoing.put(frame[:at] + asked.pack(block.offset, block.length, block.first) + frame[at + asked.size :])
+        port.outgoing.put(
+            frame[:at] + requested.pack(block.offset, block.length, block.first) + frame[at + requested.size :]
+        )
 
     def _first_request(self, index: int) -> bytes:
         """Build a PULL without a block; ``index`` is the local host's index in the peer's table."""

@@ -43,7 +43,7 @@ class Region:
     offset: int
     """Offset of the message in the region, in bytes (R-RDV-02)."""
     memory: Segments
-    asked: int = 0
+    requested: int = 0
     """End of the furthest range that was requested, in bytes from the start of the region."""
 
     @property
@@ -99,10 +99,10 @@ class RegionTable:
 
 def replies_needed(pull: Pull, dialect: Dialect) -> int:
     """Number of frames that a PULL requests; in `omx` the sum of 32-bit fields wraps (R-PUL-12, R-MEA-03)."""
-    asked = pull.first_frame_offset + pull.block_length
+    requested = pull.first_frame_offset + pull.block_length
     if dialect.family == "omx":
-        asked %= _MODULO
-    return -(-asked // dialect.reply_payload)
+        requested %= _MODULO
+    return -(-requested // dialect.reply_payload)
 
 
 def message_offset(pull: Pull, dialect: Dialect) -> int:

@@ -376,9 +376,9 @@ class LargeSend(Request):
         """Number of bytes in the NOTIFY."""
 
     @property
-    def asked(self) -> int:
+    def requested(self) -> int:
         """Number of bytes requested by the receiver."""
-        return 0 if self.packet.region is None else self.packet.region.asked
+        return 0 if self.packet.region is None else self.packet.region.requested
 
     def posted(self) -> None:
         """Note the first transmission of the RNDV."""

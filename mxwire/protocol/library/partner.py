@@ -201,7 +201,7 @@ class PullableSend(Protocol):
     """A large send whose receiver pulls the message."""
 
     @property
-    def asked(self) -> int:
+    def requested(self) -> int:
         """Number of bytes requested by the receiver."""
 
     def notified(self, transferred: int) -> None:

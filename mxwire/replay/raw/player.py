@@ -67,7 +67,7 @@ class RawReplayResult:
     """Frames that the interface refused."""
     loops: int = 0
     """Number of complete transmissions of the capture."""
-    asked_ns: int = 0
+    requested_ns: int = 0
     """Requested duration from the first frame to the last; 0 at top speed."""
     taken_ns: int = 0
     """Actual duration."""
@@ -100,7 +100,7 @@ class RawReplayResult:
             "bytes": self.bytes,
             "refused": self.refused,
             "loops": self.loops,
-            "asked_us": self.asked_ns / 1e3 if paced else None,
+            "asked_us": self.requested_ns / 1e3 if paced else None,
             "taken_us": self.taken_ns / 1e3,
             "frames_per_second": round(self.frames_per_second, 1),
             "bits_per_second": round(self.bits_per_second, 1),
@@ -203,7 +203,7 @@ class Player:
         if len(self._late) >= _UNCOUNTED:
             self._count_errors()
         assert self._began is not None
-        self.result.asked_ns = times[-1] - self._began
+        self.result.requested_ns = times[-1] - self._began
 
     def _wait_until(self, due: int) -> int:
         """Wait until ``due``; return the time afterwards."""

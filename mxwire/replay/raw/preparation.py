@@ -58,8 +58,8 @@ class FrameRewriter:
             frame = decoded.frame(place)
             if not isinstance(frame, Announcement):
                 continue
-            told = (frame.nic_id_hi << _HIGH | frame.nic_id_lo) & 0xFFFF_FFFF_FFFF
-            new = self.addresses.get(told.to_bytes(6, "big"))
+            announced = (frame.nic_id_hi << _HIGH | frame.nic_id_lo) & 0xFFFF_FFFF_FFFF
+            new = self.addresses.get(announced.to_bytes(6, "big"))
             if new is None:
                 continue
             number = int.from_bytes(new, "big")

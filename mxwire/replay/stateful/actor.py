@@ -85,9 +85,9 @@ class ReplayActor:
             self.expectations,
             self._regions,
             report=lambda each: self.findings.append(each),
-            came=self._came,
+            arrived=self._arrived,
             settled=self._settled,
-            asked=self._reply_to_connect,
+            on_connect=self._reply_to_connect,
             pulled=self._reply_to_pull,
         )
         self._awaited = AwaitedFrames(self.conversation, self.expectations)
@@ -116,8 +116,8 @@ class ReplayActor:
             return
         if isinstance(frame, packets.HostQuery):
             state.their_index = frame.src_dst_peer_index
-            told = discovery.answer(frame, state.address, state.index, self._name)
-            self._leaving.append(self.codec.build(told))
+            answer = discovery.answer(frame, state.address, state.index, self._name)
+            self._leaving.append(self.codec.build(answer))
         elif isinstance(frame, packets.HostReply):
             state.their_index = frame.src_dst_peer_index
             self._introduced = True
@@ -165,9 +165,9 @@ class ReplayActor:
             self._stop("it does not answer: no reply to a host query")
             return
         state = self.conversation
-        told = discovery.announcement(state.address, state.rng.getrandbits(32))
-        asked = discovery.query(state.address, state.other, state.index)
-        self._leaving += [self.codec.build(told), self.codec.build(asked)]
+        announcement = discovery.announcement(state.address, state.rng.getrandbits(32))
+        query = discovery.query(state.address, state.other, state.index)
+        self._leaving += [self.codec.build(announcement), self.codec.build(query)]
         self._next_introduction = now + discovery.EVERY
 
     # The script.
@@ -243,15 +243,15 @@ class ReplayActor:
         elif isinstance(frame, packets.Pull):
             self._pulls.note(frame, built, now)
 
-    def _came(self, expectation: Expectation) -> None:
+    def _arrived(self, expectation: Expectation) -> None:
         self.met += 1
         self._progress_ns = self._now
-        late = self._awaited.came(expectation)
+        late = self._awaited.arrived(expectation)
         if late is not None:
             self.findings = [each for each in self.findings if each is not late]
         frame = expectation.record.frame
         if isinstance(frame, packets.PullReply):
-            self._pulls.came(frame)
+            self._pulls.arrived(frame)
 
     # Frames sent in answer to received ones.
 

@@ -208,16 +208,16 @@ class _ReceiveLengths:
 def _keys(records: list[Record]) -> dict[int, int]:
     """Return the key of each endpoint: that of its first successful connect, or its own."""
     found: dict[int, int] = {}
-    asked: dict[tuple[int, int, int], int] = {}
+    requested: dict[tuple[int, int, int], int] = {}
     for record in records:
         frame = record.frame
         if isinstance(frame, ConnectRequest):
             if record.ours:
                 found.setdefault(frame.src_endpoint, frame.app_key)
             else:
-                asked[frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum] = frame.app_key
+                requested[frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum] = frame.app_key
         elif isinstance(frame, ConnectReply) and record.ours and not frame.connect_status_code:
-            key = asked.get((frame.src_endpoint, frame.src_session_id, frame.connect_seqnum))
+            key = requested.get((frame.src_endpoint, frame.src_session_id, frame.connect_seqnum))
             if key is not None:
                 found[frame.src_endpoint] = key
     return found

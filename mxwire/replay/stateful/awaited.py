@@ -57,7 +57,7 @@ class AwaitedFrames:
         """Stop waiting for a recorded frame: it was received, or will not be."""
         self._open.pop(expectation.record.number, None)
 
-    def came(self, expectation: Expectation) -> ReplayFinding | None:
+    def arrived(self, expectation: Expectation) -> ReplayFinding | None:
         """Note the arrival of a recorded frame; return the finding on its absence, now void: times are not compared."""
         self.forget(expectation)
         return self._reported.pop(expectation.record.number, None)
@@ -70,7 +70,9 @@ class AwaitedFrames:
 
     def left(self) -> list[ReplayFinding]:
         """Return the findings on everything that is missing at the end."""
-        found = [told for each in self._expected.all.values() if _is_lacking(each) for told in self._missing(each)]
+        found = [
+            finding for each in self._expected.all.values() if _is_lacking(each) for finding in self._missing(each)
+        ]
         for _, live in self.unacked():
             text = f"message {live:#06x} of the played host is never acknowledged"
             found.append(ReplayFinding(Cause.PROTOCOL, "R-ACK-02", "", 0, "an ack, as recorded", text))
@@ -84,9 +86,9 @@ class AwaitedFrames:
         if isinstance(frame, Notify) and not self._expected.is_pulled(frame):
             kind, rule = Cause.APPLICATION, "R-PUL-01"
         place = self._with.script.place(expectation.record)
-        told = ReplayFinding(kind, rule, "", place, described(frame), "nothing comes")
-        self._reported[expectation.record.number] = told
-        return [told]
+        finding = ReplayFinding(kind, rule, "", place, described(frame), "nothing comes")
+        self._reported[expectation.record.number] = finding
+        return [finding]
 
 
 def _is_lacking(expectation: Expectation) -> bool:

@@ -53,7 +53,7 @@ class EndpointPair:
     """The next expected sequence number."""
     arrived: dict[int, int | None] = field(default_factory=dict)
     """Received sequence numbers, each with the recorded one, or None if the message was not in the recording."""
-    told: int | None = None
+    acked: int | None = None
     """The last ack sent."""
     first_of_owed_ns: int | None = None
     """Arrival time of the first frame that has not been acknowledged."""
@@ -127,7 +127,7 @@ class EndpointPair:
         self.expected = live
         self.arrived.clear()
         self.incomplete.clear()
-        self.told = None
+        self.acked = None
         self.acknum = 0
         self.first_of_owed_ns = None
 
@@ -145,7 +145,7 @@ class EndpointPair:
         if recorded is None:
             return self.expected
         value, held = self.expected, []
-        while value != self.told:
+        while value != self.acked:
             before = (value & SESSION_NUMBER_MASK) | number(value - 1)
             if before not in self.arrived:
                 break
@@ -164,7 +164,7 @@ class EndpointPair:
 
     def note_ack(self, value: int) -> None:
         """Record the transmission of an ack."""
-        self.told = value
+        self.acked = value
         if value == self.expected:
             self.first_of_owed_ns = None
 
@@ -204,7 +204,7 @@ class LiveConversation:
     """Handles and magics of their pulls by the recorded ones."""
     requests: dict[tuple[int, int, int, int], ConnectRequest] = field(default_factory=dict)
     """Their connects, by the played endpoint, the live one, and the recorded session and number."""
-    came: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    their_numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
     """Their sequence numbers by pair and recorded number, for messages with the recorded session."""
     their_index: int = NO_PEER_INDEX
     """Our index in their peer table, once received."""

@@ -82,16 +82,16 @@ class Expectations:
         """PULLs by handle and magic."""
         self._openings: dict[int, int] = {}
         """The last recorded session of the played endpoint sent before each connect of the live host, by record."""
-        told: dict[int, int] = {}
+        sessions: dict[int, int] = {}
         current: dict[tuple[int, int, int], RecordedMessage] = {}
         drawn: Counter[Key] = Counter()
         for record in records:
             if record.ours:
                 drawn.update(_draws(record.frame))
                 if isinstance(record.frame, (packets.ConnectRequest, packets.ConnectReply)):
-                    told[record.frame.src_endpoint] = own_session(record.frame)
-            elif isinstance(record.frame, packets.ConnectRequest) and record.frame.dst_endpoint in told:
-                self._openings[record.number] = told[record.frame.dst_endpoint]
+                    sessions[record.frame.src_endpoint] = own_session(record.frame)
+            elif isinstance(record.frame, packets.ConnectRequest) and record.frame.dst_endpoint in sessions:
+                self._openings[record.number] = sessions[record.frame.dst_endpoint]
             if record.ours or not self._is_expected(record, drawn):
                 continue
             made = self.all[record.number] = Expectation(record)
@@ -159,7 +159,7 @@ class Expectations:
         """Return whether a frame with this key was ever recorded."""
         return key in self._keyed
 
-    def is_pull_of_ours(self, reply: packets.PullReply) -> bool:
+    def is_played_pull(self, reply: packets.PullReply) -> bool:
         """Return whether the played host pulled with the handle of a reply."""
         return (packets.PullReply, reply.dst_pull_handle, reply.dst_magic) in self._transfers
 
@@ -182,8 +182,8 @@ class Expectations:
     def pulls_before(self, reply: Record) -> list[Expectation]:
         """Return the outstanding PULLs of the same transfer recorded before a reply."""
         frame: Any = reply.frame
-        asked = self._pulls.get((frame.dst_pull_handle, frame.dst_magic), ())
-        return [each for each in asked if each.open and each.record.number < reply.number]
+        requested = self._pulls.get((frame.dst_pull_handle, frame.dst_magic), ())
+        return [each for each in requested if each.open and each.record.number < reply.number]
 
     def pulls_of(self, pull: Expectation) -> list[Expectation]:
         """Return the outstanding PULLs of a transfer."""
@@ -193,8 +193,8 @@ class Expectations:
     def is_pulled(self, notify: packets.Notify) -> bool:
         """Return whether the live host has begun to pull the message of a recorded NOTIFY."""
         about = notify.dst_endpoint, notify.src_endpoint, notify.pulled_rdma_id, notify.pulled_rdma_seqnum
-        asked = self._transfers.get((packets.Pull, *about), ())
-        return not asked or any(not self._keyed[key] for key in asked)
+        requested = self._transfers.get((packets.Pull, *about), ())
+        return not requested or any(not self._keyed[key] for key in requested)
 
     def give_up(self, recorded: Any) -> Iterator[Expectation]:
         """Yield the frames that will not come because a frame of the played host is not sent."""

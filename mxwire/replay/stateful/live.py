@@ -47,11 +47,11 @@ def find(link: Link, own_name: str, wanted: str | None, timeout: float, rng: Ran
     Announces the played host at the same time, and answers name queries. Raises :class:`~mxwire.errors.MxwireError` if
     the host is not found within ``timeout`` seconds.
     """
-    ours = Introduction(link.address, own_name, index=FIRST_INDEX, serial=rng.getrandbits(32))
-    address = converse(link, ours, lambda: ours.found(wanted), timeout)
+    introduction = Introduction(link.address, own_name, index=FIRST_INDEX, serial=rng.getrandbits(32))
+    address = converse(link, introduction, lambda: introduction.found(wanted), timeout)
     if address is not None:
-        return FoundHost(address, ours.names[address])
-    others = ", ".join(f"{ours.names.get(each) or '?'} ({mac_text(each)})" for each in ours.heard)
+        return FoundHost(address, introduction.names[address])
+    others = ", ".join(f"{introduction.names.get(each) or '?'} ({mac_text(each)})" for each in introduction.heard)
     who = f"{wanted} was not" if wanted else "no host was"
     heard = f"there are {others}" if others else f"nothing was heard (mxwire doctor -i {link.name} finds the reason)"
     raise MxwireError(f"{link.name}: {who} found within {timeout:g} s; {heard}")

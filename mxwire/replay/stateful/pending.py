@@ -65,7 +65,7 @@ class OwnPulls(PendingFrames):
         if lacks:
             self._waiting[(*handle, pull.frame_index)] = PendingFrame(built, now, lacks)
 
-    def came(self, reply: PullReply) -> None:
+    def arrived(self, reply: PullReply) -> None:
         """Record the arrival of a recorded reply."""
         handle = reply.dst_pull_handle, reply.dst_magic
         for place, waiting in list(self._waiting.items()):

@@ -47,7 +47,7 @@ PullCallback = Callable[[packets.Pull, Expectation | None], None]
 class FrameReceiver:
     """Takes frames of the live host one by one, finds the recorded counterpart of each, and compares them.
 
-    ``report`` is called with each finding, ``came`` with each recorded frame received; for the others see
+    ``report`` is called with each finding, ``arrived`` with each recorded frame received; for the others see
     :data:`SettleCallback`, :data:`ConnectCallback` and :data:`PullCallback`. ``regions`` are those of the played host.
     """
 
@@ -58,18 +58,18 @@ class FrameReceiver:
         regions: PlayedRegions,
         *,
         report: Callable[[ReplayFinding], None],
-        came: Callable[[Expectation], None],
+        arrived: Callable[[Expectation], None],
         settled: SettleCallback,
-        asked: ConnectCallback,
+        on_connect: ConnectCallback,
         pulled: PullCallback,
     ) -> None:
         self._with = conversation
         self._expected = expectations
         self._regions = regions
         self._report: Final = report
-        self._came: Final = came
+        self._arrived: Final = arrived
         self._settled: Final = settled
-        self._asked: Final = asked
+        self._on_connect: Final = on_connect
         self._pulled: Final = pulled
         self._requests: set[tuple[int, ...]] = set()
         """Properties shared by repetitions of each connect."""
@@ -113,13 +113,13 @@ class FrameReceiver:
         for each in compare(frame, record.frame, cut, where, partial(self._with.meaning, pair)):
             self._report(each)
         expectation.met = True
-        self._came(expectation)
+        self._arrived(expectation)
 
-    def _note_came(self, frame: Any, expectation: Expectation, pair: EndpointPair) -> None:
+    def _note_arrived(self, frame: Any, expectation: Expectation, pair: EndpointPair) -> None:
         """Record the arrival of a recorded number; not if only the session is current, no refusal follows then."""
         was: Any = expectation.record.frame
         if self._with.meaning(pair, FieldRelation.SESSION, was.session) == frame.session:
-            self._with.came[pair.mine, pair.theirs, was.lib_seqnum] = frame.lib_seqnum
+            self._with.their_numbers[pair.mine, pair.theirs, was.lib_seqnum] = frame.lib_seqnum
 
     def _hear_once(self, key: Key, frame: Any, pair: EndpointPair | None) -> None:
         """Compare a frame with the recorded one with the same key; report it if there was never any."""
@@ -191,7 +191,7 @@ class FrameReceiver:
         state, pair = self._with, self._pair(frame)
         place = state.connect_of(pair, frame)
         if place in self._requests:
-            self._asked(frame, pair, None, True)
+            self._on_connect(frame, pair, None, True)
             return
         self._requests.add(place)
         if frame.src_session_id != pair.their_session:
@@ -214,7 +214,7 @@ class FrameReceiver:
             pair.their_session = frame.src_session_id
         # No longer waited for: its recorded answer has been left out.
         waited_for = expectation is not None and not expectation.missed
-        self._asked(frame, pair, expectation if waited_for else None, False)
+        self._on_connect(frame, pair, expectation if waited_for else None, False)
 
     def _nack(self, frame: packets.NackLib, _now: int) -> None:
         """Take a refusal of a played connect or message."""
@@ -260,7 +260,7 @@ class FrameReceiver:
         if ours:
             pair.arrive(frame.lib_seqnum, None if message is None else message.number, now, complete)
         if message is not None:
-            self._note_came(frame, message.first, pair)
+            self._note_arrived(frame, message.first, pair)
 
     def _take(self, message: RecordedMessage, frame: Any, pair: EndpointPair) -> None:
         message.taken = True
@@ -273,7 +273,7 @@ class FrameReceiver:
             self._report(ReplayFinding(Cause.PROTOCOL, "R-SND-01", "type", where, message.kind.__name__, found))
             for each in message.frames.values():
                 each.met = True
-                self._came(each)
+                self._arrived(each)
 
     def _report_surplus(self, frame: Any) -> None:
         found = f"a {type(frame).__name__} of {length_of(frame)} bytes, match information {match_of(frame):#x}"
@@ -304,8 +304,8 @@ class FrameReceiver:
             recorded: Any = expectation.record.frame
             was = int(recorded.lib_seqnum)
             is_room = room is not None and frame.total_length == room
-            told = replace(frame, total_length=recorded.total_length) if is_room else frame
-            self._meet(expectation, told, pair)
+            normalised = replace(frame, total_length=recorded.total_length) if is_room else frame
+            self._meet(expectation, normalised, pair)
         elif not self._expected.last_known(key) and room is None and not self._regions.ended(frame):
             sender = pair.mine, pair.theirs, frame.session, frame.lib_seqnum
             if sender not in self._surplus:
@@ -314,7 +314,7 @@ class FrameReceiver:
         if ours:
             pair.arrive(frame.lib_seqnum, was, now)
         if expectation is not None:
-            self._note_came(frame, expectation, pair)
+            self._note_arrived(frame, expectation, pair)
 
     def _pull(self, frame: packets.Pull, _now: int) -> None:
         """Take a request for a block of a large message of the played host."""
@@ -352,7 +352,7 @@ class FrameReceiver:
         expectation = self._expected.take(key_of(frame))
         if expectation is not None:
             self._meet(expectation, frame, None)
-        elif not self._expected.last_known(key_of(frame)) and not self._expected.is_pull_of_ours(frame):
+        elif not self._expected.last_known(key_of(frame)) and not self._expected.is_played_pull(frame):
             self._unasked(frame)
 
     def _refusal(self, frame: packets.NackMcp, _now: int) -> None:

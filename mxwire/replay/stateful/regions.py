@@ -52,12 +52,14 @@ class PlayedRegions:
             self._present[_place(record.frame.src_endpoint, record.frame)] = self._content[record.number]
 
     def _find_unanswered(self, records: list[Record]) -> None:
-        told: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        replied: dict[tuple[int, int], list[tuple[int, int]]] = {}
         refused: set[tuple[int, int]] = set()
         for record in records:
             frame = record.frame
             if record.ours and isinstance(frame, PullReply):
-                told.setdefault((frame.dst_pull_handle, frame.dst_magic), []).append((record.number, frame.msg_offset))
+                replied.setdefault((frame.dst_pull_handle, frame.dst_magic), []).append(
+                    (record.number, frame.msg_offset)
+                )
             elif record.ours and isinstance(frame, NackMcp):
                 refused.add((frame.src_pull_handle, frame.src_magic))
         for record in records:
@@ -66,11 +68,11 @@ class PlayedRegions:
                 continue
             first = message_offset(pull, self._dialect)
             handle = pull.src_pull_handle, pull.src_magic
-            replies = [(place, at) for place, at in told.get(handle, ()) if place > record.number]
+            replies = [(place, at) for place, at in replied.get(handle, ()) if place > record.number]
             answered = any(first <= at < first + pull.block_length for _, at in replies)
             if not answered and (handle in refused or not replies):
                 # Lost replies are not a refusal: others follow.
-                self._unanswered.add(_asked(pull))
+                self._unanswered.add(_requested_part(pull))
                 self._ended.add(_place(pull.dst_endpoint, pull))
 
     def ended(self, frame: Pull | Notify) -> bool:
@@ -84,7 +86,7 @@ class PlayedRegions:
     def replies(self, pull: Pull, recorded: Pull | None) -> Iterator[PullReply]:
         """Yield the answers to a live PULL; none if the played host did not answer the recorded one."""
         content = self._present.get(_place(pull.dst_endpoint, pull))
-        if content is None or (recorded is not None and _asked(recorded) in self._unanswered):
+        if content is None or (recorded is not None and _requested_part(recorded) in self._unanswered):
             return
         if recorded is None and self.ended(pull):
             return
@@ -112,5 +114,5 @@ def _place(mine: int, frame: Any) -> RegionKey:
     return mine, int(frame.pulled_rdma_id), int(frame.pulled_rdma_seqnum)
 
 
-def _asked(frame: Pull) -> tuple[Any, ...]:
+def _requested_part(frame: Pull) -> tuple[Any, ...]:
     return frame.dst_endpoint, frame.src_endpoint, frame.src_pull_handle, frame.frame_index

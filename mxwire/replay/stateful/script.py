@@ -149,18 +149,20 @@ def _offer(hosts: set[int]) -> str:
 
 def _meeting(records: list[Record]) -> tuple[frozenset[int], frozenset[int]]:
     """Return the participating endpoints of the replaced host, and the keys that opened them."""
-    asked: dict[tuple[int, int, int, int], ConnectRequest] = {}
+    requested: dict[tuple[int, int, int, int], ConnectRequest] = {}
     endpoints: set[int] = set()
     keys: set[int] = set()
     for record in records:
         frame = record.frame
         if isinstance(frame, ConnectRequest):
             if record.ours:
-                asked[frame.src_endpoint, frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum] = frame
+                requested[frame.src_endpoint, frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum] = frame
             else:
                 endpoints.add(frame.src_endpoint)
         elif isinstance(frame, ConnectReply) and not record.ours and not frame.connect_status_code:
-            request = asked.get((frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum))
+            request = requested.get(
+                (frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum)
+            )
             if request is not None:
                 endpoints.add(frame.src_endpoint)
                 keys.add(request.app_key)

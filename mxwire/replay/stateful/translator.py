@@ -162,7 +162,7 @@ class FrameTranslator:
             if not any(place[:2] == (pair.mine, pair.theirs) for place in state.requests):
                 raise NotPlayed("the connect that it refuses has not come")
             return copy
-        live = state.came.get((pair.mine, pair.theirs, frame.lib_seqnum))
+        live = state.their_numbers.get((pair.mine, pair.theirs, frame.lib_seqnum))
         if live is None:
             raise NotPlayed("what it refuses has not come")
         return copy | {"lib_seqnum": live}

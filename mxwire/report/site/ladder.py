@@ -264,7 +264,7 @@ def _classes(step: FrameStep) -> str:
             "step",
             "malformed" if seen.reading.malformed else KINDS.get(seen.type, "other"),
             *["concerned"] * bool(seen.concerned),
-            *["lost"] * (seen.fate.copies == 0),
+            *["lost"] * (seen.fate.arrivals == 0),
             *["marked"] * bool(seen.mark),
         ]
     )
@@ -275,9 +275,9 @@ def _flag(seen: ShownFrame) -> str:
 
 
 def _look(step: FrameStep) -> str:
-    if step.first.fate.copies == 0:
+    if step.first.fate.arrivals == 0:
         return "lost"
-    return "many" if step.first.fate.copies > 1 or len(step.frames) > 1 else "plain"
+    return "many" if step.first.fate.arrivals > 1 or len(step.frames) > 1 else "plain"
 
 
 def _arrow(name: str, source: float, target: float, look: str) -> str:
@@ -318,10 +318,10 @@ def _label(step: FrameStep, wide: int, narrow: int) -> str:
 
 def _fate(seen: ShownFrame) -> str:
     """Return the fate in one word, since it must be visible at once."""
-    if seen.fate.copies == 0:
+    if seen.fate.arrivals == 0:
         return "LOST"
-    if seen.fate.copies > 1:
-        return "TWICE" if seen.fate.copies == 2 else f"{seen.fate.copies} TIMES"
+    if seen.fate.arrivals > 1:
+        return "TWICE" if seen.fate.arrivals == 2 else f"{seen.fate.arrivals} TIMES"
     return "LATE" if seen.fate.late_ns else ""
 
 

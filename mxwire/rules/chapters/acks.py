@@ -39,8 +39,8 @@ def _nothing_sent(seen: JudgedFrame) -> Breach | None:
     starts = [start for known in back.sessions.values() for start in known.starts]
     if seen.ack in starts:
         return None
-    asked = " or ".join(f"0x{each:04x}" for each in starts)
-    return Breach(f"{asked}: the partner has not sent anything yet", f"acknowledges 0x{seen.ack:04x}")
+    requested = " or ".join(f"0x{each:04x}" for each in starts)
+    return Breach(f"{requested}: the partner has not sent anything yet", f"acknowledges 0x{seen.ack:04x}")
 
 
 @judges("R-ACK-01", *NUMBERED, Truc)

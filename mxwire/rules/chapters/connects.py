@@ -24,7 +24,7 @@ def connect_number(seen: JudgedFrame) -> Breach | None:
 
 
 @judges("R-CON-01", ConnectRequest, ConnectReply)
-def asked_start(seen: JudgedFrame) -> Breach | None:
+def requested_start(seen: JudgedFrame) -> Breach | None:
     """The requested start is at most the next number that the partner has not used."""
     frame, back = seen.frame, seen.back
     if isinstance(frame, ConnectReply) and not _answers_present_opening(seen):
@@ -65,17 +65,17 @@ def _is_late_start(back: ObservedFlow, start: int) -> bool:
 
 
 @judges("R-SEQ-03", ConnectRequest, ConnectReply)
-def session_number_asked(seen: JudgedFrame) -> Breach | None:
+def requested_session_number(seen: JudgedFrame) -> Breach | None:
     """The requested session number increases by one when the partner is abandoned, and is 0 for a new partner."""
     flow, start = seen.flow, seen.frame.target_recv_seqnum_start
-    if flow.asked is None or _is_reopened(seen) or not start & SESSION_NUMBER_MASK:
+    if flow.requested is None or _is_reopened(seen) or not start & SESSION_NUMBER_MASK:
         return None
-    steps = ((start & SESSION_NUMBER_MASK) - (flow.asked & SESSION_NUMBER_MASK) & SESSION_NUMBER_MASK) >> 14
-    since = seen.time_ns - flow.asked_ns
+    steps = ((start & SESSION_NUMBER_MASK) - (flow.requested & SESSION_NUMBER_MASK) & SESSION_NUMBER_MASK) >> 14
+    since = seen.time_ns - flow.requested_ns
     # Abandoning takes at least two more transmissions each time, except for the first.
     if steps < 2 or not seen.within_reordering <= since < (steps - 1) * 2 * seen.resend_delay:
         return None
-    return Breach(f"the session number of 0x{flow.asked:04x}, or one more", f"requests number 0x{start:04x}")
+    return Breach(f"the session number of 0x{flow.requested:04x}, or one more", f"requests number 0x{start:04x}")
 
 
 @judges("R-CON-02", ConnectRequest, severity="deviation", when=(FrameStatus.REPEAT,))
@@ -110,7 +110,7 @@ def reply_status(seen: JudgedFrame) -> Breach | None:
 
 
 @judges("R-CON-08", ConnectReply)
-def reply_asked_for(seen: JudgedFrame) -> Breach | None:
+def requested_reply(seen: JudgedFrame) -> Breach | None:
     """A reply answers a request: session and connect number are copied from it, and each request gets one reply."""
     frame, connect = seen.frame, seen.connect
     if seen.status is FrameStatus.STALE:
@@ -119,9 +119,9 @@ def reply_asked_for(seen: JudgedFrame) -> Breach | None:
         if not (seen.back.source.fresh or seen.back.connects) or frame.src_session_id in seen.back.source.past:
             # A suspended application may answer a request of a former opening (R-GEN-01).
             return None
-        asked = ", ".join(f"{number} of 0x{each.session:08x}" for number, each in seen.back.connects.items())
+        requested = ", ".join(f"{number} of 0x{each.session:08x}" for number, each in seen.back.connects.items())
         return Breach(
-            f"src_session_id and connect_seqnum of a request: {asked or 'there was no request'}",
+            f"src_session_id and connect_seqnum of a request: {requested or 'there was no request'}",
             f"{frame.connect_seqnum} of 0x{frame.src_session_id:08x}",
         )
     if connect.exact and seen.delivered_ns is not None and connect.replies >= connect.deliveries:

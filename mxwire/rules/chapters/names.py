@@ -50,8 +50,8 @@ def reply_magic(seen: JudgedFrame) -> Breach | None:
     """The reply's magic is the query's."""
     queries = seen.pair.back.queries
     if queries and seen.frame.magic not in queries:
-        asked = ", ".join(f"0x{each:08x}" for each in queries)
-        return Breach(f"the magic is that of the query: {asked}", f"0x{seen.frame.magic:08x}")
+        requested = ", ".join(f"0x{each:08x}" for each in queries)
+        return Breach(f"the magic is that of the query: {requested}", f"0x{seen.frame.magic:08x}")
     return None
 
 
@@ -71,11 +71,11 @@ def reply_index(seen: JudgedFrame) -> Breach | None:
 def answers_query(seen: JudgedFrame) -> Breach | None:
     """A host reports its name when queried, once per query (an unrequested reply is accepted, R-HOST-07)."""
     pair = seen.pair
-    asked = sum(pair.back.queries.values())
-    if not (asked or seen.vantage.from_start):
+    requested = sum(pair.back.queries.values())
+    if not (requested or seen.vantage.from_start):
         return None
-    if not asked or (seen.delivered_ns is not None and pair.replies >= asked):
-        return Breach("one HOST_REPLY per HOST_QUERY", f"reply {pair.replies + 1} to {asked} queries")
+    if not requested or (seen.delivered_ns is not None and pair.replies >= requested):
+        return Breach("one HOST_REPLY per HOST_QUERY", f"reply {pair.replies + 1} to {requested} queries")
     return None
 
 

@@ -49,8 +49,8 @@ def first_number(seen: JudgedFrame) -> Breach | None:
         return None
     if not seen.vantage.as_sent and any(_is_reachable(number, start) for start in starts):
         return None
-    asked = " or ".join(f"0x{each:04x}" for each in starts)
-    return Breach(f"the first number is the requested one, {asked}", f"lib_seqnum 0x{number:04x}")
+    requested = " or ".join(f"0x{each:04x}" for each in starts)
+    return Breach(f"the first number is the requested one, {requested}", f"lib_seqnum 0x{number:04x}")
 
 
 def _is_reachable(number: int, start: int) -> bool:

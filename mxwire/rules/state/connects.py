@@ -85,7 +85,7 @@ def _renew(seen: JudgedFrame, flow: ObservedFlow, session: int) -> None:
 def _disturb(seen: JudgedFrame, flow: ObservedFlow) -> None:
     """Forget the acknowledgements, because a CONNECT may have reset the numbers of both endpoints (R-CON-10,
     R-CON-05)."""
-    flow.asked, flow.asked_ns = seen.frame.target_recv_seqnum_start, seen.time_ns
+    flow.requested, flow.requested_ns = seen.frame.target_recv_seqnum_start, seen.time_ns
     for each in (flow, flow.back):
         each.acknowledged = None
         each.acknum_restart = True
@@ -98,7 +98,7 @@ def apply_request(seen: JudgedFrame) -> None:
         return
     _renew(seen, flow, frame.src_session_id)
     known = seen.connect
-    arrivals = 0 if seen.lost else seen.copies
+    arrivals = 0 if seen.lost else seen.arrivals
     exact = seen.delivered_ns is not None
     if seen.status is FrameStatus.NEW or known is None:
         former = flow.connects.get(frame.connect_seqnum)
@@ -141,7 +141,7 @@ def apply_request(seen: JudgedFrame) -> None:
 def _count_reply(seen: JudgedFrame, connect: ObservedConnect) -> None:
     """Remember that a reply was sent, since it may be refused."""
     flow = seen.flow
-    arrivals = 0 if seen.lost else seen.copies
+    arrivals = 0 if seen.lost else seen.arrivals
     if flow.replied is None:
         flow.replied = ObservedConnect(
             session=connect.session,

@@ -41,7 +41,7 @@ def apply_query(seen: JudgedFrame) -> None:
     pair = seen.pair
     magic = seen.frame.magic
     if not seen.lost:
-        pair.queries[magic] = pair.queries.get(magic, 0) + seen.copies
+        pair.queries[magic] = pair.queries.get(magic, 0) + seen.arrivals
         if len(pair.queries) > MAGICS:
             del pair.queries[next(iter(pair.queries))]
     probe = not seen.vantage.as_sent and magic in QUERY_MAGICS

@@ -79,9 +79,9 @@ class ObservedFlow:
     """A CONNECT was seen since the stream began: the source may have forgotten its partner, and restart its numbers."""
     forgot: bool = False
     """The source has restarted its connect numbers since the stream began: it has forgotten its partner."""
-    asked: int | None = None
+    requested: int | None = None
     """The starting number that the source last requested, in a CONNECT request or reply of its present opening."""
-    asked_ns: int = 0
+    requested_ns: int = 0
     connects: dict[int, ObservedConnect] = field(default_factory=dict)
     """The source's requests by connect_seqnum."""
     connect_next: int | None = 0
@@ -138,7 +138,7 @@ class ObservedFlow:
         self.sessions = {}
         self.former = self.stream
         self.stream = None
-        self.asked = None
+        self.requested = None
         self.connects = {}
         self.connect_next = 0 if self.source.fresh else None
         self.acknowledged = None

@@ -48,7 +48,7 @@ class JudgedFrame:
     length: int = 0
     """Bytes of the frame on the wire."""
     delivered_ns: int | None = None
-    copies: int = 1
+    arrivals: int = 1
     """Number of times that it is delivered, if ``delivered_ns`` is known."""
     lost: bool = False
     pair: ObservedPair = None  # type: ignore[assignment]
@@ -87,12 +87,12 @@ class JudgedFrame:
         self.resend_delay = resend_delay_least(self.vantage)
         self.pull_timer = pull_timer_least(self.vantage)
 
-    def begin(self, time_ns: int, number: int, delivered_ns: int | None, copies: int) -> None:
+    def begin(self, time_ns: int, number: int, delivered_ns: int | None, arrivals: int) -> None:
         """Reset the conclusions for the next frame."""
         self.time_ns = time_ns
         self.number = number
         self.delivered_ns = delivered_ns
-        self.copies = copies
+        self.arrivals = arrivals
         self.lost = delivered_ns == LOST
         self.status = FrameStatus.NEW
         self.starts = False

@@ -203,8 +203,8 @@ def _reports_nothing(back: ObservedFlow, stream: ObservedStream, value: int) -> 
         return stream.first & NUMBER_MASK == ABANDONED_NEXT
     if value & NUMBER_MASK != ABANDONED_DONE:
         return False
-    asked = value & SESSION_NUMBER_MASK | ABANDONED_NEXT
-    return any(asked in known.starts for known in back.sessions.values())
+    requested = value & SESSION_NUMBER_MASK | ABANDONED_NEXT
+    return any(requested in known.starts for known in back.sessions.values())
 
 
 def content(frame: Frame) -> Content:
@@ -270,7 +270,7 @@ def _add(seen: JudgedFrame) -> ObservedMessage:
         last_ns=seen.time_ns,
         first_number=seen.number,
         last_number=seen.number,
-        frames=0 if seen.lost else seen.copies,
+        frames=0 if seen.lost else seen.arrivals,
         exact=seen.delivered_ns is not None,
         complete=kind != _MEDIUM and acceptable and not seen.lost,
         acceptable=acceptable,
@@ -306,7 +306,7 @@ def _new_stream(seen: JudgedFrame) -> ObservedStream:
 
 def _count(seen: JudgedFrame, message: ObservedMessage) -> None:
     """Count one more frame of a known message."""
-    message.frames += 0 if seen.lost else seen.copies
+    message.frames += 0 if seen.lost else seen.arrivals
     message.exact = message.exact and seen.delivered_ns is not None
     if seen.status is FrameStatus.DUPLICATE:
         return

@@ -46,7 +46,7 @@ def apply_pull(seen: JudgedFrame) -> None:
     """Remember the block that a PULL requests."""
     frame = seen.frame
     transfer = seen.transfer or _start(seen)
-    arrivals = 0 if seen.lost else seen.copies
+    arrivals = 0 if seen.lost else seen.arrivals
     exact = seen.delivered_ns is not None
     transfer.last_ns = seen.time_ns
     transfer.last_number = seen.number

@@ -87,14 +87,14 @@ def test_an_order_that_is_right_lets_nothing_pass() -> None:
     verification, found = verified(moved)
     assert not verification.disordered
     assert "R-NOT-01" in {each.rule for each in found if each.severity == "violation"}
-    told = verified(moved, disordered=True)[1]
-    assert "R-NOT-01" in {each.rule for each in told if each.severity == "note"}
+    reported = verified(moved, disordered=True)[1]
+    assert "R-NOT-01" in {each.rule for each in reported if each.severity == "note"}
 
 
 def test_pending_findings_are_reported_when_their_time_is_over_and_are_bounded() -> None:
     frames = list(frames_of("mxoe-many.pcap"))
     early = [(time - 10**7 if data[16] == PacketType.NOTIFY else time, data, length) for time, data, length in frames]
     patient, waited = verified(early)
-    hasty, told = verified(early, patience_ns=0)
-    assert against_hosts(waited) == against_hosts(told) and patient.violations == hasty.violations > 0
+    hasty, reported = verified(early, patience_ns=0)
+    assert against_hosts(waited) == against_hosts(reported) and patient.violations == hasty.violations > 0
     assert HELD > 100

@@ -38,7 +38,7 @@ VARIED = [
 captures = st.sampled_from(VARIED)
 
 
-def told(messages: list[CapturedMessage]) -> list[dict[str, object]]:
+def reported(messages: list[CapturedMessage]) -> list[dict[str, object]]:
     """Everything reported of messages; each of them must be printable too."""
     for each in messages:
         for width in (None, 80, 120):
@@ -60,14 +60,14 @@ def numbers(message: CapturedMessage) -> list[int]:
 
 @cache
 def known(capture: str) -> list[dict[str, object]]:
-    return told(followed(capture)[1])
+    return reported(followed(capture)[1])
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
 @pytest.mark.parametrize("capture", SHORT + VARIED)
 def test_batches_do_not_matter(capture, size):
     batches = decoded(split(read_capture(capture), size), dialect_of(capture))
-    assert told(follow(batches)[1]) == known(capture)
+    assert reported(follow(batches)[1]) == known(capture)
 
 
 @settings(max_examples=60, deadline=None)
@@ -78,7 +78,7 @@ def test_a_capture_may_be_cut_anywhere(capture, one, other):
     batch = read_capture(capture)
     first, last = sorted((int(one * len(batch)), int(other * len(batch))))
     _, messages = read(capture, batch.select(np.arange(first, last)))
-    told(messages)
+    reported(messages)
     origin = {number: each for each in followed(capture)[1] for number in numbers(each)}
     for message in messages:
         whole = {origin[number].number: origin[number] for number in numbers(message)}
@@ -99,8 +99,8 @@ def test_a_capture_card_may_reorder(capture, random, far):
     keys = np.arange(len(batch)) + np.array([random.uniform(0, far) for _ in range(len(batch))])
     order = np.argsort(keys, kind="stable")
     _, messages = read(capture, batch.select(order))
-    said = {(each.kind, each.length, each.match) for each in messages if each.position >= 0}
-    assert said == {(each["kind"], each["length"], each["match"]) for each in known(capture)}
+    output = {(each.kind, each.length, each.match) for each in messages if each.position >= 0}
+    assert output == {(each["kind"], each["length"], each["match"]) for each in known(capture)}
 
 
 @settings(max_examples=20, deadline=None)
@@ -145,7 +145,7 @@ def test_broken_frames_break_nothing(capture, changes):
         buffer, batch.offset, batch.length, batch.wire_length, batch.timestamp_ns, batch.number, batch.link_type
     )
     _, messages = read(capture, changed)
-    told(messages)
+    reported(messages)
     assert len({each.number for each in messages}) == len(messages)
 
 
@@ -157,7 +157,7 @@ def test_times_may_be_nonsense(capture, data):
     changed = FrameBatch(
         batch.buffer, batch.offset, batch.length, batch.wire_length, np.array(times, np.int64), batch.number
     )
-    told(read(capture, changed)[1])
+    reported(read(capture, changed)[1])
 
 
 @given(st.permutations(range(1, 40)), st.integers(1, 50))

@@ -143,13 +143,13 @@ def test_order_of_the_file_does_not_matter(capture):
 
 
 @pytest.mark.parametrize(
-    ("capture", "said"),
+    ("capture", "output"),
     [
         ("mxoe-nack-mcp-closed", ["endpoint 5 is not open any more: 1 pull"]),
         ("omx9000-nack-lib", ["endpoint 3 is not open any more: 5 messages", "endpoint 7 is not open: 1 connect"]),
     ],
 )
-def test_an_endpoint_that_closed_is_distinguished_from_one_that_was_never_open(capture, said):
+def test_an_endpoint_that_closed_is_distinguished_from_one_that_was_never_open(capture, output):
     findings = [each.summary for each in diagnosed(read_capture(capture)) if each.id == "endpoint-closed"]
-    assert len(findings) == len(said)
-    assert all(text in summary for text, summary in zip(said, findings, strict=True)), findings
+    assert len(findings) == len(output)
+    assert all(text in summary for text, summary in zip(output, findings, strict=True)), findings

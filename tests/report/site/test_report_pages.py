@@ -144,7 +144,7 @@ def test_the_classes_of_a_pair_are_those_that_arrived():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         ([LOSSY], "--html"),
         (["-", "--html", "out"], "does not allow"),
@@ -154,10 +154,10 @@ def test_the_classes_of_a_pair_are_those_that_arrived():
         ([CAPTURES / "INDEX.md", "--html", "out"], "not a capture"),
     ],
 )
-def test_mistakes_are_one_line(arguments, said, tmp_path, monkeypatch):
+def test_mistakes_are_one_line(arguments, output, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = mxwire("report", *arguments)
-    assert run.code == 2 and said in run.err and len(run.err.splitlines()) <= 2
+    assert run.code == 2 and output in run.err and len(run.err.splitlines()) <= 2
     assert not (tmp_path / "out").exists()
 
 
@@ -165,9 +165,9 @@ def test_only_a_report_is_replaced(tmp_path, lossy):
     target = tmp_path / "out"
     target.mkdir()
     (target / "precious").write_text("data")
-    for options, said in (([], "--force replaces"), (["--force"], "contains no report")):
+    for options, output in (([], "--force replaces"), (["--force"], "contains no report")):
         run = mxwire("report", MANY, "--html", target, *options)
-        assert run.code == 2 and said in run.err
+        assert run.code == 2 and output in run.err
     other = tmp_path / "report"
     assert mxwire("report", LOSSY, "--html", other).code == 0
     assert mxwire("report", MANY, "--html", other).code == 2

@@ -156,17 +156,17 @@ class EndpointExaminer(Examiner):
                 refused[key] = number + 1, shown, what
         for (reason, refuser, asking), (_, shown, what) in refused.items():
             kinds = {"message": "message", "pull": "pull", "connect": "connect"}
-            told = " and ".join(
+            counts = " and ".join(
                 f"{what[each]} {name}{'s' * (what[each] != 1)}" for each, name in kinds.items() if what[each]
             )
             if reason == "ENDPT_CLOSED":
                 # An endpoint that is pulled from has sent a message, and one that was connected to has answered.
                 was_open = what["pull"] or (asking, refuser) in connected
                 state = "is not open any more" if was_open else "is not open"
-                summary = f"{refuser} {state}: {told} of {asking} refused"
+                summary = f"{refuser} {state}: {counts} of {asking} refused"
                 yield CLOSED.found("high", (refuser, asking), summary, shown[:SHOWN])
             elif reason == "BAD_ENDPT":
-                summary = f"{mac_text(refuser.address)} has no endpoint {refuser.endpoint}: {told} refused"
+                summary = f"{mac_text(refuser.address)} has no endpoint {refuser.endpoint}: {counts} refused"
                 yield RANGE.found("high", (refuser, asking), summary, shown[:SHOWN])
         yield from self._exhausted(refused)
         yield from _keys(facts)

@@ -158,24 +158,24 @@ class EtherTypeExaminer(Examiner):
             parties = tuple(Party(each) for each in sorted(suspect.hosts)[:8])
             yield CHANGED.found("high", parties, f"MXoE uses EtherType 0x{value:04x} here", shown)
 
-    def _filtered(self, asked: UnansweredQueries) -> Finding | None:
+    def _filtered(self, queries: UnansweredQueries) -> Finding | None:
         other = [
             (number, frame)
             for (source, _), (number, last_ns, frame) in self._others.items()
-            if source == asked.destination and last_ns >= asked.first_ns
+            if source == queries.destination and last_ns >= queries.first_ns
         ]
         number = sum(each for each, _ in other)
-        if asked.seen or number < _FRAMES:
+        if queries.seen or number < _FRAMES:
             return None
         shown = [
-            asked.evidence(),
+            queries.evidence(),
             evidence(
-                f"{mac_text(asked.destination)} sent {count_of(number, 'frame')} of other protocols at that time",
+                f"{mac_text(queries.destination)} sent {count_of(number, 'frame')} of other protocols at that time",
                 [frame for _, frame in other],
             ),
         ]
-        summary = f"{mac_text(asked.destination)} is alive, but sends no MXoE frames"
-        return FILTERED.found("medium", (Party(asked.source), Party(asked.destination)), summary, shown)
+        summary = f"{mac_text(queries.destination)} is alive, but sends no MXoE frames"
+        return FILTERED.found("medium", (Party(queries.source), Party(queries.destination)), summary, shown)
 
 
 def looks_like_mxoe(located: Located) -> NDArray[np.bool_]:

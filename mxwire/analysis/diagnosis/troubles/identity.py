@@ -79,11 +79,11 @@ class IdentityExaminer(Examiner):
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Note names, serials and sessions."""
         numbers, times = decoded.batch.number, decoded.batch.timestamp_ns
-        told = []
+        announcements = []
         for block in decoded.columns.of("host_reply", "raw_omxoed", "connect_request", "connect_reply"):
             good = decoded.columns.reason[block.place] == 0
-            told += [(int(block.place[at]), at, block) for at in good.nonzero()[0].tolist()]
-        for place, at, block in sorted(told, key=itemgetter(0)):
+            announcements += [(int(block.place[at]), at, block) for at in good.nonzero()[0].tolist()]
+        for place, at, block in sorted(announcements, key=itemgetter(0)):
             source = decoded.hosts.keys[decoded.assignment.source[place]]
             frame, time_ns = int(numbers[place]), int(times[place])
             if block.layout.name == "raw_omxoed":

@@ -70,20 +70,20 @@ class PeerExaminer(Examiner):
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on hosts that never answer another host."""
-        for asked in unanswered(facts):
-            confidence: Confidence = "high" if asked.questions >= _SURE else "medium"
-            parties = Party(asked.destination), Party(asked.source)
-            cost = Cost(asked.direction.last_ns - asked.direction.first_ns)
-            shown = [asked.evidence()]
-            if asked.seen:
-                others = next(facts.traffic.sent_by(asked.destination))
-                text = f"{mac_text(asked.destination)} is up: it sent frames to {mac_text(others.destination)}"
+        for queries in unanswered(facts):
+            confidence: Confidence = "high" if queries.questions >= _SURE else "medium"
+            parties = Party(queries.destination), Party(queries.source)
+            cost = Cost(queries.direction.last_ns - queries.direction.first_ns)
+            shown = [queries.evidence()]
+            if queries.seen:
+                others = next(facts.traffic.sent_by(queries.destination))
+                text = f"{mac_text(queries.destination)} is up: it sent frames to {mac_text(others.destination)}"
                 shown.append(evidence(text, [others.first_frame], others.first_ns))
-                summary = f"{mac_text(asked.destination)} drops the frames of {mac_text(asked.source)}"
+                summary = f"{mac_text(queries.destination)} drops the frames of {mac_text(queries.source)}"
                 yield INCOMPLETE.found(confidence, parties, summary, shown, cost=cost)
             else:
                 summary = (
-                    f"{mac_text(asked.destination)} never sent a frame, though {mac_text(asked.source)} queried it"
+                    f"{mac_text(queries.destination)} never sent a frame, though {mac_text(queries.source)} queried it"
                 )
                 yield MUTE.found(confidence, parties, summary, shown, cost=cost)
         yield from self._nameless(facts)
