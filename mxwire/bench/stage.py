@@ -36,6 +36,7 @@ from mxwire.link import MemoryNetwork
 from mxwire.link.ethtool import change_offload
 
 Found = dict[str, Any]
+WORKER: Final = "mxwire.bench.worker"
 PATIENCE: Final = 120.0
 """Seconds for a role: more than any takes, so that a side that does not answer has died."""
 _STARTING: Final = 30.0
@@ -86,16 +87,16 @@ def _checked(answer: Found, side: str) -> Found:
 
 
 class ProcessSide(StudySide):
-    """A side in a process of its own (``mxwire.bench.worker``), interpreted or compiled."""
+    """A side in a process of its own, interpreted or compiled: a ``module`` that speaks as ``mxwire.bench.worker``."""
 
-    def __init__(self, setup: SideSetup, package: Path | None = None) -> None:
-        self._name = "active" if setup.active else "passive"
+    def __init__(self, setup: Any, package: Path | None = None, module: str = WORKER, name: str = "") -> None:
+        self._name = name or ("active" if setup.active else "passive")
         environment = dict(os.environ)
         if package is not None:
             environment["PYTHONPATH"] = str(package)
         # Ctrl-C is for the study, which ends its sides itself.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "mxwire.bench.worker"],
+            [sys.executable, "-P", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

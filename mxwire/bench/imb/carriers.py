@@ -21,7 +21,7 @@ from mxwire.link.faults import Faults
 from mxwire.protocol import Partner, Status, profile_by_name
 from mxwire.wire.dialect import as_dialect
 
-PATIENCE: Final = 60.0
+PATIENCE: Final = 20.0
 """Seconds without progress after which a rank stops."""
 _RANK_SHIFT: Final = 32
 _RETRY: Final = 0.02

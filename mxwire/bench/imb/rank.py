@@ -1,7 +1,8 @@
 """A live rank as a process: ``python -m mxwire.bench.imb.rank``.
 
-The first line of standard input is its setup as JSON; each further one is a measurement, which is answered by a line
-with the times of all repetitions in ns, or with an error. The end of the input ends the rank.
+It speaks as the sides of a stage do (``bench/worker.py``): the first line of standard input is its setup, each further
+one a role with its parameters, answered by ``ready`` and then by a result or an error. The roles are ``connect`` and
+``measure``. The end of the input ends the rank.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 from mxwire.bench.imb.carriers import EndpointCommunicator, RankSetup, StreamCommunicator, open_communicator
 from mxwire.bench.imb.collectives import barrier_dissemination
 from mxwire.bench.imb.patterns import benchmark_by_name, measured
+from mxwire.bench.machine import is_compiled
+from mxwire.bench.processors import pin, read_use
 from mxwire.errors import MxwireError
 from mxwire.interop.namespaces import inside
 
@@ -29,9 +32,9 @@ def setup_of(record: dict[str, Any]) -> RankSetup:
 def main() -> None:
     """Run the rank of standard input."""
     setup = setup_of(json.loads(sys.stdin.readline()))
-    if setup.processor is not None:
-        os.sched_setaffinity(0, {setup.processor})
     try:
+        if setup.processor is not None:
+            pin(setup.processor)
         # Connections, too, belong to the namespace in which they are made.
         with inside(setup.namespace):
             _serve(open_communicator(setup))
@@ -40,28 +43,29 @@ def main() -> None:
 
 
 def _serve(comm: EndpointCommunicator | StreamCommunicator) -> None:
-    """Connect when all ranks have opened, then measure what is requested."""
     try:
-        _answer({"ready": True})
-        if not sys.stdin.readline():
-            return
-        comm.connect()
-        comm.run(barrier_dissemination(comm))
-        _answer({"connected": True})
+        _answer({"side": {"compiled": is_compiled(), "pid": os.getpid()}})
         for line in sys.stdin:
-            _answer(_measure(comm, json.loads(line)))
+            request = json.loads(line)
+            _answer({"ready": True})
+            if request["role"] == "connect":
+                comm.connect()
+                comm.run(barrier_dissemination(comm))
+                _answer({"result": {}})
+            else:
+                _answer({"result": _measure(comm, request["parameters"])})
     finally:
         comm.close()
 
 
-def _measure(comm: EndpointCommunicator | StreamCommunicator, request: dict[str, Any]) -> dict[str, Any]:
-    benchmark = benchmark_by_name(request["benchmark"])
-    length, algorithm = request["length"], request["algorithm"]
-    before = comm.counts()
-    program = measured(comm, lambda rank: benchmark.make(rank, length, algorithm), request["warmup"], request["count"])
+def _measure(comm: EndpointCommunicator | StreamCommunicator, asked: dict[str, Any]) -> dict[str, Any]:
+    benchmark = benchmark_by_name(asked["benchmark"])
+    length, algorithm = asked["length"], asked["algorithm"]
+    before, used = comm.counts(), read_use()
+    program = measured(comm, lambda rank: benchmark.make(rank, length, algorithm), asked["warmup"], asked["count"])
     times = comm.run(program)
-    counts = {name: value - before[name] for name, value in comm.counts().items()}
-    return {"times": times, "counts": counts}
+    frames = {name: value - before[name] for name, value in comm.counts().items()}
+    return {"times": times, "frames": frames, "use": (read_use() - used).record()}
 
 
 def _answer(value: dict[str, Any]) -> None:

@@ -1,0 +1,149 @@
+"""The study ``imb``: benchmarks of IMB over mxwire and TCP, live or in virtual time.
+
+Series have the name of their benchmark, and contestants that of the carrier (``mxoe``, ``omx:9000``, ``tcp``). A sample
+is the time that IMB prints as t_max in µs; ``t_min`` and ``t_avg`` are details. Parameters: ``size``, ``ranks``,
+``repetitions``, ``algorithm``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from mxwire.bench.cost.tables import Costs
+from mxwire.bench.imb.columns import ImbRow
+from mxwire.bench.imb.patterns import ImbBenchmark, repetitions_of
+from mxwire.bench.imb.rank_stage import LiveRanks, ModelRanks, RankOptions, RankRunner, model_conditions, open_ranks
+from mxwire.bench.record import Measurement, Recording
+from mxwire.bench.study import Points, StudyOptions, Turns, kept
+
+STUDY: Final = "imb"
+_PROBES: Final = 3
+_ROUND_NS: Final = 30_000_000
+"""Duration of the repetitions of a length in one round."""
+_MODEL_REPETITIONS: Final = 2
+"""Repetitions in virtual time, where all are equal but for the state of the hosts."""
+
+
+@dataclass(frozen=True)
+class ImbStudy:
+    """The measurements of a study."""
+
+    benchmarks: tuple[ImbBenchmark, ...]
+    carriers: tuple[RankOptions, ...]
+    largest: int = 4 << 20
+    sizes: tuple[int, ...] | None = None
+    """Lengths in bytes; None: those of IMB up to ``largest``."""
+    algorithm: str | None = None
+    """Algorithm of the collectives; None: the usual one of each length."""
+    costs: Costs | None = None
+    """Table of a study in virtual time; None: live."""
+    package: Path | None = None
+
+    def lengths(self, benchmark: ImbBenchmark) -> tuple[int, ...]:
+        """The lengths of a benchmark."""
+        if self.sizes is None or not benchmark.sized:
+            return benchmark.sizes(self.largest)
+        return tuple(each for each in self.sizes if each == 0 or each >= benchmark.smallest)
+
+
+def run_imb(study: ImbStudy, options: StudyOptions, progress: Callable[[str], object] = lambda _: None) -> Recording:
+    """Run the study; Ctrl-C or the end of a rank leaves a partial recording."""
+    with ExitStack() as opened:
+        stages: dict[str, ModelRanks | LiveRanks] = {}
+        for each in study.carriers:
+            stages[each.name] = opened.enter_context(open_ranks(each, study.costs, study.package))
+        first = next(iter(stages.values()))
+        if isinstance(first, LiveRanks):
+            conditions = replace(first.conditions, quick=options.quick)
+        else:
+            assert study.costs is not None
+            conditions = model_conditions(study.costs, options.quick)
+            options = replace(options, rounds=1)
+        recording = Recording(STUDY, conditions)
+        if isinstance(first, LiveRanks):
+            how = "poll" if first.spinning else "block, since there are more of them than processors"
+            recording.remarks.append(f"live: {study.carriers[0].ranks} ranks, which {how}")
+        points = Points(recording)
+        with kept(recording, points):
+            for benchmark in study.benchmarks:
+                points.declare(benchmark.name, "µs")
+                for length in study.lengths(benchmark):
+                    label = f"{benchmark.name}, {length:,} bytes"
+                    contestants = {
+                        name: _contestant(stage, benchmark, length, study, options, points, name)
+                        for name, stage in stages.items()
+                    }
+                    turns = Turns(recording, lambda text, label=label: progress(f"{label}, {text}"))  # type: ignore[misc]
+                    turns.play(contestants, options.rounds, warm_up=0)
+    return recording
+
+
+def _contestant(
+    stage: RankRunner,
+    benchmark: ImbBenchmark,
+    length: int,
+    study: ImbStudy,
+    options: StudyOptions,
+    points: Points,
+    name: str,
+) -> Callable[[int], None]:
+    algorithm = benchmark.algorithm(length, study.algorithm if benchmark.operation else None)
+    ranks = study.carriers[0].ranks
+    plan: list[int] = []
+
+    def run(_: int) -> None:
+        if not plan:
+            if study.costs is not None:
+                plan.append(1 if options.quick else _MODEL_REPETITIONS)
+            else:
+                probe = ImbRow.of(length, stage.measure(benchmark, length, 1, _PROBES, algorithm).times)
+                fitting = options.operations(probe.most * 1000, _ROUND_NS) if not options.quick else _PROBES
+                enough = max(_PROBES, round(_ROUND_NS / max(probe.most * 1000, 1)))
+                plan.append(min(repetitions_of(length), fitting, enough))
+        found = stage.measure(benchmark, length, 1, plan[0], algorithm)
+        row = ImbRow.of(length, found.times)
+        factor = benchmark.time_factor
+        details = {"t_min": row.least * factor, "t_avg": row.mean * factor}
+        parameters: dict[str, Any] = {"size": length, "ranks": ranks, "repetitions": plan[0]}
+        if algorithm:
+            parameters["algorithm"] = algorithm
+        counts = {f"frames {key}": value / plan[0] for key, value in found.frames.items()}
+        points.add(
+            benchmark.name,
+            name,
+            row.most * factor,
+            details=details,
+            marks=found.marks,
+            counts=counts,
+            **parameters,
+        )
+
+    return run
+
+
+def imb_row_of(benchmark: ImbBenchmark, point: Measurement) -> ImbRow:
+    """The row of a point in the columns of IMB: medians over the rounds."""
+    factor = benchmark.time_factor
+    repetitions = int(point.parameters["repetitions"]) * len(point.samples)
+    least, mean = point.details["t_min"] / factor, point.details["t_avg"] / factor
+    return ImbRow(int(point.parameters["size"]), repetitions, least, point.median / factor, mean)
+
+
+def bandwidth(benchmark: ImbBenchmark, point: Measurement) -> float | None:
+    """The bandwidth of a point in MB/s; None if the benchmark has none."""
+    if benchmark.bandwidth_factor is None:
+        return None
+    return float(point.parameters["size"] * benchmark.bandwidth_factor / point.median)
+
+
+def carriers_of(
+    names: Sequence[str], ranks: int, dialect: str, blocks: bool, mtu: int | None
+) -> tuple[RankOptions, ...]:
+    """The carriers of a command line; they use the same MTU."""
+    make = partial(RankOptions, ranks=ranks, dialect=dialect, blocks=blocks, mtu=mtu)
+    return tuple(make(over=each) for each in names)

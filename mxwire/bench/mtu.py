@@ -1,0 +1,232 @@
+"""The study ``mtu``: frame limit, depth of blocks, delay and coalescing, and pairs of different hosts.
+
+A pull requests blocks, of which a number is in flight, so its rate cannot exceed
+
+    blocks in flight x block length / round trip
+
+whatever the link carries. With 4 blocks of 32 KiB and a delay of 70 µs that is 893 MiB/s at most. The bound is computed
+from the round trip of the link: twice the delay, and the round trip of the shortest message without it.
+
+Series and their axes: ``rate by frame limit`` and ``half round trip by frame limit`` (``mtu``), ``rate by delay``
+(``delay``, in µs; contestants are depths of blocks, and the bound of each), ``rate by coalescing`` (``coalescing``, in
+µs; in the model), ``mixed pairs`` (``size``; half round trips in µs). Rates are in MiB/s, those of half round trips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from mxwire.bench.cost.tables import MX_FIRMWARE, Costs
+from mxwire.bench.imb.columns import ImbRow
+from mxwire.bench.imb.patterns import benchmark_by_name
+from mxwire.bench.imb.rank_stage import LiveRanks, RankOptions, RankRunner, model_conditions, open_ranks
+from mxwire.bench.record import Recording
+from mxwire.bench.stage import StageError
+from mxwire.bench.study import Points, StudyOptions, Turns, kept
+from mxwire.protocol import profile_by_name
+from mxwire.wire.dialect import as_dialect
+
+STUDY: Final = "mtu"
+MTUS: Final = (1500, 3000, 4500, 9000)
+BLOCKS: Final = (8, 32)
+DELAYS_US: Final = (0.0, 7.0, 70.0)
+COALESCING_US: Final = (0.0, 20.0, 63.0)
+LARGE: Final = 4 << 20
+"""Length of the messages whose rate is measured."""
+_QUICK_LARGE: Final = 256 << 10
+_MIB: Final = 1 << 20
+_MIXED_SIZES: Final = (0, 64 << 10, 1 << 20, 4 << 20)
+_MXOE_BLOCK: Final = 0xFFFF
+"""Longest block in bytes that a PULL of mxoe can request: its field has 16 bits."""
+_PING_PONG: Final = "PingPong"
+_ROUND_NS: Final = 60_000_000
+
+
+@dataclass(frozen=True)
+class MtuStudy:
+    """The axes of a study. Delays and coalescing are in µs."""
+
+    mtus: tuple[int, ...] = MTUS
+    blocks: tuple[int, ...] = BLOCKS
+    delays: tuple[float, ...] = DELAYS_US
+    coalescing: tuple[float, ...] = COALESCING_US
+    costs: Costs | None = None
+    """Table of a study in virtual time; None: live."""
+    copy_engine: bool = False
+    """Large messages are copied by the copy engine of the model."""
+    package: Path | None = None
+
+
+@dataclass
+class _Run:
+    """A study under way."""
+
+    study: MtuStudy
+    options: StudyOptions
+    points: Points
+    turns: Turns
+    length: int
+    base_us: float = 0.0
+    """Round trip of the shortest message without a delay."""
+
+    def pair(self, **changes: Any) -> RankOptions:
+        """Two ranks."""
+        return RankOptions(copy_engine=self.study.copy_engine, **changes)
+
+
+def run_mtu(study: MtuStudy, options: StudyOptions, progress: Callable[[str], object] = lambda _: None) -> Recording:
+    """Run the study; Ctrl-C or the end of a side leaves a partial recording."""
+    if study.costs is not None:
+        options = replace(options, rounds=1)
+        conditions = model_conditions(study.costs, options.quick)
+    else:
+        with LiveRanks(RankOptions(mtu=9000), package=study.package) as probe:
+            conditions = replace(probe.conditions, quick=options.quick, mtu=max(study.mtus))
+    recording = Recording(STUDY, conditions)
+    points = Points(recording)
+    run = _Run(study, options, points, Turns(recording, progress), _QUICK_LARGE if options.quick else LARGE)
+    points.declare("rate by frame limit", "MiB/s", "mtu", "bytes")
+    points.declare("half round trip by frame limit", "µs", "mtu", "bytes")
+    points.declare("rate by delay", "MiB/s", "delay", "µs")
+    points.declare("rate by coalescing", "MiB/s", "coalescing", "µs")
+    points.declare("mixed pairs", "µs")
+    with kept(recording, points):
+        _by_frame_limit(run)
+        _by_delay(run, recording)
+        if study.costs is not None:
+            _by_coalescing(run)
+        _mixed(run)
+    return recording
+
+
+@contextmanager
+def _opened(run: _Run, options: RankOptions) -> Iterator[RankRunner]:
+    with open_ranks(options, run.study.costs, run.study.package) as ranks:
+        yield ranks
+
+
+def _half_trip(run: _Run, ranks: RankRunner, length: int) -> tuple[float, tuple[str, ...], dict[str, float]]:
+    """Half a round trip in µs, its marks, and the frames per message."""
+    benchmark = benchmark_by_name(_PING_PONG)
+    probe = ImbRow.of(length, ranks.measure(benchmark, length, 1, 1).times).most
+    count = 2 if run.study.costs is not None or run.options.quick else max(3, round(_ROUND_NS / (probe * 1000 + 1)))
+    found = ranks.measure(benchmark, length, 1, min(count, 1000))
+    frames = {f"frames {name}": value / min(count, 1000) / 2 for name, value in found.frames.items()}
+    return sum(found.times[0]) / len(found.times[0]) / 2000, found.marks, frames
+
+
+def _rate(length: int, half_us: float) -> float:
+    return length / _MIB / (half_us / 1e6)
+
+
+def _by_frame_limit(run: _Run) -> None:
+    for mtu in run.study.mtus:
+        carriers = {f"omx:{mtu}": run.pair(dialect=f"omx:{mtu}", mtu=mtu), "tcp": run.pair(over="tcp", mtu=mtu)}
+        if run.study.costs is None:
+            carriers["tcp, no segmentation offload"] = run.pair(over="tcp", mtu=mtu, offloads=False)
+        if mtu >= as_dialect("mxoe").frame_limit:
+            carriers["mxoe"] = run.pair(mtu=mtu)
+        names = {name: "omx" if name.startswith("omx") else name for name in carriers}
+        _play(run, carriers, names, "rate by frame limit", {"mtu": mtu}, run.length)
+        if mtu in (min(run.study.mtus), max(run.study.mtus)):
+            _play(run, carriers, names, "half round trip by frame limit", {"mtu": mtu}, 0, rate=False)
+
+
+def _by_delay(run: _Run, recording: Recording) -> None:
+    dialects = ("mxoe", f"omx:{max(run.study.mtus)}")
+    for delay in run.study.delays:
+        carriers = {
+            f"{dialect}, {blocks} frames per block": run.pair(
+                dialect=dialect, frames_per_block=blocks, delay=delay / 1e6, mtu=max(*run.study.mtus, 9000)
+            )
+            for dialect in dialects
+            for blocks in run.study.blocks
+            if dialect != "mxoe" or blocks * as_dialect(dialect).reply_payload <= _MXOE_BLOCK
+        }
+        names = {name: name for name in carriers}
+        try:
+            _play(run, carriers, names, "rate by delay", {"delay": delay}, run.length)
+        except StageError as error:
+            recording.remarks.append(f"delay of {delay:g} µs: {error}")
+            continue
+        trip = _round_trip(run, delay)
+        for name, options in carriers.items():
+            assert options.frames_per_block is not None
+            block = as_dialect(options.dialect).reply_payload * options.frames_per_block
+            flight = profile_by_name(options.profiles[0]).blocks_in_flight
+            bound = flight * block / _MIB / (trip / 1e6)
+            run.points.add(
+                "rate by delay",
+                f"bound: {name}",
+                bound,
+                marks=("computed",),
+                delay=delay,
+                block=block,
+                blocks_in_flight=flight,
+                round_trip_us=trip,
+            )
+
+
+def _round_trip(run: _Run, delay: float) -> float:
+    """Round trip of a frame in µs: that of the shortest message without a delay, and twice the delay."""
+    if not run.base_us:
+        with _opened(run, run.pair()) as ranks:
+            run.base_us = 2 * min(_half_trip(run, ranks, 0)[0] for _ in range(run.options.rounds))
+    return run.base_us + 2 * delay
+
+
+def _by_coalescing(run: _Run) -> None:
+    for coalescing in run.study.coalescing:
+        carriers = {
+            "mxoe": run.pair(coalescing=coalescing / 1e6),
+            "omx": run.pair(dialect=f"omx:{max(run.study.mtus)}", coalescing=coalescing / 1e6),
+            "tcp": run.pair(over="tcp", coalescing=coalescing / 1e6),
+        }
+        _play(run, carriers, dict.fromkeys(carriers), "rate by coalescing", {"coalescing": coalescing}, run.length)
+
+
+def _mixed(run: _Run) -> None:
+    """Pairs of open-mx and native-mx: in the model with the costs of each, live by their behaviour alone."""
+    pairs = {"open-mx": ("open-mx",) * 2, "native-mx": ("native-mx",) * 2, "mixed": ("native-mx", "open-mx")}
+    sizes = _MIXED_SIZES[:2] if run.options.quick else _MIXED_SIZES
+    costs = run.study.costs
+    for length in sizes:
+        for name, profiles in pairs.items():
+            options = run.pair(profiles=profiles)
+            tables = None
+            if costs is not None:
+                left, right = (MX_FIRMWARE if each == "native-mx" else costs for each in profiles)
+                tables = left, right
+            with open_ranks(options, tables, run.study.package) as ranks:
+                for _ in range(run.options.rounds):
+                    half, marks, counts = _half_trip(run, ranks, length)
+                    run.points.add("mixed pairs", name, half, marks=marks, counts=counts, size=length)
+
+
+def _play(
+    run: _Run,
+    carriers: dict[str, RankOptions],
+    names: dict[str, Any],
+    series: str,
+    parameters: dict[str, Any],
+    length: int,
+    rate: bool = True,
+) -> None:
+    """Measure carriers in turns, and add a point of each; names of the points are the values of ``names``, or keys."""
+    with ExitStack() as held:
+        contestants: dict[str, Callable[[int], None]] = {}
+        for name, options in carriers.items():
+            ranks = held.enter_context(_opened(run, options))
+
+            def measure(_: int, name: str = name, ranks: RankRunner = ranks, options: RankOptions = options) -> None:
+                half, marks, counts = _half_trip(run, ranks, length)
+                value = _rate(length, half) if rate else half
+                more = {"length": length, "dialect": options.dialect if options.over == "mx" else "tcp"}
+                run.points.add(series, names[name] or name, value, marks=marks, counts=counts, **(parameters | more))
+
+            contestants[name] = measure
+        run.turns.play(contestants, run.options.rounds, warm_up=0)
