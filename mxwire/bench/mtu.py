@@ -75,7 +75,7 @@ class _Run:
 
     def pair(self, **changes: Any) -> RankOptions:
         """Two ranks."""
-        return RankOptions(copy_engine=self.study.copy_engine, **changes)
+        return RankOptions(copy_engine=self.study.copy_engine, polling=not self.options.quick, **changes)
 
 
 def run_mtu(study: MtuStudy, options: StudyOptions, progress: Callable[[str], object] = lambda _: None) -> Recording:
@@ -194,14 +194,13 @@ def _mixed(run: _Run) -> None:
     pairs = {"open-mx": ("open-mx",) * 2, "native-mx": ("native-mx",) * 2, "mixed": ("native-mx", "open-mx")}
     sizes = _MIXED_SIZES[:2] if run.options.quick else _MIXED_SIZES
     costs = run.study.costs
-    for length in sizes:
-        for name, profiles in pairs.items():
-            options = run.pair(profiles=profiles)
-            tables = None
-            if costs is not None:
-                left, right = (MX_FIRMWARE if each == "native-mx" else costs for each in profiles)
-                tables = left, right
-            with open_ranks(options, tables, run.study.package) as ranks:
+    for name, profiles in pairs.items():
+        tables = None
+        if costs is not None:
+            left, right = (MX_FIRMWARE if each == "native-mx" else costs for each in profiles)
+            tables = left, right
+        with open_ranks(run.pair(profiles=profiles), tables, run.study.package) as ranks:
+            for length in sizes:
                 for _ in range(run.options.rounds):
                     half, marks, counts = _half_trip(run, ranks, length)
                     run.points.add("mixed pairs", name, half, marks=marks, counts=counts, size=length)

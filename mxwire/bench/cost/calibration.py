@@ -27,9 +27,9 @@ _START: Final = (5_000.0, 0.2, 1_000.0, 500.0, 0.2)
 """First values: a call, a byte of a MEDIUM, a frame, a page, a byte of a PULL_REPLY."""
 _FAST: Final = 1e12
 """Rate of a virtual cable, which does not limit."""
-_STEPS: Final = 12
+_STEPS: Final = 8
 _CHANGE: Final = 0.05
-_ENOUGH: Final = 0.002
+_ENOUGH: Final = 0.005
 
 
 def calibrate(measured_us: Mapping[int, float], about: str = "this machine") -> Costs:

@@ -25,6 +25,8 @@ PATIENCE: Final = 20.0
 """Seconds without progress after which a rank stops."""
 _RANK_SHIFT: Final = 32
 _RETRY: Final = 0.02
+_SETTLE: Final = 0.002
+"""Seconds for which a host with delayed frames runs after a program, beside the delay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,13 @@ class LiveCommunicator(Communicator):
     """A communicator whose calls block."""
 
     def run(self, program: Program[Result]) -> Result:
-        """Run a program to its end."""
-        return run_blocking(program, self.wait)
+        """Run a program to its end, and send what is held back."""
+        result = run_blocking(program, self.wait)
+        self.settle()
+        return result
+
+    def settle(self) -> None:
+        """Send what is held back; a rank that waits for its next measurement makes no calls."""
 
     @abstractmethod
     def wait(self, operations: Sequence[Operation]) -> None:
@@ -79,6 +86,7 @@ class EndpointCommunicator(LiveCommunicator):
         self._host = self._opened.enter_context(_open_host(setup))
         self._endpoint = self._host.open_endpoint(setup.places[setup.rank][2])
         self._places = setup.places
+        self._delay = setup.delay
         self._partners: dict[int, Partner] = {}
 
     def connect(self) -> None:
@@ -108,6 +116,11 @@ class EndpointCommunicator(LiveCommunicator):
                 self._endpoint.wait(each, PATIENCE)
         except HostTimeoutError:
             raise MxwireError(f"rank {self.rank}: no progress for {PATIENCE:g} s") from None
+
+    def settle(self) -> None:
+        """Run the host until delayed frames have left."""
+        if self._delay:
+            self._host.driver.pause(2 * self._delay + _SETTLE)
 
     def counts(self) -> dict[str, int]:
         """Frames that the interface has sent and received for this rank, and those that were dropped."""

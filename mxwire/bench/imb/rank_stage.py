@@ -56,6 +56,8 @@ class RankOptions:
     """Large messages are not copied on receipt, in the model."""
     offloads: bool | None = None
     """Segmentation offloads on or off; None: as they are."""
+    polling: bool = True
+    """Poll for frames, if there is a processor for each live rank; otherwise block."""
     blocks: bool = False
     """Neighbouring ranks on one host; otherwise ranks are assigned to the hosts in turn."""
 
@@ -150,7 +152,7 @@ class LiveRanks(NamespaceStage, RankRunner):
         if reason is not None:
             raise StageError(reason)
         self._ranks: list[StudySide] = []
-        self.spinning = options.ranks <= len(available())
+        self.spinning = options.polling and options.ranks <= len(available())
         self.rank_options = options
         # Kernels without netem cannot delay frames, but a host with a link of its own can.
         self._own_delay = options.delay if options.over == "mx" and options.ranks == 2 else 0.0

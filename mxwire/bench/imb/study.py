@@ -56,7 +56,9 @@ def run_imb(study: ImbStudy, options: StudyOptions, progress: Callable[[str], ob
     with ExitStack() as opened:
         stages: dict[str, ModelRanks | LiveRanks] = {}
         for each in study.carriers:
-            stages[each.name] = opened.enter_context(open_ranks(each, study.costs, study.package))
+            stages[each.name] = opened.enter_context(
+                open_ranks(replace(each, polling=not options.quick), study.costs, study.package)
+            )
         first = next(iter(stages.values()))
         if isinstance(first, LiveRanks):
             conditions = replace(first.conditions, quick=options.quick)
@@ -66,7 +68,7 @@ def run_imb(study: ImbStudy, options: StudyOptions, progress: Callable[[str], ob
             options = replace(options, rounds=1)
         recording = Recording(STUDY, conditions)
         if isinstance(first, LiveRanks):
-            how = "poll" if first.spinning else "block, since there are more of them than processors"
+            how = "poll" if first.spinning else "block: quick, or more of them than processors"
             recording.remarks.append(f"live: {study.carriers[0].ranks} ranks, which {how}")
         points = Points(recording)
         with kept(recording, points):

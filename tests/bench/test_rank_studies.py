@@ -1,0 +1,235 @@
+"""The studies ``imb`` and ``mtu``, quick: their shapes and counts, in virtual time and live; never their times."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+
+import pytest
+
+from mxwire.bench.cost.calibration import FITTED, PREDICTED, calibrate, half_round_trip
+from mxwire.bench.cost.tables import (
+    CLOVERTOWN,
+    MX_FIRMWARE,
+    Costs,
+    here_file,
+    table_by_name,
+    write_here,
+)
+from mxwire.bench.imb.columns import imb_row
+from mxwire.bench.imb.patterns import BENCHMARKS, benchmark_by_name
+from mxwire.bench.imb.rank_stage import LiveRanks, ModelRanks, RankOptions
+from mxwire.bench.imb.study import ImbStudy, carriers_of, imb_row_of, run_imb
+from mxwire.bench.mtu import MtuStudy, run_mtu
+from mxwire.bench.stage import SideLostError, StageError
+from mxwire.bench.study import StudyOptions
+from mxwire.errors import MxwireError
+
+QUICK = StudyOptions.of(None, True)
+needs_root = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and ip")
+
+
+def study(over: tuple[str, ...], ranks: int, costs: Costs | None, names: tuple[str, ...] = ()) -> ImbStudy:
+    chosen = tuple(benchmark_by_name(each) for each in names) or tuple(BENCHMARKS.values())
+    return ImbStudy(chosen, carriers_of(over, ranks, "mxoe", False, None), sizes=(0, 4096, 40_000), costs=costs)
+
+
+def half_trip(ranks: ModelRanks, length: int) -> float:
+    times = ranks.measure(benchmark_by_name("PingPong"), length, 1, 2).times[0]
+    return sum(times) / len(times) / 2000
+
+
+def test_every_benchmark_runs_over_both_carriers_in_virtual_time():
+    recording = run_imb(study(("mx", "tcp"), 4, CLOVERTOWN), QUICK)
+    assert recording.complete
+    assert [each.name for each in recording.series] == [each.name for each in BENCHMARKS.values()]
+    for series in recording.series:
+        assert series.contestants() == ["mxoe", "tcp"]
+        for point in series.measurements:
+            assert point.median > 0
+            assert point.marks == ("modelled",)
+            benchmark = benchmark_by_name(series.name)
+            assert len(imb_row(benchmark, imb_row_of(benchmark, point)).split()) >= 4
+    assert {point.parameters.get("algorithm") for point in recording.named("Allreduce").measurements} == {
+        "recursive-doubling",
+        "rabenseifner",
+    }
+
+
+def test_virtual_time_gives_the_same_recording_twice():
+    first, second = (run_imb(study(("mx", "tcp"), 3, CLOVERTOWN, ("Alltoall",)), QUICK) for _ in range(2))
+    assert first.series == second.series
+
+
+@needs_root
+@pytest.mark.parametrize(("over", "ranks"), [(("mx",), 3), (("tcp",), 3), (("mx", "tcp"), 2)])
+def test_benchmarks_run_live(over, ranks):
+    recording = run_imb(study(over, ranks, None, ("PingPong", "Allreduce", "Barrier")), QUICK)
+    assert recording.complete, recording.remarks
+    for series in recording.series:
+        lengths = [0] if series.name == "Barrier" else [0, 4096, 40_000]
+        for name in series.contestants():
+            assert [each.parameters["size"] for each in series.curve(name)] == lengths
+            assert all(len(each.samples) == QUICK.rounds for each in series.curve(name))
+    if "mx" in over:
+        assert recording.named("PingPong").curve("mxoe")[2].counts["frames sent"] > 20
+
+
+@needs_root
+def test_a_rank_that_dies_ends_the_study():
+    options = RankOptions(ranks=3)
+    with LiveRanks(options) as ranks:
+        benchmark = benchmark_by_name("Barrier")
+        assert len(ranks.measure(benchmark, 0, 1, 2, "dissemination").times) == 3
+        os.kill(ranks.sides[0].pid, signal.SIGKILL)
+        with pytest.raises((SideLostError, StageError)):
+            ranks.measure(benchmark, 0, 1, 2, "dissemination")
+
+
+def test_live_ranks_without_root_are_refused(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(StageError, match="needs root"):
+        LiveRanks(RankOptions())
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"over": "udp"}, "no carrier 'udp'"),
+        ({"ranks": 1}, "1 ranks: at least 2"),
+        ({"dialect": "omx:9000", "mtu": 1500}, "omx:9000 needs an MTU of 8986, not 1500"),
+    ],
+)
+def test_impossible_ranks_are_refused(changes, error):
+    with pytest.raises(MxwireError, match=error):
+        RankOptions(**changes)
+
+
+def test_ctrl_c_keeps_the_measurements_until_then():
+    def progress(text: str) -> None:
+        if "Exchange" in text:
+            raise KeyboardInterrupt
+
+    from mxwire.bench.imb import study as module
+
+    kept = []
+    original = module.Recording
+
+    class Kept(original):
+        def __init__(self, *arguments: object, **more: object) -> None:
+            super().__init__(*arguments, **more)  # type: ignore[arg-type]
+            kept.append(self)
+
+    module.Recording = Kept  # type: ignore[misc]
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_imb(study(("mx",), 2, CLOVERTOWN, ("PingPong", "Exchange")), QUICK, progress)
+    finally:
+        module.Recording = original  # type: ignore[misc]
+    assert not kept[0].complete
+    assert [each.name for each in kept[0].series] == ["PingPong"]
+
+
+def test_the_mtu_study_has_all_its_series_in_virtual_time():
+    recording = run_mtu(MtuStudy(mtus=(1500, 9000), costs=CLOVERTOWN), QUICK)
+    assert recording.complete
+    assert [each.name for each in recording.series] == [
+        "rate by frame limit",
+        "half round trip by frame limit",
+        "rate by delay",
+        "rate by coalescing",
+        "mixed pairs",
+    ]
+    assert recording.named("rate by frame limit").contestants() == ["omx", "tcp", "mxoe"]
+    by_delay = recording.named("rate by delay")
+    for name in [each for each in by_delay.contestants() if not each.startswith("bound")]:
+        for point in by_delay.curve(name):
+            bound = by_delay.point(f"bound: {name}", point.parameters["delay"])
+            assert bound is not None
+            assert point.median <= bound.median
+    assert not [each for each in by_delay.contestants() if "mxoe, 32" in each], "a PULL of mxoe cannot request them"
+
+
+@needs_root
+def test_the_mtu_study_runs_live():
+    recording = run_mtu(MtuStudy(mtus=(9000,), blocks=(8,), delays=(100.0,)), QUICK)
+    assert recording.complete, recording.remarks
+    assert "tcp, no segmentation offload" in recording.named("rate by frame limit").contestants()
+    delayed = recording.named("rate by delay").point("mxoe, 8 frames per block", 100.0)
+    assert delayed is not None
+    # 1 round trip of 200 µs at least for 256 KiB in blocks of 32 KiB, 4 in flight: counted by the clock, never faster.
+    assert delayed.median <= 4 * 32 * 1024 / 2**20 / 200e-6
+
+
+# The tables.
+
+
+def test_the_table_of_the_paper_gives_its_latencies():
+    """7.3 and 13.2 µs, 2 µs of native MX: these were fitted."""
+    assert half_trip(ModelRanks(RankOptions(), CLOVERTOWN), 0) == pytest.approx(7.3, abs=0.05)
+    assert half_trip(ModelRanks(RankOptions("tcp"), CLOVERTOWN), 0) == pytest.approx(13.2, abs=0.1)
+    assert half_trip(ModelRanks(RankOptions(profiles=("native-mx",)), MX_FIRMWARE), 0) == pytest.approx(2.0, abs=0.05)
+
+
+def test_every_cost_has_a_source():
+    for table in (CLOVERTOWN, MX_FIRMWARE):
+        for name, value in table.record().items():
+            if isinstance(value, float) and value:
+                assert name in table.sources, name
+
+
+def test_the_copy_engine_relieves_the_bottom_half():
+    busy = {}
+    for engine in (False, True):
+        ranks = ModelRanks(RankOptions(dialect="omx:9000", copy_engine=engine), CLOVERTOWN)
+        half_trip(ranks, 1 << 20)
+        busy[engine] = ranks.cores[1][0].busy["bottom half"]
+    assert busy[True] < 0.6 * busy[False]
+
+
+def test_calibration_predicts_lengths_that_it_did_not_use():
+    truth = Costs(
+        "x", line=1e12, cores=1, call=9000, event=6000, frame_send=800, frame_receive=1500, copy_cold=0.25,
+        copy_warm=0.15, pin=2000,
+    )  # fmt: skip
+    fitted = calibrate({each: half_round_trip(truth, each) for each in FITTED})
+    for length in PREDICTED[1:4]:
+        assert half_round_trip(fitted, length) == pytest.approx(half_round_trip(truth, length), rel=0.2)
+
+
+def test_calibration_needs_all_its_lengths():
+    with pytest.raises(MxwireError, match="half round trips of 1024 bytes are missing"):
+        calibrate({each: 10.0 for each in FITTED if each != 1024})
+
+
+def test_the_table_of_this_machine_is_kept_and_read_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(MxwireError, match="measure it first: sudo mxwire bench path"):
+        table_by_name("here")
+    costs = Costs("here", call=1.5)
+    assert write_here(costs) == here_file()
+    assert table_by_name("here") == costs
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[]", "it has no name"),
+        ('{"name": "x", "cal": 1}', "there is no cost 'cal' \\(did you mean call"),
+        ('{"name": "x", "call": -1}', "call is -1, not a number from 0"),
+        ('{"name": "x", "call": true}', "call is True, not a number"),
+        ('{"name": "x", "line": 0}', "line and cores cannot be 0"),
+        ("{", "cannot be read"),
+    ],
+)
+def test_files_without_a_table_are_refused(tmp_path, text, error):
+    path = tmp_path / "costs.json"
+    path.write_text(text)
+    with pytest.raises(MxwireError, match=error):
+        table_by_name(str(path))
+
+
+def test_unknown_tables_are_refused():
+    with pytest.raises(MxwireError, match="no cost table 'clovertown' \\(did you mean clovertown-2010"):
+        table_by_name("clovertown")
