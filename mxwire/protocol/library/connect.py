@@ -90,7 +90,7 @@ def _emit(connect: ConnectCall) -> None:
             connect_seqnum=connect.number,
         ),
     )
-    connect.endpoint.resends.sent(connect)
+    connect.resend_tick = connect.endpoint.resends.sent(connect)
 
 
 def _end(connect: ConnectCall, status: Status) -> None:

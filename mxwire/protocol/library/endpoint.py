@@ -85,7 +85,7 @@ from mxwire.protocol.library.outbound import (
 )
 from mxwire.protocol.library.partner import LibraryEndpoint, Partner, Request
 from mxwire.protocol.library.receive import Receive, enqueue_notify
-from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery, NumberedPacket
+from mxwire.protocol.library.reliability import NOT_QUEUED, AckEvent, AckState, Delivery, NumberedPacket
 from mxwire.protocol.neighbours import place_of
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import ArgumentTypeError, EventKind, LocalProtocolError, Status
@@ -506,7 +506,7 @@ class EngineEndpoint(LibraryEndpoint):
                 self._take_local(event)
                 continue
             frame = event.frame
-            if type(frame) is ConnectRequest:
+            if frame is not None and type(frame) is ConnectRequest:
                 take_request(self, event.peer, frame)
                 continue
             partner = self.partners.get((event.peer.index, event.endpoint))
@@ -640,6 +640,7 @@ class EngineEndpoint(LibraryEndpoint):
         delayed = self.delayed_acks
         while delayed and self.now_tick >= delayed[0][0] + self._ack_delay:
             since, acks = delayed.popleft()
+            acks.queued = NOT_QUEUED
             if acks.state is AckState.DELAYED and acks.since == since:
                 acks.fire(AckEvent.DUE)
 
@@ -652,7 +653,7 @@ class EngineEndpoint(LibraryEndpoint):
         resend = self.resends.deadline()
         delayed = self.delayed_acks
         while delayed and not (delayed[0][1].state is AckState.DELAYED and delayed[0][1].since == delayed[0][0]):
-            delayed.popleft()
+            delayed.popleft()[1].queued = NOT_QUEUED
         if not delayed:
             return resend
         ack = (delayed[0][0] + self._ack_delay) * self._tick

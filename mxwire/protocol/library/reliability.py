@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 NO_NUMBER: Final = 0xFFFF
 """The number before the connect; no packet matches its session number 3 (R-SEQ-07)."""
+NOT_QUEUED: Final = -1
+"""Tick of an ack that is not among the delayed ones."""
 JUST_BEFORE: Final = NUMBER_MASK
 """The distance from a number to the one before it."""
 
@@ -91,7 +93,10 @@ class AckEvent(StrEnum):
 def _delay(ack: OwedAck) -> None:
     endpoint = ack.partner.endpoint
     ack.since = endpoint.now_tick
-    endpoint.delayed_acks.append((ack.since, ack))
+    if ack.queued != ack.since:
+        # An ack that was settled is still queued. In the same tick, that entry serves for the next one too.
+        ack.queued = ack.since
+        endpoint.delayed_acks.append((ack.since, ack))
 
 
 def _hurry(ack: OwedAck) -> None:
@@ -145,7 +150,7 @@ ACK: Final = TransitionTable(
 class OwedAck(Machine):
     """The ack that one partner is owed."""
 
-    __slots__ = ("partner", "since")
+    __slots__ = ("partner", "queued", "since")
 
     table = ACK
 
@@ -154,6 +159,8 @@ class OwedAck(Machine):
         self.partner = partner
         self.since = 0
         """Tick of arrival of the first packet that is not acked yet."""
+        self.queued = NOT_QUEUED
+        """The tick with which it was last added to the delayed acks, unless that entry was removed."""
 
     def advanced(self) -> None:
         """Owe an ack, since ``rx_done`` has changed (R-ACK-02)."""
@@ -171,6 +178,9 @@ class OwedAck(Machine):
 
 
 # Retransmission.
+
+_NEVER: Final = 1 << 60
+"""A tick that is not reached."""
 
 
 class Resendable(Protocol):
@@ -190,6 +200,31 @@ class Resendable(Protocol):
         """Retransmit."""
 
 
+class _Resends:
+    """The entries of one tick, in order."""
+
+    __slots__ = ("entries", "first", "tick")
+
+    def __init__(self, tick: int) -> None:
+        self.tick = tick
+        """The tick in which they are retransmitted."""
+        self.entries: list[Resendable] = []
+        self.first = 0
+        """Number of entries at the start that wait no longer."""
+
+    def is_due(self, each: Resendable) -> bool:
+        """Return whether an entry is retransmitted in this tick; not if it was transmitted again since."""
+        return each.waits and each.resend_tick == self.tick
+
+    def waits(self) -> bool:
+        """Return whether any entry waits for an answer."""
+        while self.first < len(self.entries):
+            if self.is_due(self.entries[self.first]):
+                return True
+            self.first += 1
+        return False
+
+
 class ResendQueue:
     """The queue of retransmissions of an endpoint, in constant time per entry (R-RTX-01, R-RTX-02).
 
@@ -200,19 +235,28 @@ class ResendQueue:
     def __init__(self, profile: Profile) -> None:
         self._tick_length = profile.tick
         self._delay = profile.resend_delay
-        self._queue: deque[tuple[int, Resendable]] = deque()
+        self._queue: deque[_Resends] = deque()
+        self._newest: _Resends | None = None
+        """The last of the queue."""
+        self._soonest = _NEVER
+        """The tick of the first of the queue."""
         self._leaving: list[Resendable] = []
         self.tick = 0
         """The current tick."""
 
     def __len__(self) -> int:
         """Number of entries that wait for an answer."""
-        return sum(each.waits for _, each in self._queue) + len(self._leaving)
+        return sum(each.waits for resends in self._queue for each in resends.entries) + len(self._leaving)
 
-    def sent(self, each: Resendable) -> None:
-        """Queue an entry that has just been transmitted."""
-        each.resend_tick = tick = self.tick + self._delay
-        self._queue.append((tick, each))
+    def sent(self, each: Resendable) -> int:
+        """Queue an entry that has just been transmitted; return its ``resend_tick``, for the caller to set."""
+        tick, newest = self.tick + self._delay, self._newest
+        if newest is None or newest.tick != tick:
+            newest = self._newest = _Resends(tick)
+            self._queue.append(newest)
+            self._soonest = min(self._soonest, tick)
+        newest.entries.append(each)
+        return tick
 
     def leaving(self, each: Resendable) -> None:
         """Note an entry in transmission, whose delay starts when its last fragment has left (R-RTX-02)."""
@@ -226,32 +270,36 @@ class ResendQueue:
         """
         if self._leaving:
             for each in self._leaving:
-                self.sent(each)
+                each.resend_tick = self.sent(each)
             self._leaving.clear()
 
     def deadline(self) -> int | None:
         """Time of the next retransmission, in ns."""
-        queue = self._queue
-        while queue and not (queue[0][1].waits and queue[0][1].resend_tick == queue[0][0]):
-            queue.popleft()
-        return queue[0][0] * self._tick_length if queue else None
+        while self._queue and not self._queue[0].waits():
+            self._remove_first()
+        return self._soonest * self._tick_length if self._queue else None
 
     @property
     def any_due(self) -> bool:
         """True if an entry may be due now."""
-        queue = self._queue
-        return bool(queue) and queue[0][0] <= self.tick
+        return self._soonest <= self.tick
 
     def take_due(self) -> list[Resendable]:
         """Take the entries that are due now."""
         found: list[Resendable] = []
-        queue = self._queue
-        while queue and queue[0][0] <= self.tick:
-            due, each = queue.popleft()
-            # An older entry of something that was transmitted again since has another tick.
-            if each.waits and each.resend_tick == due:
-                found.append(each)
+        while self._soonest <= self.tick:
+            due = self._queue[0]
+            found += [each for each in due.entries if due.is_due(each)]
+            self._remove_first()
         return found
+
+    def _remove_first(self) -> None:
+        queue = self._queue
+        queue.popleft()
+        if queue:
+            self._soonest = queue[0].tick
+        else:
+            self._newest, self._soonest = None, _NEVER
 
 
 # Numbered packets.
@@ -299,7 +347,7 @@ def _emit(delivery: Delivery) -> None:
     if packet.fragmented:
         partner.endpoint.resends.leaving(delivery)
     else:
-        partner.endpoint.resends.sent(delivery)
+        delivery.resend_tick = partner.endpoint.resends.sent(delivery)
 
 
 def _acked(delivery: Delivery) -> None:
