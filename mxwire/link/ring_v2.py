@@ -134,11 +134,11 @@ class SlotRing(ReceiveRing):
         while True:
             fence()
             start = place * self._slot
-            note = _read_note(mapped, start)
-            snapped: int = note[2]
-            if snapped > SHORT or snapped != note[1] or note[0] & VLAN_VALID:
+            note: tuple[int, int, int, int] = _read_note(mapped, start)
+            status, whole, snapped, mac = note
+            if snapped > SHORT or snapped != whole or status & VLAN_VALID:
                 break
-            start += note[3]
+            start += mac
             frames.append(mapped[start : start + snapped])
             words[place * step] = 0
             place += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class Counter(StrEnum):
@@ -69,9 +70,48 @@ class Counter(StrEnum):
     DROP_UNKNOWN_TYPE = "Drop Unknown Packet Type"
 
 
-class Counters(dict[Counter, int]):
-    """The counters; a missing one is 0."""
+PLACES: Final[dict[str, int]] = {each: place for place, each in enumerate(Counter)}
+"""The place of each counter, for :meth:`Counters.count`."""
 
-    def __missing__(self, counter: Counter) -> int:
-        """Return 0."""
-        return 0
+
+class Counters:
+    """The counters by name. Those that are 0 are not listed."""
+
+    def __init__(self) -> None:
+        self._values = [0] * len(PLACES)
+
+    def count(self, place: int) -> None:
+        """Add 1 to the counter at a place, which is faster than by its name."""
+        self._values[place] += 1
+
+    def __getitem__(self, counter: str) -> int:
+        """Return the value of a counter."""
+        return self._values[PLACES[counter]]
+
+    def __setitem__(self, counter: str, value: int) -> None:
+        """Set a counter."""
+        self._values[PLACES[counter]] = value
+
+    def keys(self) -> list[Counter]:
+        """Return the counters that are not 0."""
+        return [counter for counter, _ in self.items()]
+
+    def values(self) -> list[int]:
+        """Return the values that are not 0."""
+        return [value for _, value in self.items()]
+
+    def items(self) -> list[tuple[Counter, int]]:
+        """Return the counters that are not 0, with their values."""
+        return [(counter, value) for counter, value in zip(Counter, self._values, strict=True) if value]
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with other counters, or with a dictionary of those that are not 0."""
+        return dict(self.items()) == (dict(other.items()) if isinstance(other, Counters) else other)
+
+    def __hash__(self) -> int:
+        """Refuse, as for a dictionary."""
+        raise TypeError("counters change, so they have no hash")
+
+    def __repr__(self) -> str:
+        """Show the counters that are not 0, for debugging."""
+        return f"<Counters {dict(self.items())}>"

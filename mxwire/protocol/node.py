@@ -76,6 +76,8 @@ class Node:
         self.interfaces: list[HostInterface] = []
         self.endpoints: dict[CardEndpoint, EngineEndpoint] = {}
         """The open endpoints by their card's side."""
+        self._open: list[EngineEndpoint] = []
+        """The open endpoints. The list is replaced when one opens or closes, so loops over it may open and close."""
         self._sent = 0
         """Number of frames transmitted."""
         for address in [addresses] if isinstance(addresses, (bytes, bytearray, str)) else addresses:
@@ -179,6 +181,7 @@ class Node:
             acked_sends=acked_sends,
         )
         self.endpoints[card] = endpoint
+        self._open = list(self.endpoints.values())
         return endpoint
 
     def endpoint_at(self, peer: Peer, number: int) -> EngineEndpoint | None:
@@ -192,6 +195,7 @@ class Node:
         """Remove an endpoint that closes from its interface."""
         self.offering.pop(endpoint, None)
         del self.endpoints[endpoint.card]
+        self._open = list(self.endpoints.values())
         self.interfaces[endpoint.card.port.number].close(endpoint.card)
 
     # Frames and time.
@@ -260,14 +264,14 @@ class Node:
         if timely or self._names.urgent:
             self._names.query(now)
         if not self.handler_calls.running:
-            for endpoint in list(self.endpoints.values()):
+            for endpoint in self._open:
                 if endpoint.eager() or (timely and endpoint.overdue(now)):
                     endpoint.progress(now)
         self._progress_ready(now)
         self._raise_from_handlers()
         frames = outgoing.take(now, self._sent + 1, few)
         self._sent += len(frames)
-        for endpoint in self.endpoints.values():
+        for endpoint in self._open:
             # The delay of retransmission starts now, when the frames are handed to the link (R-RTX-02).
             endpoint.resends.left()
         return frames
@@ -289,7 +293,7 @@ class Node:
         for board in self.interfaces:
             if board.outgoing.frames:
                 return True
-        for endpoint in self.endpoints.values():
+        for endpoint in self._open:
             if endpoint.eager():
                 return True
         return self._names.urgent or bool(self.offering)
@@ -308,7 +312,7 @@ class Node:
             soonest = _sooner(soonest, board.timers.deadline())
         for discovery in self._discoveries:
             soonest = _sooner(soonest, discovery.deadline)
-        for endpoint in self.endpoints.values():
+        for endpoint in self._open:
             soonest = _sooner(soonest, endpoint.deadline())
         return soonest
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mxwire.protocol.card.outgoing import Port
 from mxwire.protocol.card.pull import PullEvent, PullTimers
 from mxwire.protocol.card.replies import FRAMES_MAXIMUM, PullReplies, region_offset, replies_needed
 from mxwire.protocol.corridor import Arrival, EagerArrival
-from mxwire.protocol.counters import Counter
+from mxwire.protocol.counters import PLACES, Counter
 from mxwire.protocol.discovery import Names, RawQueue
 from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import Defect, Profile
@@ -108,6 +108,10 @@ _TYPE_END: Final[int] = ETHERTYPE.stop
 _DESTINATION_END: Final[int] = DESTINATION.stop
 
 
+EagerFields: TypeAlias = tuple[bytes, int, int, int, int, int, int, int, int, int]
+"""The values of ``_EAGER_FIELDS``."""
+
+
 class EagerFormat:
     """A reader of the fields of TINYs or SMALLs that decide whether one is accepted."""
 
@@ -115,11 +119,11 @@ class EagerFormat:
 
     def __init__(self, codec: Codec, name: str, maximum: int, counter: Counter) -> None:
         fields = codec.reader(name, *_EAGER_FIELDS)
-        self.read: Callable[[bytes], tuple[Any, ...]] = fields.unpack_from
+        self.read: Callable[[bytes], EagerFields] = fields.unpack_from
         self.header_end = fields.size
         self.maximum = maximum
         """Maximum length of a message in bytes."""
-        self.counter = counter
+        self.counter = PLACES[counter]
 
 
 class HostInterface(Port):
@@ -293,8 +297,7 @@ class HostInterface(Port):
         """
         if len(frame) < form.header_end:
             return False
-        source, index, number, sender, size, sequence, piggyback, match_a, match_b, session = form.read(frame)
-        length: int = size
+        source, index, number, sender, length, sequence, piggyback, match_a, match_b, session = form.read(frame)
         if length > form.maximum or length > len(frame) - form.header_end:
             return False
         peer, endpoint = self.peers.at(index), self.endpoints.get(number)
@@ -305,7 +308,7 @@ class HostInterface(Port):
         data = frame[form.header_end : form.header_end + length]
         if not endpoint.ring.push(EagerArrival(peer, sender, sequence, piggyback, (match_a << 32) | match_b, data)):
             return False
-        self.counters[form.counter] += 1
+        self.counters.count(form.counter)
         self.ready[endpoint] = None
         return True
 

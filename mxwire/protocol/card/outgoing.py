@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from struct import Struct
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -110,15 +111,16 @@ class Outgoing:
 class EagerHeader:
     """Packs the headers of TINYs or SMALLs: first the part that all to one partner share, then the rest."""
 
-    __slots__ = ("_whole", "pack", "shared", "shortest")
+    __slots__ = ("_whole", "pack", "room", "shared")
 
     def __init__(self, codec: Codec, name: str) -> None:
-        self._whole, self.shortest = codec.header(name)
-        """The whole header, and the minimum length of a frame in bytes."""
+        self._whole, shortest = codec.header(name)
         self.shared, rest = codec.stretch(name, *_EAGER_FIELDS)
         """Length of the shared part in bytes."""
-        self.pack = rest.pack
-        """Pack the fields from ``length`` on."""
+        self.room = max(0, shortest - self._whole.size)
+        """Bytes of data within the minimum length of a frame."""
+        self.pack = Struct(f"{rest.format}{self.room}s").pack
+        """Pack the fields from ``length`` on, and the data up to the minimum length, padded with zeros."""
 
     def head(self, *fields: Any) -> bytes:
         """Pack the fields before ``length``, from the destination on."""

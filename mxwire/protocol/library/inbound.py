@@ -195,7 +195,7 @@ class Window:
             return False
         partner.rx_next = successor(partner.rx_next)
         partner.advance()
-        if type(arrival.frame) is Notify:
+        if arrival.frame is not None and type(arrival.frame) is Notify:
             _hurry_ack_of_notify(partner)
         return True
 
@@ -277,6 +277,8 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
 
     Each type may have any length that its format allows (R-SND-02).
     """
+    if isinstance(arrival, EagerArrival):
+        return _handle_whole(partner, arrival.match_info, arrival.data)
     frame: Any = arrival.frame
     kind = type(frame)
     if kind is Notify:
@@ -287,16 +289,20 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
         return True
     if kind is Medium:
         return _handle_medium(partner, arrival)
-    matching = partner.endpoint.matching
-    info = arrival.match_info if isinstance(arrival, EagerArrival) else match_info_of(frame)
-    receive = matching.arrive(info)
-    if kind is Rndv:
-        # The message is pulled only once it is matched (R-RDV-03, R-MAT-05).
-        if receive is None:
-            return take_unmatched(Unexpected(partner, info, frame.msg_length, rendezvous=frame))
-        receive.take_rendezvous(partner, info, frame)
-        return True
-    data: bytes = arrival.data if isinstance(arrival, EagerArrival) else frame.data
+    info = match_info_of(frame)
+    if kind is not Rndv:
+        return _handle_whole(partner, info, frame.data)
+    # The message is pulled only once it is matched (R-RDV-03, R-MAT-05).
+    receive = partner.endpoint.matching.arrive(info)
+    if receive is None:
+        return take_unmatched(Unexpected(partner, info, frame.msg_length, rendezvous=frame))
+    receive.take_rendezvous(partner, info, frame)
+    return True
+
+
+def _handle_whole(partner: Partner, info: int, data: bytes) -> bool:
+    """Match the message of a TINY or SMALL."""
+    receive = partner.endpoint.matching.arrive(info)
     if receive is None:
         return take_unmatched(Unexpected(partner, info, len(data), data=data))
     receive.take_message(partner, info, data)

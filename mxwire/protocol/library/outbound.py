@@ -21,7 +21,7 @@ from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.replies import Region
 from mxwire.protocol.corridor import LocalMessage
-from mxwire.protocol.counters import Counter
+from mxwire.protocol.counters import PLACES, Counter
 from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery, NumberedPacket
 from mxwire.protocol.machine import TransitionTable
@@ -38,8 +38,8 @@ _LOW: Final = 0xFFFF_FFFF
 # Looking up a member of an enumeration takes as long as packing a number, and these are used for each message.
 _TINY: Final = int(PacketType.TINY)
 _SMALL: Final = int(PacketType.SMALL)
-_SEND_TINY: Final = Counter.SEND_TINY
-_SEND_SMALL: Final = Counter.SEND_SMALL
+_SEND_TINY: Final = PLACES[Counter.SEND_TINY]
+_SEND_SMALL: Final = PLACES[Counter.SEND_SMALL]
 _SUCCESS: Final = Status.SUCCESS
 _NO_CHECKSUM: Final = 0
 """The checksum of a release build (wire format, section 8)."""
@@ -66,8 +66,8 @@ class EagerPacket(NumberedPacket):
             head, header, counter = partner.tiny_head, port.tiny, _SEND_TINY
         else:
             head, header, counter = partner.small_head, port.small, _SEND_SMALL
-        port.counters[counter] += 1
-        frame = head + header.pack(
+        port.counters.count(counter)
+        frame: bytes = head + header.pack(
             length,
             _NO_CHECKSUM,
             delivery.sequence,
@@ -75,11 +75,10 @@ class EagerPacket(NumberedPacket):
             self.match_info >> 32,
             self.match_info & _LOW,
             delivery.session,
+            self.data,
         )
-        if length:
-            frame += self.data
-        if len(frame) < header.shortest:
-            frame = frame.ljust(header.shortest, b"\0")
+        if length > header.room:
+            frame += self.data[header.room :]
         port.outgoing.put(frame)
 
 

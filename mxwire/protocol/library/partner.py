@@ -139,7 +139,8 @@ class Request(Machine):
         self.transferred = transferred
         self.status = status
         endpoint = self.endpoint
-        endpoint.requests.pop(self, None)
+        if isinstance(self, ListedRequest):
+            endpoint.requests.pop(self, None)
         if endpoint.completions is not None and not self.forgotten:
             endpoint.completions.add(self)
         if status and endpoint.reports_failures and status is not Status.CANCELLED:
