@@ -25,8 +25,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LEVEL = os.environ.get("MXWIRE_OPTIMIZE", "1")
-FOLDER = ROOT / "build" / ("compiled" if LEVEL == "1" else f"compiled-{LEVEL}")
+DEFAULT_LEVEL = "2"
+LEVEL = os.environ.get("MXWIRE_OPTIMIZE", DEFAULT_LEVEL)
+FOLDER = ROOT / "build" / ("compiled" if LEVEL == DEFAULT_LEVEL else f"compiled-{LEVEL}")
 COMPILED = (
     "frames.py",
     "wire/codec.py",
@@ -54,7 +55,6 @@ loops do so every 10 ms, when they check the socket for errors (``link/packet_so
 """
 LEFT = {
     "protocol/status.py": "an enumeration of numbers, which mypyc treats as plain numbers",
-    "protocol/counters.py": "a subclass of dict",
 }
 """Files of these that stay interpreted, with the reason; so do packages and exceptions, which would gain nothing."""
 _BUILD = """
@@ -63,7 +63,8 @@ from mypyc.build import mypycify
 from setuptools import setup
 
 # gcc spends most of its time on warnings about the indentation of generated code, with the -Wall that Python adds.
-os.environ["CFLAGS"] = os.environ.get("CFLAGS", "") + " -Wno-all"
+# Functions that are not visible outside are called directly, or inlined.
+os.environ["CFLAGS"] = os.environ.get("CFLAGS", "") + " -Wno-all -fvisibility=hidden"
 modules = mypycify([f"--config-file={sys.argv[1]}", *sys.argv[3:]], opt_level=sys.argv[2], debug_level="0")
 setup(name="mxwire-compiled", packages=[], ext_modules=modules, script_args=["--quiet", "build_ext", "--inplace"])
 """
