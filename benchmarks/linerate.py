@@ -284,7 +284,7 @@ def contests(bench: Bench, with_c: bool) -> list[tuple[Contest, dict[str, Callab
                 },
             )
         )
-    sink = ("--via", "xdp", "--xdp-mode", "native", "--ring", "128")
+    sink = ("--via", "xdp", "--xdp-mode", "native", "--ring", "64")
     for size in LIVE_SIZES:
         template = bench.template(size)
         made.append(

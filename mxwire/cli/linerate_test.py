@@ -396,7 +396,7 @@ def _sink_words(options: LineTestOptions) -> tuple[str, ...]:
     """Options of a sink that a test starts: live frames reach it natively only, and come in larger numbers."""
     live = options.via == "kernel"
     via = options.sink_via or ("xdp" if live else "packet")
-    return ("--via", via, *(("--xdp-mode", "native", "--ring", "128") if live and via == "xdp" else ()))
+    return ("--via", via, *(("--xdp-mode", "native", "--ring", "64") if live and via == "xdp" else ()))
 
 
 def _far_address(target: str, interface: str, cpu: int | None, stack: ExitStack, more: tuple[str, ...] = ()) -> bytes:

@@ -48,6 +48,9 @@ NEED_WAKEUP: Final = 1
 """Flag of a ring: the kernel waits for a system call."""
 CHUNK: Final = 4096
 """Bytes of a chunk, and most bytes of a descriptor: the kernel accepts no larger one."""
+SHORT_CHUNK: Final = 2048
+"""The smallest chunk that the kernel accepts. Short frames then lie closer together: with 64 bytes per frame, and many
+chunks, most of the time of receiving is that of cache misses."""
 HEADROOM: Final = 256
 """Bytes that the kernel leaves free at the start of a chunk."""
 POSITION_BITS: Final = 48
@@ -121,15 +124,24 @@ class XdpSocket:
     """An AF_XDP socket with its memory and rings, bound by ``bind``.
 
     ``receive`` and ``transmit`` are numbers of descriptors, powers of two or 0. Descriptors of an ``unaligned`` socket
-    may be anywhere in the memory, those of others must not cross the boundary of a chunk. Raises
+    may be anywhere in the memory, those of others must not cross the boundary of a chunk of ``chunk`` bytes. Raises
     :class:`~mxwire.link.errors.LinkError` without permission, memory or support of the kernel.
     """
 
     def __init__(
-        self, interface: NetworkInterface, memory_bytes: int, *, receive: int = 0, transmit: int = 0, unaligned: bool
+        self,
+        interface: NetworkInterface,
+        memory_bytes: int,
+        *,
+        receive: int = 0,
+        transmit: int = 0,
+        unaligned: bool,
+        chunk: int = CHUNK,
     ) -> None:
         self.interface = interface
         self.unaligned = unaligned
+        self.chunk = chunk
+        """Bytes of a chunk, and most bytes of a descriptor."""
         size = -(-memory_bytes // CHUNK) * CHUNK
         self.socket = _open_socket(interface)
         self._rings: list[XdpRing] = []
@@ -155,7 +167,7 @@ class XdpSocket:
     def _register(self) -> None:
         address: int = self.memory.__array_interface__["data"][0]
         flags = _UNALIGNED if self.unaligned else 0
-        registration = struct.pack("=QQIIII", address, len(self.memory), CHUNK, 0, flags, 0)
+        registration = struct.pack("=QQIIII", address, len(self.memory), self.chunk, 0, flags, 0)
         try:
             self.socket.setsockopt(SOL_XDP, _UMEM_REGISTRATION, registration)
         except OSError as error:
@@ -257,19 +269,20 @@ def _bind(descriptor: int, flags: BindFlag, index: int, queue: int) -> int:
     return ctypes.get_errno() if _libc.bind(descriptor, address, len(address)) else 0
 
 
-def pieces_of(length: int, head: int) -> list[tuple[int, int]]:
-    """Return offset and length of the descriptors of a frame, the first of at most ``head`` bytes."""
+def pieces_of(length: int, head: int, most: int) -> list[tuple[int, int]]:
+    """Return offset and length of the descriptors of a frame, the first of at most ``head`` bytes, the others of at
+    most ``most``."""
     first = [(0, min(length, head))]
-    return first + [(start, min(CHUNK, length - start)) for start in range(head, length, CHUNK)]
+    return first + [(start, min(most, length - start)) for start in range(head, length, most)]
 
 
 Descriptors = NDArray[np.uint64]
 """Descriptors as words: address, and length with options in the high half. Shape (n, 2)."""
 
 
-def descriptors_of(length: int, head: int, starts: Any) -> Descriptors:
+def descriptors_of(length: int, head: int, most: int, starts: Any) -> Descriptors:
     """Return the descriptors of frames of one length at the addresses ``starts``, of shape (n,)."""
-    pieces = pieces_of(length, head)
+    pieces = pieces_of(length, head, most)
     table = np.empty((len(starts), len(pieces), 2), np.uint64)
     for place, (start, size) in enumerate(pieces):
         table[:, place, 0] = np.asarray(starts, np.uint64) + np.uint64(start)

@@ -56,7 +56,7 @@ from mxwire.link.link import LinkStatistics
 from mxwire.link.packet import Mode
 from mxwire.link.ring import Arrivals
 from mxwire.link.ring_socket import CHECK_EVERY, RingSocket
-from mxwire.link.umem import CHUNK, BindFlag, MemoryLimitError, XdpSocket
+from mxwire.link.umem import CHUNK, HEADROOM, SHORT_CHUNK, BindFlag, MemoryLimitError, XdpSocket
 from mxwire.link.xdp_program import redirect
 from mxwire.link.xdp_receive import XdpReceiveRing, receive_bytes
 from mxwire.link.xdp_transmit import RING, TRANSMIT_BYTES, TransmitQueue
@@ -95,15 +95,17 @@ def _mode_pairs(interface: NetworkInterface, mode: XdpMode) -> list[_ModePair]:
     return both if mode is XdpMode.NATIVE else [*both, generic]
 
 
-def _open_socket(interface: NetworkInterface, queue: int, receive: int, transmit: int, *, zero_copy: bool) -> XdpSocket:
+def _open_socket(
+    interface: NetworkInterface, queue: int, receive: int, transmit: int, *, zero_copy: bool, chunk: int = CHUNK
+) -> XdpSocket:
     """Open a socket bound to a queue, with memory for ``receive`` chunks followed by that for frames to transmit.
 
     Raises OSError if the driver refuses to be bound like this.
     """
     longest = interface.mtu + HEADER_SIZE
-    size = receive_bytes(receive, longest, not zero_copy) if receive else 0
+    size = receive_bytes(receive, longest, not zero_copy, chunk) if receive else 0
     size += TRANSMIT_BYTES if transmit else 0
-    opened = XdpSocket(interface, size, receive=receive, transmit=transmit, unaligned=not zero_copy)
+    opened = XdpSocket(interface, size, receive=receive, transmit=transmit, unaligned=not zero_copy, chunk=chunk)
     kind = (BindFlag.ZERO_COPY if zero_copy else BindFlag.COPY) | BindFlag.USE_NEED_WAKEUP
     try:
         try:
@@ -179,14 +181,17 @@ class XdpLink(RingSocket):
         ethertype: int = ETHERTYPE_MXOE,
         wait: Mode | str = Mode.SLEEP,
         chunks: int = CHUNKS,
+        chunk: int | None = None,
         promiscuous: bool = False,
     ) -> Self:
         """Open a link on a queue of the interface of that name, in the network namespace of this thread.
 
         ``mode`` is the mode of the program; ``wait`` is the manner in which ``receive`` waits, SLEEP or SPIN.
-        ``chunks`` is the size of the receive queue in chunks of some 3.7 KiB, a power of two. ``promiscuous`` returns
-        frames for all destinations. Raises :class:`~mxwire.link.errors.LinkError` if there is no such interface, if it
-        is not Ethernet, if its queue is taken or it has a program, and with the capability that is missing.
+        ``chunks`` is the size of the receive queue in chunks of ``chunk`` bytes, a power of two; 256 bytes of a chunk
+        have no data. By default ``chunk`` is 2048 if all frames fit into such a chunk, and otherwise 4096.
+        ``promiscuous`` returns frames for all destinations. Raises :class:`~mxwire.link.errors.LinkError` if there is
+        no such interface, if it is not Ethernet, if its queue is taken or it has a program, and with the capability
+        that is missing.
         """
         found = read_interface(interface)
         mode = XdpMode(mode)
@@ -194,7 +199,7 @@ class XdpLink(RingSocket):
         last = LinkError(f"{interface}: no mode")
         for pair in _mode_pairs(found, mode):
             try:
-                made = cls._open(found, queue, pair, ethertype, chunks, promiscuous)
+                made = cls._open(found, queue, pair, ethertype, (chunks, chunk), promiscuous)
             except OSError as error:
                 refusals.append(f"{pair}: {error.strerror}")
                 last = _refused(found, error)
@@ -209,15 +214,20 @@ class XdpLink(RingSocket):
 
     @classmethod
     def _open(
-        cls, found: NetworkInterface, queue: int, pair: _ModePair, ethertype: int, chunks: int, promiscuous: bool
+        cls,
+        found: NetworkInterface,
+        queue: int,
+        pair: _ModePair,
+        ethertype: int,
+        memory: tuple[int, int | None],
+        promiscuous: bool,
     ) -> Self:
         """Open a link in a pair of modes. Raises OSError or UnsupportedModeError if the driver refuses it."""
         with ExitStack() as stack:
-            opened = cls._open_with_memory(found, queue, pair, chunks)
+            opened = cls._open_with_memory(found, queue, pair, *memory)
             stack.callback(opened.close)
             assert opened.receive is not None
-            chunks = opened.receive.count
-            start = receive_bytes(chunks, found.mtu + HEADER_SIZE, opened.unaligned)
+            start = receive_bytes(opened.receive.count, found.mtu + HEADER_SIZE, opened.unaligned, opened.chunk)
             transmit = TransmitQueue(opened, start, start + TRANSMIT_BYTES)
             stack.callback(transmit.close)
             foreign = stack.enter_context(BpfMap.create(MapKind.ARRAY, 8))
@@ -238,11 +248,17 @@ class XdpLink(RingSocket):
             return made
 
     @staticmethod
-    def _open_with_memory(found: NetworkInterface, queue: int, pair: _ModePair, chunks: int) -> XdpSocket:
+    def _open_with_memory(
+        found: NetworkInterface, queue: int, pair: _ModePair, chunks: int, chunk: int | None
+    ) -> XdpSocket:
         """Open a socket with ``chunks`` chunks for receiving, or fewer if this process may not lock their memory."""
+        if chunk is None:
+            # Drivers that access chunks themselves expect pages.
+            short = found.mtu + HEADER_SIZE <= SHORT_CHUNK - HEADROOM and not pair.zero_copy
+            chunk = SHORT_CHUNK if short else CHUNK
         while True:
             try:
-                return _open_socket(found, queue, chunks, RING, zero_copy=pair.zero_copy)
+                return _open_socket(found, queue, chunks, RING, zero_copy=pair.zero_copy, chunk=chunk)
             except MemoryLimitError:
                 if chunks <= _FEWEST_CHUNKS:
                     raise

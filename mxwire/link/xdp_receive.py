@@ -3,12 +3,12 @@
 Theory of operation
 -------------------
 All chunks of the receiving half of the memory begin in the fill ring. The kernel takes a chunk for each 3840 bytes of a
-frame and puts a descriptor into the receive ring. ``take`` reads descriptors from ``_at`` on; ``release`` returns their
-chunks by writing their addresses into the fill ring. Fill ring, receive ring and the number of chunks are equal, so an
-index of one is an index of the others, and neither ring can overflow.
+frame (1792 with short chunks) and puts a descriptor into the receive ring. ``take`` reads descriptors from ``_at`` on;
+``release`` returns their chunks by writing their addresses into the fill ring. Fill ring, receive ring and the number
+of chunks are equal, so an index of one is an index of the others, and neither ring can overflow.
 
 A batch is one buffer with an offset per frame, so all descriptors of a frame must lie together. In copy mode they do:
-chunks overlap, with a distance of 3840 bytes from one to the next, as many as the kernel leaves of a chunk after its
+chunks overlap, with a distance from one to the next of as many bytes as the kernel leaves of a chunk after its
 headroom. The kernel takes them in the order in which they were returned, so the next descriptor of a frame continues
 exactly behind the last. Where that does not hold, a frame is joined in the spill area behind the chunks: the frame that
 continues at the start of the memory, and all longer frames of a zero-copy driver, whose chunks must not cross pages.
@@ -27,8 +27,6 @@ import numpy as np
 from mxwire.link.ring import SHORT, Arrivals, ReceiveRing, fence
 from mxwire.link.umem import CHUNK, CONTINUED, HEADROOM, LOW_WORD, NEED_WAKEUP, POSITION_BITS, XdpSocket
 
-STRIDE: Final = CHUNK - HEADROOM
-"""Bytes from one overlapping chunk to the next."""
 BATCH: Final = 2048
 """Largest number of descriptors per batch."""
 _FEW: Final = 28
@@ -39,13 +37,18 @@ _POSITION: Final = (1 << POSITION_BITS) - 1
 _MORE: Final = CONTINUED << 32
 
 
-def receive_bytes(count: int, longest: int, unaligned: bool) -> int:
-    """Return the bytes of memory for ``count`` chunks and frames of up to ``longest`` bytes."""
-    return _spill_start(count, unaligned) + _SPILLED * _spill_bytes(longest)
+def receive_bytes(count: int, longest: int, unaligned: bool, chunk: int) -> int:
+    """Return the bytes of memory for ``count`` chunks of ``chunk`` bytes and frames of up to ``longest`` bytes."""
+    return _spill_start(count, unaligned, chunk) + _SPILLED * _spill_bytes(longest)
 
 
-def _spill_start(count: int, unaligned: bool) -> int:
-    return -(-((count - 1) * (STRIDE if unaligned else CHUNK) + CHUNK) // CHUNK) * CHUNK
+def _stride(unaligned: bool, chunk: int) -> int:
+    """Bytes from one chunk to the next."""
+    return chunk - HEADROOM if unaligned else chunk
+
+
+def _spill_start(count: int, unaligned: bool, chunk: int) -> int:
+    return -(-((count - 1) * _stride(unaligned, chunk) + chunk) // CHUNK) * CHUNK
 
 
 def _spill_bytes(longest: int) -> int:
@@ -65,10 +68,10 @@ class XdpReceiveRing(ReceiveRing):
         self._view = self.memory.data
         self._words = self._rx.words
         self._producer = self._rx.producer
-        self._spill = _spill_start(self._count, opened.unaligned)
+        self._spill = _spill_start(self._count, opened.unaligned, opened.chunk)
         self._spill_each = _spill_bytes(longest)
-        stride = STRIDE if opened.unaligned else CHUNK
-        self._base = _POSITION if opened.unaligned else _POSITION & -CHUNK
+        stride = _stride(opened.unaligned, opened.chunk)
+        self._base = _POSITION if opened.unaligned else _POSITION & -opened.chunk
         """Mask from the address of a descriptor to that of its chunk."""
         self._at = 0
         self._taken = 0

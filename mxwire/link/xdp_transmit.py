@@ -36,7 +36,6 @@ from mxwire.frames import FrameBatch
 from mxwire.link.backoff import BACKOFF_NS
 from mxwire.link.ring import fence
 from mxwire.link.umem import (
-    CHUNK,
     CONTINUED,
     LOW_WORD,
     NEED_WAKEUP,
@@ -54,7 +53,7 @@ used stays in the cache of the CPU."""
 _GROUP: Final = 64
 """Frames per system call: enough to make its cost small, few enough that the receiver starts early."""
 _LINEAR: Final = 3500
-"""Longest frame in bytes that is sent as one descriptor in copy mode."""
+"""Longest frame in bytes that is sent as one descriptor in copy mode, if a descriptor may have as many."""
 _HEAD: Final = 64
 """Bytes in the first descriptor of longer ones."""
 _LINE: Final = 64
@@ -73,9 +72,9 @@ to it."""
 
 
 @lru_cache(maxsize=256)
-def _even_table(length: int, head: int, gap: int, count: int) -> Descriptors:
+def _even_table(length: int, head: int, most: int, gap: int, count: int) -> Descriptors:
     """Descriptors of ``count`` frames of one length at one distance, from address 0."""
-    return descriptors_of(length, head, np.arange(count) * gap)
+    return descriptors_of(length, head, most, np.arange(count) * gap)
 
 
 class TransmitQueue:
@@ -92,7 +91,9 @@ class TransmitQueue:
         self._view = self._memory.data
         self._words, self._mask = self._ring.words, self._ring.count - 1
         self._longest = opened.interface.mtu + HEADER_SIZE
-        self._most_pieces = len(pieces_of(self._longest, _HEAD))
+        self._chunk = opened.chunk
+        self._linear = opened.chunk if self._zero_copy else min(_LINEAR, opened.chunk)
+        self._most_pieces = len(pieces_of(self._longest, _HEAD, self._chunk))
         self._next = start
         self._produced = self._completed = 0
         self._flight: deque[tuple[int, int, int]] = deque()
@@ -132,7 +133,8 @@ class TransmitQueue:
         self._room = None
         places = (offset + self._room_start).tolist()
         tables = [
-            descriptors_of(size, self._head(size), [start]) for start, size in zip(places, length.tolist(), strict=True)
+            descriptors_of(size, self._head(size), self._chunk, [start])
+            for start, size in zip(places, length.tolist(), strict=True)
         ]
         self._held = np.concatenate(tables)
         self._held_ends = [0, *np.cumsum([len(each) for each in tables]).tolist()]
@@ -223,7 +225,7 @@ class TransmitQueue:
             if start >= 0:
                 self._memory[start : start + last - first] = buffer[first:last]
                 return self._transmit(self._table(offset, length), len(offset), start, start, start + last - first)
-        unit = CHUNK if self._zero_copy else _LINE
+        unit = self._chunk if self._zero_copy else _LINE
         places = -(-length // unit) * unit
         starts = places.cumsum() - places
         if int(places.sum()) > self._end - self._start:
@@ -272,26 +274,26 @@ class TransmitQueue:
         size = int(length[0])
         gap = int(offset[1] - offset[0]) if len(offset) > 1 else 0
         if (length == size).all() and (offset[1:] - offset[:-1] == gap).all():
-            return _even_table(size, self._head(size), gap, len(offset))
+            return _even_table(size, self._head(size), self._chunk, gap, len(offset))
         words: list[int] = []
         for at, each in zip((offset - offset[0]).tolist(), length.tolist(), strict=True):
-            for start, piece in pieces_of(each, self._head(each)):
+            for start, piece in pieces_of(each, self._head(each), self._chunk):
                 # A frame may lie before the first one: the addition of words is modular.
                 words += ((at + start) & _WORD_MASK, piece | (CONTINUED << 32 if start + piece < each else 0))
         return np.array(words, np.uint64).reshape(-1, 2)
 
     def _head(self, length: int) -> int:
-        return _HEAD if length > _LINEAR and not self._zero_copy else CHUNK
+        return self._chunk if length <= self._linear or self._zero_copy else _HEAD
 
     def _put(self, address: int, length: int) -> None:
         """Write the descriptors of a frame."""
         words, mask = self._words, self._mask
-        if length <= _LINEAR:
+        if length <= self._linear:
             at = 2 * (self._produced & mask)
             words[at], words[at + 1] = address, length
             self._produced += 1
             return
-        for start, size in pieces_of(length, self._head(length)):
+        for start, size in pieces_of(length, self._head(length), self._chunk):
             at = 2 * (self._produced & mask)
             words[at] = address + start
             words[at + 1] = size | (CONTINUED << 32 if start + size < length else 0)

@@ -21,11 +21,11 @@ from mxwire.link import LinkError, LinkStatistics, PacketLink, XdpLink, XdpSende
 from mxwire.link import bpf as kernel
 from mxwire.link.bpf import BpfProgram, XdpMode
 from mxwire.link.bpf_code import XdpAction, give
-from mxwire.link.umem import BindFlag, XdpSocket
+from mxwire.link.umem import CHUNK, SHORT_CHUNK, BindFlag, XdpSocket
 from mxwire.link.xdp_transmit import TRANSMIT_BYTES
 
 from . import bpf
-from .namespaces import Port, as_nobody
+from .namespaces import Laboratory, Port, as_nobody
 
 LONG = 10.0
 DETACH = 34
@@ -133,7 +133,7 @@ def test_frames_in_separate_chunks_are_joined(jumbo_cable: tuple[Port, Port], se
 
 @pytest.mark.parametrize("mode", [XdpMode.GENERIC, XdpMode.NATIVE])
 def test_small_rings_go_round_with_frames_of_all_lengths(jumbo_cable: tuple[Port, Port], mode: XdpMode) -> None:
-    with opened(jumbo_cable[0], mode=mode) as one, opened(jumbo_cable[1], mode=mode, chunks=256) as other:
+    with opened(jumbo_cable[0], mode=mode) as one, opened(jumbo_cable[1], mode=mode, chunks=256, chunk=4096) as other:
         for turn in range(40):
             sent = of_random_lengths(other.address, 40, turn)
             assert one.send(batch(sent)) == len(sent)
@@ -144,6 +144,28 @@ def test_small_rings_go_round_with_frames_of_all_lengths(jumbo_cable: tuple[Port
             assert one.send(batch(sent)) == len(sent)
             assert receive(other, len(sent)) == sent
         assert other.statistics() == LinkStatistics(received=40 * 40 + 20 * 35)
+
+
+def test_chunks_are_short_if_all_frames_fit_into_them(laboratory: Laboratory) -> None:
+    for mtu, chunk in ((1500, SHORT_CHUNK), (1778, SHORT_CHUNK), (1779, CHUNK)):
+        with opened(laboratory.pair(mtu)[0]) as link:
+            assert link._xdp.chunk == chunk
+
+
+@pytest.mark.parametrize("mode", [XdpMode.GENERIC, XdpMode.NATIVE])
+def test_frames_of_all_lengths_pass_through_short_chunks(jumbo_cable: tuple[Port, Port], mode: XdpMode) -> None:
+    with (
+        opened(jumbo_cable[0], mode=mode, chunk=SHORT_CHUNK) as one,
+        opened(jumbo_cable[1], mode=mode, chunk=SHORT_CHUNK, chunks=512) as other,
+    ):
+        edges = [14, 1792, 1793, 2048, 2049, 2112, 3500, 3584, 3585, 4096, 9014]
+        sent = [frame(other.address, payload=bytes(length - 14)) for length in edges]
+        for turn in range(20):
+            assert one.send(batch(sent)) == one.send_few(sent[:4]) + len(sent) - 4
+            assert one.send(in_place(one, sent)) == len(sent)
+            assert receive(other, 2 * len(sent) + 4) == [*sent, *sent[:4], *sent]
+            sent = of_random_lengths(other.address, 30, turn)
+        assert other.statistics().dropped == 0
 
 
 def test_frames_without_a_chunk_are_counted_and_the_rest_arrive(cable: tuple[Port, Port]) -> None:
@@ -432,6 +454,6 @@ def test_memory_that_may_not_be_locked(cable: tuple[Port, Port]) -> None:
     here = cable[0].namespace
     code = OPEN + "link = XdpLink.open('veth0'); print(link._xdp.receive.count)"
     smaller = here.run(*as_nobody(code, "net_raw", "net_admin", "bpf"), preexec_fn=lambda: limit(8192))
-    assert smaller.stdout == "1024\n", smaller.stderr
+    assert smaller.stdout == "2048\n", smaller.stderr
     refused = here.run(*as_nobody(OPEN + "XdpSender.open('veth0')", "net_raw"), preexec_fn=lambda: limit(64))
     assert "veth0: AF_XDP needs 1024 KiB of locked memory, more than the limit permits" in refused.stderr
