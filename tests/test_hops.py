@@ -107,7 +107,7 @@ def measured() -> tuple[Trace, Trace]:
 
 @pytest.mark.parametrize(
     ("which", "files", "functions", "depth"),
-    [(0, 15, 60, 10), (1, 19, 80, 12)],
+    [(0, 12, 58, 10), (1, 16, 72, 12)],
     ids=["send", "receive"],
 )
 def test_a_message_passes_few_files_and_functions(which, files, functions, depth):

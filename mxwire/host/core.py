@@ -269,30 +269,29 @@ class Core:
     def transmit(self, timely: bool = False) -> None:
         """Transmit queued frames and notify waiters until nothing is queued; if ``timely``, also run expired timers."""
         try:
-            self._flush(timely)
-            while self.node.offering and not self.section.in_handler:
+            while True:
+                self.now = now = self.clock()
+                for _ in range(_ROUNDS):
+                    for number, link, few in self._numbered:
+                        # Observers are given batches, so they disable the path of single frames.
+                        limit = 0 if few is None or self.observers else FEW
+                        frames = self.node.transmit_few(now, number, timely, limit)
+                        if isinstance(frames, FrameBatch):
+                            self._show_and_send(link, frames)
+                        elif frames and few is not None:
+                            few.send_few(frames)
+                    self._due_known = False
+                    self._notify()
+                    if not self.node.eager():
+                        break
+                if not self.node.offering or self.section.in_handler:
+                    break
                 self._call_handler(next(iter(self.node.offering)))
-                self._flush(False)
+                timely = False
             if self.after is not None:
                 self.after()
         except Exception as error:
             self._fail(error)
-
-    def _flush(self, timely: bool) -> None:
-        self.now = now = self.clock()
-        for _ in range(_ROUNDS):
-            for number, link, few in self._numbered:
-                # Observers are given batches, so they disable the path of single frames.
-                limit = 0 if few is None or self.observers else FEW
-                frames = self.node.transmit_few(now, number, timely, limit)
-                if isinstance(frames, FrameBatch):
-                    self._show_and_send(link, frames)
-                elif frames and few is not None:
-                    few.send_few(frames)
-            self._due_known = False
-            self._notify()
-            if not self.node.eager():
-                break
 
     def _call_handler(self, endpoint: EngineEndpoint) -> None:
         """Call the unexpected handler of an endpoint for its next message."""

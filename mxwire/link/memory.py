@@ -11,9 +11,9 @@ import numpy as np
 from mxwire.ethernet import (
     BROADCAST,
     DESTINATION,
+    ETHERTYPE,
     ETHERTYPE_MXOE,
     HEADER_SIZE,
-    ethertype_of,
     mac_text,
     tagged_ethertype_of,
 )
@@ -41,6 +41,7 @@ class MemoryNetwork:
         self.mtu = mtu
         self.room = room
         self.ethertype = ethertype
+        self.ethertype_bytes = ethertype.to_bytes(2, "big")
         self._links: dict[str, MemoryLink] = {}
         self._lock = Lock()
 
@@ -153,12 +154,12 @@ class MemoryLink:
                 self._wakeup.set()
 
     def _queue(self, now: int, frame: bytes) -> None:
-        ethertype = self._network.ethertype
-        if ethertype_of(frame) != ethertype:
-            self._foreign += tagged_ethertype_of(frame) == ethertype
+        network = self._network
+        if frame[ETHERTYPE] != network.ethertype_bytes:
+            self._foreign += tagged_ethertype_of(frame) == network.ethertype
         elif frame[DESTINATION] not in (self._address, BROADCAST):
             self._foreign += 1
-        elif len(self._waiting) >= self._network.room:
+        elif len(self._waiting) >= network.room:
             self._dropped += 1
         else:
             self._waiting.append((now, frame))

@@ -66,7 +66,8 @@ class PeerTable:
     def __init__(self, maximum: int, sharing: Sharing | None = None) -> None:
         self.maximum = maximum
         self._sharing = sharing
-        self._entries: dict[int, Peer] = {}
+        self.entries: dict[int, Peer] = {}
+        """The peers by index, without those that other nodes have added since the last look; :meth:`at` finds these."""
         self._by_address: dict[bytes, Peer] = {}
         self._looked_at = 0
         """Number of shared places that were read."""
@@ -75,18 +76,18 @@ class PeerTable:
 
     def __len__(self) -> int:
         """The number of peers."""
-        return len(self._entries)
+        return len(self.entries)
 
     def __iter__(self) -> Iterator[Peer]:
         """The peers in the order of their indexes."""
-        return iter([self._entries[index] for index in sorted(self._entries)])
+        return iter([self.entries[index] for index in sorted(self.entries)])
 
     def at(self, index: int) -> Peer | None:
         """The peer with an index, or None."""
-        peer = self._entries.get(index)
+        peer = self.entries.get(index)
         if peer is None and self._sharing is not None and index < self.maximum:
             self._enter_others()
-            peer = self._entries.get(index)
+            peer = self.entries.get(index)
         return peer
 
     def refresh(self) -> list[Peer]:
@@ -124,14 +125,14 @@ class PeerTable:
         if known is not None:
             known.name = name or known.name
             return known
-        if len(self._entries) >= self.maximum:
+        if len(self.entries) >= self.maximum:
             raise LocalProtocolError(
                 Status.NO_RESOURCES, f"the peer table is full ({self.maximum} entries): {mac_text(address)} not entered"
             )
         return self._enter(
-            len(self._entries) if self._sharing is None else self._sharing.place_of(address), address, name
+            len(self.entries) if self._sharing is None else self._sharing.place_of(address), address, name
         )
 
     def _enter(self, index: int, address: bytes, name: str | None) -> Peer:
-        peer = self._entries[index] = self._by_address[address] = Peer(index, address, name)
+        peer = self.entries[index] = self._by_address[address] = Peer(index, address, name)
         return peer

@@ -300,7 +300,7 @@ class HostInterface(Port):
         source, index, number, sender, length, sequence, piggyback, match_a, match_b, session = form.read(frame)
         if length > form.maximum or length > len(frame) - form.header_end:
             return False
-        peer, endpoint = self.peers.at(index), self.endpoints.get(number)
+        peer, endpoint = self.peers.entries.get(index), self.endpoints.get(number)
         if peer is None or endpoint is None or session != endpoint.session:
             return False
         if self.strict_address and peer.address != source:

@@ -211,7 +211,9 @@ class EngineEndpoint(LibraryEndpoint):
         """
         self._must_be_open()
         self._must_own(partner)
-        match_info = checked_integer("match info", match_info, ALL_BITS)
+        # As in _checked_match, the usual argument passes without a call.
+        if type(match_info) is not int or match_info >> 64:
+            match_info = checked_integer("match info", match_info, ALL_BITS)
         maximum = self._resends(resend_maximum)
         if type(data) is bytes and len(data) <= SMALL_MAXIMUM and not (synchronous or partner.local):
             return self._send_buffered(partner, data, match_info, maximum)
@@ -251,7 +253,9 @@ class EngineEndpoint(LibraryEndpoint):
                 Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} does not contain the context id"
             )
         memory = None if buffer is None else Segments(buffer, writable=True)
-        request = Receive(self, memory, match_info, mask, checked_integer("maximum", maximum, LENGTH_MAXIMUM))
+        if type(maximum) is not int or not 0 <= maximum <= LENGTH_MAXIMUM:
+            maximum = checked_integer("maximum", maximum, LENGTH_MAXIMUM)
+        request = Receive(self, memory, match_info, mask, maximum)
         message = self.matching.take(match_info, mask)
         if message is None:
             request.posting = self.matching.post(request, match_info, mask)
@@ -770,8 +774,10 @@ class EngineEndpoint(LibraryEndpoint):
         return self.resend_maximum if maximum is None else checked_integer("resend maximum", maximum, RESEND_MAXIMUM)
 
     def _checked_match(self, value: SupportsIndex, mask: SupportsIndex) -> tuple[int, int]:
-        value = checked_integer("match info", value, ALL_BITS)
-        mask = checked_integer("match mask", mask, ALL_BITS)
+        # The usual arguments pass without calls, since every receive is checked.
+        if type(value) is not int or type(mask) is not int or (value | mask) >> 64:
+            value = checked_integer("match info", value, ALL_BITS)
+            mask = checked_integer("match mask", mask, ALL_BITS)
         if value & ~mask:
             raise LocalProtocolError(
                 Status.BAD_MATCH_MASK, f"match info {value:#x} has bits outside of the mask {mask:#x}"

@@ -28,7 +28,7 @@ from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.status import EventKind, Status
 from mxwire.wire.enums import PacketType
 from mxwire.wire.layout import header_type, layout_of
-from mxwire.wire.numbers import TINY_MAXIMUM
+from mxwire.wire.numbers import NO_PEER_INDEX, TINY_MAXIMUM
 from mxwire.wire.packets import Notify, Rndv
 
 _LOW: Final = 0xFFFF_FFFF
@@ -59,7 +59,7 @@ class EagerPacket(NumberedPacket):
         partner = delivery.partner
         port = partner.port
         length = len(self.data)
-        index = partner.peer.index_for(port.number)
+        index = partner.peer.reverse.get(port.number, NO_PEER_INDEX)
         if index != partner.eager_index:
             _pack_heads(partner, index)
         if length <= TINY_MAXIMUM:
