@@ -25,7 +25,7 @@ CLI = ROOT / "cli.py"
 _PR_SET_CHILD_SUBREAPER = 36
 _SECONDS = 60
 """The longest that a command may take that is waited for."""
-_POSSIBLE = {"stdin", "stdout", "stderr", "text", "cwd", "env", "pass_fds", "bufsize"}
+_POSSIBLE = {"stdin", "stdout", "stderr", "text", "encoding", "cwd", "env", "pass_fds", "bufsize"}
 """Options of :class:`subprocess.Popen` that a fork obeys."""
 
 
@@ -164,15 +164,6 @@ class ForkedProcess(subprocess.Popen[str]):
 def start(words: Sequence[object], namespace: str | None = None, **options: Any) -> subprocess.Popen[str] | None:
     """Start a command line as a fork, or return None if it is not a Python program or has unusual options."""
     program = Program.of(words)
-    if program is None or not options.keys() <= {
-        "stdin",
-        "stdout",
-        "stderr",
-        "text",
-        "cwd",
-        "env",
-        "pass_fds",
-        "bufsize",
-    }:
+    if program is None or not options.keys() <= _POSSIBLE:
         return None
     return ForkedProcess(program, namespace, **options)

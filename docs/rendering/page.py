@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import io
 import os
@@ -34,15 +35,17 @@ def render(text: str, name: str) -> str:
     if not _MARKER.search(text):
         return text
     kept = os.environ.get(KEEP)
-    place = Path(kept) / hashlib.sha256(f"{name}\n{text}".encode()).hexdigest() if kept else None
-    if place is not None and place.exists():
+    if not kept:
+        return _made(text, name)
+    place = Path(kept) / hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()
+    # Several processes may need the same page: the first one renders it, and the others wait.
+    with place.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.exists():
+            unfinished = place.with_suffix(".unfinished")
+            unfinished.write_text(_made(text, name), encoding="utf-8")
+            unfinished.rename(place)
         return place.read_text(encoding="utf-8")
-    made = _made(text, name)
-    if place is not None:
-        unfinished = place.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(made, encoding="utf-8")
-        unfinished.rename(place)
-    return made
 
 
 def refreshed(text: str, name: str) -> str:

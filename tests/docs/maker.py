@@ -10,10 +10,11 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
 try:
     from generated import PARTS
+    from rendering import output
     from rendering.basics import OUTPUT_WIDTH, PageError
     from rendering.packet_pages import packet_pages
     from rendering.page import refreshed, render
 finally:
     sys.path.remove(str(DOCS))
 
-__all__ = ["DOCS", "OUTPUT_WIDTH", "PARTS", "PageError", "packet_pages", "refreshed", "render"]
+__all__ = ["DOCS", "OUTPUT_WIDTH", "PARTS", "PageError", "output", "packet_pages", "refreshed", "render"]

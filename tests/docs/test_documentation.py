@@ -15,11 +15,13 @@ import pytest
 from mxwire.cli.main import COMMANDS, cli
 from mxwire.report.formats import type_names, views
 from tests.browser import Browser, browser
-from tests.docs.maker import DOCS, PARTS, PageError, packet_pages, refreshed, render
+from tests.docs.maker import DOCS, PARTS, PageError, output, packet_pages, refreshed, render
+from tests.forked import start
 
 __all__ = ["browser"]
 
 ROOT = Path(__file__).resolve().parents[2]
+REAL_RUN = output.run
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if "reference" not in path.parts)
 
 
@@ -31,7 +33,24 @@ def made_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MXWIRE_DOCS_MADE", str(folder))
+        patch.setattr(output, "run", run_forked)
         yield
+
+
+def run_forked(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run mxwire as the generator does, but forked."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8"}
+    process = start([sys.executable, "-m", "mxwire", *arguments], env=os.environ | output.ENVIRONMENT, **streams)
+    assert process is not None
+    with process:
+        text, _ = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(arguments, process.returncode, text)
+
+
+def test_a_fork_prints_the_output_of_the_real_command() -> None:
+    assert output.run is run_forked
+    done = REAL_RUN(["--version"])
+    assert (done.returncode, done.stdout) == (0, run_forked(["--version"]).stdout)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -124,10 +143,14 @@ def test_every_packet_type_has_a_page_with_all_its_fields(name: str) -> None:
 
 
 def test_the_site(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """One test, since the site takes long to build."""
+    """One test, since the site takes long to build. Pages that no test has rendered yet are rendered first, forked."""
     pytest.importorskip("mkdocs", reason="mkdocs is not installed")
     pytest.importorskip("material", reason="mkdocs-material is not installed")
     folder = tmp_path / "site"
+    for page in PAGES:
+        render((DOCS / page).read_text(encoding="utf-8"), page)
+    for page, text in packet_pages().items():
+        render(text, page)
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
