@@ -2,21 +2,23 @@
 
     python tools/run_tests.py [--workers N] [TESTS ...]
 
-Run pytest three times: the tests in parallel, those marked ``realtime`` after them, and once more, one after another,
-those that failed. A test that fails and then passes is flaky: it is named and counted, and the third flaky test fails
-the run. With CI=true a skipped test fails the run too. The live hosts are compiled in the background during the first
-run. The last line has the total in pytest's format. The module is also a plugin of pytest (``-p tools.run_tests``),
-which writes the result of a run to a file.
+Run pytest three times: the tests marked ``realtime``, then the others, and once more, one after another, those that
+failed. A test that fails and then passes is flaky: it is named and counted, and the third flaky test fails the run. With
+CI=true a skipped test fails the run too. The last line has the total in pytest's format. The module is also a plugin of
+pytest (``-p tools.run_tests``), which writes the result of a run to a file.
 
-Many tests wait for a moment, so there are more processes than processors in the first run. In the second one there is a
-processor for each test: these tests mostly wait, but what they wait for must be noticed in time.
+Tests marked ``realtime`` mostly wait, but must notice at once when the wait is over. So they run first, when the only
+other load is the compilation of the live hosts, which gets the idle time of the processors. Of the other tests, many
+wait for a moment, so there are two processes per processor.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +38,7 @@ MOST_FLAKY = 2
 """More flaky tests fail the run: they hide defects."""
 MOST_RERUN = 30
 """More failures are not rerun: something is broken."""
+LOWEST_PRIORITY = 19
 NONE_COLLECTED = 5
 """pytest's exit code where no test was selected."""
 
@@ -90,6 +93,31 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 # --- the runs
 
 
+class Compilation:
+    """The compilation of the live hosts, in the background: it gets idle time only, until it is needed."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, str(ROOT / "tools" / "compile.py")]
+        environment = os.environ | {"MXWIRE_OPTIMIZE": "0"}
+        self._process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, process_group=0)
+        os.setpriority(os.PRIO_PGRP, self._process.pid, LOWEST_PRIORITY)
+
+    def hurry(self) -> None:
+        """Let it compete with the tests or, where only root may raise a priority, wait for its end."""
+        try:
+            os.setpriority(os.PRIO_PGRP, self._process.pid, os.getpriority(os.PRIO_PROCESS, 0))
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            self._process.wait()
+
+    def end(self) -> None:
+        """Kill it if it still runs."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
 def run(title: str, *options: str) -> Outcome:
     """Run pytest with options; raises :class:`RunError` if it was interrupted or could not start."""
     print(f"\n{title}", flush=True)
@@ -107,12 +135,14 @@ def run(title: str, *options: str) -> Outcome:
     return outcome
 
 
-def run_all(tests: Sequence[str], workers: int) -> tuple[Outcome, list[str]]:
+def run_all(tests: Sequence[str], workers: int, compilation: Compilation | None) -> tuple[Outcome, list[str]]:
     """Run the tests; returns the total, and the node ids of the flaky tests."""
+    few = (f"-n{-(-3 * _processors() // 2)}", "--dist=worksteal", f"-m={REALTIME}")
+    total = run("Tests that need a clock:", *few, *tests)
+    if compilation is not None:
+        compilation.hurry()
     many = (f"-n{workers}", "--dist=worksteal", f"-m=not {REALTIME}")
-    total = run("Tests in parallel, except those that need a clock:", *many, *tests)
-    few = (f"-n{_processors()}", "--dist=loadfile", f"-m={REALTIME}")
-    total.add(run("Tests that need a clock, one per processor:", *few, *tests))
+    total.add(run("The other tests:", *many, *tests))
     if not 0 < len(total.failed) <= MOST_RERUN:
         return total, []
     again = run(f"Rerun, one after another: {_counted(len(total.failed), 'failed test')}", "-n0", *total.failed)
@@ -154,26 +184,23 @@ def main() -> int:
     parser.add_argument(
         "--workers",
         type=int,
-        default=-(-3 * _processors() // 2),
-        help="processes that run tests; default: three for two processors",
+        default=2 * _processors(),
+        help="processes that run tests; default: two per processor",
     )
     parser.add_argument("--no-compile", action="store_true", help="compile only when a test of compiled code starts")
     parser.add_argument("tests", nargs="*", help="files or folders; default: all tests")
     options = parser.parse_args()
     started = time.monotonic()
-    compiling = None
-    if not options.no_compile:
-        command = [sys.executable, str(ROOT / "tools" / "compile.py")]
-        compiling = subprocess.Popen(command, env=os.environ | {"MXWIRE_OPTIMIZE": "0"}, stdout=subprocess.DEVNULL)
+    compilation = None if options.no_compile else Compilation()
     try:
-        total, flaky = run_all(options.tests, options.workers)
+        total, flaky = run_all(options.tests, options.workers, compilation)
     except RunError as error:
         return int(str(error)) or 1
     except KeyboardInterrupt:
         return 130
     finally:
-        if compiling is not None:
-            compiling.wait()
+        if compilation is not None:
+            compilation.end()
     return report(total, flaky, time.monotonic() - started)
 
 
