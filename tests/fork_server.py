@@ -23,8 +23,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+sys.path[0] = str(Path(__file__).parents[1])
+COMMANDS = import_module("mxwire.cli.main").COMMANDS
 IMPORTED = (
-    "numpy",
+    "concurrent.futures.process",
+    "concurrent.futures.thread",
+    "numpy.ma",
+    "numpy.random",
+    "xml.etree.ElementTree",
     "rich.progress",
     "mxwire.cli.main",
     "mxwire.cli.progress",
@@ -32,13 +38,19 @@ IMPORTED = (
     "mxwire.capture",
     "mxwire.wire.decoder",
     "mxwire.report.document",
+    "mxwire.analysis.compatibility",
     "mxwire.analysis.conversations",
+    "mxwire.analysis.diagnosis",
+    "mxwire.analysis.marks",
+    "mxwire.analysis.snapshot",
     "mxwire.rules",
     "mxwire.host",
     "mxwire.link",
     "mxwire.interop",
+    "mxwire.interop.cases",
     "mxwire.simulation",
     "mxwire.scenarios",
+    *(f"mxwire.cli.{each}" for each in COMMANDS),
 )
 """Nothing that starts threads: they would not survive the fork."""
 MESSAGE = 1 << 20
@@ -179,7 +191,6 @@ def enter(name: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[1])
     for each in IMPORTED:
         import_module(each)
     gc.collect()

@@ -3,9 +3,9 @@
     python tools/run_tests.py [--workers N] [TESTS ...]
 
 Run pytest three times: the tests marked ``realtime``, then the others, and once more, one after another, those that
-failed. A test that fails and then passes is flaky: it is named and counted, and the third flaky test fails the run. With
-CI=true a skipped test fails the run too. The last line has the total in pytest's format. The module is also a plugin of
-pytest (``-p tools.run_tests``), which writes the result of a run to a file.
+failed. A test that fails and then passes is flaky: it is named and counted, and the third flaky test fails the run.
+With CI=true a skipped test fails the run too. The last line has the total in pytest's format. The module is also a
+plugin of pytest (``-p tools.run_tests``), which writes the result of a run to a file.
 
 Tests marked ``realtime`` mostly wait, but must notice at once when the wait is over. So they run first, when the only
 other load is the compilation of the live hosts, which gets the idle time of the processors. Of the other tests, many
