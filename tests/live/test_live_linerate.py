@@ -207,6 +207,19 @@ def test_one_of_several_sinks_must_be_chosen(laboratory: Laboratory) -> None:
     assert (chosen.code, summary(chosen)["sink"]["received"]) == (0, 10)
 
 
+def test_generator_and_sink_of_two_machines_meet_through_a_switch(laboratory: Laboratory) -> None:
+    """Nothing but MXoE connects them: the generator asks for the sink, and the test for its counters."""
+    near, far = laboratory.bridged(2)
+    options = ("--sizes", "60", "--duration", "0.05", "--resolution", "50%", "--repetitions", 1, "--settle", "0.1")
+    with sinking(far):
+        for via in ("packet", "xdp"):
+            done = generate(near, "--via", via, "-c", 20, "--rate", "1000/s")
+            assert (done.code, summary(done)["sink"]["received"]) == (0, 20), done
+        done = measure(near, "loss", "-i", near.interface, *options, "--accept-loss", "90%", "--json")
+    assert done.code == 0 and results(done)[0]["trials"], done
+    assert json.loads(done.out.splitlines()[0])["sink"]["address"] == far.address.hex(":")
+
+
 def test_the_sink_ends_after_its_runs_and_reports_flaws(wire: Cable) -> None:
     sender, receiver = wire
     running = Running(receiver, "linerate sink", "--runs", "1", "--strict")

@@ -339,6 +339,17 @@ def test_other_frames_reach_the_kernel(cable: tuple[Port, Port], mode: XdpMode) 
         assert other.statistics() == LinkStatistics(received=2, foreign=3)
 
 
+@pytest.mark.parametrize("mode", [XdpMode.GENERIC, XdpMode.NATIVE])
+def test_a_tag_for_the_priority_only_fits_the_longest_frame(jumbo_cable: tuple[Port, Port], mode: XdpMode) -> None:
+    with opened(jumbo_cable[1], mode=mode) as other, jumbo_cable[0].namespace.inside():
+        plain = frame(other.address, payload=bytes(range(250)) * 36)
+        assert len(plain) == 9014
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:
+            raw.bind(("veth0", 0))
+            raw.send(plain[:12] + b"\x81\0\xe0\0" + plain[12:])
+        assert receive(other, 1) == [plain]
+
+
 def test_a_promiscuous_link_receives_for_all_destinations(cable: tuple[Port, Port]) -> None:
     with opened(cable[0]) as one, opened(cable[1], promiscuous=True) as other:
         sent = [frame(b"\x02" * 6), frame(other.address), frame(BROADCAST)]
