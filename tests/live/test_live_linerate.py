@@ -30,6 +30,7 @@ from mxwire.link.interface import read_interface
 from mxwire.link.xdp import XdpLink, XdpSender
 from mxwire.units import MILLISECOND, SECOND
 
+from . import bpf
 from .commands import CLI, INTERRUPTED, Running
 from .namespaces import Laboratory, Port, as_nobody
 from .test_live_tools import mxwire
@@ -547,6 +548,23 @@ def test_an_interrupted_test_keeps_its_results(wire: Cable) -> None:
     assert running.process.wait(60) == INTERRUPTED
     assert not last["complete"] and last["ended"] == "interrupted" and last["results"] >= 1
     _wait_until_alone(receiver)
+
+
+@pytest.mark.parametrize("via", ["packet", "kernel"])
+def test_a_test_whose_interface_goes_down_is_incomplete(laboratory: Laboratory, via: str) -> None:
+    """It releases the program and the queue of its sink."""
+    if via == "kernel" and (why_not := bpf.missing()):
+        pytest.skip(why_not)
+    sender, receiver = laboratory.pair(9000)
+    far = f"{receiver.namespace.name}/{receiver.interface}"
+    running = Running(sender, "linerate test loss", "--to", far, "--json", "--duration", "9", "--via", via)
+    running.until('"begin"')
+    sender.down()
+    last = json.loads(running.until('"summary"'))
+    assert running.process.wait(60) == 1
+    assert not last["complete"] and ("down" in last["ended"] or "does not answer" in last["ended"])
+    _wait_until_alone(receiver)
+    assert "prog/xdp" not in receiver.namespace.ip("link", "show", "dev", receiver.interface)
 
 
 def test_a_killed_test_takes_its_sink_with_it(wire: Cable) -> None:
