@@ -8,6 +8,7 @@ repeated and marked.
 
 from __future__ import annotations
 
+import mmap
 import socket
 import struct
 import time
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -39,7 +41,7 @@ from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 ETHERTYPE: Final = 0x88B6
 """EtherType of bare frames: the second for local experiments."""
-SILENCE: Final = 2.0
+SILENCE: Final = 3.0
 """Seconds after which a message that has not arrived is lost."""
 LARGEST: Final = 4 << 20
 """Maximum size of a message: the length of the content that is sent."""
@@ -49,6 +51,7 @@ _POLLS: Final = 512
 """Polls between two reads of the clock."""
 _HEADERS: Final = 28
 """IP and UDP."""
+_PAGE: Final = 4096
 
 
 class SilenceError(MxwireError):
@@ -60,8 +63,8 @@ class ChannelSetup:
     """A side of a channel."""
 
     carrier: str
-    """``mxoe``, ``omx:M``, ``tcp``, ``udp``, ``frames`` (recv), ``ring`` (mapped ring), ``xdp``; a dialect followed by
-    ``over xdp`` is a host with AF_XDP."""
+    """``mxoe``, ``omx:M``, ``tcp``, ``udp``, ``frames`` (recv), ``ring`` (mapped ring), ``xdp``, ``shared memory``; or
+    a dialect followed by ``over xdp``: a host with AF_XDP."""
     interface: str
     own: bytes
     other: bytes
@@ -264,6 +267,7 @@ class TcpChannel(_SocketChannel):
                     back = back[count:]
             if time.monotonic() > end:
                 raise SilenceError(f"no progress within {PATIENCE:g} s")
+        self._socket.setblocking(not self.setup.spin)
 
     def close(self) -> None:
         """Close the connection."""
@@ -447,6 +451,58 @@ class LinkChannel(Channel):
         self._link.close()
 
 
+class SharedChannel(Channel):
+    """Memory that two processes of one machine share: a counter and a message in each direction, for ping-pong only.
+
+    A message is in place before its counter changes, and processors with a strong memory order show them in this order.
+    """
+
+    def __init__(self, setup: ChannelSetup) -> None:
+        super().__init__(setup)
+        name = f"mxwire-bench-{(setup.own if setup.active else setup.other).hex()}"
+        self._path = Path("/dev/shm", name)
+        whole = 2 * (_PAGE + LARGEST)
+        with self._path.open("r+b" if setup.active else "w+b") as file:
+            if not setup.active:
+                file.truncate(whole)
+            self._memory = mmap.mmap(file.fileno(), whole)
+        halves = [memoryview(self._memory)[start : start + whole // 2] for start in (0, whole // 2)]
+        out, into = halves if setup.active else halves[::-1]
+        self._views = [*halves, out[:8].cast("Q"), out[_PAGE:], into[:8].cast("Q"), into[_PAGE:]]
+        self._sent = self._received = 0
+
+    def send(self, size: int) -> None:
+        """Copy a message into the shared memory, and change the counter."""
+        if size:
+            self._views[3][:size] = memoryview(PATTERNS[0])[:size]
+        self._sent += 1
+        self._views[2][0] = self._sent
+
+    def receive(self, size: int) -> None:
+        """Poll the counter, and copy the message."""
+        counter, wanted = self._views[4], self._received + 1
+        end = None
+        while counter[0] != wanted:
+            for _ in range(_POLLS):
+                if counter[0] == wanted:
+                    break
+            else:
+                now = time.monotonic()
+                end = end or now + SILENCE
+                if now > end:
+                    raise SilenceError(f"no message within {SILENCE:g} s")
+        self._received = wanted
+        if size:
+            self.buffer[:size] = self._views[5][:size]
+
+    def close(self) -> None:
+        """Release the memory."""
+        for each in reversed(self._views):
+            each.release()
+        self._memory.close()
+        self._path.unlink(missing_ok=True)
+
+
 class HostChannel(Channel):
     """mxwire: an endpoint of a host on each side, driven by the calls of this thread."""
 
@@ -534,6 +590,7 @@ _CARRIERS: Final[dict[str, type[Channel]]] = {
     "frames": FrameChannel,
     "ring": LinkChannel,
     "xdp": LinkChannel,
+    "shared memory": SharedChannel,
 }
 
 

@@ -257,6 +257,13 @@ class StudyStage(ABC):
                 return active | {"lost": lost}, passive
         raise AssertionError("unreachable")
 
+    def run_alone(self, role: str, **parameters: Any) -> Found:
+        """Play a role that needs no other side on the active one, and return its values."""
+        side = self.sides[0]
+        side.start(role, parameters)
+        side.ready()
+        return side.result()
+
     def _run(self, role: str, parameters: Found) -> tuple[Found, Found]:
         active, passive = self.sides
         passive.start(role, parameters)

@@ -11,6 +11,7 @@ from mxwire.bench.channels import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.rounds import LEAST_ROUNDS, QUICK_ROUNDS
 from mxwire.bench.stage import SideLostError
+from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
 LEAST_NS: Final = 30_000_000
@@ -150,7 +151,7 @@ def kept(recording: Recording, points: Points) -> Iterator[None]:
 
 
 class Turns:
-    """Contestants that take turns; one that loses messages in all repetitions of a round is left out from then on."""
+    """Contestants that take turns; one that cannot play, or loses messages in all repetitions, is left out then."""
 
     def __init__(self, recording: Recording, progress: Callable[[str], object] = lambda _: None) -> None:
         self._recording = recording
@@ -169,7 +170,9 @@ class Turns:
                 self._progress(f"{label}: {name}")
                 try:
                     run(number)
-                except SilenceError as error:
+                except SideLostError:
+                    raise
+                except MxwireError as error:
                     self.out.add(name)
                     measured = count_of(max(number, 0), "round")
                     self._recording.remarks.append(f"{name}: left out after {measured}: {error}")

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from mxwire.bench.channels import LARGEST, ChannelSetup, SilenceError, check_carrier, open_channel
 from mxwire.bench.processors import pin
-from mxwire.bench.roles import exchanges, tracing
+from mxwire.bench.roles import alone, exchanges, tracing
 from mxwire.errors import MxwireError
 
 
@@ -47,6 +47,13 @@ STUDY_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "traced trips": tracing.traced_trips,
 }
 """Roles over a channel, which both sides play with the same parameters."""
+LONE_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
+    "memory copy": alone.memory_copy,
+    "system call": alone.system_call,
+    "engine": alone.engine,
+    "hosts": alone.hosts,
+}
+"""Roles of one side, without a channel."""
 _MOST: Final = 10_000_000
 _LONGEST_NS: Final = 10_000_000_000
 _LIMITS: Final = {"count": _MOST, "counts": _MOST, "repetitions": _MOST, "window": 4096, "depth": 4096, "number": 4096}
@@ -85,6 +92,9 @@ def run_role(setup: SideSetup, request: dict[str, Any], ready: Callable[[], obje
     :class:`~mxwire.bench.channels.SilenceError` if messages were lost.
     """
     name, parameters = request.get("role"), dict(request.get("parameters") or {})
+    if name in LONE_ROLES:
+        ready()
+        return LONE_ROLES[name](**parameters)
     if name not in STUDY_ROLES:
         raise RoleError(f"there is no role {name!r}")
     channel_parameters = check_parameters(parameters)

@@ -114,7 +114,7 @@ CASES = {
     ),
 }
 ON_AN_INTERFACE = frozenset(
-    {"watch", "discover", "ping", "capture", "serve", "send", "receive", "perf", "ss", "doctor", "linerate"}
+    {"watch", "discover", "ping", "capture", "serve", "send", "receive", "perf", "ss", "doctor", "linerate", "bench"}
 )
 """Commands that cannot do anything without one: tests/live/test_live_streams.py runs them, and replay."""
 

@@ -1,0 +1,527 @@
+"""``bench path``: where the time goes, as a ladder from a memory copy to TCP and mxwire, and a budget of its parts.
+
+Theory of operation
+-------------------
+Each rung is a ping-pong between the same two pinned processes over the same cable; the difference of two rungs is the
+cost of what the upper one has in addition. A polling and a blocking run of the same rung differ by the wake-up.
+
+The budget of a half round trip of mxwire is a sum of parts that are measured without it: bare frames through the same
+kind of ring (the hand-over between two processors, system calls, and the kernel's path of a frame), the engines of both
+sides driven in one process, and the hosts around them, likewise in one process and without a wire. Their sum is
+compared with the measured half round trip, which none of them contains.
+
+Names in the recording
+----------------------
+Series ``half round trip`` (µs, over ``size``): ``<rung>, spinning`` and ``<rung>, blocking`` with the parameters
+``over`` (the rung) and ``mode``; rungs are ``shared memory`` (spinning only), ``xdp``, ``ring``, ``frames``, ``udp``,
+``tcp``, ``mxoe`` and ``omx:9000``, and ``mxoe interpreted`` beside a compiled ``mxoe``. The counts of a point are per
+round trip and side. Series ``alone`` (µs, over ``size``): ``memory copy, warm``, ``memory copy, cold``, ``engine``,
+``hosts``, the latter two also with ``interpreted``. Series ``call`` (ns): ``system call`` and ``clock``. Series
+``frame interval`` (µs): ``ring`` and ``frames``. Facts: ``budgets``, ``steps``, ``wake-up``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import mxwire
+from mxwire.bench import machine
+from mxwire.bench.channels import SilenceError
+from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.report import COLOURS, Figure, PageFigure, number, series_blocks, series_figure
+from mxwire.bench.rounds import order, within
+from mxwire.bench.stage import NamespaceStage, StageError, StageOptions, open_stage
+from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.report.plot import tidy
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
+
+TRIP: Final = "half round trip"
+ALONE: Final = "alone"
+CALL: Final = "call"
+FRAME: Final = "frame interval"
+RUNGS: Final = ("shared memory", "xdp", "ring", "frames", "udp", "tcp", "mxoe", "omx:9000")
+"""The ladder, from the least to the most."""
+SIZES: Final = (64, 4096, 65536, 1 << 20)
+HOST_SIZES: Final = (0, 64, 1024, 4096, 16384, RENDEZVOUS_THRESHOLD, 65536, 262144, 1 << 20, 4 << 20)
+"""Sizes of mxoe, which the cost table of this machine is fitted to and compared with."""
+_QUICK_SIZES: Final = (64, 4096)
+BUDGET_SIZES: Final = (64, 4096)
+_FRAME: Final = 1486
+"""Content of a frame of 1500 bytes, the size that the papers' table assumes."""
+_WINDOW: Final = 64
+_PILOT: Final = 20
+_TRACED: Final = 20
+_SECTION_NS: Final = 15_000_000
+SPEEDS: Final = ((10, "10 Mb/s"), (100, "100 Mb/s"), (1_000, "1 Gb/s"), (10_000, "10 Gb/s"), (100_000, "100 Gb/s"))
+"""Links of the papers' table and of today, in Mb/s."""
+TOLERANCE: Final = 0.15
+"""Largest share by which the parts of a budget may differ from the measured whole."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The parts of a half round trip, in µs."""
+
+    name: str
+    size: int
+    parts: tuple[tuple[str, float], ...]
+    measured: float
+
+    @property
+    def total(self) -> float:
+        """Sum of the parts."""
+        return sum(part for _, part in self.parts)
+
+    @property
+    def closes(self) -> bool:
+        """True if the sum is close enough to the measured whole."""
+        return within(self.total, self.measured, TOLERANCE)
+
+    def record(self) -> dict[str, Any]:
+        """The budget as an object for JSON."""
+        derived = {"sum": self.total, "ratio": self.total / self.measured, "closes": self.closes}
+        return asdict(self) | derived
+
+
+def measure_path(
+    options: StudyOptions,
+    stage_options: StageOptions | None = None,
+    progress: Callable[[str], object] = lambda _: None,
+    *,
+    compiled: bool = True,
+    recording_made: Callable[[Recording], object] = lambda _: None,
+) -> Recording:
+    """Measure the ladder in namespaces of this machine, and return the recording.
+
+    With ``compiled`` the sides run a compiled mxwire if there is an up-to-date one, and the interpreted one is measured
+    beside it. ``recording_made`` is called with the recording before the first measurement, so that a caller can keep
+    it after Ctrl-C. Raises :class:`~mxwire.bench.stage.StageError` if there cannot be a stage.
+    """
+    stage_options = stage_options or StageOptions()
+    folder = machine.compiled_folder() if compiled else None
+    with ExitStack() as stack:
+        stage = stack.enter_context(open_stage(replace(stage_options, package=folder)))
+        conditions = replace(stage.conditions, quick=options.quick)
+        recording = Recording("path", conditions)
+        recording_made(recording)
+        study = PathStudy(stage, recording, options, progress)
+        if folder is not None:
+            source = Path(mxwire.__file__).parents[1]
+            study.interpreted = stack.enter_context(open_stage(replace(stage_options, package=source)))
+        elif not conditions.compiled:
+            recording.remarks.append("mxwire is interpreted, and there is no compiled one beside it (make compiled)")
+        study.run()
+    return recording
+
+
+class PathStudy:
+    """One run of the study on a stage; :attr:`interpreted` is a second stage for the interpreted mxwire."""
+
+    def __init__(
+        self,
+        stage: NamespaceStage,
+        recording: Recording,
+        options: StudyOptions,
+        progress: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self._stage = stage
+        self.interpreted: NamespaceStage | None = None
+        self._recording = recording
+        self._options = options
+        self._progress = progress
+        self._points = Points(recording)
+        self._points.declare(TRIP, "µs")
+        self._points.declare(ALONE, "µs")
+        self._points.declare(CALL, "ns")
+        self._points.declare(FRAME, "µs")
+        self._counts: dict[str, list[int]] = {}
+
+    def run(self) -> None:
+        """Measure, and fill the recording."""
+        with kept(self._recording, self._points):
+            turns = Turns(self._recording, self._progress)
+            turns.play(dict(self._contestants()), self._options.rounds)
+            self._trace(turns.out)
+        self._conclude()
+
+    # Contestants
+
+    def _contestants(self) -> Iterator[tuple[str, Callable[[int], None]]]:
+        stage = self._stage
+        for rung in RUNGS:
+            reason = stage.can_use(rung)
+            if reason is not None:
+                self._recording.remarks.append(f"{rung}: not applicable: {reason}")
+                continue
+            for mode in ("spinning",) if rung == "shared memory" else ("spinning", "blocking"):
+                if mode == "spinning" and not stage.spins:
+                    # Two polling sides on one processor wait for the end of each other's time slice.
+                    continue
+                yield f"{rung}, {mode}", partial(self._trips, stage, rung, rung, mode)
+        yield from self._alone(stage, "")
+        for carrier in ("ring", "frames"):
+            yield f"frame interval, {carrier}", partial(self._frame_interval, carrier)
+        if self.interpreted is not None:
+            other = self.interpreted
+            for mode in ("spinning", "blocking") if stage.spins else ("blocking",):
+                yield f"mxoe interpreted, {mode}", partial(self._trips, other, "mxoe", "mxoe interpreted", mode)
+            yield f"ring interpreted, {mode}", partial(self._trips, other, "ring", "ring interpreted", "spinning")
+            yield from self._alone(other, " interpreted")
+        if not stage.spins:
+            self._recording.remarks.append("spinning: not applicable: there is one processor")
+
+    def _alone(self, stage: NamespaceStage, kind: str) -> Iterator[tuple[str, Callable[[int], None]]]:
+        if not kind:
+            yield "memory copy, warm", partial(self._single, stage, "memory copy", "memory copy, warm", cold=False)
+            yield "memory copy, cold", partial(self._single, stage, "memory copy", "memory copy, cold", cold=True)
+            yield "system call", self._calls
+        for role in ("engine", "hosts"):
+            yield f"{role}{kind}", partial(self._single, stage, role, f"{role}{kind}", dialect="mxoe")
+
+    def _sizes(self, rung: str, mode: str) -> tuple[int, ...]:
+        if self._options.quick:
+            return _QUICK_SIZES
+        return HOST_SIZES if (rung, mode) == ("mxoe", "spinning") else SIZES
+
+    def _planned(self, name: str, sizes: tuple[int, ...], number: int) -> list[int]:
+        """Operations per size: few in the first round of the warm-up, which decides the others."""
+        if number < 0 and not self._options.quick:
+            return [_PILOT] * len(sizes)
+        return self._counts.get(name) or [self._options.operations(1e9)] * len(sizes)
+
+    def _plan(self, name: str, points: dict[str, Any]) -> None:
+        self._counts[name] = [
+            self._options.operations(2 * each["median"], _SECTION_NS if int(size) > 4096 else 2 * _SECTION_NS)
+            for size, each in points.items()
+        ]
+
+    def _trips(self, stage: NamespaceStage, carrier: str, rung: str, mode: str, number: int) -> None:
+        name, spin = f"{rung}, {mode}", mode == "spinning"
+        sizes = self._sizes(rung, mode)
+        counts = self._planned(name, sizes, number)
+        active, passive = stage.run("trips", carrier=carrier, spin=spin, sizes=list(sizes), counts=counts)
+        if number < 0:
+            self._plan(name, active["points"])
+            return
+        marks = tuple(
+            dict.fromkeys([*round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)]),
+        )
+        trips = active["trips"]
+        use = {
+            "waits": active["use"]["waits"] / trips,
+            "frames": (active["frames"].get("sent", 0) + active["frames"].get("received", 0)) / trips,
+        }
+        for size in sizes:
+            self._add(TRIP, name, size, active["points"][str(size)], marks, over=rung, mode=mode)
+        self._points.count(TRIP, name, {f"{each}, all sizes": value for each, value in use.items()}, size=sizes[0])
+
+    def _add(
+        self, series: str, name: str, size: int, found: dict[str, float], marks: tuple[str, ...] = (), **more: Any
+    ) -> None:
+        scale = 1.0 if series == CALL else 1e3
+        details = {key: value / scale for key, value in found.items() if key != "count"}
+        self._points.add(
+            series,
+            name,
+            details.pop("median"),
+            details=details,
+            marks=marks,
+            counts={"operations per round": found["count"]},
+            size=size,
+            **more,
+        )
+
+    def _single(self, stage: NamespaceStage, role: str, name: str, number: int, **more: Any) -> None:
+        sizes = self._sizes(role, "alone")
+        counts = self._planned(name, sizes, number)
+        found = stage.run_alone(role, sizes=list(sizes), counts=counts, **more)
+        if number < 0:
+            self._plan(name, found["points"])
+            return
+        for size in sizes:
+            self._add(ALONE, name, size, found["points"][str(size)])
+
+    def _calls(self, number: int) -> None:
+        found = self._stage.run_alone("system call", count=10_000 if self._options.quick else 100_000)["points"]
+        if number >= 0:
+            self._add(CALL, "system call", 0, found["call"])
+            self._add(CALL, "clock", 0, found["clock"])
+
+    def _frame_interval(self, carrier: str, number: int) -> None:
+        count = 4 * _WINDOW if self._options.quick or number < 0 else 40 * _WINDOW
+        spin = self._stage.spins
+        parameters = {"size": _FRAME, "count": count, "window": _WINDOW, "depth": _WINDOW}
+        active, _ = self._stage.run("flood", carrier=carrier, spin=spin, **parameters)
+        if number >= 0:
+            found = {"median": active["interval"], "count": count}
+            self._add(FRAME, carrier, _FRAME, found, round_marks(active, spinning=spin))
+
+    def _trace(self, out: set[str]) -> None:
+        """Count the system calls and copied bytes of a round trip, in a run that is not timed."""
+        sizes = _QUICK_SIZES if self._options.quick else SIZES
+        for rung in RUNGS[1:]:
+            name = f"{rung}, blocking"
+            if name in out or self._stage.can_use(rung) is not None:
+                continue
+            for size in sizes[:2]:
+                self._progress(f"counting: {rung}, {size} bytes")
+                parameters = {"size": size, "count": _TRACED, "traced_active": True}
+                try:
+                    active, _ = self._stage.run("traced trips", carrier=rung, spin=False, **parameters)
+                except (StageError, SilenceError) as error:
+                    self._recording.remarks.append(f"{rung}: system calls are not counted: {error}")
+                    break
+                active.pop("lost")
+                self._points.count(TRIP, name, active, size=size)
+
+    # Conclusions
+
+    def _conclude(self) -> None:
+        facts = self._recording.facts
+        try:
+            trips, alone = self._recording.named(TRIP), self._recording.named(ALONE)
+        except KeyError:
+            return
+        facts["budgets"] = [each.record() for each in budgets(self._recording)]
+        facts["steps"] = [
+            {"rung": name, "size": size, "median": value, "more": more} for size, name, value, more in steps(trips)
+        ]
+        facts["wake-up"] = {
+            f"{rung}, {size}": after.median - before.median
+            for rung in RUNGS[1:]
+            for size in SIZES
+            if (before := trips.point(f"{rung}, spinning", size)) and (after := trips.point(f"{rung}, blocking", size))
+        }
+        copies = [alone.point("memory copy, warm", size) for size in self._sizes("memory copy", "alone")]
+        if copies[0] is not None and copies[-1] is not None and len(copies) > 1:
+            sizes = self._sizes("memory copy", "alone")
+            facts["copied byte, ns"] = (copies[-1].median - copies[0].median) * 1e3 / (sizes[-1] - sizes[0])
+
+
+def steps(trips: Series) -> Iterator[tuple[int, str, float, float | None]]:
+    """Size, rung, median and difference to the rung above it, of the rungs that poll."""
+    for size in sorted({each.parameters["size"] for each in trips.measurements} & set(SIZES)):
+        before: float | None = None
+        for rung in RUNGS:
+            point = trips.point(f"{rung}, spinning", size)
+            if point is None:
+                continue
+            yield size, rung, point.median, None if before is None else point.median - before
+            before = point.median
+
+
+def budgets(recording: Recording) -> Iterator[Budget]:
+    """The budgets of mxoe whose parts were measured: polling and blocking, of each kind of mxwire."""
+    trips, alone = recording.named(TRIP), recording.named(ALONE)
+    calls = _median(_series(recording, CALL), "system call", 0)
+    for kind in ("", " interpreted"):
+        for size in BUDGET_SIZES:
+            hand_over = _median(trips, "shared memory, spinning", size)
+            ring = _median(trips, f"ring{kind}, spinning", size)
+            engine, hosts = _median(alone, f"engine{kind}", size), _median(alone, f"hosts{kind}", size)
+            measured = _median(trips, f"mxoe{kind}, spinning", size)
+            if None in (hand_over, ring, engine, hosts, measured, calls):
+                continue
+            assert hand_over and ring and engine and hosts and measured and calls
+            # One call sends the frame; the ring is polled without any.
+            call = calls / 1e3
+            parts = (
+                ("hand-over between processors", min(hand_over, ring)),
+                ("system call", call),
+                ("kernel and driver, per frame", max(ring - min(hand_over, ring) - call, 0.0)),
+                ("engines", engine),
+                ("hosts: calls, loop, events", hosts - engine),
+            )
+            yield Budget(f"mxoe{kind}, spinning", size, parts, measured)
+            waiting = _median(trips, "ring, blocking", size)
+            blocking = _median(trips, f"mxoe{kind}, blocking", size)
+            if waiting is not None and blocking is not None and not kind:
+                yield Budget("mxoe, blocking", size, (*parts, ("wake-up", waiting - ring)), blocking)
+
+
+def _series(recording: Recording, name: str) -> Series:
+    try:
+        return recording.named(name)
+    except KeyError:
+        return Series(name, "")
+
+
+def _median(series: Series, name: str, size: int) -> float | None:
+    point = series.point(name, size)
+    return None if point is None else point.median
+
+
+# Report
+
+
+def path_blocks(recording: Recording) -> Iterator[Block]:
+    """The ladder, the counts, the budget and the share of a processor per frame."""
+    yield Heading("Where the time goes")
+    trips = _series(recording, TRIP)
+    if trips.measurements:
+        yield _ladder(trips)
+        yield from _orderings(trips)
+        counted = _counted(trips)
+        if counted.rows:
+            yield Heading("Counted per round trip, one side, blocking", 3)
+            yield counted
+    for name in (ALONE, CALL, FRAME):
+        series = _series(recording, name)
+        if series.measurements:
+            yield from series_blocks(series)
+    found = list(budgets(recording)) if trips.measurements and _series(recording, ALONE).measurements else []
+    if found:
+        yield Heading("Budget of half a round trip, µs", 3)
+        yield _budget_table(found)
+    interval = _series(recording, FRAME).point("ring", _FRAME)
+    if interval is not None:
+        yield Heading("Frames of 1500 bytes on links of different speeds", 3)
+        yield _shares(interval)
+
+
+def _ladder(trips: Series) -> Table:
+    sizes = sorted({each.parameters["size"] for each in trips.measurements} & set(SIZES))
+    differences = {(size, rung): more for size, rung, _, more in steps(trips)}
+    rows = []
+    for name in trips.contestants():
+        cells = []
+        for size in sizes:
+            point = trips.point(name, size)
+            if point is None:
+                cells.append("")
+                continue
+            low, high = point.interval()
+            more = differences.get((size, name.removesuffix(", spinning")))
+            text = f"{number(point.median)} ±{number((high - low) / 2)}"
+            cells.append(text + (f" ({more:+.1f})" if more is not None else "") + "".join(f" {m}" for m in point.marks))
+        rows.append(Row((name, *cells)))
+    headings = number_columns(*(f"{size:,} B, µs (step)" for size in sizes))
+    return Table((Column("half round trip"), *headings), tuple(rows))
+
+
+def _orderings(trips: Series) -> Iterator[Block]:
+    size = min(SIZES)
+    chain = [each for rung in ("ring", "frames", "udp", "tcp") if (each := trips.point(f"{rung}, spinning", size))]
+    texts = []
+    for one, other in pairwise(chain):
+        found = order(one.samples, other.samples)
+        word = {"less": "less than", "greater": "greater than", "undecided": "undecided against"}[found]
+        texts.append(f"{one.name.partition(',')[0]} {word} {other.name.partition(',')[0]}")
+    if texts:
+        yield Paragraph(f"Round by round, {size} bytes: {'; '.join(texts)}.")
+
+
+_COUNTED: Final = ("system calls", "bytes to the kernel", "bytes in place", "bytes from the kernel")
+
+
+def _counted(trips: Series) -> Table:
+    rows = []
+    for each in trips.measurements:
+        if "system calls" in each.counts:
+            values = (f"{each.counts.get(key, 0):,.1f}" for key in _COUNTED)
+            rows.append(Row((each.name.partition(",")[0], f"{each.parameters['size']:,}", *values)))
+    return Table((Column("rung"), *number_columns("size", *_COUNTED)), tuple(rows))
+
+
+def _budget_table(found: list[Budget]) -> Table:
+    labels = list(dict.fromkeys(label for each in found for label, _ in each.parts))
+    rows = []
+    for label in labels:
+        values = [dict(each.parts).get(label) for each in found]
+        rows.append(Row((label, *("" if value is None else number_text(value) for value in values))))
+    rows.append(Row(("sum of the parts", *(number_text(each.total) for each in found))))
+    rows.append(Row(("measured", *(number_text(each.measured) for each in found))))
+    verdicts = (f"{each.total / each.measured - 1:+.0%}{'' if each.closes else ' (does not close)'}" for each in found)
+    rows.append(Row(("difference", *verdicts)))
+    headings = number_columns(*(f"{each.name}, {each.size:,} B" for each in found))
+    return Table((Column("part"), *headings), tuple(rows))
+
+
+def number_text(value: float) -> str:
+    """A duration in µs with two decimals."""
+    return f"{value:,.2f}"
+
+
+def _shares(interval: Measurement) -> Table:
+    rows = []
+    for megabits, name in SPEEDS:
+        gap = 1500 * 8 / megabits
+        share = interval.median / gap
+        rows.append(
+            Row((name, number(gap), number(interval.median), f"{share:.1%}" if share <= 1 else "more than one"))
+        )
+    headings = number_columns("a frame every, µs", "cost per frame, µs", "share of a processor")
+    return Table((Column("link"), *headings), tuple(rows))
+
+
+def path_figures(recording: Recording) -> Iterator[PageFigure]:
+    """The ladder over size, and the budgets as bars."""
+    trips = _series(recording, TRIP)
+    if trips.measurements:
+        yield PageFigure(
+            series_figure([trips], "Half a round trip, by path", MXOE),
+            "Medians of all rounds with their confidence intervals; hollow points have marks.",
+        )
+    found = list(budgets(recording)) if trips.measurements and _series(recording, ALONE).measurements else []
+    if found:
+        yield PageFigure(budget_figure(found), "Parts that were measured alone, beside the measured whole.")
+
+
+def budget_figure(found: list[Budget]) -> Figure:
+    """Stacked bars of the parts, each above a bar of the measured whole."""
+
+    def figure(pyplot: Any) -> Any:
+        made, axes = pyplot.subplots(figsize=(9, 1.6 + 0.8 * len(found)), layout="constrained")
+        labels = list(dict.fromkeys(label for each in found for label, _ in each.parts))
+        for place, each in enumerate(found):
+            left = 0.0
+            for label, value in each.parts:
+                colour = COLOURS[labels.index(label) % len(COLOURS)]
+                shown = label if label not in axes.get_legend_handles_labels()[1] else "_nolegend_"
+                axes.barh(place - 0.19, value, 0.36, left=left, color=colour, label=shown)
+                left += value
+            axes.barh(place + 0.19, each.measured, 0.36, color="#8a8f98", label="_nolegend_" if place else "measured")
+        axes.set_yticks(range(len(found)), [f"{each.name}, {each.size:,} B" for each in found])
+        axes.invert_yaxis()
+        axes.set_xlabel("half a round trip, µs")
+        axes.legend(frameon=False, fontsize=8)
+        tidy(axes)
+        return made
+
+    return figure
+
+
+# The table of costs of this machine
+
+
+def write_costs(recording: Recording) -> Path | None:
+    """Fit the table ``here`` to half round trips of mxoe, write it, and compare it with lengths it was not fitted to.
+
+    Return the file; None if not all lengths were measured.
+    """
+    from mxwire.bench.cost.calibration import FITTED, PREDICTED, calibrate, half_round_trip
+    from mxwire.bench.cost.tables import here_file, write_here
+
+    trips = _series(recording, TRIP)
+    measured = {each.parameters["size"]: each.median for each in trips.curve("mxoe, spinning")}
+    if not set(FITTED) <= set(measured):
+        recording.remarks.append("the table of costs is not written: not all of its lengths were measured")
+        return None
+    conditions = recording.conditions
+    kind = "compiled" if conditions.compiled else "interpreted"
+    costs = calibrate(measured, f"{conditions.processor}, {kind}, {conditions.time}")
+    write_here(costs)
+    recording.facts["predictions"] = [
+        {"size": size, "predicted": half_round_trip(costs, size), "measured": measured[size]}
+        for size in PREDICTED
+        if size in measured
+    ]
+    return here_file()

@@ -1,0 +1,232 @@
+"""Roles of one side alone: copies, system calls, and mxwire's engine and hosts without a wire. Times are in ns."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+import numpy as np
+
+from mxwire.bench.roles.common import PATTERNS
+from mxwire.bench.roles.exchanges import summary
+from mxwire.frames import FrameBatch
+from mxwire.host import Host
+from mxwire.link import LinkStatistics
+from mxwire.protocol import Node, Request, Status, profile_by_name
+from mxwire.wire.dialect import as_dialect
+from mxwire.wire.numbers import DEFAULT_KEY
+
+_ADDRESSES: Final = (b"\x02\0\0\0\0\1", b"\x02\0\0\0\0\2")
+_MTU: Final = 9000
+_NOTHING: Final = FrameBatch.from_frames(())
+_COLD_BYTES: Final = 256 << 20
+"""More than the caches of a processor hold: each copy reads and writes other memory than the ones before."""
+_TIMES_LOOKS: Final = 1000
+
+
+def memory_copy(sizes: list[int], counts: list[int], cold: bool = False) -> dict[str, Any]:
+    """Copy memory with NumPy: the same buffers each time, or ``cold`` ones that are in no cache."""
+    points = {}
+    for size, count in zip(sizes, counts, strict=True):
+        places = max(_COLD_BYTES // max(size, 4096) // 2, 1) if cold else 1
+        step = max(size, 4096)
+        # Written, so that every page exists before it is copied.
+        memory = np.ones(2 * places * step, np.uint8)
+        times, clock = [], time.perf_counter_ns
+        for number in range(count):
+            # Neighbours would be fetched in advance: a stride of a prime number of places goes back and forth.
+            at = (number * 7919 % places) * 2 * step
+            target, source = memory[at : at + size], memory[at + step : at + step + size]
+            begun = clock()
+            target[:] = source
+            times.append(clock() - begun)
+        points[str(size)] = summary(times)
+    return {"points": points}
+
+
+def system_call(count: int) -> dict[str, Any]:
+    """The cheapest system call, and a look at the clock, which needs none; both with the call from Python."""
+    call, clock, times, looks = os.getppid, time.perf_counter_ns, [], []
+    for _ in range(max(count // _TIMES_LOOKS, 3)):
+        begun = clock()
+        for _ in range(_TIMES_LOOKS):
+            call()
+        middle = clock()
+        for _ in range(_TIMES_LOOKS):
+            clock()
+        end = clock()
+        times.append((middle - begun) // _TIMES_LOOKS)
+        looks.append((end - middle) // _TIMES_LOOKS)
+    return {"points": {"call": summary(times), "clock": summary(looks)}}
+
+
+# The engine without links, and hosts without a wire
+
+
+def engine(dialect: str, sizes: list[int], counts: list[int]) -> dict[str, Any]:
+    """Half round trips between two nodes that hand each other their frames: the engines of both sides, and no more."""
+    left, right = _node(0, dialect), _node(1, dialect)
+    one, two = left.open_endpoint(0, DEFAULT_KEY), right.open_endpoint(0, DEFAULT_KEY)
+
+    def drive(request: Request) -> None:
+        while not request.done:
+            _carry(left, right)
+            _carry(right, left)
+        assert request.status is Status.SUCCESS, request
+
+    connects = one.connect(_ADDRESSES[1], 0, DEFAULT_KEY), two.connect(_ADDRESSES[0], 0, DEFAULT_KEY)
+    for each in connects:
+        drive(each)
+    there, back = connects[0].partner, connects[1].partner
+    assert there is not None and back is not None
+    points = {}
+    for size, count in zip(sizes, counts, strict=True):
+        buffers, content = (bytearray(max(size, 1)), bytearray(max(size, 1))), memoryview(PATTERNS[0])[:size]
+
+        def trip(buffers: tuple[bytearray, bytearray] = buffers, content: memoryview = content) -> None:
+            arrived, answered = two.receive(buffers[0]), one.receive(buffers[1])
+            one.send(there, content)
+            drive(arrived)
+            two.send(back, content)
+            drive(answered)
+
+        points[str(size)] = _timed(trip, count)
+    return {"points": points}
+
+
+def _node(number: int, dialect: str) -> Node:
+    return Node(
+        [_ADDRESSES[number]],
+        ("alpha", "beta")[number],
+        dialect=as_dialect(dialect),
+        profile=profile_by_name("open-mx"),
+        rng=Random(number),
+        peers={_ADDRESSES[1 - number]: ("beta:0", "alpha:0")[number]},
+        announce=False,
+        report_completed=False,
+    )
+
+
+def _carry(source: Node, target: Node) -> None:
+    now = time.monotonic_ns()
+    frames = source.transmit_few(now)
+    if isinstance(frames, FrameBatch):
+        if len(frames):
+            target.receive(frames, now)
+    elif frames:
+        target.receive_few(frames, now)
+    source.events()
+
+
+def _timed(trip: Callable[[], None], count: int) -> dict[str, float]:
+    clock, times = time.perf_counter_ns, []
+    for _ in range(count):
+        begun = clock()
+        trip()
+        times.append(clock() - begun)
+    return summary(times, 2)
+
+
+class DirectLink:
+    """A link whose frames appear in the queue of another one: a wire that costs nothing."""
+
+    def __init__(self, number: int) -> None:
+        self.name = f"direct{number}"
+        self.address = _ADDRESSES[number]
+        self.mtu = _MTU
+        self.other = self
+        self._descriptor = os.eventfd(0)
+        self._waiting: deque[bytes | FrameBatch] = deque()
+
+    def send(self, batch: FrameBatch) -> int:
+        """Hand over a batch; its frames are copied, as its buffer is reused."""
+        self.other._waiting.append(FrameBatch.from_frames([batch.frame(each) for each in range(len(batch))]))
+        return len(batch)
+
+    def send_few(self, frames: list[bytes]) -> int:
+        """Hand over single frames."""
+        self.other._waiting.extend(frames)
+        return len(frames)
+
+    def receive(self, timeout: float | None = 0.0) -> FrameBatch:
+        """Take what has been handed over."""
+        found = self.receive_few()
+        return found if isinstance(found, FrameBatch) else FrameBatch.from_frames(found) if found else _NOTHING
+
+    def receive_few(self) -> list[bytes] | FrameBatch:
+        """Take the next batch, or the single frames before it."""
+        waiting = self._waiting
+        frames: list[bytes] = []
+        while waiting:
+            first = waiting[0]
+            if isinstance(first, FrameBatch):
+                if not frames:
+                    waiting.popleft()
+                    return first
+                break
+            frames.append(first)
+            waiting.popleft()
+        return frames
+
+    def wake(self) -> None:
+        """Do nothing: no thread waits."""
+
+    def fileno(self) -> int:
+        """A descriptor that is never readable: the hosts are polled."""
+        return self._descriptor
+
+    def statistics(self) -> LinkStatistics:
+        """Nothing is counted."""
+        return LinkStatistics()
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+
+def hosts(dialect: str, sizes: list[int], counts: list[int]) -> dict[str, Any]:
+    """Half round trips between two hosts of this process without a wire: both hosts, with their engines."""
+    links = DirectLink(0), DirectLink(1)
+    links[0].other, links[1].other = links[1], links[0]
+    made = [
+        Host(
+            link,
+            name=("alpha", "beta")[number],
+            dialect=dialect,
+            peers={_ADDRESSES[1 - number]: ("beta:0", "alpha:0")[number]},
+            announce=False,
+            background=False,
+            spin=True,
+        )
+        for number, link in enumerate(links)
+    ]
+    one, two = (each.open_endpoint(0) for each in made)
+
+    def drive(request: Any) -> Any:
+        while not request.done:
+            made[1].poll()
+            made[0].poll()
+        return request.result()
+
+    there, back = drive(one.iconnect("beta", 0)), drive(two.iconnect("alpha", 0))
+    points = {}
+    for size, count in zip(sizes, counts, strict=True):
+        buffers, content = (bytearray(max(size, 1)), bytearray(max(size, 1))), memoryview(PATTERNS[0])[:size]
+
+        def trip(buffers: tuple[bytearray, bytearray] = buffers, content: memoryview = content) -> None:
+            arrived, answered = two.ireceive(buffer=buffers[0]), one.ireceive(buffer=buffers[1])
+            one.isend(there, content)
+            drive(arrived)
+            two.isend(back, content)
+            drive(answered)
+
+        points[str(size)] = _timed(trip, count)
+    for each in made:
+        each.close()
+    return {"points": points}

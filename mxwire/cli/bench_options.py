@@ -1,0 +1,223 @@
+"""Options that the studies of ``mxwire bench`` share, and what becomes of their recordings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from mxwire.cli.notes import note
+from mxwire.cli.options import Amount, Decorator, integer_option, json_option, option_group
+from mxwire.cli.perf import check_writable
+from mxwire.errors import MxwireError
+from mxwire.report.json_line import json_line
+
+if TYPE_CHECKING:
+    from mxwire.bench.record import Recording
+    from mxwire.bench.report import PageFigure
+    from mxwire.bench.stage import StageOptions
+    from mxwire.bench.study import StudyOptions
+    from mxwire.report.document import Block
+
+_PLOTS: Final = (".svg", ".png", ".pdf", ".html")
+_UNITS: Final = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+class Delay(click.ParamType):  # type: ignore[type-arg]
+    """A duration with its unit, such as ``70us``, in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds."""
+        text = str(value)
+        for unit, seconds in _UNITS.items():
+            amount = text.removesuffix(unit)
+            if amount != text and amount[-1:].isdigit():
+                return Amount(0, 1 / seconds).convert(amount, param, ctx) * seconds
+        return self.fail(f"{text!r} is not a duration: write 70us, 1ms or 0.5s", param, ctx)
+
+
+def _plot_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None and value.suffix not in _PLOTS:
+        raise click.BadParameter(f"{value}: name a file that ends in {', '.join(_PLOTS)}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """Parsed options of all studies."""
+
+    rounds: int | None = None
+    quick: bool = False
+    as_json: bool = False
+    write: Path | None = None
+    plot: Path | None = None
+    html: Path | None = None
+
+    @property
+    def study(self) -> StudyOptions:
+        """The options of the study."""
+        from mxwire.bench.study import StudyOptions
+
+        return StudyOptions.of(self.rounds, self.quick)
+
+    def check(self, *, live: bool = True) -> None:
+        """Report beforehand what would spoil the study or its output; warnings are notes.
+
+        Raises :class:`~mxwire.errors.MxwireError` if a file could not be written, or an extra is missing.
+        """
+        from mxwire.extras import import_extra
+
+        for path in (self.write, self.plot):
+            if path is not None:
+                check_writable(path)
+        if self.plot is not None or self.html is not None:
+            import_extra("matplotlib", "plot", "--plot" if self.plot else "--html")
+        if self.html is not None:
+            import_extra("jinja2", "report", "--html")
+            try:
+                self.html.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise MxwireError(f"{self.html}: cannot be created: {error.strerror or error}") from None
+        if self.write is not None and self.write.suffix == ".parquet":
+            import_extra("polars", "table", "a file that ends in .parquet")
+        if live:
+            from mxwire.bench.machine import warnings
+
+            for each in warnings():
+                note(each)
+
+    def progress(self, text: str) -> None:
+        """Report what is measured now, on a terminal."""
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+
+
+_OPTIONS: Final = (
+    integer_option("Rounds in which contestants take turns.  [default: 9]", "--rounds", least=1, most=1000),
+    click.option("--quick", is_flag=True, help="Two short rounds: shapes and counts are right, times are not."),
+    json_option("JSON Lines: conditions, one object per measurement, and the end."),
+    click.option(
+        *("-w", "--write"),
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Write the recording: JSON Lines, or .parquet.",
+    ),
+    click.option(
+        "--plot",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=_plot_file,
+        metavar="FILE",
+        help="Draw the main figure: .svg, .png, .pdf or .html.",
+    ),
+    click.option(
+        "--html",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="DIR",
+        help="Write a page with figures and tables, and the recording beside it.",
+    ),
+)
+bench_options = option_group("bench", BenchOptions, *_OPTIONS)
+"""The options of all studies, passed to the command as ``bench``, :class:`BenchOptions`."""
+
+
+def stage_options(command: Any) -> Any:
+    """``--mtu``, ``--steering``, ``--delay`` and ``--offloads`` of studies in namespaces."""
+    added: tuple[Decorator, ...] = (
+        integer_option("MTU of the virtual cable.", "--mtu", least=1500, most=65535, default=9000, metavar="BYTES"),
+        click.option(
+            "--steering/--no-steering",
+            default=True,
+            help="Have frames processed by the receiver's CPU, as between machines, or by the sender's.  "
+            "[default: steering]",
+        ),
+        click.option("--delay", type=Delay(), metavar="TIME", help="Delay each frame in each direction, like 70us."),
+        click.option(
+            "--offloads",
+            type=click.Choice(["on", "off"]),
+            help="TSO, GSO and GRO, which make TCP faster.  [default: those of the kernel]",
+        ),
+    )
+    for each in reversed(added):
+        command = each(command)
+    return command
+
+
+def stage_of(mtu: int, steering: bool, delay: float | None, offloads: str | None) -> StageOptions:
+    """The stage of these options."""
+    from mxwire.bench.stage import StageOptions
+
+    return StageOptions(mtu, steering, delay or 0.0, {"on": True, "off": False, None: None}[offloads])
+
+
+def conduct(
+    options: BenchOptions,
+    title: str,
+    measure: Callable[[Callable[[Recording], object]], Recording],
+    blocks: Callable[[Recording], Iterator[Block]],
+    figures: Callable[[Recording], Iterator[PageFigure]],
+    *,
+    text: Callable[[Recording], str] | None = None,
+    live: bool = True,
+) -> None:
+    """Run a study, and print and write its recording, also a partial one.
+
+    ``measure`` is called with a function that takes the recording as soon as there is one. ``text`` is the output
+    instead of the blocks. The exit code is 1 for a study that ended early, and 130 after Ctrl-C.
+    """
+    options.check(live=live)
+    started: list[Recording] = []
+    interrupted = False
+    try:
+        recording = measure(started.append)
+    except KeyboardInterrupt:
+        if not started:
+            raise
+        interrupted, recording = True, started[0]
+        recording.complete = False
+    options.progress("")
+    publish(options, title, recording, blocks, figures, text=text)
+    if interrupted:
+        sys.exit(130)
+    if not recording.complete:
+        sys.exit(1)
+
+
+def publish(
+    options: BenchOptions,
+    title: str,
+    recording: Recording,
+    blocks: Callable[[Recording], Iterator[Block]],
+    figures: Callable[[Recording], Iterator[PageFigure]],
+    *,
+    text: Callable[[Recording], str] | None = None,
+) -> None:
+    """Print a recording, and write the files that were requested. A figure without data is not drawn."""
+    from mxwire.bench import report
+    from mxwire.report.document import show
+
+    if options.write is not None:
+        recording.write(options.write)
+    if options.as_json:
+        for each in recording.records():
+            click.echo(json_line(each))
+    elif text is not None:
+        click.echo(text(recording), nl=False)
+    else:
+        show([*blocks(recording), *report.condition_blocks(recording)])
+    drawn: Sequence[PageFigure] = list(figures(recording)) if options.plot or options.html else ()
+    if options.plot is not None:
+        if drawn:
+            report.write_figure(options.plot, drawn[0].figure)
+        else:
+            note(f"{options.plot}: not drawn: nothing was measured")
+    if options.html is not None:
+        content = [*blocks(recording), *report.condition_blocks(recording)]
+        note(f"wrote {report.write_page(options.html, recording, title, content, drawn)}")
+    if not recording.complete:
+        note(f"partial: {recording.remarks[-1] if recording.remarks else 'interrupted by Ctrl-C'}")
