@@ -28,7 +28,7 @@ from mxwire.bench.record import Recording
 from mxwire.bench.stage import StageError
 from mxwire.bench.study import Points, StudyOptions, Turns, kept
 from mxwire.protocol import profile_by_name
-from mxwire.wire.dialect import as_dialect
+from mxwire.wire.dialect import PULL_REPLY_DATA_OFFSET, as_dialect
 
 STUDY: Final = "mtu"
 MTUS: Final = (1500, 3000, 4500, 9000)
@@ -40,6 +40,8 @@ LARGE: Final = 4 << 20
 _QUICK_LARGE: Final = 256 << 10
 _MIB: Final = 1 << 20
 _MIXED_SIZES: Final = (0, 64 << 10, 1 << 20, 4 << 20)
+PACKETS_OF_MXOE: Final = f"omx:{PULL_REPLY_DATA_OFFSET + as_dialect('mxoe').reply_payload}"
+"""Native format with the packets of mxoe."""
 _MXOE_BLOCK: Final = 0xFFFF
 """Longest block in bytes that a PULL of mxoe can request: its field has 16 bits."""
 _PING_PONG: Final = "PingPong"
@@ -78,8 +80,13 @@ class _Run:
         return RankOptions(copy_engine=self.study.copy_engine, polling=not self.options.quick, **changes)
 
 
-def run_mtu(study: MtuStudy, options: StudyOptions, progress: Callable[[str], object] = lambda _: None) -> Recording:
-    """Run the study; Ctrl-C or the end of a side leaves a partial recording."""
+def run_mtu(
+    study: MtuStudy,
+    options: StudyOptions,
+    progress: Callable[[str], object] = lambda _: None,
+    started: Callable[[Recording], object] = lambda _: None,
+) -> Recording:
+    """Run the study; ``started`` is called with its recording, which Ctrl-C or the end of a side leaves partial."""
     if study.costs is not None:
         options = replace(options, rounds=1)
         conditions = model_conditions(study.costs, options.quick)
@@ -87,6 +94,7 @@ def run_mtu(study: MtuStudy, options: StudyOptions, progress: Callable[[str], ob
         with LiveRanks(RankOptions(mtu=9000), package=study.package) as probe:
             conditions = replace(probe.conditions, quick=options.quick, mtu=max(study.mtus))
     recording = Recording(STUDY, conditions)
+    started(recording)
     points = Points(recording)
     run = _Run(study, options, points, Turns(recording, progress), _QUICK_LARGE if options.quick else LARGE)
     points.declare("rate by frame limit", "MiB/s", "mtu", "bytes")
@@ -119,10 +127,6 @@ def _half_trip(run: _Run, ranks: RankRunner, length: int) -> tuple[float, tuple[
     return sum(found.times[0]) / len(found.times[0]) / 2000, found.marks, frames
 
 
-def _rate(length: int, half_us: float) -> float:
-    return length / _MIB / (half_us / 1e6)
-
-
 def _by_frame_limit(run: _Run) -> None:
     for mtu in run.study.mtus:
         carriers = {f"omx:{mtu}": run.pair(dialect=f"omx:{mtu}", mtu=mtu), "tcp": run.pair(over="tcp", mtu=mtu)}
@@ -131,13 +135,12 @@ def _by_frame_limit(run: _Run) -> None:
         if mtu >= as_dialect("mxoe").frame_limit:
             carriers["mxoe"] = run.pair(mtu=mtu)
         names = {name: "omx" if name.startswith("omx") else name for name in carriers}
-        _play(run, carriers, names, "rate by frame limit", {"mtu": mtu}, run.length)
-        if mtu in (min(run.study.mtus), max(run.study.mtus)):
-            _play(run, carriers, names, "half round trip by frame limit", {"mtu": mtu}, 0, rate=False)
+        _play(run, carriers, names, "rate by frame limit", {"mtu": mtu}, "half round trip by frame limit")
 
 
 def _by_delay(run: _Run, recording: Recording) -> None:
-    dialects = ("mxoe", f"omx:{max(run.study.mtus)}")
+    # The second has the packets of mxoe, but blocks as long as the native format permits.
+    dialects = ("mxoe", PACKETS_OF_MXOE, f"omx:{max(run.study.mtus)}")
     for delay in run.study.delays:
         carriers = {
             f"{dialect}, {blocks} frames per block": run.pair(
@@ -149,7 +152,7 @@ def _by_delay(run: _Run, recording: Recording) -> None:
         }
         names = {name: name for name in carriers}
         try:
-            _play(run, carriers, names, "rate by delay", {"delay": delay}, run.length)
+            _play(run, carriers, names, "rate by delay", {"delay": delay})
         except StageError as error:
             recording.remarks.append(f"delay of {delay:g} µs: {error}")
             continue
@@ -186,7 +189,7 @@ def _by_coalescing(run: _Run) -> None:
             "omx": run.pair(dialect=f"omx:{max(run.study.mtus)}", coalescing=coalescing / 1e6),
             "tcp": run.pair(over="tcp", coalescing=coalescing / 1e6),
         }
-        _play(run, carriers, dict.fromkeys(carriers), "rate by coalescing", {"coalescing": coalescing}, run.length)
+        _play(run, carriers, dict.fromkeys(carriers), "rate by coalescing", {"coalescing": coalescing})
 
 
 def _mixed(run: _Run) -> None:
@@ -212,20 +215,26 @@ def _play(
     names: dict[str, Any],
     series: str,
     parameters: dict[str, Any],
-    length: int,
-    rate: bool = True,
+    latency: str = "",
 ) -> None:
-    """Measure carriers in turns, and add a point of each; names of the points are the values of ``names``, or keys."""
+    """Measure the rates of carriers in turns, and in the series ``latency`` half round trips of the shortest message.
+
+    Names of the points are the values of ``names``, or its keys.
+    """
     with ExitStack() as held:
         contestants: dict[str, Callable[[int], None]] = {}
         for name, options in carriers.items():
             ranks = held.enter_context(_opened(run, options))
 
             def measure(_: int, name: str = name, ranks: RankRunner = ranks, options: RankOptions = options) -> None:
-                half, marks, counts = _half_trip(run, ranks, length)
-                value = _rate(length, half) if rate else half
-                more = {"length": length, "dialect": options.dialect if options.over == "mx" else "tcp"}
-                run.points.add(series, names[name] or name, value, marks=marks, counts=counts, **(parameters | more))
+                more = {**parameters, "dialect": options.dialect if options.over == "mx" else "tcp"}
+                half, marks, counts = _half_trip(run, ranks, run.length)
+                rate = run.length / _MIB / (half / 1e6)
+                shown = names[name] or name
+                run.points.add(series, shown, rate, marks=marks, counts=counts, length=run.length, **more)
+                if latency:
+                    half, marks, counts = _half_trip(run, ranks, 0)
+                    run.points.add(latency, shown, half, marks=marks, counts=counts, length=0, **more)
 
             contestants[name] = measure
         run.turns.play(contestants, run.options.rounds, warm_up=0)

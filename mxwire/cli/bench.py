@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.bench_claims import claims
+from mxwire.cli.bench_imb import imb
+from mxwire.cli.bench_mtu import mtu
 from mxwire.cli.bench_options import BenchOptions, bench_options, conduct, stage_of, stage_options
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import end_like_interrupt
@@ -17,8 +20,14 @@ if TYPE_CHECKING:
     from mxwire.bench.record import Recording
 
 EPILOG = """\b
+All studies take --json, -w FILE, --html DIR and --quick; see mxwire bench COMMAND --help.
+
+\b
 Examples:
   sudo mxwire bench path                              where the time goes, as a ladder and a budget
+  sudo mxwire bench imb PingPong Allreduce --ranks 4  patterns and collectives, in the columns of IMB or OSU
+  mxwire bench mtu --simulated here --delay 70us      frame limit, depth of blocks, delay and coalescing
+  sudo mxwire bench claims S1 S2 --html claims        the papers' claims, judged on this machine
 """
 _PATH_EPILOG = """\b
 The rungs, from memory shared by two processes to TCP and mxwire, polling and blocking, run between two pinned processes
@@ -74,3 +83,8 @@ def path(
         return recording
 
     conduct(bench, "Where the time goes", measure_and_calibrate, path_blocks, path_figures)
+
+
+command.add_command(imb)
+command.add_command(mtu)
+command.add_command(claims)

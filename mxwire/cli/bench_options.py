@@ -27,7 +27,7 @@ _PLOTS: Final = (".svg", ".png", ".pdf", ".html")
 _UNITS: Final = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-class Delay(click.ParamType):  # type: ignore[type-arg]
+class DurationType(click.ParamType):  # type: ignore[type-arg]
     """A duration with its unit, such as ``70us``, in seconds."""
 
     name = "duration"
@@ -136,7 +136,9 @@ def stage_options(command: Any) -> Any:
             help="Have frames processed by the receiver's CPU, as between machines, or by the sender's.  "
             "[default: steering]",
         ),
-        click.option("--delay", type=Delay(), metavar="TIME", help="Delay each frame in each direction, like 70us."),
+        click.option(
+            "--delay", type=DurationType(), metavar="TIME", help="Delay each frame in each direction, like 70us."
+        ),
         click.option(
             "--offloads",
             type=click.Choice(["on", "off"]),

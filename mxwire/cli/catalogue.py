@@ -55,7 +55,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("simulate", "--loss 0.05", "Run hosts in a simulated network with faults"),
         Entry("scenario", "run", "Test hosts with short scripts of frames and answers"),
         Entry("interop", "", "Matrix of implementations: which pairs work together"),
-        Entry("bench", "path", "Where the time goes, LogP, bandwidths: studies of communication"),
+        Entry("bench", "path", "Studies: where the time goes, IMB, MTU, claims of papers"),
     ),
     "Reference": (
         Entry("formats", "[TYPE]", "Layout of the packets and names of their fields"),

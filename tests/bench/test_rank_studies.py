@@ -22,6 +22,7 @@ from mxwire.bench.imb.patterns import BENCHMARKS, benchmark_by_name
 from mxwire.bench.imb.rank_stage import LiveRanks, ModelRanks, RankOptions
 from mxwire.bench.imb.study import ImbStudy, carriers_of, imb_row_of, run_imb
 from mxwire.bench.mtu import MtuStudy, run_mtu
+from mxwire.bench.record import Recording
 from mxwire.bench.stage import SideLostError, StageError
 from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
@@ -111,22 +112,9 @@ def test_ctrl_c_keeps_the_measurements_until_then():
         if "Exchange" in text:
             raise KeyboardInterrupt
 
-    from mxwire.bench.imb import study as module
-
-    kept = []
-    original = module.Recording
-
-    class Kept(original):
-        def __init__(self, *arguments: object, **more: object) -> None:
-            super().__init__(*arguments, **more)  # type: ignore[arg-type]
-            kept.append(self)
-
-    module.Recording = Kept  # type: ignore[misc]
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run_imb(study(("mx",), 2, CLOVERTOWN, ("PingPong", "Exchange")), QUICK, progress)
-    finally:
-        module.Recording = original  # type: ignore[misc]
+    kept: list[Recording] = []
+    with pytest.raises(KeyboardInterrupt):
+        run_imb(study(("mx",), 2, CLOVERTOWN, ("PingPong", "Exchange")), QUICK, progress, kept.append)
     assert not kept[0].complete
     assert [each.name for each in kept[0].series] == ["PingPong"]
 

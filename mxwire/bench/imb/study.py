@@ -51,8 +51,13 @@ class ImbStudy:
         return tuple(each for each in self.sizes if each == 0 or each >= benchmark.smallest)
 
 
-def run_imb(study: ImbStudy, options: StudyOptions, progress: Callable[[str], object] = lambda _: None) -> Recording:
-    """Run the study; Ctrl-C or the end of a rank leaves a partial recording."""
+def run_imb(
+    study: ImbStudy,
+    options: StudyOptions,
+    progress: Callable[[str], object] = lambda _: None,
+    started: Callable[[Recording], object] = lambda _: None,
+) -> Recording:
+    """Run the study; ``started`` is called with its recording, which Ctrl-C or the end of a rank leaves partial."""
     with ExitStack() as opened:
         stages: dict[str, ModelRanks | LiveRanks] = {}
         for each in study.carriers:
@@ -70,6 +75,7 @@ def run_imb(study: ImbStudy, options: StudyOptions, progress: Callable[[str], ob
         if isinstance(first, LiveRanks):
             how = "poll" if first.spinning else "block: quick, or more of them than processors"
             recording.remarks.append(f"live: {study.carriers[0].ranks} ranks, which {how}")
+        started(recording)
         points = Points(recording)
         with kept(recording, points):
             for benchmark in study.benchmarks:

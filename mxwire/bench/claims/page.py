@@ -1,0 +1,130 @@
+"""The report of judged claims: as blocks, as a page of documentation, and the studies that they need."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from mxwire.bench.claims.claim import OUTCOMES, Claim, ClaimEvidence, ClaimVerdict, selected
+from mxwire.bench.record import Recording, read_recordings
+from mxwire.errors import MxwireError
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, markdown
+from mxwire.words import suggestion
+
+SEEDS: Final = {
+    "S0": "User space against the kernel (a note of 2009)",
+    "S1": "User-space communication: a quantitative study (1998)",
+    "S2": "High-performance message passing over generic Ethernet with Open-MX (2011)",
+}
+_MODULES: Final = ("seed000", "seed001", "seed002")
+
+
+def judged(evidence: ClaimEvidence, names: Iterable[str] = ()) -> list[tuple[Claim, ClaimVerdict]]:
+    """The claims whose identifiers begin with one of ``names``, with their verdicts.
+
+    Raises :class:`~mxwire.errors.MxwireError` for a name that begins none.
+    """
+    wanted = list(names)
+    load_claims()
+    for each in wanted:
+        if not list(selected([each])):
+            known = [claim.number for claim in selected([])]
+            raise MxwireError(
+                f"no claim {each!r}{suggestion(each.upper(), [*SEEDS, *known])}: S0, S1, S2 are all of a text"
+            )
+    return [(claim, claim.verdict(evidence)) for claim in selected(wanted)]
+
+
+def load_claims() -> None:
+    """Register all claims."""
+    for each in _MODULES:
+        importlib.import_module(f"mxwire.bench.claims.{each}")
+
+
+def read_evidence(paths: Iterable[Path]) -> ClaimEvidence:
+    """The evidence of recorded studies. Raises :class:`~mxwire.bench.record.RecordingError` for other files."""
+    return ClaimEvidence([recording for path in paths for recording in read_recordings(path)])
+
+
+def claim_blocks(found: list[tuple[Claim, ClaimVerdict]]) -> Iterator[Block]:
+    """A table per text, and the totals."""
+    totals = Counter(verdict.outcome for _, verdict in found)
+    yield Paragraph(", ".join(f"{totals[each]} {each}" for each in OUTCOMES if totals[each]) + ".")
+    for seed, title in SEEDS.items():
+        of_seed = [each for each in found if each[0].number.startswith(f"{seed}-")]
+        if of_seed:
+            yield Heading(title, 2)
+            yield _table([each for each in of_seed if each[1].outcome != "not applicable" or each[1].how])
+            rest = [each for each in of_seed if each[1].outcome == "not applicable" and not each[1].how]
+            if rest:
+                yield Paragraph("Not applicable:")
+                yield Listing(tuple(f"{claim.number}: {claim.text} ({verdict.numbers})" for claim, verdict in rest))
+
+
+def _table(found: list[tuple[Claim, ClaimVerdict]]) -> Block:
+    if not found:
+        return Paragraph("No claim of this text can be judged by these recordings.")
+    columns = (
+        Column("claim", code=True),
+        Column("statement", wraps=True),
+        Column("paper", wraps=True),
+        Column("here", wraps=True),
+        Column("how"),
+        Column("verdict"),
+    )
+    rows = []
+    for claim, verdict in found:
+        number = f"{claim.number}*" if claim.derived else claim.number
+        rows.append(Row((number, claim.text, claim.paper or "-", verdict.numbers, verdict.how, verdict.outcome)))
+    return Table(columns, tuple(rows))
+
+
+def conditions_listing(recordings: list[Recording]) -> Listing:
+    """The conditions of all recordings, one line each."""
+    lines = []
+    for each in recordings:
+        about = each.conditions
+        engine = "compiled" if about.compiled else "interpreted"
+        state = "" if each.complete else ", partial"
+        lines.append(
+            f"{each.study}: {about.stage}, {about.processor}, {about.processors} processors, Linux {about.kernel}, "
+            f"Python {about.python}, {engine}, load {about.load:g}, {about.time}{state}"
+        )
+    return Listing(tuple(lines))
+
+
+_INTRODUCTION: Final = (
+    "The papers by which user-space communication was judged made statements that can be measured again. This page "
+    "lists those of three texts, with the paper's own figure, the number that was found here, and a verdict. It is "
+    "generated from a recorded run (mxwire bench claims --from docs/studies.jsonl); your own machine is judged by "
+    "sudo mxwire bench claims."
+)
+_HOW: Final = (
+    "live: measured on this machine, contestants in turns; an ordering that 8 of 9 rounds do not share is undecided.",
+    "modelled: computed in virtual time by mxwire's engine on hosts with the costs of a table, taken from the paper. "
+    "Numbers to which the table was fitted are not evidence; such claims are not applicable.",
+    "counted: the same on every machine.",
+    "* marks statements that are derived or added here, not the paper's.",
+)
+_HONESTY: Final = (
+    "Two limits apply to all live numbers. mxwire is written in Python: its library takes longer than a protocol in C, "
+    "more than a kernel's TCP does, so live comparisons with TCP judge this implementation and not the protocol. And "
+    "the machine is virtual, with a virtual cable: wake-ups are slow, adapters have no limits, and TCP uses "
+    "segmentation offload that no wire interrupts."
+)
+
+
+def page(evidence: ClaimEvidence) -> str:
+    """The page of documentation."""
+    blocks: list[Block] = [
+        Paragraph(_INTRODUCTION),
+        Listing(_HOW),
+        Paragraph(_HONESTY),
+        *claim_blocks(judged(evidence)),
+        Heading("Conditions", 2),
+        conditions_listing(evidence.recordings),
+    ]
+    return "# The papers' claims\n\n" + markdown(blocks)

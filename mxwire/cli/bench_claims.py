@@ -1,0 +1,173 @@
+"""``mxwire bench claims``: the claims of the papers, judged on this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from mxwire.cli.bench_options import BenchOptions
+from mxwire.cli.live import end_like_interrupt
+from mxwire.cli.notes import note
+from mxwire.cli.options import integer_option, json_option
+from mxwire.cli.perf import check_writable
+from mxwire.errors import OutputError
+from mxwire.report.json_line import json_line
+
+if TYPE_CHECKING:
+    from mxwire.bench.record import Recording
+
+EPILOG = """\b
+Claims are those of three texts: S0 (kernel and user space), S1 (five libraries, 1998), S2 (Open-MX, 2011). A verdict is
+confirmed, refuted, undecided (the rounds disagree) or not applicable, with numbers and their origin: counted, live or
+modelled. Numbers to which a cost table was fitted are not evidence. Without --from the studies run first: the model
+(no root), and live path and mtu (root; without it, only the model's claims are judged).
+
+\b
+Examples:
+  sudo mxwire bench claims -w recording.jsonl --html claims
+  sudo mxwire bench claims S2-F12 S2-F14
+  mxwire bench claims --from recording.jsonl
+  mxwire bench claims S2 --model-only --json | jq 'select(.verdict == "refuted")'
+
+\b
+Exit code: 0 judged, whatever the verdicts, 1 a study ended early, 2 it cannot start, 130 Ctrl-C (likewise judged).
+"""
+_DERIVED: Final = ("median", "least", "p99", "interval")
+
+
+@click.command(epilog=EPILOG)
+@click.argument("names", nargs=-1, metavar="[CLAIM]...")
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Judge these recordings instead of measuring; may be repeated.",
+)
+@click.option("--model-only", is_flag=True, help="Only the studies in virtual time.")
+@integer_option("Rounds of the live studies.  [default: 9]", "--rounds", least=1, most=1000)
+@click.option("--quick", is_flag=True, help="Short studies: shapes and counts are right, times are not judged.")
+@click.option(
+    *("-w", "--write"),
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the recordings of all studies, as JSON Lines.",
+)
+@click.option("--html", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write a page.")
+@click.option(
+    "--markdown", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it as Markdown."
+)
+@json_option("JSON Lines: one object per claim.")
+def claims(
+    names: tuple[str, ...],
+    sources: tuple[Path, ...],
+    model_only: bool,
+    rounds: int | None,
+    quick: bool,
+    write: Path | None,
+    html: Path | None,
+    markdown: Path | None,
+    as_json: bool,
+) -> None:
+    """Judge the claims of the papers on user-space communication by studies of this machine."""
+    end_like_interrupt()
+    from mxwire.bench.claims.claim import ClaimEvidence, record_of
+    from mxwire.bench.claims.page import claim_blocks, conditions_listing, judged, page, read_evidence
+    from mxwire.report.document import show
+
+    bench = BenchOptions(rounds, quick, as_json, write, None, html)
+    bench.check(live=not sources and not model_only)
+    if markdown is not None:
+        check_writable(markdown)
+    judged(ClaimEvidence([]), names)
+    interrupted = False
+    if sources:
+        evidence = read_evidence(sources)
+    else:
+        recordings: list[Recording] = []
+        try:
+            _run(bench, model_only, recordings)
+        except KeyboardInterrupt:
+            interrupted = True
+        evidence = ClaimEvidence([each for each in recordings if each.series])
+        bench.progress("")
+    if write is not None:
+        _write(write, evidence.recordings)
+    found = judged(evidence, names)
+    if as_json:
+        for each in found:
+            click.echo(json_line(record_of(*each)))
+    else:
+        show([*claim_blocks(found), conditions_listing(evidence.recordings)])
+    if markdown is not None:
+        _text(markdown, page(evidence))
+    if html is not None:
+        _page(html, evidence, claim_blocks(found))
+    if interrupted:
+        sys.exit(130)
+    if any(not each.complete for each in evidence.recordings):
+        sys.exit(1)
+
+
+def _run(bench: BenchOptions, model_only: bool, recordings: list[Recording]) -> None:
+    """Run the studies in turn; each is in ``recordings`` from its beginning."""
+    from mxwire.bench.claims.model_study import run_model
+    from mxwire.bench.cost.tables import CLOVERTOWN
+    from mxwire.bench.machine import compiled_folder, live_refusal
+    from mxwire.bench.mtu import MtuStudy, run_mtu
+
+    recordings.append(run_model(bench.quick, bench.progress))
+    modelled = MtuStudy(mtus=(1500, 9000), costs=CLOVERTOWN, copy_engine=True)
+    run_mtu(modelled, bench.study, bench.progress, recordings.append)
+    refusal = None if not model_only else "--model-only"
+    refusal = refusal or live_refusal()
+    if refusal is not None:
+        if not model_only:
+            note(f"only claims of the model are judged: {refusal}")
+        return
+    from mxwire.bench.path import measure_path
+    from mxwire.bench.stage import StageOptions
+
+    measure_path(bench.study, StageOptions(), bench.progress, recording_made=recordings.append)
+    live = MtuStudy(mtus=(1500, 9000), blocks=(8,), delays=(), package=compiled_folder())
+    run_mtu(live, bench.study, bench.progress, recordings.append)
+
+
+def _write(path: Path, recordings: list[Recording]) -> None:
+    from json import dumps
+
+    lines = []
+    for each in recordings:
+        for record in each.records():
+            # Values that readers derive from the samples would double the size of the file.
+            kept = {key: value for key, value in record.items() if key not in _DERIVED}
+            lines.append(dumps(kept, separators=(",", ":")))
+    _text(path, "\n".join(lines) + "\n")
+
+
+def _text(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _page(folder: Path, evidence: object, blocks: object) -> None:
+    from mxwire.bench.claims.claim import ClaimEvidence
+    from mxwire.bench.claims.page import SEEDS
+    from mxwire.bench.record import Recording
+    from mxwire.bench.report import write_page
+
+    assert isinstance(evidence, ClaimEvidence)
+    recordings = evidence.recordings
+    shown = recordings[-1] if recordings else None
+    if shown is None:
+        note("no page: there are no recordings")
+        return
+    joined = Recording("claims", shown.conditions, complete=all(each.complete for each in recordings))
+    title = "Claims of the papers: " + ", ".join(SEEDS)
+    note(f"wrote {write_page(folder, joined, title, list(blocks), ())}")  # type: ignore[call-overload]

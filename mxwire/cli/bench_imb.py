@@ -1,0 +1,185 @@
+"""``mxwire bench imb``: the benchmarks of IMB and OSU over mxwire and TCP."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from mxwire.cli.bench_options import BenchOptions, bench_options, conduct
+from mxwire.cli.live import end_like_interrupt
+from mxwire.cli.options import integer_option
+from mxwire.errors import MxwireError
+
+if TYPE_CHECKING:
+    from mxwire.bench.imb.study import ImbStudy
+    from mxwire.bench.record import Recording
+    from mxwire.bench.report import PageFigure
+    from mxwire.report.document import Block
+
+_TITLE: Final = "Benchmarks of IMB"
+EPILOG = """\b
+Without names all benchmarks of IMB-MPI1 run: PingPong PingPing Sendrecv Exchange Allreduce Reduce Allgather Gather
+Scatter Alltoall Bcast Barrier Uniband Biband. Live ranks are processes in two network namespaces (root), in turn; they
+poll if each has a CPU, and block otherwise. --simulated runs them in virtual time on hosts with the costs of a table:
+clovertown-2010, clovertown-2010-1g, mx-2010, here (of this machine, written by bench path) or FILE.json.
+Each collective names its algorithm: --algorithm chooses binomial or scatter+ring (Bcast), recursive-doubling or
+rabenseifner (Allreduce).
+
+\b
+Examples:
+  sudo mxwire bench imb PingPong Allreduce --ranks 4
+  sudo mxwire bench imb PingPong --over mx,tcp --dialect omx:9000 --plot pingpong.svg
+  mxwire bench imb Bcast --ranks 8 --simulated clovertown-2010 --over mx,tcp
+  mxwire bench imb Allreduce --simulated here --format osu
+  sudo mxwire bench imb --quick --json | jq 'select(.series == "PingPong").median'
+
+\b
+Exit code: 0 complete, 1 ended early (earlier results are printed), 2 it cannot start, 130 Ctrl-C (likewise partial).
+"""
+
+
+def split_names(_: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    """The names of a list with commas."""
+    found = tuple(dict.fromkeys(each.strip() for each in value.split(",") if each.strip()))
+    if not found:
+        raise click.BadParameter("name at least one", param=parameter)
+    return found
+
+
+@click.command(epilog=EPILOG)
+@click.argument("benchmarks", nargs=-1, metavar="[BENCHMARK]...")
+@bench_options
+@click.option("--over", default="mx", callback=split_names, metavar="LIST", help="mx, tcp, or both.  [default: mx]")
+@integer_option("Ranks: 2 to 8 live, up to 16 simulated.", "--ranks", least=2, most=16, default=2)
+@click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
+@click.option("--dialect", default="mxoe", show_default=True, help="mxoe, or omx:M.")
+@integer_option("MTU of the link.  [default: at least 9000]", "--mtu", least=1500, most=65535, metavar="BYTES")
+@integer_option("Longest message.", "--largest", most=1 << 26, default=4 << 20, metavar="BYTES")
+@click.option("--algorithm", metavar="NAME", help="Algorithm of the collectives.  [default: by length]")
+@click.option("--neighbours", is_flag=True, help="Neighbouring ranks on one host.  [default: on both in turn]")
+@click.option(
+    "--format",
+    "columns",
+    type=click.Choice(["imb", "osu", "table"]),
+    default="imb",
+    show_default=True,
+    help="Columns of IMB or OSU, or a table with confidence intervals.",
+)
+def imb(
+    benchmarks: tuple[str, ...],
+    bench: BenchOptions,
+    over: tuple[str, ...],
+    ranks: int,
+    simulated: str | None,
+    dialect: str,
+    mtu: int | None,
+    largest: int,
+    algorithm: str | None,
+    neighbours: bool,
+    columns: str,
+) -> None:
+    """Run message patterns and collectives over mxwire and TCP, in the columns of IMB or OSU."""
+    end_like_interrupt()
+    from mxwire.bench.cost.tables import table_by_name
+    from mxwire.bench.imb.patterns import BENCHMARKS, benchmark_by_name
+    from mxwire.bench.imb.rank_stage import RANKS_MAXIMUM
+    from mxwire.bench.imb.study import ImbStudy, carriers_of, run_imb
+
+    chosen = tuple(dict.fromkeys(benchmark_by_name(each) for each in benchmarks)) or tuple(BENCHMARKS.values())
+    if algorithm is not None:
+        for each in chosen:
+            if each.operation is not None:
+                each.algorithm(0, algorithm)
+    if simulated is None and ranks > RANKS_MAXIMUM:
+        raise MxwireError(f"{ranks} ranks: live ranks are 2 to {RANKS_MAXIMUM}; --simulated has up to 16")
+    study = ImbStudy(
+        chosen,
+        carriers_of(over, ranks, dialect, neighbours, mtu),
+        largest if not bench.quick else min(largest, 1 << 16),
+        algorithm=algorithm,
+        costs=None if simulated is None else table_by_name(simulated),
+        package=None if simulated is not None else _compiled(),
+    )
+
+    def measure(started: Callable[[Recording], object]) -> Recording:
+        return run_imb(study, bench.study, bench.progress, started)
+
+    text = None if columns == "table" else partial(_text, study, columns)
+    conduct(bench, _TITLE, measure, _blocks, _figures, text=text, live=simulated is None)
+
+
+def _compiled() -> Path | None:
+    from mxwire.bench.machine import compiled_folder
+
+    return compiled_folder()
+
+
+def _text(study: ImbStudy, columns: str, recording: Recording) -> str:
+    lines = list(imb_lines(study, recording) if columns == "imb" else osu_lines(study, recording))
+    return "\n".join(lines) + "\n"
+
+
+def imb_lines(study: ImbStudy, recording: Recording) -> Iterator[str]:
+    """The recording in the columns of IMB; one table per benchmark and carrier."""
+    from mxwire import __version__
+    from mxwire.bench.imb.columns import imb_banner, imb_end, imb_head, imb_row
+    from mxwire.bench.imb.patterns import benchmark_by_name
+    from mxwire.bench.imb.study import imb_row_of
+
+    names = [each.name for each in study.benchmarks]
+    yield from imb_banner(__version__, " ".join(["mxwire", *sys.argv[1:]]), names)
+    for series in recording.series:
+        benchmark = benchmark_by_name(series.name)
+        for carrier in series.contestants():
+            curve = series.curve(carrier)
+            remark = f"over {carrier}, {recording.conditions.stage}"
+            algorithms = dict.fromkeys(str(each.parameters["algorithm"]) for each in curve if benchmark.operation)
+            if algorithms:
+                remark += f", {', '.join(algorithms)}"
+            yield from imb_head(benchmark, study.carriers[0].ranks, remark)
+            for point in curve:
+                yield imb_row(benchmark, imb_row_of(benchmark, point))
+    yield from imb_end()
+
+
+def osu_lines(study: ImbStudy, recording: Recording) -> Iterator[str]:
+    """The recording in the columns of OSU, for the benchmarks that OSU has too."""
+    from mxwire import __version__
+    from mxwire.bench.imb.columns import OSU_TESTS, osu_head, osu_row, osu_values
+    from mxwire.bench.imb.patterns import benchmark_by_name
+    from mxwire.bench.imb.study import imb_row_of
+
+    tests = {test.benchmark: name for name, test in OSU_TESTS.items() if name != "osu_mbw_mr"}
+    for series in recording.series:
+        name = tests.get(series.name)
+        if name is None:
+            yield f"# {series.name}: OSU has no such test"
+            continue
+        benchmark = benchmark_by_name(series.name)
+        for carrier in series.contestants():
+            yield from osu_head(name, __version__, f"over {carrier}, {recording.conditions.stage}")
+            for point in series.curve(carrier):
+                row = imb_row_of(benchmark, point)
+                if row.length or not benchmark.sized:
+                    yield osu_row(name, row.length, *osu_values(name, benchmark, row))
+
+
+def _blocks(recording: Recording) -> Iterator[Block]:
+    from mxwire.bench.report import series_blocks
+
+    for series in recording.series:
+        yield from series_blocks(series)
+
+
+def _figures(recording: Recording) -> Iterator[PageFigure]:
+    from mxwire.bench.report import PageFigure, series_figure
+    from mxwire.wire.dialect import MXOE
+
+    sized = [each for each in recording.series if each.name != "Barrier"]
+    if sized:
+        yield PageFigure(series_figure(sized, _TITLE, MXOE), "Time per step against the length of a message.")

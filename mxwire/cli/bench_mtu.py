@@ -1,0 +1,133 @@
+"""``mxwire bench mtu``: frame limit, depth of blocks, delay and coalescing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from mxwire.cli.bench_options import BenchOptions, DurationType, bench_options, conduct
+from mxwire.cli.live import end_like_interrupt
+
+if TYPE_CHECKING:
+    from mxwire.bench.record import Recording
+    from mxwire.bench.report import PageFigure
+    from mxwire.report.document import Block
+
+_TITLE: Final = "MTU, blocks, delay and coalescing"
+EPILOG = """\b
+A pull has a number of blocks in flight, so its rate cannot exceed blocks x block length / round trip; this bound is
+drawn beside the rates. A delay is that of each frame in each direction; live, mxwire's hosts delay their own frames.
+Coalescing (--simulated only) is the delay of interrupts. --simulated runs in virtual time on hosts with the costs of a
+table: clovertown-2010, clovertown-2010-1g, here (of this machine, written by bench path) or FILE.json; --copy-engine
+lets its copy engine (I/OAT) copy large messages.
+
+\b
+Examples:
+  mxwire bench mtu --simulated clovertown-2010 --delay 70us --plot blocks.svg
+  mxwire bench mtu --simulated here --delay 70us
+  sudo mxwire bench mtu --mtu 1500-9000 --blocks 8,32 --html studies
+  sudo mxwire bench mtu --quick --json | jq 'select(.series == "rate by delay")'
+
+\b
+Exit code: 0 complete, 1 ended early (earlier results are printed), 2 it cannot start, 130 Ctrl-C (likewise partial).
+"""
+_STEPS: Final = (1500, 2000, 3000, 4500, 6000, 9000, 16000, 32000, 65535)
+
+
+def _mtus(_: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    """``1500-9000``: common MTUs of a range with its ends; or a list with commas."""
+    found = _whole_numbers(value.replace("-", ","), parameter)
+    if any(not _STEPS[0] <= each <= _STEPS[-1] for each in found):
+        raise click.BadParameter(f"an MTU lies between {_STEPS[0]} and {_STEPS[-1]}", param=parameter)
+    if "-" in value:
+        if len(found) != 2 or found[0] > found[1]:
+            raise click.BadParameter("a range is written like 1500-9000", param=parameter)
+        found = (found[0], *(each for each in _STEPS if found[0] < each < found[1]), found[1])
+    return tuple(sorted(set(found)))
+
+
+def _depths(_: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    found = _whole_numbers(value, parameter)
+    if any(not 1 <= each <= 32 for each in found):
+        raise click.BadParameter("a block has 1 to 32 frames", param=parameter)
+    return tuple(sorted(set(found)))
+
+
+def _whole_numbers(value: str, parameter: click.Parameter) -> tuple[int, ...]:
+    try:
+        return tuple(int(each) for each in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a list of whole numbers", param=parameter) from None
+
+
+def _durations(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, ...] | None:
+    if value is None:
+        return None
+    return tuple(DurationType().convert(each.strip(), parameter, context) * 1e6 for each in value.split(","))
+
+
+@click.command(epilog=EPILOG)
+@bench_options
+@click.option("--mtu", "mtus", default="1500-9000", show_default=True, callback=_mtus, help="MTUs: a range or a list.")
+@click.option("--blocks", default="8,32", show_default=True, callback=_depths, help="Frames per block.")
+@click.option("--delay", "delays", callback=_durations, metavar="LIST", help="Delays, like 7us,70us.")
+@click.option("--coalescing", callback=_durations, metavar="LIST", help="Delays of interrupts, like 20us,63us.")
+@click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
+@click.option("--copy-engine", is_flag=True, help="With --simulated: a copy engine copies large messages.")
+def mtu(
+    bench: BenchOptions,
+    mtus: tuple[int, ...],
+    blocks: tuple[int, ...],
+    delays: tuple[float, ...] | None,
+    coalescing: tuple[float, ...] | None,
+    simulated: str | None,
+    copy_engine: bool,
+) -> None:
+    """Measure the rates of large messages by MTU, depth of blocks, delay and coalescing, with the pull's bound."""
+    end_like_interrupt()
+    from mxwire.bench.cost.tables import table_by_name
+    from mxwire.bench.machine import compiled_folder
+    from mxwire.bench.mtu import MtuStudy, run_mtu
+    from mxwire.errors import MxwireError
+
+    if simulated is None and (copy_engine or coalescing is not None):
+        option = "--copy-engine" if copy_engine else "--coalescing"
+        raise MxwireError(f"{option} is a property of the model: add --simulated TABLE")
+    axes: dict[str, Any] = {"mtus": mtus, "blocks": blocks}
+    if delays is not None:
+        axes["delays"] = tuple(sorted({0.0, *delays}))
+    if coalescing is not None:
+        axes["coalescing"] = tuple(sorted({0.0, *coalescing}))
+    costs = None if simulated is None else table_by_name(simulated)
+    package = None if costs is not None else compiled_folder()
+    study = MtuStudy(costs=costs, copy_engine=copy_engine, package=package, **axes)
+
+    def measure(started: Callable[[Recording], object]) -> Recording:
+        return run_mtu(study, bench.study, bench.progress, started)
+
+    conduct(bench, _TITLE, measure, _blocks, _figures, live=costs is None)
+
+
+def _blocks(recording: Recording) -> Iterator[Block]:
+    from mxwire.bench.report import series_blocks
+
+    for series in recording.series:
+        yield from series_blocks(series)
+
+
+def _figures(recording: Recording) -> Iterator[PageFigure]:
+    from mxwire.bench.report import PageFigure, series_figure
+
+    captions = {
+        "rate by delay": "Rates of large messages against the delay of a frame, and the bound of the pull's blocks.",
+        "rate by frame limit": "Rates of large messages against the MTU.",
+        "rate by coalescing": "Rates of large messages against the delay of interrupts.",
+        "mixed pairs": "Half round trips of pairs of hosts.",
+    }
+    for series in sorted(
+        recording.series, key=lambda each: list(captions).index(each.name) if each.name in captions else 9
+    ):
+        if series.name in captions:
+            yield PageFigure(series_figure([series], _TITLE), captions[series.name])

@@ -1,0 +1,99 @@
+"""``mxwire bench imb``, ``mtu`` and ``claims``: their output in virtual time, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from .support import mxwire
+
+MODEL = ("--simulated", "clovertown-2010")
+
+
+def test_imb_prints_the_columns_of_imb():
+    done = mxwire("bench", "imb", "PingPong", "barrier", *MODEL, "--ranks", "3", "--largest", "64", "--quick")
+    assert (done.code, done.err) == (0, "")
+    assert (
+        "# Benchmarking PingPong \n# #processes = 2 \n# ( 1 additional processes waiting in MPI_Barrier)\n" in done.out
+    )
+    assert "dissemination" in done.out
+    rows = [line for line in done.out.splitlines() if re.fullmatch(r" +\d+ +\d+ +\d+\.\d\d +\d+\.\d\d", line)]
+    assert [int(row.split()[0]) for row in rows] == [0, 1, 2, 4, 8, 16, 32, 64]
+
+
+def test_imb_prints_the_columns_of_osu():
+    options = ("--largest", "8", "--quick", "--format", "osu", "--over", "mx,tcp")
+    done = mxwire("bench", "imb", "Allreduce", *MODEL, *options)
+    assert done.code == 0
+    assert done.out.count("# OSU MPI Allreduce Latency Test v7.4") == 2
+    assert [line.split()[0] for line in done.out.splitlines() if line and line[0] != "#"] == ["4", "8"] * 2
+
+
+def test_imb_writes_json_and_a_table(tmp_path):
+    path = tmp_path / "imb.jsonl"
+    options = ("--largest", "2", "--quick", "--json", "-w", str(path), "--algorithm", "binomial")
+    done = mxwire("bench", "imb", "Bcast", *MODEL, *options)
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert [each["record"] for each in lines] == ["study", *["measurement"] * 3, "end"]
+    assert lines[1]["parameters"]["algorithm"] == "binomial"
+    assert len(path.read_text().splitlines()) == 5
+    table = mxwire("bench", "imb", "Bcast", *MODEL, "--largest", "2", "--quick", "--format", "table")
+    assert "modelled" in table.out and "Conditions" in table.out
+
+
+def test_mtu_draws_the_bound_beside_the_rates():
+    done = mxwire("bench", "mtu", *MODEL, "--mtu", "9000", "--delay", "70us", "--quick", "--json")
+    assert (done.code, done.err) == (0, "")
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    delayed = {each["name"] for each in lines if each.get("series") == "rate by delay"}
+    assert {"mxoe, 8 frames per block", "bound: mxoe, 8 frames per block", "omx:9000, 32 frames per block"} <= delayed
+
+
+def test_claims_are_judged_from_a_recording(tmp_path):
+    path, text = tmp_path / "claims.jsonl", tmp_path / "claims.md"
+    first = mxwire("bench", "claims", "S2-F13", "--model-only", "--quick", "-w", str(path), "--markdown", str(text))
+    assert (first.code, first.err) == (0, "")
+    assert "S2-F13-a" in first.out and "S2-F9-a" not in first.out
+    assert text.read_text().startswith("# The papers' claims\n")
+    again = mxwire("bench", "claims", "S2-F13", "--from", str(path), "--json")
+    assert [json.loads(line)["claim"] for line in again.out.splitlines()] == ["S2-F13-a", "S2-F13-b"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["imb", "PingPon"], "did you mean PingPong"),
+        (["imb", "--over", "udp"], "no carrier 'udp': use mx or tcp"),
+        (["imb", "--over", ","], "name at least one"),
+        (["imb", "--ranks", "1"], "--ranks"),
+        (["imb", "--ranks", "9"], "live ranks are 2 to 8; --simulated has up to 16"),
+        (["imb", "Bcast", "--algorithm", "tree"], "Bcast has no algorithm 'tree': use binomial, scatter+ring"),
+        (["imb", "--dialect", "omx:9000", "--mtu", "1500"], "omx:9000 needs an MTU of 8986, not 1500"),
+        (["imb", "--simulated", "clovertown"], "did you mean clovertown-2010"),
+        (["imb", "--simulated", "none.json"], "there is no such file"),
+        (["mtu", "--mtu", "9000-1500"], "a range is written like 1500-9000"),
+        (["mtu", "--mtu", "100"], "an MTU lies between 1500 and 65535"),
+        (["mtu", "--mtu", "many"], "is not a list of whole numbers"),
+        (["mtu", "--blocks", "64"], "a block has 1 to 32 frames"),
+        (["mtu", "--delay", "70"], "write 70us"),
+        (["mtu", "--copy-engine"], "--copy-engine is a property of the model: add --simulated TABLE"),
+        (["mtu", "--coalescing", "20us"], "--coalescing is a property of the model"),
+        (["claims", "S9", "--model-only"], "no claim 'S9'"),
+        (["claims", "--from", "none.jsonl"], "none.jsonl"),
+        (["claims", "--model-only", "-w", "no/such/folder.jsonl"], "there is no folder"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(words, text, tmp_path):
+    done = mxwire("bench", *words, cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert text in done.err and "Traceback" not in done.err
+
+
+def test_a_file_that_is_not_a_recording_is_refused(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text("{}\n")
+    done = mxwire("bench", "claims", "--from", str(path))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"mxwire: {path}") and "not a recording" in done.err
