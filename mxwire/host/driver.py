@@ -141,11 +141,18 @@ class BlockingDriver:
         except BaseException:
             with core.section:
                 pending.abandon()
+                self._pass_on()
             raise
         finally:
             if waiter is not None and waiter in core.waiters:
                 with core.section:
                     self._retire(waiter)
+
+    def _pass_on(self) -> None:
+        """Check the other waits: one may be for the message of a receive that was abandoned."""
+        core = self.core
+        if core.waiters and core.ended is None and not core.section.in_handler:
+            core.transmit()
 
     def pause(self, seconds: float, over: Callable[[], bool] | None = None) -> None:
         """Run the host for ``seconds``, or until ``over`` returns True.
@@ -383,6 +390,9 @@ class AsyncioDriver:
             return pending.result()
         except BaseException:
             pending.abandon()
+            if core.ended is None:
+                # Another task may wait for the message of this receive.
+                core.transmit()
             raise
         finally:
             if waiter is not None:

@@ -356,6 +356,14 @@ class BaseEndpoint:
             for each in requests:
                 self.forget(each)
 
+    def _must_own(self, requests: Sequence[HostRequest[Any]]) -> None:
+        """Raise unless all requests can be taken from the queue of this endpoint."""
+        if self._queued and any(each.inner.endpoint is not self.engine for each in requests):
+            raise LocalProtocolError(
+                Status.BAD_REQUEST,
+                "a request of another endpoint: an endpoint that keeps completed requests waits for its own only",
+            )
+
     def _restore(self, request: HostRequest[Any]) -> None:
         """Put a request that was taken into the queue again."""
         assert self.engine.completions is not None
@@ -468,7 +476,8 @@ class _Taking:
         self._requests = requests
 
     def __enter__(self) -> None:
-        """Do nothing."""
+        """Refuse requests of other endpoints, which could not be taken at the end."""
+        self._endpoint._must_own(self._requests)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -564,11 +573,15 @@ class PendingReceive(HostReceive):
         return HostTimeoutError(f"the {self} has not ended within {seconds:g} s", HostReceive(self._posted, self._view))
 
     def abandon(self) -> None:
-        """Cancel the receive if it is not matched."""
+        """Cancel the receive if it is not matched; if it has ended, keep its message for another receive."""
         inner: Any = self.inner
-        if inner.endpoint.open and not self.done:
+        if not inner.endpoint.open:
+            return
+        if not self.done:
             inner.cancel()
             self.cancelled()
+        else:
+            inner.give_back()
 
 
 class PendingAcks(Pending[None]):
@@ -690,6 +703,7 @@ class Endpoint(BaseEndpoint):
 
     def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
         """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
+        self._must_own(requests)
         found = self.host.driver.wait(AnyOf(requests), timeout, self)
         assert isinstance(found, HostRequest)
         self._take(found)
@@ -744,7 +758,8 @@ class Endpoint(BaseEndpoint):
 
 class AsyncEndpoint(BaseEndpoint):
     """An open endpoint. All calls are made from the thread of the event loop; ``timeout`` is in seconds, None waits
-    without limit. Cancelling a task that waits cancels the receive or connect that it waits for.
+    without limit. Cancelling a task that waits cancels the receive or connect that it waits for; a message that has
+    arrived by then stays for the next receive, unless it was truncated.
 
     Calls raise :class:`~mxwire.protocol.status.LocalProtocolError` for invalid arguments (which is a
     :class:`TypeError` too for those of a wrong type), :class:`~mxwire.host.errors.HostTimeoutError` after the timeout,
@@ -816,6 +831,7 @@ class AsyncEndpoint(BaseEndpoint):
 
     async def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
         """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
+        self._must_own(requests)
         found = await self.host.driver.wait(AnyOf(requests), timeout, self)
         assert isinstance(found, HostRequest)
         self._take(found)

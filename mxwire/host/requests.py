@@ -291,6 +291,10 @@ class HostReceive(HostRequest[Message]):
     def _outcome(self) -> Message:
         posted = self._posted
         assert posted.status is not None
+        if posted.starved:
+            raise HostError(
+                Status.NO_RESOURCES, f"there is no memory for a message of {posted.length} bytes: it was dropped", self
+            )
         # A receive that was cancelled before its match has no memory.
         memory = self._view or posted.buffer or _NO_MEMORY
         if len(memory) != posted.transferred:

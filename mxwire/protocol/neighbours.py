@@ -16,7 +16,8 @@ CONNECT    endpoint and key                                   ANSWER: session of
 MESSAGE    a message that is buffered, with its data          only if it is refused: LOST
 OFFER      a longer or synchronous message: where its data is ENDED: status, and number of bytes taken
 PULL       (of the receiver) the data of an offered message   DATA, several
-WITHDRAWN  an endpoint has closed: its offers are void
+WITHDRAWN  an endpoint has closed: its offers are void; or, with
+           a number, has disconnected: this one is
 ========== ================================================== ============================================
 
 A message is complete for its sender when its record is in the channel; there are no acks. The receiver of an OFFER
@@ -310,6 +311,13 @@ class Neighbour:
         source = place_of(endpoint.card.port.address, endpoint.number)
         self._put(RECORD_HEAD.pack(RecordKind.WITHDRAWN, 0, 0, 0, source, 0, endpoint.session, 0, 0, 0, 0))
 
+    def withdraw_offer(self, send: LocalSend) -> None:
+        """Withdraw an offered message, whose memory may be reused; other offers of its endpoint are pulled then."""
+        endpoint = send.endpoint
+        self.channel.withdraw(endpoint.number)
+        source = place_of(endpoint.card.port.address, endpoint.number)
+        self._put(RECORD_HEAD.pack(RecordKind.WITHDRAWN, 0, 0, 0, source, 0, endpoint.session, 0, send.number, 0, 0))
+
     def _head(self, kind: int, partner: Partner, number: int, match_info: int, length: int) -> bytes:
         endpoint = partner.endpoint
         return RECORD_HEAD.pack(
@@ -408,7 +416,7 @@ class Neighbour:
                 self._pushes.append((send, 0, min(length, send.length)))
                 self._flush()
         elif kind == RecordKind.WITHDRAWN:
-            self._take_withdrawn(source, from_session)
+            self._take_withdrawn(source, from_session, number)
         else:
             raise InvalidRecordError("an unknown kind of record")
         return True
@@ -504,7 +512,12 @@ class Neighbour:
             partner = endpoint.partners.get((peer.index, receiver & _ENDPOINT))
             endpoint.report_lost(partner, match_info, min(length, DATA_MAXIMUM), status)
 
-    def _take_withdrawn(self, source: int, session: int) -> None:
+    def _take_withdrawn(self, source: int, session: int, number: int) -> None:
+        if number:
+            offer = self.offers.get(number)
+            if offer is not None and offer.source == source:
+                self._void(offer)
+            return
         if self._neighbourhood.routes.get(source) is self:
             del self._neighbourhood.routes[source]
         for message in list(self.offers.values()):

@@ -261,6 +261,95 @@ def test_suspension_waits_for_the_handler(pair):
     pair.two.resume()
 
 
+def test_requests_of_another_endpoint_are_refused_at_once(pair):
+    """Before the wait: they could not be taken from the queue after it."""
+    third = pair.beta.open_endpoint(9)
+    foreign, own = third.ireceive(1, maximum=8), pair.two.ireceive(1, maximum=8)
+    for call in (
+        lambda: pair.two.wait_any([own, foreign], PATIENCE),
+        lambda: pair.two.wait_all([own, foreign], PATIENCE),
+        lambda: pair.two.wait(foreign, PATIENCE),
+    ):
+        with pytest.raises(LocalProtocolError, match="of another endpoint"):
+            call()
+    assert third.cancel(foreign) and third.wait_any([foreign, own], PATIENCE) is foreign
+
+
+# Receives whose message is not returned.
+
+
+@pytest.mark.parametrize("length", [0, 100, 20_000, 100_000])
+@pytest.mark.parametrize("buffered", [False, True])
+def test_a_task_cancelled_after_its_receive_has_ended_gives_the_message_back(length, buffered):
+    """As asyncio.Queue.get: the message is the next one again, before those that have arrived since (R-MAT-02)."""
+
+    async def run():
+        network = MemoryNetwork()
+        links = network.attach("a"), network.attach("b")
+        async with (
+            AsyncHost(links[0], name="alpha", peers={links[1].address: "beta:0"}) as alpha,
+            AsyncHost(links[1], name="beta") as beta,
+        ):
+            one, two = alpha.open_endpoint(0), beta.open_endpoint(3)
+            partner = await one.connect("beta", 3)
+            await one.send(partner, b"earlier", 1)
+            await two.probe(1)
+            buffer = bytearray(length) if buffered else None
+            task = asyncio.create_task(two.receive(2, buffer=buffer))
+            await asyncio.sleep(0)
+            send = one.isend(partner, bytes([7]) * length, 2)
+            while not beta.core.waiters[0].done:
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await one.send(partner, b"later", 2)
+            await one.wait(send)
+            await two.probe(2)
+            while two.engine.matching.unexpected < 3:
+                await asyncio.sleep(0.001)
+            return [bytes((await two.receive()).data) for _ in range(3)]
+
+    assert asyncio.run(run()) == [b"earlier", bytes([7]) * length, b"later"]
+
+
+def test_a_message_given_back_goes_to_a_task_that_waits_for_it():
+    async def run():
+        network = MemoryNetwork()
+        links = network.attach("a"), network.attach("b")
+        async with (
+            AsyncHost(links[0], name="alpha", peers={links[1].address: "beta:0"}) as alpha,
+            AsyncHost(links[1], name="beta") as beta,
+        ):
+            one, two = alpha.open_endpoint(0), beta.open_endpoint(3)
+            partner = await one.connect("beta", 3)
+            tasks = [asyncio.create_task(two.receive(2, maximum=8)) for _ in range(2)]
+            await asyncio.sleep(0)
+            await one.send(partner, b"x", 2)
+            while not beta.core.waiters[0].done:
+                await asyncio.sleep(0)
+            tasks[0].cancel()
+            return bytes((await asyncio.wait_for(tasks[1], PATIENCE)).data)
+
+    assert asyncio.run(run()) == b"x"
+
+
+def test_a_message_without_memory_is_an_error(pair, monkeypatch):
+    """It has no bytes to return; the sender chooses its length."""
+
+    def scarce(*given):
+        if given and isinstance(given[0], int) and given[0] > 1000:
+            raise MemoryError
+        return bytearray(*given)
+
+    monkeypatch.setattr("mxwire.protocol.library.receive.bytearray", scarce, raising=False)
+    send = pair.one.isend(pair.partner, bytes(100_000), 1)
+    with pytest.raises(HostError, match="no memory for a message of 100000 bytes") as failure:
+        pair.two.receive(1, maximum=200_000, timeout=PATIENCE)
+    assert failure.value.status is Status.NO_RESOURCES
+    pair.one.wait(send, PATIENCE)
+
+
 # The unexpected handler.
 
 

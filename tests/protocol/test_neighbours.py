@@ -117,6 +117,28 @@ def test_messages_without_the_shortcut_are_buffered_as_those_to_other_hosts(leng
     assert statuses(send, receive) == [Status.SUCCESS] * 2 and receive.memory.copy() == pattern(length)
 
 
+@pytest.mark.parametrize("separate", [True, False], ids=["other node", "same node"])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_disconnect_ends_sends_that_are_not_received(copies, separate):
+    """R-CLS-03: as with a partner on another host; the receiver finds that the message is gone."""
+    machine = Machine(copies=copies)
+    one, two = machine.open(0, 1), machine.open(1 if separate else 0, 2)
+    there = machine.connect(one, 2)
+    sends = [one.send(there, pattern(100_000), 5), one.send(there, b"x", 6, synchronous=True)]
+    machine.settle()
+    late = one.send(there, pattern(50_000), 7)
+    one.disconnect(there)
+    assert statuses(*sends, late) == [Status.REMOTE_ENDPOINT_UNREACHABLE] * 3
+    receives = [two.receive(bytearray(100_000), info) for info in (5, 6)]
+    machine.settle()
+    assert all(each.done for each in receives)
+    again = machine.connect(one, 2)
+    assert again is not there
+    send, receive = one.send(again, pattern(10_000), 8), two.receive(bytearray(10_000), 8)
+    machine.settle()
+    assert statuses(send, receive) == [Status.SUCCESS] * 2 and receive.memory.copy() == pattern(10_000)
+
+
 def test_one_node_refuses_a_packet_for_a_closed_endpoint():
     """R-NAK-02: all nodes of a host receive it, and only the one that answers for the interface may refuse it."""
     paths: list[SimulatedPath] = []

@@ -392,6 +392,11 @@ class EngineEndpoint(LibraryEndpoint):
         del self.partners[place]
         for request in [each for each in self.connecting if each.partner is partner]:
             request.refuse(Status.REMOTE_ENDPOINT_UNREACHABLE)
+        for send in [each for each in self.requests if isinstance(each, LocalSend) and each.partner is partner]:
+            if send.neighbour is not None and not send.done:
+                send.neighbour.withdraw_offer(send)
+            send.dropped(Status.REMOTE_ENDPOINT_UNREACHABLE)
+        self.held_sends.pop(partner, None)
         partner.forget(Status.REMOTE_ENDPOINT_UNREACHABLE)
         self.flushing.pop(partner, None)
 

@@ -18,6 +18,8 @@ ALL_BITS: Final = (1 << 64) - 1
 _STALE_ALLOWED: Final = 1024
 """Removed items that may stay in the tables before a sweep, so that a sweep is rare for small queues too."""
 
+_SPACING: Final = 1 << 16
+"""Distance between the orders of two items, so that others can be inserted."""
 _EMPTY_KEPT: Final = 64
 """Empty queues kept: creating one takes as long as a search."""
 
@@ -76,7 +78,8 @@ class SelectableQueue(Generic[Selected]):
     """Items in order, selected by their match information; removed items are skipped, and swept from time to time."""
 
     def __init__(self) -> None:
-        self._order = 0
+        self.order = 0
+        """The order of the newest item."""
         self._stale = 0
         self.live: dict[int, Selected] = {}
         """The items that wait, by order of arrival."""
@@ -86,7 +89,7 @@ class SelectableQueue(Generic[Selected]):
 
     def add(self, item: Selected) -> None:
         """Append an item."""
-        self._order = order = self._order + 1
+        self.order = order = self.order + _SPACING
         item.order = order
         self.live[order] = item
         for mask, table in self.by_mask.items():
@@ -95,6 +98,18 @@ class SelectableQueue(Generic[Selected]):
             if queue is None:
                 queue = table[key] = self._empty.pop() if self._empty else deque()
             queue.append(item)
+
+    def insert(self, item: Selected, position: int) -> None:
+        """Add an item before all whose order is above ``position``; this takes time in proportion to their number."""
+        item.order = position + 1
+        while item.order in self.live:
+            item.order += 1
+        items = sorted([*self.live.values(), item], key=lambda each: each.order)
+        self.live.clear()
+        self.live.update({each.order: each for each in items})
+        # The tables are made again by ``index``.
+        self.by_mask.clear()
+        self._stale = 0
 
     def index(self, mask: int) -> dict[int, deque[Selected]]:
         """The table of a mask, created if it is new."""
@@ -242,6 +257,8 @@ class Matching(Generic[Posted, Kept]):
         self._by_partner: dict[Any, dict[Kept, None]] = {}
         """The unexpected messages by their source."""
         self._bytes = 0
+        self.arrivals = 0
+        """The order of the newest message that was kept."""
         self.offered: deque[Kept] = deque()
         """Messages without a receive, in order, for which the unexpected handler is still to be called."""
         self.handler: Callable[[Kept], object] | None = None
@@ -301,8 +318,13 @@ class Matching(Generic[Posted, Kept]):
         if not self._has_room(message):
             return False
         self._account(message)
-        self._unexpected.add(message)
+        self._add(message)
         return True
+
+    def put_back(self, message: Kept, position: int) -> None:
+        """Keep a message that a receive had taken, before all messages that were kept since it arrived (R-MAT-02)."""
+        self._account(message)
+        self._unexpected.insert(message, position)
 
     def put_off(self, message: Kept) -> bool:
         """Keep a message until the unexpected handler is called; return False if there is no memory for it."""
@@ -316,10 +338,14 @@ class Matching(Generic[Posted, Kept]):
         """Take a message from those put off, and keep it or drop it."""
         self.offered.remove(message)
         if keep:
-            self._unexpected.add(message)
+            self._add(message)
         else:
             message.waiting = False
             self._release(message)
+
+    def _add(self, message: Kept) -> None:
+        self._unexpected.add(message)
+        self.arrivals = self._unexpected.order
 
     def _has_room(self, message: Kept) -> bool:
         return (

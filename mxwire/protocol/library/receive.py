@@ -88,6 +88,7 @@ class Receive(ListedRequest):
     __slots__ = (
         "_epoch",
         "_maximum",
+        "_position",
         "_pull_limit",
         "buffer",
         "mask",
@@ -118,6 +119,8 @@ class Receive(ListedRequest):
         """The RNDV of a message to pull."""
         self._epoch = 0
         self._pull_limit: int | None = None
+        self._position = 0
+        """The order of the newest unexpected message at the match."""
         self.outcome = _NOTHING
         """Status and number of bytes of a finished pull, until the NOTIFY is transmitted."""
 
@@ -134,6 +137,7 @@ class Receive(ListedRequest):
         self.partner = partner
         self.match_info = match_info
         self.length = length
+        self._position = self.endpoint.matching.arrivals
         if self.memory is _UNALLOCATED:
             try:
                 if data is not None and length <= self._maximum:
@@ -144,6 +148,31 @@ class Receive(ListedRequest):
                 # The length is chosen by the sender: up to 4 GiB in a single RNDV. None of it fits then (R-MSC-01).
                 self.buffer = bytearray()
             self.memory = Segments(self.buffer, writable=True)
+
+    @property
+    def starved(self) -> bool:
+        """True if there was no memory for the message that the receive has matched."""
+        return self.buffer is not None and len(self.buffer) < min(self.length, self._maximum)
+
+    def give_back(self) -> bool:
+        """Return the message of a receive that has ended to the queue of unexpected messages, at its former position.
+
+        For an application that will not see the receive. A receive that was posted since takes the message. Return
+        False if that is impossible: if the receive has failed, or the message was truncated.
+        """
+        partner = self.partner
+        if self.status is not _SUCCESS or self.transferred != self.length or partner is None:
+            return False
+        data = bytes(self.buffer) if self.buffer is not None else self.memory.copy()[: self.length]
+        matching = self.endpoint.matching
+        following = matching.arrive(self.match_info)
+        if following is not None:
+            following.take_message(partner, self.match_info, data)
+        else:
+            message = Unexpected(partner, self.match_info, self.length, data=data)
+            matching.put_back(message, self._position)
+        self.status = Status.CANCELLED
+        return True
 
     def _whole(self) -> tuple[Status, int]:
         """Status and number of bytes of a complete message, truncated to the memory (R-MSC-01)."""
