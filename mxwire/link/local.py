@@ -19,8 +19,8 @@ consumer answers likewise. This is a socket rather than an eventfd because its o
 
 **Large messages** are read from the sender's memory by process_vm_readv. The process is that of the socket's
 credentials, so that the sender can offer its own memory only, and the kernel checks the permission. Each side offers
-some random bytes in its greeting; if the other one cannot read them, because Yama, a container or the user forbids it,
-messages are copied through the ring.
+some random bytes in its greeting; if the other one cannot read them, because a container or the user forbids it, or
+Yama even with permission (prctl), messages are copied through the ring.
 
 **Trust.** Only processes of the same user are accepted. Each position and length in shared memory is checked before it
 is used; the seals keep the other process from truncating the memory. Positions of this side are kept in its own memory.
@@ -81,6 +81,8 @@ _CHUNK: Final = 1 << 26
 _STRONG: Final = platform.machine() in ("x86_64", "AMD64", "i686", "i386")
 """True if the processor keeps the order of stores, and that of loads."""
 _YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
+_PR_SET_PTRACER: Final = 0x59616D61
+_PR_SET_PTRACER_ANY: Final = ctypes.c_ulong(-1).value
 _lock: Final = threading.Lock()
 _token: Final = bytearray(secrets.token_bytes(_TOKEN_SIZE))
 _token_view: Final = (ctypes.c_char * _TOKEN_SIZE).from_buffer(_token)
@@ -149,7 +151,29 @@ def _vector(places: list[tuple[int, int]], offset: int, count: int) -> array[int
     return vector
 
 
+def permit_reading() -> bool:
+    """Let other processes of this user read the memory of this one, if only Yama forbids it; return whether it does so.
+
+    With ``ptrace_scope`` 1 a process must name its reader. It can name one, or any; there are several neighbours.
+    """
+    if _yama_scope() != 1:
+        return False
+    prctl = ctypes.CDLL(None).prctl
+    prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+    return bool(prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY, 0, 0, 0) == 0)
+
+
+def _yama_scope() -> int:
+    """Restriction on reading memory: 0 for none, 1 for processes that do not permit it, 2 and 3 for all."""
+    try:
+        return int(_YAMA.read_text())
+    except (OSError, ValueError):
+        return 0
+
+
 def _greeting() -> bytes:
+    """The greeting, whose token the other side is about to read."""
+    permit_reading()
     return _GREETING.pack(_MAGIC, bytes(_token), ctypes.addressof(_token_view))
 
 
@@ -158,6 +182,7 @@ def copy_refusal() -> str | None:
 
     A child reads this process, since Yama lets a parent read its children. The caller should have a single thread.
     """
+    permit_reading()
     process, place = os.getpid(), ctypes.addressof(_token_view)
     child = os.fork()
     if not child:
@@ -166,10 +191,9 @@ def copy_refusal() -> str | None:
         os._exit(0 if done else 1)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
         return None
-    with suppress(OSError, ValueError):
-        scope = int(_YAMA.read_text())
-        if scope:
-            return f"Yama forbids it (kernel.yama.ptrace_scope is {scope})"
+    scope = _yama_scope()
+    if scope:
+        return f"Yama forbids it (kernel.yama.ptrace_scope is {scope})"
     return "the kernel does not permit process_vm_readv, as in many containers"
 
 

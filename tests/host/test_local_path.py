@@ -261,3 +261,44 @@ def test_memory_that_does_not_exist_is_not_read():
     assert not local.copy_from(os.getpid(), [(1 << 63, 16)], places, 16)
     assert not local.copy_from(0, places, places, 16)
     assert local.copy_from(os.getpid(), places, places, 16) or local.copy_refusal()
+
+
+@pytest.mark.parametrize(("scope", "requested"), [("0\n", False), ("1\n", True), ("2\n", False), (None, False)])
+def test_permission_is_requested_only_from_a_yama_that_can_give_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str | None, requested: bool
+):
+    """The kernel knows the request if it has Yama, and refuses it with EINVAL otherwise."""
+    real = local._YAMA.exists()
+    monkeypatch.setattr(local, "_YAMA", tmp_path / "ptrace_scope")
+    if scope is not None:
+        local._YAMA.write_text(scope)
+    assert local.permit_reading() is (requested and real)
+
+
+@pytest.mark.parametrize(
+    ("scope", "reason"),
+    [
+        ("1\n", "Yama forbids it (kernel.yama.ptrace_scope is 1)"),
+        ("3\n", "Yama forbids it (kernel.yama.ptrace_scope is 3)"),
+        (None, "the kernel does not permit process_vm_readv, as in many containers"),
+    ],
+)
+def test_the_reason_why_memory_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str | None, reason: str
+):
+    monkeypatch.setattr(local, "_readv", None)
+    monkeypatch.setattr(local, "_YAMA", tmp_path / "ptrace_scope")
+    if scope is not None:
+        local._YAMA.write_text(scope)
+    assert local.copy_refusal() == reason
+
+
+def test_messages_pass_where_memory_cannot_be_read(interface, monkeypatch: pytest.MonkeyPatch):
+    """They are copied twice."""
+    monkeypatch.setattr(local, "_readv", None)
+    with opened(Host, interface) as host, echo(interface):
+        endpoint = host.open_endpoint(1)
+        partner = endpoint.connect(host.name, 2, timeout=PATIENCE)
+        endpoint.send(partner, content(1, 2, 300_000), 9, timeout=PATIENCE)
+        assert bytes(endpoint.receive(9, timeout=PATIENCE)) == content(1, 2, 300_000)
+        assert not any(each.reads for each in host.sharing.path.channels)
