@@ -456,7 +456,7 @@ def test_the_sink_of_a_test_can_use_xdp(xdp_wire: Cable) -> None:
     """While it runs, the interface has an XDP program."""
     sender, receiver = xdp_wire
     far = f"{receiver.namespace.name}/{receiver.interface}"
-    options = ("-i", sender.interface, "--to", far, "--sizes", "60", "--duration", "3", "--repetitions", 1, "--json")
+    options = ("-i", sender.interface, "--to", far, "--sizes", "60", "--duration", "1", "--repetitions", 1, "--json")
     running = Running(sender, "linerate test burst", *options, "--via", "xdp", "--sink-via", "xdp")
     running.until('"begin"')
     assert "prog/xdp" in receiver.namespace.ip("link", "show", "dev", receiver.interface)
@@ -499,6 +499,7 @@ def test_every_test_measures_each_length_in_two_namespaces(wire: Cable, tmp_path
     far = f"{receiver.namespace.name}/{receiver.interface}"
     options: list[object] = ["-i", sender.interface, "--to", far, "--sizes", "60,4128", "--duration", "0.1"]
     options += ["--resolution", "20%", "--repetitions", 1, "--accept-loss", "90%", "--json", "--csv", tmp_path / "csv"]
+    options += ["--settle", "0.02", "--cool-down", "0"]
     options += ["--rate", "2000/s"] if test == "latency" else []
     done = measure(sender, test, *options)
     assert done.code == 0, done
