@@ -11,7 +11,8 @@ code, so that the sink, and a program in the kernel, compute the same values.
 *Sending.* The generator (``generator.py``) hands batches to anything that sends frames: a packet socket, an AF_XDP
 socket, or a network in memory. A token bucket (``pacing.py``) decides how many frames are due; it has no clock. A
 number is used only when the interface has accepted its frame. A gap at the receiver is therefore always a loss behind
-the interface, and never a full queue of the sender.
+the interface, and never a full queue of the sender. Or the kernel makes, numbers and paces the frames itself
+(``live_frames.py``); it does not report whether the interface has accepted them.
 
 *Receiving.* A sink (``sink.py``) derives from the first frame of a kind all bytes that further ones must have, because
 a template is a function of packet type, length and addresses. A batch of one kind is checked in place, by comparing
