@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "protocol": GROUND | {"wire"},
     "rules": GROUND | {"wire"},
     "simulation": GROUND | {"wire", "protocol", "rules"},
+    "campaign": GROUND,
     "host": GROUND | {"wire", "protocol", "link"},
     "replay": GROUND | {"wire", "protocol", "rules", "link"},
     "linerate": GROUND | {"wire", "protocol", "link", "host", "replay"},
@@ -67,6 +68,7 @@ INPUT_AND_OUTPUT = OUTSIDE_WORLD | {
 TOUCHES_THE_WORLD = {
     "bench",
     "capture",
+    "campaign",
     "scenarios",
     "shipped",
     "cli",

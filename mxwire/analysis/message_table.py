@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from mxwire.analysis.conversations import CapturedMessage, Flow
-from mxwire.analysis.table_columns import ColumnKind, Table, column_of
-from mxwire.analysis.table_file import TableFile
+from mxwire.analysis.table_columns import ColumnKind, Table, record_columns
+from mxwire.analysis.table_file import RecordTable
 from mxwire.ethernet import mac_text
 from mxwire.wire.numbers import NUMBER_MASK
-
-ROWS: Final = 10_000
-"""Number of rows that are written to the file at a time."""
 
 _Getter = Callable[[CapturedMessage, Mapping[int, str]], Any]
 
@@ -118,8 +115,10 @@ _FIELDS: Final[Mapping[str, tuple[ColumnKind, _Getter]]] = {
     "notify_transmissions": ("UInt32", _of_notice("transmissions")),
     "notify_ack_ns": ("Int64", _of_notice("ack", "time_ns")),
 }
-MESSAGE_COLUMNS: Final = ("file", *_FIELDS)
-"""The columns of the table, and the keys of a record, in order."""
+_FILE: Final[dict[str, ColumnKind]] = {"file": "String"}
+MESSAGE_KINDS: Final = _FILE | {name: kind for name, (kind, _) in _FIELDS.items()}
+"""The columns of the table, and the keys of a record, in order, with their kinds."""
+MESSAGE_COLUMNS: Final = tuple(MESSAGE_KINDS)
 
 
 def message_fields(message: CapturedMessage, names: Mapping[int, str]) -> dict[str, Any]:
@@ -132,9 +131,7 @@ def message_fields(message: CapturedMessage, names: Mapping[int, str]) -> dict[s
 
 def message_columns(rows: Sequence[tuple[Any, ...]]) -> Table:
     """Return a table of ``rows``, tuples in the order of ``MESSAGE_COLUMNS``."""
-    kinds: list[ColumnKind] = ["String", *(kind for kind, _ in _FIELDS.values())]
-    columns = zip(*rows, strict=True) if rows else ((),) * len(kinds)
-    return {name: column_of(values, kind) for name, kind, values in zip(MESSAGE_COLUMNS, kinds, columns, strict=True)}
+    return record_columns(rows, MESSAGE_KINDS)
 
 
 def message_row(file: str, message: CapturedMessage, names: Mapping[int, str]) -> tuple[Any, ...]:
@@ -142,23 +139,15 @@ def message_row(file: str, message: CapturedMessage, names: Mapping[int, str]) -
     return file, *message_fields(message, names).values()
 
 
-class MessageTable(TableFile):
+class MessageTable(RecordTable):
     """Writer of messages to a file, one row per message.
 
     Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, or when the file cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._rows: list[tuple[Any, ...]] = []
+        super().__init__(path, MESSAGE_KINDS)
 
-    def add(self, file: str, messages: Sequence[CapturedMessage], names: Mapping[int, str]) -> None:
-        """Add messages of a capture."""
-        self._rows += (message_row(file, each, names) for each in messages)
-        if len(self._rows) >= ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the rows added so far; also an empty table, so that the file is created."""
-        self.put(message_columns(self._rows))
-        self._rows = []
+    def add_message(self, file: str, message: CapturedMessage, names: Mapping[int, str]) -> None:
+        """Add a message of a capture."""
+        self.add_row(message_row(file, message, names))

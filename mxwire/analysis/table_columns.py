@@ -91,6 +91,12 @@ def column_of(values: Sequence[Any], kind: ColumnKind) -> TableColumn:
     return TableColumn(kind, np.arange(len(values)), distinct=values)
 
 
+def record_columns(rows: Sequence[tuple[Any, ...]], kinds: Mapping[str, ColumnKind]) -> Table:
+    """Return a table of ``rows``, tuples in the order of ``kinds``."""
+    columns = zip(*rows, strict=True) if rows else ((),) * len(kinds)
+    return {name: column_of(values, kind) for (name, kind), values in zip(kinds.items(), columns, strict=True)}
+
+
 def has_polars() -> bool:
     """Return whether polars is installed."""
     return find_spec("polars") is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -17,7 +17,15 @@ from queue import Full, Queue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from mxwire.analysis.table_columns import LIST_KINDS, Table, has_polars, polars_table, require_polars
+from mxwire.analysis.table_columns import (
+    LIST_KINDS,
+    ColumnKind,
+    Table,
+    has_polars,
+    polars_table,
+    record_columns,
+    require_polars,
+)
 from mxwire.errors import OutputError
 
 if TYPE_CHECKING:
@@ -26,6 +34,8 @@ from collections.abc import Sequence
 
 from mxwire.errors import MxwireError
 
+ROWS: Final = 10_000
+"""Number of records that are written to a file at a time."""
 TABLES_WAITING: Final = 2
 """Maximum number of batches that wait to be written; then decoding waits, so that memory stays bounded."""
 
@@ -218,6 +228,30 @@ class TableFile:
         with self._errors_reported():
             self._stream.close()
             self._unfinished().replace(self._target)
+
+
+class RecordTable(TableFile):
+    """Writer of rows that are added one by one to a table with the columns ``kinds``."""
+
+    def __init__(self, path: Path, kinds: Mapping[str, ColumnKind]) -> None:
+        super().__init__(path)
+        self._kinds = kinds
+        self._rows: list[tuple[Any, ...]] = []
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Add a row by the names of its columns; those without a value are null."""
+        self.add_row(tuple(map(record.get, self._kinds)))
+
+    def add_row(self, row: tuple[Any, ...]) -> None:
+        """Add a row in the order of the columns."""
+        self._rows.append(row)
+        if len(self._rows) >= ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows added so far; also an empty table, so that the file is created."""
+        self.put(record_columns(self._rows, self._kinds))
+        self._rows = []
 
 
 def _writing_errors() -> tuple[type[Exception], ...]:

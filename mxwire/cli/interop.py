@@ -15,8 +15,8 @@ import click
 from mxwire.cli.completion import cells, folders
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import end_like_interrupt
-from mxwire.cli.notes import counted, note
-from mxwire.cli.options import FILE, Decorator, json_option, name_option
+from mxwire.cli.notes import counted, note, wrote
+from mxwire.cli.options import FILE, Decorator, WorkerOptions, json_option, name_option, table_option, worker_options
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Row, Table, show
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
+    from mxwire.analysis.table_columns import ColumnKind
     from mxwire.interop.matrix import CellSelection
     from mxwire.interop.result import Cell, InteropReport
 
@@ -36,6 +37,7 @@ Examples:
   mxwire interop                                          all simulated implementations, in under a minute
   mxwire interop --implementation native-mx --implementation open-mx-1.5      these two, in both directions
   mxwire interop --case sizes --impairment heavy-loss     one group of cases, on a bad link
+  mxwire interop --on dask:local --to cells.parquet       by a local Dask cluster, with a table of the cells
   mxwire interop --html report                            a site with one page per cell, and the captures
   mxwire interop --cell open-mx-1.5/native-mx/size-medium/loss --seed 3       repeat one cell
   sudo mxwire interop examples/two-namespaces.toml        live hosts, described in a file
@@ -63,6 +65,20 @@ Exit code: 0 no cell is worse, 1 some are, 2 a report could not be read.
 _INTERRUPTED: Final = 130
 _BYTES_PER_CELL: Final = 76_000
 """Size of a site per cell, with its capture: the average of two simulated implementations in all cases."""
+_COLUMNS: Final[dict[str, ColumnKind]] = {
+    "left": "String",
+    "right": "String",
+    "case": "String",
+    "impairment": "String",
+    "seed": "UInt64",
+    "verdict": "String",
+    "reason": "String",
+    "duration_ns": "Int64",
+    "frames": "UInt64",
+    "digest": "String",
+    "command": "String",
+}
+"""The columns of ``--to``: one row per cell."""
 _TITLE: Final = "Interoperability, simulated"
 
 
@@ -75,7 +91,8 @@ class InteropOptions:
     impairments: tuple[str, ...]
     cells: tuple[str, ...]
     seed: int
-    jobs: int | None
+    workers: WorkerOptions
+    target: Path | None
     html: str | None
     folder: str | None
     force: bool
@@ -90,7 +107,7 @@ class InteropOptions:
         return CellSelection(self.implementations, self.cases, self.impairments, self.cells, self.seed)
 
     @property
-    def target(self) -> Path | None:
+    def report_folder(self) -> Path | None:
         """The folder of the report."""
         chosen = self.html or self.folder
         return None if chosen is None else Path(chosen)
@@ -172,7 +189,8 @@ def _folder(text: str, *names: str) -> Decorator:
     help="Only this cell; may be repeated.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="Random seed.  [default: 1]")
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one per CPU]")
+@worker_options
+@table_option
 @_folder("Write a site to DIR: matrix, one page per cell, captures.", "--html")
 @_folder("Write report and captures to DIR, without pages.", "--report", "folder")
 @click.option("--force", is_flag=True, help="Replace a report in DIR.")
@@ -232,9 +250,8 @@ def _play(config: str | None, options: InteropOptions) -> int:
     orders = matrix.plan(options.selection)
     report = matrix.report_of(orders, _TITLE)
     captures = _prepare(options, len(orders))
-    jobs = options.jobs or os.cpu_count() or 1
-    with _progress(len(orders)) as progress:
-        whole = matrix.run(orders, report, jobs=jobs, captures=captures, progress=progress)
+    with _progress(len(orders)) as progress, options.workers.campaign(len(orders)) as campaign:
+        whole = matrix.run(orders, report, campaign=campaign, captures=captures, progress=progress)
     return _finish(report, options, whole=whole)
 
 
@@ -244,8 +261,8 @@ def _play_live(path: str, options: InteropOptions) -> int:
     from mxwire.interop.configuration import read_configuration
 
     configuration = read_configuration(path)
-    if options.jobs is not None and options.jobs > 1:
-        raise MxwireError("live hosts are played one cell after the other: omit --jobs")
+    if options.workers not in (WorkerOptions(), WorkerOptions(jobs=1)):
+        raise MxwireError("live hosts are played one cell after the other, here: omit --on, --jobs and --checkpoint")
     orders = live_matrix.plan(configuration, options.selection)
     report = matrix.report_of(orders, configuration.title)
     captures = _prepare(options, len(orders))
@@ -277,7 +294,7 @@ def _prepare(options: InteropOptions, cells: int) -> Path | None:
     from mxwire.interop.cell_player import captures_in
     from mxwire.interop.result import REPORT_FILE
 
-    target = options.target
+    target = options.report_folder
     if target is None:
         return None
     if target.exists() and not target.is_dir():
@@ -304,13 +321,15 @@ def _finish(report: InteropReport, options: InteropOptions, *, whole: bool) -> i
     """Write and print the report; return the exit code."""
     from mxwire.interop.result import REPORT_FILE
 
-    target = options.target
+    target = options.report_folder
     if target is not None:
         report.write(target)
         if options.html:
             from mxwire.interop.site import write_site
 
-            write_site(report, target, jobs=options.jobs or os.cpu_count() or 1)
+            write_site(report, target, jobs=options.workers.jobs or os.cpu_count() or 1)
+    if options.target is not None:
+        _write_table(report, options.target)
     _print_report(report, options)
     if target is not None:
         page = target / "index.html" if options.html else target / REPORT_FILE
@@ -320,6 +339,17 @@ def _finish(report: InteropReport, options: InteropOptions, *, whole: bool) -> i
         click.echo(f"mxwire: interrupted after {played} of {len(report.cells)} cells; the report is partial", err=True)
         return _INTERRUPTED
     return 0 if report.as_expected else 1
+
+
+def _write_table(report: InteropReport, target: Path) -> None:
+    """Write the cells as a table, one row per cell."""
+    from mxwire.analysis.table_file import RecordTable
+
+    with RecordTable(target, _COLUMNS) as table:
+        for cell in report.cells:
+            table.add(asdict(cell))
+        table.flush()
+    wrote(len(report.cells), "cell", target)
 
 
 def _print_report(report: InteropReport, options: InteropOptions) -> None:

@@ -169,7 +169,7 @@ class _MessageTableFile(_MessageOutput):
         self._table = stack.enter_context(MessageTable(target))
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
-        self._table.add(self.path, [message], follower.names)
+        self._table.add_message(self.path, message, follower.names)
 
     def end(self) -> None:
         self._table.flush()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
+import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -22,6 +24,7 @@ from mxwire.wire.numbers import DEFAULT_KEY
 if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostChoice, HostNames
     from mxwire.analysis.selection import NumberRange, Selection
+    from mxwire.campaign import Campaign
     from mxwire.cli.reading import BatchSource
     from mxwire.wire.decoder import Decoder
 
@@ -440,6 +443,66 @@ input_options = option_group(
     duration_option(None, "With -i: end after S seconds."),
 )
 """FILEs, ``-i`` and ``--duration``, passed to the command as ``inputs``, :class:`Inputs`."""
+
+
+# Workers
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """The workers of a campaign, and the file from which it continues."""
+
+    on: str | None = None
+    """None for the processes of this machine, where the command does not need to know whether ``--on`` was given."""
+    jobs: int | None = None
+    checkpoint: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raise :class:`~mxwire.errors.MxwireError` for unknown workers, before anything is read."""
+        if self.on is not None:
+            from mxwire.campaign.workers import check_place
+
+            check_place(self.on)
+
+    @contextmanager
+    def campaign(self, pieces: int | None = None) -> Iterator[Campaign]:
+        """Open the workers, no more of this machine than ``pieces``, and the checkpoint."""
+        from mxwire.campaign import Campaign, open_workers
+        from mxwire.campaign.checkpoint import Checkpoint
+
+        on, jobs = self.on or "local", self.jobs
+        if on == "local" and pieces is not None:
+            jobs = min(jobs or os.cpu_count() or 1, max(pieces, 1))
+        with ExitStack() as stack:
+            known = stack.enter_context(Checkpoint(self.checkpoint, self._name())) if self.checkpoint else None
+            yield Campaign(stack.enter_context(open_workers(on, jobs)), known)
+
+    def _name(self) -> str:
+        """The options that determine the results, for the checkpoint."""
+        context = click.get_current_context()
+        given = given_options().keys() - {"on", "jobs", "checkpoint", "target", "as_json", "force"}
+        return json.dumps([context.info_name, {each: str(context.params[each]) for each in sorted(given)}])
+
+
+_WORKERS: Final = (
+    click.option(
+        "--on",
+        metavar="WORKERS",
+        shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
+        help="Processes that do the work: local, dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.  [default: local]",
+    ),
+    integer_option("Processes of this machine.  [default: one per CPU]", "--jobs", least=1),
+    click.option(
+        "--checkpoint",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Continue from FILE, and append finished work to it.",
+    ),
+)
+worker_options = option_group("workers", WorkerOptions, *_WORKERS)
+"""``--on``, ``--jobs`` and ``--checkpoint``, passed to the command as ``workers``, :class:`WorkerOptions`."""
+short_worker_options = option_group("workers", WorkerOptions, *_WORKERS[:2])
+"""The same without ``--checkpoint``, for work of a few minutes."""
 
 
 # Filters

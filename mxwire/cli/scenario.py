@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from mxwire.capture.writer import CaptureWriter
     from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script
+    from mxwire.scenarios.series import SimulatedPlay
 
 EPILOG = """\b
 Examples:
@@ -40,7 +41,11 @@ Examples:
   mxwire replay connect/bad-key.mxs -i eth0 --target alpha:0    against a live host
   mxwire scenario run -i eth0 --driver 'ssh alpha mxwire scenario host -i eth0'    with application calls
 """
-_OF_THE_ENGINE: Final = {"profile": "--profile configures the engine: it does not go with -i"}
+_OF_THE_ENGINE: Final = {
+    "profile": "--profile configures the engine: it does not go with -i",
+    "on": "--on is for the engine: a live host is played by this process",
+    "jobs": "--jobs is for the engine: a live host is played by this process",
+}
 _OF_LIVE_HOSTS: Final = {
     "key": "--key is for a live host: name one with -i and --target",
     "harmful": "--harmful is for a live host: name one with -i and --target",
@@ -164,6 +169,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     "-w", "--write", metavar="FILE", type=shared.FILE, help="Write all frames to FILE; .pcapng marks failures."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also print runs that pass, however many there are.")
+@shared.short_worker_options
 @shared.json_option("JSON Lines: one object per run.")
 def run(
     names: tuple[str, ...],
@@ -176,6 +182,7 @@ def run(
     key: int,
     driver: str | None,
     harmful: bool,
+    workers: shared.WorkerOptions,
     **printed: Any,
 ) -> None:
     """Play scenarios against the engine in virtual time: files, folders or names; without any, the whole library.
@@ -187,7 +194,7 @@ def run(
     Exit code 1: at least one failed, or the host sent nothing.
     """
     from mxwire.scenarios.live import new_seed
-    from mxwire.scenarios.series import play_driven, play_live, play_simulated
+    from mxwire.scenarios.series import play_driven, play_live, simulated_plays
 
     if driver is not None and interface is None:
         raise click.UsageError("--driver needs -i, the interface that leads to its host")
@@ -214,7 +221,7 @@ def run(
         seed = new_seed() if seed is None else seed
         outcomes = play_driven(names, interface, driver, dialect=dialect, harmful=harmful, seed=seed, via=via)
     else:
-        outcomes = play_simulated(names, profile, dialect, seed or 0)
+        outcomes = _simulated(simulated_plays(names, profile, dialect, seed or 0), workers)
     if not OutcomeReporter(**printed, seed=seed if interface is not None else None).report(outcomes):
         sys.exit(1)
 
@@ -249,6 +256,18 @@ def host_command(interface: str, via: str, profile: str) -> None:
                 question = line.strip()
             click.echo(json.dumps(driven.answer(question)))
             sys.stdout.flush()
+
+
+def _simulated(plays: list[SimulatedPlay], workers: shared.WorkerOptions) -> Iterator[ScenarioOutcome]:
+    """The outcomes of plays against the engine; without ``--on`` and ``--jobs``, of this process."""
+    from mxwire.campaign import FatalPiece
+    from mxwire.scenarios.series import SimulatedPlay
+
+    if workers == shared.WorkerOptions():
+        workers = shared.WorkerOptions(jobs=1)
+    with workers.campaign(len(plays)) as campaign:
+        for play, answer in zip(plays, campaign.play(SimulatedPlay.play, plays), strict=True):
+            yield play.failed(str(answer)) if isinstance(answer, FatalPiece) else answer
 
 
 def _refuse(options: Mapping[str, str]) -> None:

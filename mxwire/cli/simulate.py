@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,7 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.options import Amount, Decorator, integer_option, json_option, live_dialect_option, name_option
+from mxwire.cli.notes import wrote
+from mxwire.cli.options import (
+    Amount,
+    Decorator,
+    WorkerOptions,
+    integer_option,
+    json_option,
+    live_dialect_option,
+    name_option,
+    table_option,
+    worker_options,
+)
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, show
@@ -23,11 +32,15 @@ from mxwire.report.json_line import json_line
 from mxwire.units import MICROSECOND, SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from mxwire.analysis.table_columns import ColumnKind
+    from mxwire.analysis.table_file import RecordTable
+    from mxwire.campaign import Campaign, FatalPiece
     from mxwire.protocol import Profile
     from mxwire.simulation import ExhaustivePlay, RunOutcome, Scenario
-    from mxwire.simulation.exhaustive import Play
+    from mxwire.simulation.exhaustive import PlayedPlan
     from mxwire.simulation.faults import Plan
 
 EPILOG = """\b
@@ -38,9 +51,11 @@ Examples:
   mxwire simulate --seeds 0-1999 --jobs 2                  two thousand runs, each with its own faults
   mxwire simulate --seeds 0-1999 --dialect omx:1500 --kill 2
   mxwire simulate --local one-copy --processes 3 --kill 1  several processes per host, with shared memory
+  mxwire simulate --seeds 0-99999 --on dask:tcp://head:8786 --checkpoint seeds.jsonl --to runs.parquet
   mxwire simulate --workload large --faults lose@7,die:1@31 --pcap out.pcapng      exactly these faults
   mxwire simulate --exhaustive 1                           every single fault of every small workload
   mxwire simulate --exhaustive 2 --workload train          every pair of faults of one of them
+  mxwire simulate --exhaustive 2 --on dask-slurm:slurm.toml --checkpoint pairs.jsonl    all, in Slurm jobs
 """
 _IN_MICROSECONDS: Final = ("delay", "jitter", "held", "coalescing", "gap")
 _LEGEND: Final = (
@@ -53,11 +68,7 @@ _EXHAUSTIVE_LEGEND: Final = (
     "played, as another one leads to the same state before its last fault; states: different states before a step of "
     "the runs that were extended by one more fault."
 )
-_PLANS: Final = 32
-"""Plans per task of a worker process: one takes a few milliseconds."""
 _FAILURES_SHOWN: Final = 20
-_CHUNK: Final = 8
-"""Seeds per task of a worker process: a run is short beside the transfer of its outcome."""
 
 
 class SeedRange(click.ParamType):  # type: ignore[type-arg]
@@ -105,7 +116,8 @@ def _microseconds(name: str, text: str) -> Decorator:
 @click.command(epilog=EPILOG)
 @integer_option("Random seed.  [default: 0]", "--seed")
 @click.option("--seeds", type=SeedRange(), metavar="A-B", help="Campaign: one run per seed, each with its own faults.")
-@integer_option("Processes.  [default: one per CPU]", "--jobs", least=1)
+@worker_options
+@table_option
 @integer_option("Hosts, 2 to 8.  [default: 2]", "--hosts", least=2, most=8)
 @integer_option("Messages.  [default: 100]", "--messages", least=1)
 @name_option("Exchanged messages; see below.  [default: all-to-all]", "workload", "--workload")
@@ -156,7 +168,8 @@ def _microseconds(name: str, text: str) -> Decorator:
 def command(
     seed: int | None,
     seeds: range | None,
-    jobs: int | None,
+    workers: WorkerOptions,
+    target: Path | None,
     pcap: str | None,
     at: int | None,
     as_json: bool,
@@ -189,14 +202,16 @@ def command(
             raise MxwireError(
                 "--exhaustive plans the faults of all runs: use it without --seeds, --faults, --pcap and --at"
             )
-        failed = _exhaust(exhaustive, jobs, seed or 0, fixed, as_json)
+        failed = _exhaust(exhaustive, workers, seed or 0, fixed, target, as_json)
     elif seeds is None:
+        if target is not None or workers != WorkerOptions(jobs=workers.jobs):
+            raise MxwireError("--to, --on and --checkpoint are for many runs: add --seeds or --exhaustive")
         outcome = _run(scenario_of(seed or 0, fixed), pcap, at)
         failed = _report(outcome, as_json)
     elif seed is not None or pcap is not None:
         raise MxwireError("--seeds starts many runs: use it without --seed and --pcap")
     else:
-        failed = _campaign(seeds, jobs, fixed, as_json)
+        failed = _campaign(seeds, workers, fixed, target, as_json)
     if failed:
         sys.exit(1)
 
@@ -277,47 +292,42 @@ def _run(scenario: Scenario, pcap: str | None, at: int | None = None) -> RunOutc
             return simulation.run()
 
 
-def _campaign(seeds: range, jobs: int | None, fixed: dict[str, Any], as_json: bool) -> bool:
-    """Run one scenario per seed, in several processes; return True if any failed."""
-    from mxwire.simulation import draw_scenario
+def _campaign(seeds: range, workers: WorkerOptions, fixed: dict[str, Any], target: Path | None, as_json: bool) -> bool:
+    """Run one scenario per seed, by several workers; return True if any failed."""
+    from mxwire.campaign.checkpoint import Codec
+    from mxwire.simulation import RunOutcome, draw_scenario
 
     # Reports mistakes in the options before any process starts.
     draw_scenario(seeds[0], **fixed)
-    digest, sums, virtual, done = sha256(), Counter[str](), 0, 0
+    digest, sums, virtual = sha256(), Counter[str](), 0
     failed: list[RunOutcome] = []
-    workers = min(jobs or os.cpu_count() or 1, len(seeds))
-    with bar("seeds", len(seeds), streams=as_json) as shown, _outcomes(seeds, fixed, workers) as outcomes:
-        for outcome in outcomes:
-            done += 1
+    codec = Codec(RunOutcome.values, lambda values, seed: RunOutcome.of(draw_scenario(seed, **fixed), values))
+    with (
+        _rows(target) as table,
+        bar("seeds", len(seeds), streams=as_json) as shown,
+        workers.campaign(len(seeds)) as campaign,
+    ):
+        answers = campaign.play(partial(_drawn_run, fixed), seeds, codec=codec, finished=shown.update)
+        for seed, answer in zip(seeds, answers, strict=True):
+            outcome = answer if isinstance(answer, RunOutcome) else _fatal(draw_scenario(seed, **fixed), answer)
             virtual += outcome.duration
             digest.update(outcome.digest.encode())
             sums.update(outcome.counts)
             if as_json:
                 click.echo(json_line(_record(outcome)))
+            if table is not None:
+                table.add(_row(outcome))
             if not outcome.held:
                 failed.append(outcome)
-            shown.update(done)
+    if target is not None:
+        wrote(len(seeds), "run", target)
     if as_json:
         return bool(failed)
-    rows = {"seeds": done, "failed": len(failed), "virtual time": f"{virtual / SECOND:.0f} s", **sums}
+    rows = {"seeds": len(seeds), "failed": len(failed), "virtual time": f"{virtual / SECOND:.0f} s", **sums}
     show([_table(rows), Paragraph(_LEGEND), Paragraph(f"digest of all runs {digest.hexdigest()}")])
     if failed:
         show(_failures(failed))
     return bool(failed)
-
-
-@contextmanager
-def _outcomes(seeds: range, fixed: dict[str, Any], workers: int) -> Iterator[Iterator[RunOutcome]]:
-    run = partial(_drawn_run, fixed)
-    if workers == 1:
-        yield map(run, seeds)
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        try:
-            yield pool.map(run, seeds, chunksize=_CHUNK)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def _drawn_run(fixed: dict[str, Any], seed: int) -> RunOutcome:
@@ -326,7 +336,17 @@ def _drawn_run(fixed: dict[str, Any], seed: int) -> RunOutcome:
     return Simulation(draw_scenario(seed, **fixed)).run()
 
 
-def _exhaust(bound: int, jobs: int | None, seed: int, fixed: dict[str, Any], as_json: bool) -> bool:
+def _fatal(scenario: Scenario, answer: FatalPiece) -> RunOutcome:
+    """The outcome of a run that ended every process that played it; it has no digest."""
+    from mxwire.simulation import RunOutcome
+    from mxwire.simulation.invariants import InvariantBreach
+
+    return RunOutcome(scenario, "", 0, breaches=(InvariantBreach("exception", 0, str(answer)),))
+
+
+def _exhaust(
+    bound: int, workers: WorkerOptions, seed: int, fixed: dict[str, Any], target: Path | None, as_json: bool
+) -> bool:
     """Play all plans of the small workloads, or of the one that is fixed; return True if any failed."""
     from mxwire.simulation import SMALL_WORKLOADS, Scenario
     from mxwire.simulation.exhaustive import ExhaustivePlay
@@ -337,12 +357,16 @@ def _exhaust(bound: int, jobs: int | None, seed: int, fixed: dict[str, Any], as_
             f"--exhaustive plays small workloads, not {names[0]}: use one of {', '.join(SMALL_WORKLOADS)}"
         )
     plays = [ExhaustivePlay(Scenario(seed, workload=name, **fixed), bound) for name in names]
-    with bar("plans", None, streams=as_json) as shown, _plan_player(jobs or os.cpu_count() or 1) as player:
+    with _rows(target) as table, bar("plans", None, streams=as_json) as shown, workers.campaign() as campaign:
         for play in plays:
-            for _ in play.outcomes(player):
+            for outcome in play.outcomes(partial(_played_plans, campaign)):
                 shown.update(sum(each.played for each in plays), sum(each.planned for each in plays))
+                if table is not None:
+                    table.add(_row(outcome))
             if as_json:
                 click.echo(json_line(_exhaustive_record(play)))
+    if target is not None:
+        wrote(sum(each.played for each in plays), "run", target)
     failed = [outcome for play in plays for outcome in play.failed]
     if not as_json:
         fallen = {name: why for play in plays for name, why in play.fallen.items()}
@@ -352,20 +376,76 @@ def _exhaust(bound: int, jobs: int | None, seed: int, fixed: dict[str, Any], as_
     return bool(failed)
 
 
-@contextmanager
-def _plan_player(workers: int) -> Iterator[Play]:
-    """Play plans in as many processes as ``workers``."""
-    from mxwire.simulation.exhaustive import play_plan, play_plans
+def _played_plans(campaign: Campaign, scenarios: Sequence[Scenario], traced: bool) -> Iterator[PlayedPlan]:
+    """Play plans of one number of faults by the workers of a campaign."""
+    from mxwire.campaign.checkpoint import Codec
+    from mxwire.simulation.exhaustive import PlayedPlan, play_plan
 
-    if workers == 1:
-        yield play_plans
+    section = f"{scenarios[0].workload} {len(scenarios[0].faults)}" if scenarios else ""
+    codec = Codec(PlayedPlan.values, PlayedPlan.of)
+    answers = campaign.play(partial(play_plan, traced=traced), scenarios, section=section, codec=codec)
+    for scenario, answer in zip(scenarios, answers, strict=True):
+        yield answer if isinstance(answer, PlayedPlan) else PlayedPlan(_fatal(scenario, answer))
+
+
+# Tables
+
+_COLUMNS: Final[dict[str, ColumnKind]] = {
+    "seed": "UInt64",
+    "workload": "String",
+    "faults": "String",
+    "breach": "String",
+    "breach_text": "String",
+    "duration_ns": "Int64",
+    **dict.fromkeys(
+        (
+            "messages",
+            "delivered",
+            "excused",
+            "frames",
+            "frames_lost",
+            "incidents",
+            "steps",
+            "fallen",
+            "deviations",
+        ),
+        "UInt64",
+    ),
+    "digest": "String",
+    "command": "String",
+}
+"""The columns of ``--to``: one row per run; ``breach`` is the first broken invariant, null if all held."""
+
+
+@contextmanager
+def _rows(target: Path | None) -> Iterator[RecordTable | None]:
+    """The table of ``--to``, if it is given."""
+    from mxwire.analysis.table_file import RecordTable
+
+    if target is None:
+        yield None
         return
-    with ProcessPoolExecutor(workers) as pool:
-        try:
-            yield lambda scenarios, traced: pool.map(partial(play_plan, traced=traced), scenarios, chunksize=_PLANS)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    with RecordTable(target, _COLUMNS) as table:
+        yield table
+        table.flush()
+
+
+def _row(outcome: RunOutcome) -> dict[str, Any]:
+    """The values of ``_COLUMNS``; those that are missing are null."""
+    from mxwire.simulation.faults import plan_text
+
+    scenario, breach = outcome.scenario, outcome.breaches[0] if outcome.breaches else None
+    return {
+        "seed": scenario.seed,
+        "workload": scenario.workload,
+        "faults": plan_text(scenario.faults),
+        "breach": None if breach is None else breach.invariant,
+        "breach_text": None if breach is None else breach.text,
+        "duration_ns": outcome.duration,
+        **{name.replace(" ", "_"): value for name, value in outcome.counts.items()},
+        "digest": outcome.digest,
+        "command": command_for(scenario),
+    }
 
 
 # Reports
@@ -452,7 +532,8 @@ def _failures(failed: list[RunOutcome]) -> list[Block]:
     """The violated invariants; the first failed run is reduced."""
     from mxwire.simulation import INVARIANTS, shrink
 
-    first = shrink(failed[0])
+    # A run without a digest ends the process that plays it.
+    first = shrink(failed[0]) if failed[0].digest else failed[0]
     breach = first.breaches[0]
     invariant = INVARIANTS[breach.invariant]
     rules = f" ({', '.join(invariant.rules)})" if invariant.rules else ""
@@ -460,7 +541,7 @@ def _failures(failed: list[RunOutcome]) -> list[Block]:
         Heading(f"Seed {failed[0].scenario.seed}: {breach.invariant} does not hold"),
         Paragraph(f"{invariant.text}{rules}"),
         Paragraph(str(breach)),
-        Paragraph("repeat it, reduced, with:"),
+        Paragraph("repeat it, reduced, with:" if first is not failed[0] else "repeat it with:"),
         Listing((command_for(first.scenario),)),
     ]
     if len(failed) > 1:

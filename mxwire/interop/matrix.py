@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import Final
 
 from mxwire import __version__
+from mxwire.campaign import Campaign, FatalPiece, open_workers
+from mxwire.campaign.campaign import Series
+from mxwire.campaign.checkpoint import Codec
 from mxwire.errors import MxwireError
 from mxwire.interop.cases import ALL_CASES, GROUPS, CaseDefinition, case_by_name
 from mxwire.interop.cell_player import CellOrder, play_simulated
 from mxwire.interop.impairments import TREATMENTS, treatment_by_name
 from mxwire.interop.implementations import IMPLEMENTATIONS, implementation_by_name
-from mxwire.interop.result import INTERRUPTED, Cell, Implementation, InteropReport
+from mxwire.interop.result import INTERRUPTED, Cell, Implementation, InteropReport, cell_from_line, cell_line
 
 STANDARD: Final = ("loss", "duplicates", "reorder", "mixed")
 """Impairments played by default, for pairs of compatible hosts and the cases intended for them."""
-_CHUNK: Final = 12
 
 Play = Callable[[CellOrder], Cell]
 Progress = Callable[[Cell, int, int], None]
@@ -126,73 +128,49 @@ def report_of(orders: Sequence[CellOrder], title: str) -> InteropReport:
     )
 
 
+_CODEC: Final = Codec(cell_line, lambda line, _order: cell_from_line(line))
+
+
 def run(
     orders: Sequence[CellOrder],
     report: InteropReport,
     *,
     jobs: int = 1,
+    campaign: Campaign | None = None,
     captures: Path | None = None,
     play: Play | None = None,
     progress: Progress | None = None,
 ) -> bool:
     """Play all cells and add them to the report; return False after Ctrl-C, which the report then records.
 
-    Without ``play`` cells are simulated, in ``jobs`` processes.
+    Without ``play`` cells are simulated, by the workers of ``campaign``, or else in ``jobs`` processes.
     """
 
-    def take(cell: Cell) -> None:
-        report.cells.append(cell)
-        if progress is not None:
-            progress(cell, len(report.cells), len(orders))
+    def take(cells: Iterator[Cell | FatalPiece]) -> None:
+        for cell in cells:
+            order = orders[len(report.cells)]
+            report.cells.append(cell if isinstance(cell, Cell) else order.cell("fail", str(cell)))
+            if progress is not None:
+                progress(report.cells[-1], len(report.cells), len(orders))
 
-    try:
-        if play is not None or min(jobs, len(orders)) <= 1:
-            for each in map(play or partial(play_simulated, captures=captures), orders):
-                take(each)
+    with ExitStack() as stack:
+        if play is not None:
+            cells: Iterator[Cell | FatalPiece] = map(play, orders)
         else:
-            _play_in_processes(orders, partial(play_simulated, captures=captures), jobs, take, report.cells)
-    except KeyboardInterrupt:
-        report.cells += [order.cell("missing", INTERRUPTED) for order in orders[len(report.cells) :]]
-        return False
+            if campaign is None:
+                campaign = Campaign(stack.enter_context(open_workers(jobs=max(1, min(jobs, len(orders))))))
+            played = partial(play_simulated, captures=captures if captures is None else captures.absolute())
+            cells = campaign.play(played, orders, codec=_CODEC)
+        try:
+            take(cells)
+        except KeyboardInterrupt:
+            if isinstance(cells, Series):
+                # Ctrl-C reaches the whole process group, and may do so twice.
+                before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+                cells.stop()
+                take(cells)
+                signal.signal(signal.SIGINT, before)
+            report.cells += [order.cell("missing", INTERRUPTED) for order in orders[len(report.cells) :]]
+            return False
     report.complete = True
     return True
-
-
-def _play_in_processes(
-    orders: Sequence[CellOrder], play: Play, jobs: int, take: Callable[[Cell], None], taken: list[Cell]
-) -> None:
-    """Play in several processes, and take the cells in order; no process is left behind in any case.
-
-    After Ctrl-C, cells that had been started are taken too.
-    """
-    with ProcessPoolExecutor(jobs, initializer=_leave_ctrl_c_alone) as pool:
-        parts = [pool.submit(_several, play, orders[at : at + _CHUNK]) for at in range(0, len(orders), _CHUNK)]
-        try:
-            for part in parts:
-                for cell in part.result():
-                    take(cell)
-        except BaseException as error:
-            # Ctrl-C reaches the whole process group, and may do so twice.
-            before = signal.signal(signal.SIGINT, signal.SIG_IGN) if isinstance(error, KeyboardInterrupt) else None
-            for part in reversed(parts):
-                part.cancel()
-            if before is not None:
-                _take_what_was_begun(parts, taken)
-                signal.signal(signal.SIGINT, before)
-            raise
-
-
-def _several(play: Play, orders: Sequence[CellOrder]) -> list[Cell]:
-    return [play(order) for order in orders]
-
-
-def _take_what_was_begun(parts: Sequence[Future[list[Cell]]], taken: list[Cell]) -> None:
-    for number, part in enumerate(parts):
-        if part.cancelled():
-            return
-        taken += part.result()[max(0, len(taken) - number * _CHUNK) :]
-
-
-def _leave_ctrl_c_alone() -> None:
-    """Ignore Ctrl-C in a playing process: its parent controls its end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -214,6 +214,13 @@ def cell_line(cell: Cell) -> str:
     return _line("cell", entry)
 
 
+def cell_from_line(line: str) -> Cell:
+    """Return the cell of a line of JSON."""
+    entry = without_seconds(json.loads(line))
+    del entry["record"]
+    return _cell(entry)
+
+
 def _line(record: str, entry: dict[str, Any]) -> str:
     return json_line({"record": record, **entry})
 

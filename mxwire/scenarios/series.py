@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mxwire.ethernet import mac_bytes
 from mxwire.link import open_link
-from mxwire.protocol import profile_by_name
+from mxwire.protocol import Profile, profile_by_name
 from mxwire.scenarios.driver import Driver, run_driven
 from mxwire.scenarios.files import load, paths_of
 from mxwire.scenarios.live import MEETING_TIMEOUT, meet, run_live
 from mxwire.scenarios.outcome import Remark, ScenarioOutcome, ScenarioVerdict
+from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated import run_simulated
-from mxwire.wire.dialect import dialect_by_name
+from mxwire.wire.dialect import Dialect, dialect_by_name
 from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from mxwire.scenarios.script import Script
 
 _FORGED: Final = (
     "played last: it sends with a source address that is not the tester's, "
@@ -34,13 +34,34 @@ def scripts_of(names: Iterable[str]) -> Iterator[Script]:
         yield load(path)
 
 
-def play_simulated(names: Iterable[str], profile: str, dialect: str | None, seed: int) -> Iterator[ScenarioOutcome]:
-    """Play scenarios against the engine, in one dialect or in all dialects in which each is to be played."""
+class SimulatedPlay(NamedTuple):
+    """A scenario to be played against the engine."""
+
+    script: Script
+    profile: Profile
+    dialect: Dialect
+    seed: int
+
+    def play(self) -> ScenarioOutcome:
+        """Play it."""
+        return run_simulated(*self)
+
+    def failed(self, reason: str) -> ScenarioOutcome:
+        """Return the outcome of a play that ended for ``reason``."""
+        return ScenarioOutcome(
+            self.script, ScenarioVerdict.FAIL, self.dialect.name, self.profile.name, reason, seed=self.seed
+        )
+
+
+def simulated_plays(names: Iterable[str], profile: str, dialect: str | None, seed: int) -> list[SimulatedPlay]:
+    """Return the plays of scenarios against the engine: each in one dialect, or in all in which it is to be played."""
     chosen = profile_by_name(profile)
     only = None if dialect is None else dialect_by_name(dialect)
-    for script in list(scripts_of(names)):
-        for each in script.played_in() if only is None else (only,):
-            yield run_simulated(script, chosen, each, seed)
+    return [
+        SimulatedPlay(script, chosen, each, seed)
+        for script in scripts_of(names)
+        for each in (script.played_in() if only is None else (only,))
+    ]
 
 
 def play_live(

@@ -16,11 +16,11 @@ became equal is therefore checked in the first run only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mxwire.simulation.faults import FRAME_FAULTS, SIDE_FAULTS, Plan, PlannedFault
 from mxwire.simulation.scenario import Scenario
@@ -44,8 +44,19 @@ class PlayedPlan:
     outcome: RunOutcome
     steps: tuple[TracedStep, ...] = ()
 
+    def values(self) -> dict[str, Any]:
+        """Return everything but the scenario, as values of JSON."""
+        steps = [(each.number, each.state.hex(), each.frames) for each in self.steps]
+        return {"outcome": self.outcome.values(), "steps": steps}
 
-Play = Callable[[Iterable[Scenario], bool], Iterable[PlayedPlan]]
+    @classmethod
+    def of(cls, values: Mapping[str, Any], scenario: Scenario) -> PlayedPlan:
+        """Return the run of a scenario from its :meth:`values`."""
+        steps = (TracedStep(number, bytes.fromhex(state), frames) for number, state, frames in values["steps"])
+        return cls(RunOutcome.of(scenario, values["outcome"]), tuple(steps))
+
+
+Play = Callable[[Sequence[Scenario], bool], Iterator[PlayedPlan]]
 """Plays scenarios, in order, with their steps traced or not; a pool of processes may do so."""
 
 
@@ -69,7 +80,7 @@ def play_plan(scenario: Scenario, traced: bool) -> PlayedPlan:
     return PlayedPlan(outcome, (*steps, TracedStep(0, b"", outcome.counts["frames"])))
 
 
-def play_plans(scenarios: Iterable[Scenario], traced: bool) -> Iterator[PlayedPlan]:
+def play_plans(scenarios: Sequence[Scenario], traced: bool) -> Iterator[PlayedPlan]:
     """Play the plans of scenarios one after the other."""
     for scenario in scenarios:
         yield play_plan(scenario, traced)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass, field
+from typing import Any, Final
 
 from mxwire.errors import CaptureError
 from mxwire.protocol import EngineEndpoint, Partner
@@ -48,6 +48,21 @@ class RunOutcome:
     def held(self) -> bool:
         """Return whether every invariant held."""
         return not self.breaches
+
+    def values(self) -> dict[str, Any]:
+        """Return everything but the scenario, as values of JSON."""
+        return {
+            "digest": self.digest,
+            "duration": self.duration,
+            "counts": self.counts,
+            "fallen": self.fallen,
+            "breaches": [astuple(each) for each in self.breaches],
+        }
+
+    @classmethod
+    def of(cls, scenario: Scenario, values: Mapping[str, Any]) -> RunOutcome:
+        """Return the outcome of a scenario from its :meth:`values`."""
+        return cls(scenario, **{**values, "breaches": tuple(InvariantBreach(*each) for each in values["breaches"])})
 
 
 class Simulation:

@@ -23,7 +23,7 @@ from tests.dissector.support import needs_scripts
 
 NAMES = ["mxwire-sim", "mxwire-live", "mxwire-ssh"]
 PROGRAM = [sys.executable, "-EP", "-m", "mxwire.cli.extcap"]
-NOT_OFFERED = {"seeds", "exhaustive", "jobs", "pcap", "as_json", "judged"}
+NOT_OFFERED = {"seeds", "exhaustive", "on", "jobs", "checkpoint", "target", "pcap", "as_json", "judged"}
 """Options of ``simulate`` that fit no capture."""
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from signal import SIG_IGN, SIGINT, signal
 from typing import Final
 
+from mxwire.campaign import Campaign, FatalPiece, open_workers
 from mxwire.errors import MxwireError
 from mxwire.interop.result import InteropReport
 from mxwire.interop.site.cell_page import CellPages
@@ -52,9 +51,10 @@ def _write_cells(matrix: Matrix, folder: Path, jobs: int) -> Layouts:
         return _write_some(places, matrix, folder)
     parts = [places[first::jobs] for first in range(jobs)]
     layouts: Layouts = {}
-    # The parent handles Ctrl-C: the processes end with it.
-    with ProcessPoolExecutor(jobs, initializer=signal, initargs=(SIGINT, SIG_IGN)) as pool:
-        for found in pool.map(partial(_write_some, matrix=matrix, folder=folder), parts):
+    with open_workers(jobs=jobs) as workers:
+        for found in Campaign(workers).play(partial(_write_some, matrix=matrix, folder=folder), parts):
+            if isinstance(found, FatalPiece):
+                raise MxwireError(f"{folder}: the pages cannot be written: {found}")
             layouts |= found
     return layouts
 

@@ -1,0 +1,104 @@
+"""The checkpoint of a campaign: a file of finished chunks, from which a campaign that was ended continues.
+
+One JSON object per line: first the header with the version of mxwire and the campaign, then per finished chunk the
+series, the position of its first piece, and the answers. A line that was cut off by the end of the process is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from mxwire import __version__
+from mxwire.errors import MxwireError, OutputError
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """Conversion of the answers of a series to values of JSON, and back."""
+
+    encode: Callable[[Any], Any] = lambda answer: answer
+    decode: Callable[[Any, Any], Any] = lambda value, _piece: value
+    """Takes the value and the piece."""
+
+
+class Checkpoint:
+    """The finished chunks of the campaign ``campaign``, a text that identifies its pieces and options.
+
+    Raises :class:`~mxwire.errors.MxwireError` if the file belongs to another campaign or version, and
+    :class:`~mxwire.errors.OutputError` if it cannot be written.
+    """
+
+    def __init__(self, path: Path, campaign: str) -> None:
+        self.path = path
+        self._header = {"mxwire": __version__, "campaign": campaign}
+        self._known: dict[tuple[str, int], Any] = {}
+        try:
+            size = self._read()
+            self._file = path.open("ab")
+            self._file.truncate(size)
+            if not size:
+                self._write(self._header)
+        except OSError as error:
+            raise OutputError(f"{path}: the checkpoint cannot be written: {error.strerror or error}") from None
+
+    def _read(self) -> int:
+        """Read the chunks of an earlier run; return the number of bytes in complete lines."""
+        if not self.path.exists():
+            return 0
+        size = 0
+        with self.path.open("rb") as lines:
+            for line in lines:
+                try:
+                    entry = json.loads(line) if line.endswith(b"\n") else None
+                except ValueError:
+                    entry = None
+                if not size and entry != self._header:
+                    raise MxwireError(self._refusal(entry))
+                if entry is None:
+                    break
+                if size:
+                    answers = enumerate(entry["answers"], entry["first"])
+                    self._known |= {(entry["series"], place): answer for place, answer in answers}
+                size += len(line)
+        return size
+
+    def _refusal(self, header: Any) -> str:
+        if not isinstance(header, dict) or header.keys() != self._header.keys():
+            return f"{self.path}: not a checkpoint of mxwire: name another file"
+        if header["mxwire"] != __version__:
+            return f"{self.path}: a checkpoint of mxwire {header['mxwire']}, this is {__version__}: name another file"
+        return f"{self.path}: a checkpoint of another campaign: repeat its options, or name another file"
+
+    def has(self, series: str, place: int) -> bool:
+        """Return whether a piece was finished in an earlier run."""
+        return (series, place) in self._known
+
+    def take(self, series: str, place: int) -> Any:
+        """Return the answer to a piece that :meth:`has` knows."""
+        return self._known[series, place]
+
+    def add(self, series: str, first: int, answers: Sequence[Any]) -> None:
+        """Append a finished chunk, and wait until it is on the disk."""
+        try:
+            self._write({"series": series, "first": first, "answers": list(answers)})
+        except OSError as error:
+            raise OutputError(f"{self.path}: the checkpoint cannot be written: {error.strerror or error}") from None
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        self._file.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def __enter__(self) -> Self:
+        """Return self."""
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        """Close the file."""
+        self._file.close()

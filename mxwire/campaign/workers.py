@@ -1,0 +1,325 @@
+"""Worker processes of a campaign: of this machine, of a Dask cluster, of Slurm jobs or of an MPI job.
+
+Each kind is a :class:`WorkerPool`: a source of ``concurrent.futures`` futures that knows its number of workers and
+recognises the loss of one. Everything else is the same for all kinds, and in ``campaign.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import tomllib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from mxwire import __version__
+from mxwire.errors import MxwireError
+from mxwire.extras import import_extra
+
+PLACES: Final = "local, dask:local, dask:ADDRESS, dask-slurm:FILE or mpi"
+_WAIT_SECONDS: Final = 10 * 60
+"""Time for the first worker of a cluster to start: Slurm jobs wait in a queue, so it is renewed while they do."""
+_CONNECT_SECONDS: Final = 15
+_LOCAL_FAILURES: Final = 1
+"""Losses of workers after which a local cluster reports a chunk: nothing else on this machine kills them often."""
+_SLURM_KEYS: Final = ("jobs",)
+"""Keys of a Slurm file that are not arguments of ``SLURMCluster``."""
+
+
+class WorkerPool(Protocol):
+    """Processes that call functions, one at a time each."""
+
+    chunk_seconds: float
+    """Duration of a chunk of work beside which its transfer does not count."""
+
+    def size(self) -> int:
+        """Return the current number of workers, at least 1."""
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function in a worker. There are never more calls than workers, so that a lost one has one culprit."""
+
+    def losses(self, error: BaseException | None) -> int:
+        """Return the number of workers that were lost during a call, by its exception; 0 for any other exception."""
+
+
+class InlinePool:
+    """The process itself, as its only worker."""
+
+    chunk_seconds = 0.0
+
+    def size(self) -> int:
+        """Return 1."""
+        return 1
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function now."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def losses(self, error: BaseException | None) -> int:
+        """Return 0: the loss of the process is the end of the campaign."""
+        return 0
+
+
+class LocalPool:
+    """Processes of this machine, each with an executor of its own: the loss of one does not end the calls of others."""
+
+    chunk_seconds = 0.5
+
+    def __init__(self, processes: int) -> None:
+        self._processes = processes
+        self._idle: list[ProcessPoolExecutor] = []
+        self._busy: dict[Future[Any], ProcessPoolExecutor] = {}
+        # A fork of this process would copy the locks that its threads hold.
+        self._context = get_context("forkserver")
+
+    def size(self) -> int:
+        """Return the number of processes."""
+        return self._processes
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function in an idle process."""
+        for done in [each for each in self._busy if each.done()]:
+            executor = self._busy.pop(done)
+            if not self.losses(done.exception()):
+                self._idle.append(executor)
+        while self._idle:
+            executor = self._idle.pop()
+            try:
+                future = executor.submit(function, *arguments)
+            except BrokenProcessPool:
+                continue  # its process ended while it was idle
+            self._busy[future] = executor
+            return future
+        # The parent handles Ctrl-C: the processes end with it.
+        executor = ProcessPoolExecutor(1, self._context, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+        future = executor.submit(function, *arguments)
+        self._busy[future] = executor
+        return future
+
+    def losses(self, error: BaseException | None) -> int:
+        """Return 1 if the process of a call ended."""
+        return int(isinstance(error, BrokenProcessPool))
+
+    def close(self) -> None:
+        """End the processes."""
+        for executor in (*self._idle, *self._busy.values()):
+            executor.shutdown(cancel_futures=True)
+
+
+class DaskPool:
+    """The workers of a Dask cluster; ``client`` is a ``distributed.Client``."""
+
+    chunk_seconds = 2.0
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._executor = client.get_executor(pure=False)
+        # A worker that joins later is refused by its first call.
+        for worker, version in client.run(_version).items():
+            refuse_version(version, worker)
+
+    def size(self) -> int:
+        """Return the number of threads of all workers."""
+        threads: dict[str, int] = self._client.nthreads()
+        return max(sum(threads.values()), 1)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function in a worker."""
+        future: Future[Any] = self._executor.submit(function, *arguments)
+        return future
+
+    def losses(self, error: BaseException | None) -> int:
+        """Return the number of workers that the scheduler saw die in a call."""
+        from distributed.scheduler import KilledWorker
+
+        return int(getattr(error, "allowed_failures", 0)) + 1 if isinstance(error, KilledWorker) else 0
+
+
+class MpiPool:
+    """The processes of an MPI job, except the first; MPI ends the whole job if one is lost."""
+
+    chunk_seconds = 2.0
+
+    def __init__(self, executor: Any, processes: int) -> None:
+        self._executor = executor
+        self._processes = processes
+
+    def size(self) -> int:
+        """Return the number of processes that play."""
+        return self._processes
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function in another process of the job."""
+        future: Future[Any] = self._executor.submit(function, *arguments)
+        return future
+
+    def losses(self, error: BaseException | None) -> int:
+        """Return 0: there is no campaign after a loss."""
+        return 0
+
+
+def check_place(on: str) -> None:
+    """Raise :class:`~mxwire.errors.MxwireError` for a text that names no workers."""
+    kind, colon, detail = on.partition(":")
+    if on not in ("local", "mpi") and not (kind in ("dask", "dask-slurm") and colon and detail):
+        raise MxwireError(f"--on {on}: no such workers; use {PLACES}")
+
+
+@contextmanager
+def open_workers(on: str = "local", jobs: int | None = None) -> Iterator[WorkerPool]:
+    """Open the workers named by ``on``, as in ``--on``, and close them at the end.
+
+    ``jobs`` is the number of processes of ``local`` and ``dask:local``, by default one per CPU; one local job is this
+    process. Raises :class:`~mxwire.errors.MxwireError` if the workers cannot be reached, have another version of
+    mxwire, or need a missing package.
+    """
+    check_place(on)
+    kind, _, detail = on.partition(":")
+    processes = jobs or os.cpu_count() or 1
+    if on == "local" and processes == 1:
+        yield InlinePool()
+    elif on == "local":
+        pool = LocalPool(processes)
+        try:
+            yield pool
+        finally:
+            pool.close()
+    elif jobs is not None and on != "dask:local":
+        raise MxwireError(f"--jobs is the number of processes of this machine: --on {on} has its own")
+    elif on == "mpi":
+        with _mpi() as mpi:
+            yield mpi
+    else:
+        with _dask(kind, detail, processes) as dask:
+            yield dask
+
+
+# Dask
+
+
+@contextmanager
+def _dask(kind: str, detail: str, processes: int) -> Iterator[WorkerPool]:
+    distributed = import_extra("distributed", "dask", f"--on {kind}")
+    import dask
+
+    with dask.config.set({"distributed.logging.distributed": "critical"}):
+        if kind == "dask-slurm":
+            with _slurm_cluster(Path(detail)) as cluster, distributed.Client(cluster) as client:
+                _await_worker(client, f"{detail}: no Slurm job has started")
+                yield DaskPool(client)
+        elif detail == "local":
+            failures = {"distributed.scheduler.allowed-failures": _LOCAL_FAILURES}
+            with (
+                dask.config.set(failures),
+                distributed.LocalCluster(
+                    n_workers=processes, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+                ) as cluster,
+                distributed.Client(cluster) as client,
+            ):
+                yield DaskPool(client)
+        else:
+            with _connected(distributed, detail) as client:
+                _await_worker(client, f"--on dask:{detail}: the scheduler has no workers")
+                yield DaskPool(client)
+
+
+@contextmanager
+def _connected(distributed: Any, address: str) -> Iterator[Any]:
+    """Connect to a scheduler by its address, or by the file that ``dask scheduler --scheduler-file`` writes."""
+    try:
+        # The client itself would wait for the file without limit.
+        where = json.loads(Path(address).read_text())["address"] if address.endswith(".json") else address
+        client = distributed.Client(where, timeout=_CONNECT_SECONDS)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise MxwireError(f"--on dask:{address}: the scheduler cannot be reached: {reason}") from None
+    with client:
+        yield client
+
+
+def _await_worker(client: Any, problem: str) -> None:
+    """Wait until there is a worker; raise :class:`~mxwire.errors.MxwireError` with ``problem`` if none appears."""
+    try:
+        client.wait_for_workers(1, timeout=_WAIT_SECONDS)
+    except TimeoutError:
+        raise MxwireError(f"{problem} within {_WAIT_SECONDS // 60} minutes") from None
+
+
+@contextmanager
+def _slurm_cluster(path: Path) -> Iterator[Any]:
+    """Start Slurm jobs as a file describes: ``jobs``, and arguments of ``dask_jobqueue.SLURMCluster``."""
+    jobqueue = import_extra("dask_jobqueue", "dask", "--on dask-slurm")
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise MxwireError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise MxwireError(f"{path}: not a TOML file: {error}") from None
+    jobs = settings.get("jobs", 1)
+    if not isinstance(jobs, int) or jobs < 1:
+        raise MxwireError(f"{path}: jobs = {jobs!r}: give the number of Slurm jobs, at least 1")
+    arguments = {name: value for name, value in settings.items() if name not in _SLURM_KEYS}
+    # The work is bound by the processor and holds Python's lock: one process per core.
+    arguments.setdefault("processes", arguments.get("cores", 1))
+    try:
+        cluster = jobqueue.SLURMCluster(**arguments, scheduler_options={"dashboard_address": None})
+        cluster.scale(jobs=jobs)
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise MxwireError(f"{path}: the Slurm jobs cannot be started: {reason}") from None
+    with cluster:
+        yield cluster
+
+
+# MPI
+
+
+@contextmanager
+def _mpi() -> Iterator[WorkerPool]:
+    """Use the processes of this MPI job; all but the first serve here, and then end."""
+    try:
+        from mpi4py import MPI
+        from mpi4py.futures import MPICommExecutor
+    except (ImportError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise MxwireError(
+            f"--on mpi needs mpi4py and an MPI library ({reason}): pip install mpi4py, with the MPI of your cluster"
+        ) from None
+    world = MPI.COMM_WORLD
+    if world.Get_size() < 2:
+        raise MxwireError("--on mpi: this MPI job has 1 process: start it with mpirun -n N or srun, N at least 2")
+    with MPICommExecutor(world, root=0) as executor:
+        if executor is not None:
+            yield MpiPool(executor, world.Get_size() - 1)
+            return
+    raise SystemExit(0)
+
+
+# Versions
+
+
+def _version() -> str:
+    return __version__
+
+
+def refuse_version(version: str, where: str) -> None:
+    """Raise :class:`~mxwire.errors.MxwireError` if a worker, or the campaign that it is to play, has another version.
+
+    Results of two versions differ, and would spoil a digest.
+    """
+    if version != __version__:
+        raise MxwireError(
+            f"{where} has mxwire {version}, this is {__version__}: install the same version on all workers"
+        )
