@@ -45,9 +45,10 @@ def _address(flow: Flow) -> str | None:
     return mac_text(flow.address) if flow.address else None
 
 
-def frames_text(message: CapturedMessage) -> str:
-    """Return the frames of a message as ranges: ``35-50 63``."""
-    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in message.frames)
+def frames_text(message: CapturedMessage, before: int = 0) -> str:
+    """Return the frames of a message as ranges: ``35-50 63``; numbers are reduced by ``before``."""
+    ranges = ((first - before, last - before) for first, last in message.frames)
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
 _FIELDS: Final[Mapping[str, tuple[ColumnKind, _Getter]]] = {
@@ -115,6 +116,7 @@ _FIELDS: Final[Mapping[str, tuple[ColumnKind, _Getter]]] = {
     "notify_transmissions": ("UInt32", _of_notice("transmissions")),
     "notify_ack_ns": ("Int64", _of_notice("ack", "time_ns")),
 }
+_FRAME_NUMBERS: Final = ("ack_frame", "refused_ack_frame", "notify_frame")
 _FILE: Final[dict[str, ColumnKind]] = {"file": "String"}
 MESSAGE_KINDS: Final = _FILE | {name: kind for name, (kind, _) in _FIELDS.items()}
 """The columns of the table, and the keys of a record, in order, with their kinds."""
@@ -134,9 +136,17 @@ def message_columns(rows: Sequence[tuple[Any, ...]]) -> Table:
     return record_columns(rows, MESSAGE_KINDS)
 
 
-def message_row(file: str, message: CapturedMessage, names: Mapping[int, str]) -> tuple[Any, ...]:
-    """Return a row of the table: ``file``, then the values of :func:`message_fields`."""
-    return file, *message_fields(message, names).values()
+def message_row(file: str, message: CapturedMessage, names: Mapping[int, str], before: int = 0) -> tuple[Any, ...]:
+    """Return a row of the table: ``file``, then the values of :func:`message_fields`.
+
+    ``before`` frames of other files precede those of ``file``: numbers are those in this file.
+    """
+    values = message_fields(message, names)
+    if before:
+        values["frames"] = frames_text(message, before)
+        for name in _FRAME_NUMBERS:
+            values[name] = None if values[name] is None else values[name] - before
+    return file, *values.values()
 
 
 class MessageTable(RecordTable):

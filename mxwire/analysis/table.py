@@ -96,21 +96,22 @@ class TableBuilder:
         file: str,
         which: NDArray[np.intp] | None = None,
         marks: FrameMarks | None = None,
+        before: int = 0,
     ) -> dict[str, TableColumn]:
-        """Return the same rows as columns by name."""
+        """Return the same rows as columns by name; ``before`` frames of other files precede those of ``file``."""
         columns = decoded.columns
-        made = self._general(decoded, columns, file) | self._fields(columns) | self._tail(decoded, columns)
+        made = self._general(decoded, columns, file, before) | self._fields(columns) | self._tail(decoded, columns)
         made |= _mark_columns(marks, len(decoded))
         return {name: made[name] if which is None else made[name].select(which) for name in self._order}
 
-    def _general(self, decoded: DecodedBatch, columns: Columns, file: str) -> dict[str, TableColumn]:
+    def _general(self, decoded: DecodedBatch, columns: Columns, file: str, before: int) -> dict[str, TableColumn]:
         batch, located, count = decoded.batch, decoded.located, len(decoded)
         destination = self._addresses(decoded.assignment.destination, located.destination, decoded)
         if not located.has_destination:
             destination = constant(None, count, "String")
         return {
             "file": constant(file, count, "String"),
-            "frame": TableColumn("Int64", batch.number),
+            "frame": TableColumn("Int64", batch.number - before if before else batch.number),
             "time_ns": TableColumn("Int64", batch.timestamp_ns),
             "wire_length": TableColumn("UInt32", np.maximum(batch.wire_length, batch.length).astype(np.uint32)),
             "captured": TableColumn("UInt32", batch.length.astype(np.uint32)),

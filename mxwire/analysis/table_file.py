@@ -76,13 +76,12 @@ class _TableSink(Protocol):
 class _PolarsSink:
     """Writer of tables to one file by polars, in a thread."""
 
-    def __init__(self, path: Path, first: Table) -> None:
+    def __init__(self, path: Path, first: Table, sink: Callable[[pl.LazyFrame, Path], object]) -> None:
         from polars.io.plugins import register_io_source
 
         self._waiting: Queue[pl.DataFrame | None] = Queue(TABLES_WAITING)
         self._thread = ThreadPoolExecutor(1)
         schema = polars_table({name: column.part(0, 0) for name, column in first.items()}).schema
-        sink = _SINKS[path.suffix.lower()]
         self._written = self._thread.submit(sink, register_io_source(self._tables, schema=schema), path)
 
     def _tables(self, *_projection: object) -> Iterator[pl.DataFrame]:
@@ -115,7 +114,7 @@ class _PolarsSink:
 class _TextSink:
     """Writer of tables to one CSV or NDJSON file, byte for byte as polars does."""
 
-    def __init__(self, path: Path, first: Table) -> None:
+    def __init__(self, path: Path, first: Table, _sink: object = None) -> None:
         self._file = path.open("w", encoding="utf-8", newline="")
         self._json = path.suffix.lower() == ".ndjson"
         if not self._json:
@@ -174,10 +173,12 @@ class TableFile:
             # Its place would be taken by the finished file.
             raise OutputError(f"{path}: cannot be written: a table needs a regular file, not a device or pipe")
         if path.suffix.lower() in _PLAIN_TEXT and not has_polars():
-            self._sink: type[_PolarsSink] | type[_TextSink] = _TextSink
+            self._stream_class: type[_PolarsSink] | type[_TextSink] = _TextSink
         else:
             require_polars()  # a missing extra is reported before anything is read
-            self._sink = _PolarsSink
+            self._stream_class = _PolarsSink
+        self.sink = _SINKS[path.suffix.lower()]
+        """Writes all rows to a path, with polars."""
         self.path = path
         self._target = path.resolve()  # a symbolic link remains one: the file to which it leads is replaced
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -187,7 +188,7 @@ class TableFile:
         """Add rows; all tables have the columns of the first."""
         with self._errors_reported():
             if self._stream is None:
-                self._stream = self._sink(self._unfinished(), table)
+                self._stream = self._stream_class(self._unfinished(), table, self.sink)
             self._stream.put(table)
 
     def _unfinished(self) -> Path:
@@ -227,7 +228,11 @@ class TableFile:
             return
         with self._errors_reported():
             self._stream.close()
-            self._unfinished().replace(self._target)
+            self._place(self._unfinished())
+
+    def _place(self, written: Path) -> None:
+        """Move the finished table to its name."""
+        written.replace(self._target)
 
 
 class RecordTable(TableFile):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,11 @@ from mxwire.errors import MxwireError
 from mxwire.report.legend import legend_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.selection import Selection
+    from mxwire.cli.capture_set import Files, Record
     from mxwire.report.frame_output import FrameOutput
 
 EPILOG = f"""\b
@@ -50,6 +52,7 @@ Examples:
   mxwire decode --fields frame,message,role,flags FILE  the message, role and marks of each frame
   mxwire decode --fields frame,lib_seqnum,length FILE   columns, tab-separated
   mxwire decode --to frames.parquet *.pcap              all columns, for polars, pandas or DuckDB
+  mxwire decode --to frames/ --on local 'captures/**/*.pcap.zst'    thousands of captures, by all CPUs
   tcpdump -i eth0 -U -w - ether proto 0x86df | mxwire decode -
   mxwire follow --frame 428 trace.pcap                  then: the message to which frame 428 belongs
 """
@@ -98,7 +101,8 @@ class DecodeOptions:
     metavar="A,B",
     listed=True,
 )
-@shared.table_option
+@shared.set_table_option
+@shared.set_worker_options
 @shared.write_option(
     "Write the frames to FILE, with marks as comments and names of hosts in pcapng; - is standard output."
 )
@@ -115,13 +119,20 @@ class DecodeOptions:
 def command(
     files: tuple[str, ...],
     fields: str | None,
+    workers: shared.WorkerOptions,
     **given: Any,
 ) -> None:
-    """Decode captures (pcap, pcapng, gzip or zstd; - is standard input) frame by frame."""
+    """Decode captures (pcap, pcapng, gzip or zstd; - is standard input) frame by frame.
+
+    With --on, many captures are decoded by several processes into one partitioned table, the folder of --to.
+    """
     from mxwire.cli.notes import note, wrote
     from mxwire.cli.reading import Failures, note_undecided
 
     options = DecodeOptions(fields=_field_names(fields) if fields is not None else None, **given)
+    if workers.analyse_set():
+        _decode_set(files, options, workers)
+        return
     failures = Failures()
     undecided: list[str] = []
     shown = 0
@@ -179,6 +190,47 @@ def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | 
         selection.names.add_all(reader.names)
         output.end(selection.names)
     return shown
+
+
+def _decode_set(names: tuple[str, ...], options: DecodeOptions, workers: shared.WorkerOptions) -> None:
+    """Decode many captures into a data set."""
+    from mxwire.cli.capture_set import CaptureSet, prepare_dataset
+    from mxwire.cli.notes import wrote
+
+    if options.count is not None or options.write is not None:
+        raise MxwireError("--on writes a table of all frames: it does not go with --count and --write")
+    folder = prepare_dataset(options.target, "decode", workers)
+    captures = CaptureSet(names, workers, joined=options.analysis)
+    rows = sum(
+        each["rows"] for records in captures.records(partial(_decode_files, options, folder)) for each in records
+    )
+    wrote(rows, "frame", str(options.target), what=f"{captures.title}, ")
+    captures.end()
+
+
+def _decode_files(options: DecodeOptions, folder: Path, files: Files) -> Iterator[Record]:
+    """Decode a capture into its part of the data set, and yield the number of its rows."""
+    from mxwire.analysis.dataset import DatasetPart
+    from mxwire.analysis.table import TableBuilder
+    from mxwire.cli.capture_set import open_files
+    from mxwire.cli.reading import decoded_batches, note_frames, refuse_empty, selection_of
+
+    selection = selection_of(options.filters, files, options.decoding)
+    decoder, marker = options.decoding.decoder(), _marker(options, selection)
+    # The table is partitioned by these two.
+    fields = None if options.fields is None else [*dict.fromkeys([*options.fields, "source", "time_ns"])]
+    builder, rows = TableBuilder(fields), 0
+    with open_files(files) as ring, DatasetPart(folder, files[0], "time_ns") as part:
+        for decoded in decoded_batches(decoder, ring):
+            marks = None if marker is None else marker.observe(decoded)
+            places = selection.places(decoded, marks, decoder.start_ns)
+            if len(places):
+                file, before = ring.place_of(int(decoded.batch.number[0]))
+                part.put(builder.columns(decoded, file, None if len(places) == len(decoded) else places, marks, before))
+                rows += len(places)
+        refuse_empty(ring, decoder)
+        note_frames(ring.name, decoder)
+    yield {"rows": rows}
 
 
 def _marker(options: DecodeOptions, selection: Selection) -> FrameMarker | None:

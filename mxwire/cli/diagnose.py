@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,19 +14,22 @@ from mxwire.cli.options import (
     DecodingOptions,
     FilterOptions,
     Inputs,
+    WorkerOptions,
     decoding_options,
     filter_options,
     input_options,
     json_option,
     name_option,
+    set_worker_options,
 )
 from mxwire.ethernet import ETHERTYPE_MXOE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from mxwire.analysis.diagnosis import Examination, Finding
     from mxwire.analysis.selection import FindingSelector
+    from mxwire.cli.capture_set import Analysis, Files, Record
     from mxwire.cli.reading import BatchSource
     from mxwire.wire.decoder import Decoder
 
@@ -34,6 +39,7 @@ Examples:
   mxwire diagnose -i eth0 --duration 30             from the frames that pass an interface in 30 s
   mxwire diagnose --pair alpha:0 beta:0 trace.pcap  findings that affect these hosts
   mxwire diagnose --only mtu-too-small *.pcap       one diagnosis, in many captures
+  mxwire diagnose --on local 'captures/**/*.pcap'   thousands of captures: findings merged, the most costly first
   mxwire diagnose --json trace.pcap | jq -r 'select(.record == "finding") | [.id, .confidence, .summary] | @tsv'
   mxwire diagnose --list                            all diagnoses
   mxwire diagnose --explain zombie-pull             its meaning, and how to distinguish it
@@ -91,6 +97,7 @@ def _diagnosis(name: str) -> Any:
     is_flag=True,
     help="With -i: include frames of other protocols, for a changed or filtered EtherType.",
 )
+@set_worker_options
 @json_option("JSON Lines: findings, then one summary per file.")
 @filter_options()
 @decoding_options
@@ -98,6 +105,7 @@ def command(
     inputs: Inputs,
     only: tuple[str, ...],
     all_protocols: bool,
+    workers: WorkerOptions,
     as_json: bool,
     filters: FilterOptions,
     decoding: DecodingOptions,
@@ -109,6 +117,9 @@ def command(
 
     All frames are analysed, as faults show in the whole capture; a filter limits the findings that are reported, to
     those that affect a selected host, and of which at least one frame listed as evidence is selected.
+
+    With --on, many captures are analysed by several processes, and findings about the same hosts are merged, with the
+    sum of their costs.
     """
     from mxwire.analysis.diagnosis import Examination
     from mxwire.analysis.selection import FindingSelector
@@ -122,6 +133,9 @@ def command(
         raise MxwireError("--all-protocols goes with -i: all frames of a file are analysed anyway")
     filters.selection()  # mistakes are reported before anything is read
     wanted = {_diagnosis(each).id for each in only}
+    if workers.analyse_set(inputs.live):
+        _diagnose_set(inputs.files, workers, partial(_diagnose_files, wanted, filters, decoding), as_json)
+        return
     failures = Failures()
     total = 0
     for name in inputs.names:
@@ -154,6 +168,51 @@ def command(
         sys.exit(1)
 
 
+def _diagnose_set(names: tuple[str, ...], workers: WorkerOptions, analysis: Analysis, as_json: bool) -> None:
+    """Analyse many captures, and print their findings, merged and by cost."""
+    from mxwire.cli.capture_set import CaptureSet, DiagnosedSet, print_records
+    from mxwire.report.document import show
+
+    captures, merged = CaptureSet(names, workers), DiagnosedSet()
+    for records in captures.records(analysis, streams=as_json):
+        merged.add(records)
+        if as_json:
+            print_records(records)
+    if as_json:
+        print_records(merged.merged())
+    else:
+        show(merged.blocks(captures.title))
+    captures.end(bool(merged.problems))
+
+
+def _diagnose_files(
+    wanted: set[str], filters: FilterOptions, decoding: DecodingOptions, files: Files
+) -> Iterator[Record]:
+    """Analyse a capture, and yield its findings and a summary."""
+    from mxwire.analysis.diagnosis import Examination
+    from mxwire.analysis.selection import FindingSelector
+    from mxwire.cli.capture_set import located, open_files
+    from mxwire.cli.reading import refuse_empty, selection_of
+    from mxwire.report.diagnosis import finding_line, summary_line
+
+    selector, decoder = FindingSelector(selection_of(filters, files, decoding)), decoding.decoder()
+    examination = Examination(decoder)
+    with open_files(files) as ring:
+        _examine(examination, decoder, ring, selector, quiet=True)
+        selector.left_out = 0
+        found = [each for each in examination.findings() if not wanted or each.id in wanted]
+        found = [each for each in found if _takes(selector, each)]
+        if not found:
+            refuse_empty(ring, decoder)
+        for each in found:
+            frames = [number for evidence in each.evidence for number in evidence.frames]
+            record = json.loads(finding_line(located(ring, frames)[0], examination, each))
+            for evidence in record["evidence"]:
+                evidence["file"], evidence["frames"] = located(ring, evidence["frames"])
+            yield record
+        yield json.loads(summary_line(ring.name, examination, found, selector.left_out))
+
+
 def _takes(selector: FindingSelector, found: Finding) -> bool:
     """Return True if the user's filter selects a finding."""
     concerns = ((each.address, each.endpoint) for each in found.concerns)
@@ -166,6 +225,7 @@ def _examine(
     """Analyse a whole capture, or the frames that pass an interface until its end."""
     from mxwire.analysis.marks import FrameMarker
     from mxwire.capture import CaptureReader
+    from mxwire.capture.ring import CaptureRing
     from mxwire.cli.reading import judged_batches
     from mxwire.link.live_source import LiveSource
 
@@ -179,7 +239,7 @@ def _examine(
             examination.wait_until(source.quiet_until_ns)
             if report_notes is not None:
                 report_notes()
-    if isinstance(source, (LiveSource, CaptureReader)):
+    if isinstance(source, (LiveSource, CaptureReader, CaptureRing)):
         examination.lose(source.dropped)
     examination.finish()
 

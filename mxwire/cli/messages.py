@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mxwire.cli import options as shared
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mxwire.analysis.conversations import CapturedMessage, Follower
     from mxwire.analysis.host_names import HostNames
+    from mxwire.cli.capture_set import Files, Record
 
 EPILOG = """\b
 Lines: number, seconds of its first frame, source → destination, endpoints, kind, length in bytes, match information,
@@ -28,6 +32,7 @@ Examples:
   mxwire messages --match 0x1000 --json FILE | jq .frames
   mxwire messages --flag re_request --pair vm1:0 vm2:0 FILE    messages with a re-request, between two hosts
   mxwire messages --to messages.parquet *.pcap     for polars, pandas or DuckDB
+  mxwire messages --to messages/ --on local 'captures/*.pcap'      many captures, by all CPUs
   mxwire messages -i eth0                          live from an interface, until Ctrl-C
   mxwire follow 3 trace.pcap                       then: the frames of message 3
 """
@@ -36,7 +41,8 @@ Examples:
 @click.command(epilog=EPILOG)
 @shared.input_options
 @shared.json_option("JSON Lines: one object per message.")
-@shared.table_option
+@shared.set_table_option
+@shared.set_worker_options
 @shared.filter_options()
 @click.option("--incomplete", is_flag=True, help="Only messages that failed, or were only partly captured.")
 @shared.decoding_options
@@ -44,6 +50,7 @@ def command(
     inputs: shared.Inputs,
     as_json: bool,
     target: Path | None,
+    workers: shared.WorkerOptions,
     filters: shared.FilterOptions,
     incomplete: bool,
     decoding: shared.DecodingOptions,
@@ -53,6 +60,9 @@ def command(
 
     Filters for single frames (--type, --frames, --between, --flag, --where) select the messages of which at least one
     frame meets all of them.
+
+    With --on, many captures are analysed by several processes into one partitioned table, the folder of --to. A message
+    that continues in the next file of a ring (capture -C or -G) is followed there.
     """
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import MessageSelector
@@ -63,6 +73,9 @@ def command(
     if target is not None and as_json:
         raise MxwireError("--to writes a table: --json does not go with it")
     filters.selection()  # mistakes are reported before anything is read
+    if workers.analyse_set(inputs.live):
+        _list_set(inputs.files, workers, target, filters, incomplete, decoding)
+        return
     failures = Failures()
     shown = seen = 0
     with ExitStack() as stack:
@@ -90,6 +103,57 @@ def command(
     if seen and not shown and not failures.count:
         note("no message matches the selection")
     failures.end()
+
+
+def _list_set(
+    names: tuple[str, ...],
+    workers: shared.WorkerOptions,
+    target: Path | None,
+    filters: shared.FilterOptions,
+    incomplete: bool,
+    decoding: shared.DecodingOptions,
+) -> None:
+    """Write the messages of many captures into a data set."""
+    from mxwire.cli.capture_set import CaptureSet, prepare_dataset
+    from mxwire.cli.notes import wrote
+
+    folder = prepare_dataset(target, "messages", workers)
+    captures = CaptureSet(names, workers)
+    analysis = partial(_list_files, folder, filters, incomplete, decoding)
+    rows = sum(each["rows"] for records in captures.records(analysis) for each in records)
+    wrote(rows, "message", str(target), what=f"{captures.title}, ")
+    captures.end()
+
+
+def _list_files(
+    folder: Path, filters: shared.FilterOptions, incomplete: bool, decoding: shared.DecodingOptions, files: Files
+) -> Iterator[Record]:
+    """Write the messages of a capture into its part of the data set, and yield their number."""
+    from mxwire.analysis.conversations import Follower
+    from mxwire.analysis.dataset import DatasetPart
+    from mxwire.analysis.message_table import message_columns, message_row
+    from mxwire.analysis.selection import MessageSelector
+    from mxwire.analysis.table_file import ROWS
+    from mxwire.cli.capture_set import open_files
+    from mxwire.cli.reading import followed, refuse_empty, selection_of
+
+    selector = MessageSelector(selection_of(filters, files, decoding))
+    decoder, follower = decoding.decoder(), Follower(marks=selector.needs_marks)
+    rows: list[tuple[Any, ...]] = []
+    count = 0
+    with open_files(files) as ring, DatasetPart(folder, files[0], "start_ns") as part:
+        for message in followed(follower, decoder, ring, streams=True, selector=selector):
+            if incomplete and not message.is_incomplete:
+                continue
+            file, before = ring.place_of(next(message.frames)[0])
+            rows.append(message_row(file, message, follower.names, before))
+            count += 1
+            if len(rows) == ROWS:
+                part.put(message_columns(rows))
+                rows = []
+        part.put(message_columns(rows))
+        refuse_empty(ring, decoder)
+    yield {"rows": count}
 
 
 def _output(files: tuple[str, ...], as_json: bool, target: Path | None, stack: ExitStack) -> _MessageOutput:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +14,26 @@ from mxwire.cli import progress
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
+_collected: list[str] | None = None
+"""Where notes go instead of standard error."""
+
+
+@contextmanager
+def collected() -> Iterator[list[str]]:
+    """Collect the notes of this process while the block runs, instead of printing them."""
+    global _collected
+    before, _collected = _collected, []
+    try:
+        yield _collected
+    finally:
+        _collected = before
+
 
 def note(text: str) -> None:
     """Print a note, which is not part of the output; a progress bar stays below it."""
+    if _collected is not None:
+        _collected.append(text)
+        return
     shown = progress.current()
     if shown is not None:
         shown.above(f"mxwire: {text}")

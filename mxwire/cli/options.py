@@ -220,6 +220,13 @@ table_option = click.option(
     type=click.Path(path_type=Path),
     help="Write a table: .parquet, .csv, .ndjson or .arrow.",
 )
+set_table_option = click.option(
+    "--to",
+    "target",
+    metavar="FILE|DIR",
+    type=click.Path(path_type=Path),
+    help="Write a table: .parquet, .csv, .ndjson or .arrow; with --on, a folder of Parquet files.",
+)
 time_format_option = click.option(
     "--time-format",
     type=click.Choice(["relative", "delta", "absolute"]),
@@ -464,6 +471,17 @@ class WorkerOptions:
 
             check_place(self.on)
 
+    def analyse_set(self, live: bool = False) -> bool:
+        """Return whether files are to be analysed as a set, by workers.
+
+        Raises :class:`~mxwire.errors.MxwireError` for options that would have no effect.
+        """
+        if self.on is None and (self.jobs is not None or self.checkpoint is not None):
+            raise MxwireError("--jobs and --checkpoint are for sets of captures: add --on local")
+        if self.on is not None and live:
+            raise MxwireError("--on reads files, in several processes: it does not go with -i")
+        return self.on is not None
+
     @contextmanager
     def campaign(self, pieces: int | None = None) -> Iterator[Campaign]:
         """Open the workers, no more of this machine than ``pieces``, and the checkpoint."""
@@ -501,6 +519,18 @@ _WORKERS: Final = (
 )
 worker_options = option_group("workers", WorkerOptions, *_WORKERS)
 """``--on``, ``--jobs`` and ``--checkpoint``, passed to the command as ``workers``, :class:`WorkerOptions`."""
+set_worker_options = option_group(
+    "workers",
+    WorkerOptions,
+    click.option(
+        "--on",
+        metavar="WORKERS",
+        shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
+        help="Analyse many files, '**/*.pcap' too, by local, dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
+    ),
+    *_WORKERS[1:],
+)
+"""The same for sets of captures, where one process reads the files without ``--on``."""
 short_worker_options = option_group("workers", WorkerOptions, *_WORKERS[:2])
 """The same without ``--checkpoint``, for work of a few minutes."""
 

@@ -113,6 +113,18 @@ class _ShownBar(Bar):
 
 
 _current: Bar | None = None
+_hidden = False
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """Show no bar while the block runs, as another process, or an outer loop, shows one."""
+    global _hidden
+    before, _hidden = _hidden, True
+    try:
+        yield
+    finally:
+        _hidden = before
 
 
 @contextmanager
@@ -125,7 +137,7 @@ def bar(
     and bar would overlap.
     """
     global _current
-    if not wanted or not sys.stderr.isatty() or (streams and sys.stdout.isatty()):
+    if _hidden or not wanted or not sys.stderr.isatty() or (streams and sys.stdout.isatty()):
         yield Bar()
         return
     # Stored before it is drawn, or an interrupt in between would leave it on the terminal.

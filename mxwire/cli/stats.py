@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,17 +15,23 @@ from mxwire.cli.options import (
     DecodingOptions,
     FilterOptions,
     Inputs,
+    WorkerOptions,
     decoding_options,
     filter_options,
     input_options,
     integer_option,
     json_option,
+    set_worker_options,
 )
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mxwire.analysis.time_sequence import SequenceGraph
     from mxwire.analysis.timing import Timing
+    from mxwire.cli.capture_set import Analysis, Files, Record
+    from mxwire.report.pairs import PairOrder
 
 EPILOG = """\b
 A ping and its pong are two messages of the same length, in opposite directions, one after the other. omx_perf prints
@@ -37,6 +45,7 @@ Examples:
   mxwire stats --by endpoint --sort retransmits trace.pcap     the worst pairs of endpoints first
   mxwire stats -i eth0 --duration 10              the frames that pass an interface in 10 s
   mxwire stats --pair alpha:0 beta:0 trace.pcap   two hosts only
+  mxwire stats --on local 'captures/**/*.pcap'    totals per pair of thousands of captures, by all CPUs
   mxwire stats --plot pingpong.svg trace.pcap     latency, throughput, offsets over time (also .png, .html)
   mxwire stats --plot 3.png --message 3 FILE      with the time-sequence graph of message 3
   mxwire stats --xplot graphs trace.pcap          files for xplot, as tcptrace writes them
@@ -83,6 +92,7 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
     least=1,
 )
 @integer_option("Random seed, for the bootstrap.", "--seed", default=0)
+@set_worker_options
 @filter_options("messages", "by_name")
 @decoding_options
 def command(
@@ -95,6 +105,7 @@ def command(
     by: Literal["host", "endpoint"],
     sort: str,
     seed: int,
+    workers: WorkerOptions,
     filters: FilterOptions,
     decoding: DecodingOptions,
 ) -> None:
@@ -103,6 +114,8 @@ def command(
 
     A filter limits the frames that are counted and the messages that are measured, to those that mxwire decode and
     mxwire messages select; all frames are followed. Totals per pair of endpoints are those of whole conversations.
+
+    With --on, many captures are measured by several processes, and the totals per pair are added up.
     """
     from mxwire.analysis.time_sequence import FrameTrace
     from mxwire.analysis.timing import Timing
@@ -140,6 +153,11 @@ def command(
         create_folder(xplot)
     order = PairOrder(by, sort)
     filters.selection()  # mistakes are reported before anything is read
+    if workers.analyse_set(inputs.live):
+        if draws:
+            raise MxwireError("--plot and --xplot draw a single capture: omit --on")
+        _measure_set(inputs.files, workers, partial(_measure_files, order, seed, filters, decoding), sort, as_json)
+        return
     failures = Failures()
     for name in inputs.names:
         with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
@@ -161,6 +179,46 @@ def command(
             if draws:
                 _draw(timing, _graphs(reader.name, timing, message, conversation), Path(reader.name).name, plot, xplot)
     failures.end()
+
+
+def _measure_set(names: tuple[str, ...], workers: WorkerOptions, analysis: Analysis, sort: str, as_json: bool) -> None:
+    """Measure many captures, and print their records, or the totals per pair."""
+    from mxwire.cli.capture_set import CaptureSet, PairSet, print_records
+    from mxwire.report.document import show
+
+    captures, merged = CaptureSet(names, workers), PairSet()
+    for records in captures.records(analysis, streams=as_json):
+        merged.add(records)
+        if as_json:
+            print_records(records)
+    if as_json:
+        print_records(merged.merged(sort))
+    else:
+        show(merged.blocks(captures.title, sort))
+    captures.end()
+
+
+def _measure_files(
+    order: PairOrder, seed: int, filters: FilterOptions, decoding: DecodingOptions, files: Files
+) -> Iterator[Record]:
+    """Measure a capture, and yield its records."""
+    from mxwire.analysis.timing import Timing
+    from mxwire.cli.capture_set import open_files
+    from mxwire.cli.reading import judged_batches, note_messages, refuse_empty, selection_of
+    from mxwire.report.json_line import json_line
+    from mxwire.report.pairs import pair_records
+    from mxwire.report.timing import timing_records
+
+    selection, decoder = selection_of(filters, files, decoding), decoding.decoder()
+    timing = Timing(seed, None, selection)
+    with open_files(files) as ring:
+        for decoded in judged_batches(decoder, ring):
+            timing.observe(decoded, decoder.start_ns)
+        timing.finish()
+        refuse_empty(ring, decoder)
+        for record in chain(timing_records(timing), pair_records(timing, order)):
+            yield json.loads(json_line({"file": ring.name} | record, decoder.start_ns))
+        note_messages(ring.name, timing.follower, decoder)
 
 
 def _graphs(path: str, timing: Timing, message: int | None, conversation: int | None) -> list[SequenceGraph]:

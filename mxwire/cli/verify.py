@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.selection import FindingSelector
     from mxwire.analysis.verification import OrderedVerification
+    from mxwire.cli.capture_set import Analysis, Files, Record
     from mxwire.cli.reading import BatchSource
     from mxwire.rules import Vantage, Violation
     from mxwire.wire.decoder import Decoder
@@ -27,6 +31,7 @@ Examples:
   mxwire verify trace.pcap                       verdicts by host, broken rules, findings with their frames
   mxwire verify -i eth0                          an interface: findings as they appear, until Ctrl-C
   mxwire verify --host alpha:0 *.pcap            one host in many captures
+  mxwire verify --on local 'captures/**/*.pcap'  thousands of captures, by all CPUs, with one result
   mxwire verify --between 10 20 --type PULL FILE findings shown by a PULL in these ten seconds
   mxwire verify --rules R-ACK,R-RTX trace.pcap   acknowledgements and retransmission only
   mxwire verify --json trace.pcap | jq -r 'select(.record == "finding") | .rule'
@@ -58,6 +63,7 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
 )
 @shared.json_option("JSON Lines: findings, then hosts.")
 @click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, one suite per host, one case per rule.")
+@shared.set_worker_options
 @shared.decoding_options
 def command(
     inputs: shared.Inputs,
@@ -69,6 +75,7 @@ def command(
     reordered: bool,
     as_json: bool,
     as_junit: bool,
+    workers: shared.WorkerOptions,
     decoding: shared.DecodingOptions,
 ) -> None:
     """Check captures against the rules of the specification.
@@ -77,6 +84,8 @@ def command(
 
     All frames are checked, as the rules need the whole capture; a filter limits the findings that are reported and
     counted. --host and --pair limit the hosts, other filters select findings shown by at least one selected frame.
+
+    With --on, many captures are checked by several processes, and the hosts and findings of all are merged.
     """
     from mxwire.analysis.selection import FindingSelector
     from mxwire.analysis.verification import OrderedVerification
@@ -92,6 +101,12 @@ def command(
     vantage = _vantage(profile, from_start, lossy)
     filters.selection()  # mistakes are reported before anything is read
     numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None
+    if workers.analyse_set(inputs.live):
+        if as_junit:
+            raise MxwireError("--junit has one suite per host of a capture: omit --on")
+        analysis = partial(_verify_files, vantage, filters, numbers, reordered, decoding, as_json)
+        _verify_set(inputs.files, workers, analysis, as_json)
+        return
     failures = Failures()
     verified: list[tuple[str, OrderedVerification, FindingSample]] = []
     violations = 0
@@ -130,6 +145,63 @@ def command(
         sys.exit(1)
 
 
+def _verify_set(names: tuple[str, ...], workers: shared.WorkerOptions, analysis: Analysis, as_json: bool) -> None:
+    """Check many captures, and print their records, or the merged hosts and findings."""
+    from mxwire.cli.capture_set import CaptureSet, VerifiedSet, print_records
+    from mxwire.report.document import show
+
+    captures, merged = CaptureSet(names, workers), VerifiedSet()
+    for records in captures.records(analysis, streams=as_json):
+        merged.add(records)
+        if as_json:
+            print_records(records)
+    if not as_json:
+        show(merged.blocks(captures.title))
+    captures.end(bool(merged.violations))
+
+
+def _verify_files(
+    vantage: Vantage,
+    filters: shared.FilterOptions,
+    numbers: list[str] | None,
+    reordered: bool,
+    decoding: shared.DecodingOptions,
+    complete: bool,
+    files: Files,
+) -> Iterator[Record]:
+    """Check a capture, and yield its findings, the first of each kind unless ``complete``, and its hosts."""
+    from collections import Counter
+
+    from mxwire.analysis.selection import FindingSelector
+    from mxwire.analysis.verification import OrderedVerification
+    from mxwire.cli.capture_set import EXAMPLES, located, open_files
+    from mxwire.cli.reading import refuse_empty, selection_of
+    from mxwire.ethernet import mac_text
+    from mxwire.report.verification import finding_line, host_lines
+
+    selector = FindingSelector(selection_of(filters, files, decoding))
+    decoder, counts = decoding.decoder(), Counter[tuple[str, str, bytes]]()
+    verification = OrderedVerification(vantage, selector=selector, rules=numbers, disordered=reordered)
+    with open_files(files) as ring:
+        for found in _findings(verification, decoder, ring, streams=True, selector=selector):
+            key = found.rule, found.severity, found.host
+            counts[key] += 1
+            if complete or counts[key] <= EXAMPLES:
+                file, frames = located(ring, found.frames)
+                yield json.loads(finding_line(file, replace(found, frames=tuple(frames)), decoder.start_ns))
+        refuse_empty(ring, decoder)
+        for line in host_lines(ring.name, verification):
+            record = json.loads(line)
+            if record["record"] == "host":
+                hosts = [
+                    (rule, severity, count)
+                    for (rule, severity, host), count in counts.items()
+                    if mac_text(host) == record["host"]
+                ]
+                record["broken"] = hosts
+            yield record
+
+
 def _findings(
     verification: OrderedVerification,
     decoder: Decoder,
@@ -153,8 +225,6 @@ def _findings(
 
 def _vantage(profile: str | None, from_start: bool, lossy: bool) -> Vantage:
     """The vantage of the capture, and the properties of its hosts."""
-    from dataclasses import replace
-
     from mxwire.protocol import profile_by_name
     from mxwire.rules import CAPTURE
 

@@ -1,0 +1,71 @@
+"""A table of many captures as a folder of Parquet files, partitioned by host and hour.
+
+The files are ``host=ADDRESS/hour=YYYY-MM-DDTHH/NAME-N.parquet``, the layout of Hive, which polars, DuckDB, Arrow and
+Spark read as one table with the columns ``host`` (the source) and ``hour`` (UTC). Each capture writes files of its
+own, so that many processes write at the same time, and a capture that is repeated after the loss of its worker replaces
+its files.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mxwire.analysis.table_columns import require_polars
+from mxwire.analysis.table_file import TableFile
+from mxwire.errors import MxwireError, OutputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def check_dataset(folder: Path) -> None:
+    """Create the folder of a data set; raise :class:`~mxwire.errors.MxwireError` if it cannot be written, or polars is
+    missing or too old.
+    """
+    require_polars()
+    import polars as pl
+
+    if not hasattr(pl, "PartitionBy"):
+        raise MxwireError(f"{folder}: partitioned tables need a newer polars than {pl.__version__}: update it")
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder}: is a file; name a folder for the tables")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from None
+
+
+class DatasetPart(TableFile):
+    """The rows of the capture ``capture`` in a data set, batch by batch; ``time`` is the column of their time in ns.
+
+    A column ``capture`` is added: messages are numbered per capture. The files appear when the part is closed without
+    an error. Raises :class:`~mxwire.errors.MxwireError` if they cannot be written.
+    """
+
+    def __init__(self, folder: Path, capture: str, time: str) -> None:
+        # The path is that of a plain table: only its folder and suffix are used.
+        super().__init__(folder / f"{sha256(capture.encode()).hexdigest()[:12]}.parquet")
+        self.sink = self._partition
+        self._capture = capture
+        self._time = time
+
+    def _partition(self, table: pl.LazyFrame, path: Path) -> object:
+        import polars as pl
+
+        hour = pl.from_epoch(self._time, "ns").dt.strftime("%Y-%m-%dT%H")
+        rows = table.with_columns(capture=pl.lit(self._capture), host=pl.col("source"), hour=hour)
+        return rows.sink_parquet(
+            pl.PartitionBy(path, key=["host", "hour"], include_key=False),
+            compression="zstd",
+            compression_level=1,
+            mkdir=True,
+        )
+
+    def _place(self, written: Path) -> None:
+        """Move the partitions to those of the data set."""
+        for file in written.rglob("*.parquet"):
+            target = self.path.parent / file.parent.relative_to(written) / f"{self.path.stem}-{file.name}"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)

@@ -1,0 +1,372 @@
+"""Sets of captures: each capture, or ring of files, is analysed by one of many workers, and the answers are merged."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from mxwire.capture.ring import CaptureRing, expanded, rings_of
+from mxwire.cli import notes
+from mxwire.cli.progress import bar, hidden
+from mxwire.errors import MxwireError
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, code_columns, number_columns
+from mxwire.report.json_line import json_line
+from mxwire.words import count_of
+
+if TYPE_CHECKING:
+    from mxwire.campaign import FatalPiece
+    from mxwire.cli.options import WorkerOptions
+
+Files = tuple[str, ...]
+"""A capture: one file, or the consecutive files of a ring."""
+Record = dict[str, Any]
+"""A line of ``--json``."""
+Analysis = Callable[[Files], Iterable[Record]]
+"""Analyses a capture in a worker."""
+
+SHOWN: Final = 40
+"""Rows of a merged table."""
+
+
+@contextmanager
+def open_files(files: Files) -> Iterator[CaptureRing]:
+    """Open a capture; its warnings are noted when it is closed."""
+    with CaptureRing(files) as ring:
+        try:
+            yield ring
+        finally:
+            for warning in ring.warnings:
+                notes.note(f"warning: {warning}")
+
+
+def _analysed(analysis: Analysis, files: Files) -> Record:
+    """Analyse a capture, and return its records and notes; runs in a worker."""
+    records: list[Record] = []
+    failed = False
+    with notes.collected() as collected, hidden():
+        try:
+            records += analysis(files)
+        except MxwireError as error:
+            notes.note(str(error))
+            failed = True
+    return {"records": records, "notes": collected, "failed": failed}
+
+
+class CaptureSet:
+    """The captures of a command, analysed by workers.
+
+    ``joined`` is False if nothing is followed from one file of a ring to the next: then each file is a capture. Raises
+    :class:`~mxwire.errors.MxwireError` for a pattern without files, and for standard input.
+    """
+
+    def __init__(self, names: Sequence[str], workers: WorkerOptions, *, joined: bool = True) -> None:
+        if "-" in names:
+            raise MxwireError("--on reads files, in several processes: save standard input to a file first")
+        files = expanded(names)
+        self.captures = rings_of(files) if joined else [(each,) for each in files]
+        self.failed = 0
+        """Number of captures that could not be analysed, or not completely."""
+        self._workers = workers
+
+    def records(self, analysis: Analysis, *, streams: bool = False) -> Iterator[list[Record]]:
+        """Yield the records of each capture, in order; notes of the workers are printed."""
+        with (
+            bar("captures", len(self.captures), streams=streams) as shown,
+            self._workers.campaign(len(self.captures)) as campaign,
+        ):
+            answers = campaign.play(partial(_analysed, analysis), self.captures, finished=shown.update)
+            for files, answer in zip(self.captures, answers, strict=True):
+                yield self._taken(files, answer)
+
+    def _taken(self, files: Files, answer: Record | FatalPiece) -> list[Record]:
+        if not isinstance(answer, dict):
+            notes.note(f"{files[0]}: not analysed: {answer}")
+            self.failed += 1
+            return []
+        for text in answer["notes"]:
+            notes.note(text)
+        self.failed += answer["failed"]
+        records: list[Record] = answer["records"]
+        return records
+
+    @property
+    def title(self) -> str:
+        """The number of captures, as a heading."""
+        return count_of(len(self.captures), "capture")
+
+    def end(self, problems: bool = False) -> None:
+        """Exit with code 2 if a capture could not be analysed, otherwise with 1 if there are ``problems``."""
+        if self.failed:
+            sys.exit(2)
+        if problems:
+            sys.exit(1)
+
+
+def print_records(records: Iterable[Record]) -> None:
+    """Print records as JSON Lines."""
+    for each in records:
+        click.echo(json_line(each))
+
+
+def located(ring: CaptureRing, frames: Sequence[int]) -> tuple[str, list[int]]:
+    """Return the file of the first of ``frames``, and their numbers in it.
+
+    Numbers beyond its last frame are those of the next files of the ring.
+    """
+    if not frames:
+        return ring.name, []
+    file, before = ring.place_of(frames[0])
+    return file, [each - before for each in frames]
+
+
+# Merged findings of verify
+
+
+_SEVERITIES: Final = ("violation", "deviation", "note")
+_VERDICTS: Final = ("fail", "non-strict", "info", "pass", "missing")
+EXAMPLES: Final = 5
+"""Findings per rule, severity and host that are shown."""
+
+
+class VerifiedSet:
+    """Hosts and findings of many captures."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[str, Counter[str]] = defaultdict(Counter)
+        self._verdicts: dict[str, str] = {}
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+        self._captures: Counter[tuple[str, str, str]] = Counter()
+        self._examples: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+
+    @property
+    def violations(self) -> int:
+        """Number of violations of all hosts."""
+        return sum(each["violations"] for each in self._hosts.values())
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Add the records of a capture."""
+        for each in records:
+            if each["record"] == "host":
+                host, verdict = each["host"], each["verdict"]
+                self._hosts[host].update({key: each[key] for key in ("frames", "violations", "deviations", "notes")})
+                self._hosts[host]["captures"] += 1
+                known = self._verdicts.get(host, verdict)
+                self._verdicts[host] = min(known, verdict, key=_VERDICTS.index)
+                for rule, severity, count in each["broken"]:
+                    self._counts[severity, rule, host] += count
+                    self._captures[severity, rule, host] += 1
+            elif each["record"] == "finding":
+                key = each["severity"], each["rule"], each["host"]
+                if len(self._examples[key]) < EXAMPLES:
+                    frames = ", ".join(map(str, each["frames"]))
+                    self._examples[key].append(f"{each['file']}, frame {frames}: {each['found']}")
+
+    def blocks(self, title: str) -> list[Block]:
+        """Return the verdicts by host, the broken rules by severity and number of findings, and examples."""
+        counts = ("captures", "frames", "violations", "deviations", "notes")
+        hosts = sorted(self._hosts, key=lambda host: (_VERDICTS.index(self._verdicts[host]), host))
+        rows = [Row((each, self._verdicts[each], *(str(self._hosts[each][key]) for key in counts))) for each in hosts]
+        columns = (*code_columns("host"), Column("verdict"), *number_columns(*counts))
+        blocks: list[Block] = [Heading(title), Table(columns, tuple(rows))]
+        keys = sorted(self._counts, key=lambda key: (_SEVERITIES.index(key[0]), -self._counts[key], key))
+        if not keys:
+            return blocks
+        rows = [
+            Row(
+                (
+                    rule,
+                    severity,
+                    host,
+                    str(self._counts[severity, rule, host]),
+                    str(self._captures[severity, rule, host]),
+                )
+            )
+            for severity, rule, host in keys
+        ]
+        columns = (
+            Column("rule", code=True),
+            Column("severity"),
+            *code_columns("host"),
+            *number_columns("count", "captures"),
+        )
+        blocks += [Heading("Rules broken", 3), Table(columns, tuple(rows)), Heading("Findings", 3)]
+        for severity, rule, host in keys:
+            blocks += [Paragraph(f"{rule}, {severity}, {host}"), Listing(tuple(self._examples[severity, rule, host]))]
+        return blocks
+
+
+# Merged findings of diagnose
+
+
+_DIAGNOSED: Final = ("error", "warning", "note")
+
+
+class DiagnosedSet:
+    """Findings of many captures: those with the same diagnosis and hosts are one, with the sum of their costs."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], list[Record]] = defaultdict(list)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Add the records of a capture."""
+        for each in records:
+            if each["record"] == "finding":
+                hosts = ", ".join(
+                    (party["name"] or party["host"]) + ("" if party["endpoint"] is None else f" ep {party['endpoint']}")
+                    for party in each["concerns"]
+                )
+                self._found[each["id"], hosts].append(each)
+
+    @property
+    def problems(self) -> int:
+        """Number of findings that are errors or warnings."""
+        return sum(each["severity"] != "note" for found in self._found.values() for each in found)
+
+    def merged(self) -> list[Record]:
+        """Return one record per diagnosis and group of hosts, the most costly first, then by severity."""
+        found = [self._merged(same, hosts) for (_, hosts), same in self._found.items()]
+
+        def rank(each: Record) -> tuple[object, ...]:
+            severity = _DIAGNOSED.index(each["severity"])
+            return -(each["cost_ns"] or 0), severity, -(each["cost_frames"] or 0), each["id"], each["hosts"]
+
+        return sorted(found, key=rank)
+
+    def _merged(self, same: list[Record], hosts: str) -> Record:
+        worst = max(same, key=lambda each: (each["cost_ns"] or 0, each["cost_frames"] or 0))
+        costs = {
+            key: sum(each[key] for each in same if each[key] is not None)
+            if any(each[key] is not None for each in same)
+            else None
+            for key in ("cost_ns", "cost_frames")
+        }
+        return {
+            "record": "merged_finding",
+            "id": worst["id"],
+            "severity": min((each["severity"] for each in same), key=_DIAGNOSED.index),
+            "hosts": hosts,
+            "captures": len({each["file"] for each in same}),
+            **costs,
+            "summary": worst["summary"],
+            "file": worst["file"],
+            "frames": next((each["frames"] for each in worst["evidence"] if each["frames"]), []),
+            "advice": worst["advice"],
+        }
+
+    def blocks(self, title: str) -> list[Block]:
+        """Return the findings by cost, and the worst example of each."""
+        from mxwire.analysis.diagnosis.finding import seconds
+
+        merged = self.merged()
+        if not merged:
+            return [Heading(title), Paragraph("Nothing found.")]
+        rows = []
+        for each in merged[:SHOWN]:
+            time, frames = each["cost_ns"], each["cost_frames"]
+            cost = seconds(time) if time is not None else f"{count_of(frames, 'frame')}" if frames else "-"
+            rows.append(Row((cost, each["severity"], each["id"], each["hosts"], str(each["captures"]))))
+        columns = (
+            Column("cost", right=True),
+            Column("severity"),
+            Column("finding", code=True),
+            Column("hosts", wraps=True),
+            *number_columns("captures"),
+        )
+        blocks: list[Block] = [Heading(title), Table(columns, tuple(rows)), Heading("The worst capture of each", 3)]
+        lines = []
+        for each in merged[:SHOWN]:
+            frames = f", frame {each['frames'][0]}" if each["frames"] else ""
+            lines.append(f"{each['id']}: {each['file']}{frames}: {each['summary']}")
+        blocks.append(Listing(tuple(lines)))
+        if len(merged) > SHOWN:
+            blocks.append(Paragraph(f"{len(merged) - SHOWN} more: --json lists all."))
+        return blocks
+
+
+# Merged statistics
+
+
+_SUMS: Final = (
+    "frames",
+    "bytes",
+    "messages",
+    "message_bytes",
+    "failed",
+    "retransmissions",
+    "re_requests",
+    "duplicates",
+)
+
+
+class PairSet:
+    """Totals per pair of hosts or endpoints in many captures; a frame that two captures show counts twice."""
+
+    def __init__(self) -> None:
+        self._totals: dict[tuple[tuple[str, int | None], ...], Counter[str]] = defaultdict(Counter)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Add the records of a capture."""
+        for each in records:
+            if each["record"] in ("host_pair", "endpoint_pair"):
+                sides = each["directions"]
+                names = [(side["host"] or "?", side["endpoint"]) for side in sides]
+                for (one, other), side in zip((names, names[::-1]), sides, strict=True):
+                    totals = self._totals[one, other]
+                    totals.update({key: side[key] for key in _SUMS})
+                    totals["captures"] += 1
+
+    def merged(self, sort: str) -> list[Record]:
+        """Return a record per direction, the greatest ``sort`` first."""
+        key = "bytes" if sort in ("rate", "delivery") else sort
+        found = [
+            {"record": "merged_pair", "source": one[0], "source_endpoint": one[1], "destination": other[0]}
+            | {"destination_endpoint": other[1], **{name: totals[name] for name in ("captures", *_SUMS)}}
+            for (one, other), totals in self._totals.items()
+            if totals["frames"]
+        ]
+        return sorted(found, key=lambda each: (-each[key], each["source"], each["destination"]))
+
+    def blocks(self, title: str, sort: str) -> list[Block]:
+        """Return the table of pairs."""
+        shown = ("captures", *_SUMS)
+        merged = self.merged(sort)
+        rows = [
+            Row((_party(each, "source"), _party(each, "destination"), *(str(each[name]) for name in shown)))
+            for each in merged[:SHOWN]
+        ]
+        columns = (*code_columns("source", "destination"), *number_columns(*(each.replace("_", " ") for each in shown)))
+        blocks: list[Block] = [Heading(title), Table(columns, tuple(rows))]
+        if len(merged) > SHOWN:
+            blocks.append(Paragraph(f"{len(merged) - SHOWN} more: --json lists all."))
+        return blocks
+
+
+def _party(record: Record, side: str) -> str:
+    endpoint = record[f"{side}_endpoint"]
+    return str(record[side]) if endpoint is None else f"{record[side]} ep {endpoint}"
+
+
+# Tables
+
+
+def prepare_dataset(target: Path | None, command: str, workers: WorkerOptions) -> Path:
+    """Return the folder of ``--to``, created.
+
+    Raises :class:`~mxwire.errors.MxwireError` if it is missing, a file, or has tables that this command did not begin.
+    """
+    from mxwire.analysis.dataset import check_dataset
+
+    if target is None:
+        raise MxwireError(f"mxwire {command} --on writes a table: name a folder with --to DIR")
+    check_dataset(target)
+    begun = workers.checkpoint is not None and workers.checkpoint.exists()
+    if any(target.iterdir()) and not begun:
+        raise MxwireError(f"{target}: is not empty: name another folder, so that no rows are mixed")
+    return target.absolute()

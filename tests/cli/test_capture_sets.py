@@ -1,0 +1,224 @@
+"""Sets of captures: the same results as one by one, in one data set, by several processes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mxwire.capture import create_capture, open_capture
+from mxwire.capture.ring import CaptureRing, expanded, rings_of
+from mxwire.frames import LINKTYPE_ETHERNET, concatenate
+from tests.cli.support import mxwire
+
+polars = pytest.importorskip("polars")
+ROOT = Path(__file__).parents[2]
+CAPTURES = ROOT / "captures"
+PATTERN = str(CAPTURES / "mxoe-n*.pcap")
+FILES = sorted(map(str, CAPTURES.glob("mxoe-n*.pcap")))
+
+
+def ring_of(capture: Path, folder: Path, parts: int) -> list[str]:
+    """Split a capture into the files of a ring."""
+    with open_capture(capture) as reader:
+        frames = concatenate(list(reader))
+    files = []
+    for number, places in enumerate(np.array_split(np.arange(len(frames)), parts), 1):
+        files.append(str(folder / f"ring-{number:05}.pcap.zst"))
+        with create_capture(files[-1]) as writer:
+            writer.begin(LINKTYPE_ETHERNET)
+            writer.write(frames.select(places))
+    return files
+
+
+def test_patterns_name_each_file_once(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for name in ("a/1.pcap", "a/b/2.pcap", "[3].pcap"):
+        (tmp_path / name).touch()
+    strange = str(tmp_path / "[3].pcap")
+    assert expanded([strange, strange]) == [strange]
+    found = expanded([str(tmp_path / "**" / "*.pcap"), str(tmp_path / "a" / "1.pcap")])
+    assert [Path(each).name for each in found] == ["[3].pcap", "1.pcap", "2.pcap"]
+
+
+def test_consecutive_files_of_a_ring_are_one_capture():
+    names = ["x.pcap", *(f"d/t-{number:05}.pcapng.zst" for number in (9, 7, 8, 11)), "d/u-00008.pcapng.zst", "t-1.pcap"]
+    assert rings_of(names) == [
+        ("d/t-00007.pcapng.zst", "d/t-00008.pcapng.zst", "d/t-00009.pcapng.zst"),
+        ("d/t-00011.pcapng.zst",),
+        ("d/u-00008.pcapng.zst",),
+        ("t-1.pcap",),
+        ("x.pcap",),
+    ]
+
+
+def test_frames_of_a_ring_are_numbered_through(tmp_path):
+    files = ring_of(CAPTURES / "mxoe-burst.pcap", tmp_path, 3)
+    with CaptureRing(files) as ring:
+        numbers = np.concatenate([each.number for each in ring]).tolist()
+        assert numbers == list(range(1, len(numbers) + 1))
+        third = len(numbers) // 3
+        assert [ring.place_of(each) for each in (1, third, len(numbers))] == [
+            (files[0], 0),
+            (files[0], 0),
+            (files[2], len(numbers) - third),
+        ]
+        assert ring.bytes_read == ring.total_bytes
+
+
+def test_messages_of_a_set_are_those_of_its_captures(tmp_path):
+    one = tmp_path / "one.parquet"
+    assert mxwire("messages", "--to", one, *FILES).code == 0
+    run = mxwire("messages", "--on", "local", "--jobs", 2, "--to", tmp_path / "set", PATTERN)
+    assert run.code == 0, run.err
+    expected = polars.read_parquet(one)
+    assert f"{len(FILES)} captures, {len(expected)} messages" in run.err
+    found = polars.read_parquet(tmp_path / "set" / "**" / "*.parquet", hive_partitioning=True)
+    assert (found["host"] == found["source"]).all() and (found["capture"] == found["file"]).all()
+    hours = polars.from_epoch(found["start_ns"], "ns").dt.strftime("%Y-%m-%dT%H")
+    assert (found["hour"] == hours).all()
+    keys = ["file", "message"]
+    assert found.select(expected.columns).sort(keys).equals(expected.sort(keys))
+
+
+def test_frames_of_a_set_are_those_of_its_captures(tmp_path):
+    one = tmp_path / "one.parquet"
+    assert mxwire("decode", "--to", one, *FILES).code == 0
+    fields = "frame,time_ns,source,type,message,flags"
+    for options, joined in (((), True), (("--fields", fields), True), (("--no-analysis", "--type", "PULL"), False)):
+        folder = tmp_path / str(len(options))
+        run = mxwire("decode", "--on", "local", "--jobs", 1, "--to", folder, *options, PATTERN)
+        assert run.code == 0, run.err
+        found = polars.read_parquet(folder / "**" / "*.parquet", hive_partitioning=True)
+        expected = polars.read_parquet(one).with_columns(capture=polars.col("file"))
+        if not joined:
+            expected = expected.filter(polars.col("type") == "PULL")
+        columns = [
+            each
+            for each in found.columns
+            if each in expected.columns
+            and (joined or each not in ("message", "role", "flags", "repeat", "acknowledges"))
+        ]
+        assert set(columns) >= {"capture", "frame", "source"}
+        keys = ["capture", "frame"]
+        assert found.select(columns).sort(keys).equals(expected.select(columns).sort(keys))
+
+
+def test_a_message_continues_in_the_next_file_of_a_ring(tmp_path):
+    capture = CAPTURES / "mxoe-lossy-1M.pcap"
+    files = ring_of(capture, tmp_path, 7)
+    whole = tmp_path / "whole.parquet"
+    assert mxwire("messages", "--to", whole, capture).code == 0
+    run = mxwire("messages", "--on", "local", "--jobs", 1, "--to", tmp_path / "set", tmp_path / "ring-*")
+    assert run.code == 0, run.err
+    expected = polars.read_parquet(whole)
+    found = polars.read_parquet(tmp_path / "set" / "**" / "*.parquet").sort("message")
+    numbers = ["file", "frames", "ack_frame", "refused_ack_frame", "notify_frame"]
+    same = [each for each in expected.columns if each not in numbers]
+    assert found.select(same).equals(expected.select(same))
+    with open_capture(capture) as reader:
+        total = sum(map(len, reader))
+    sizes = [len(each) for each in np.array_split(np.arange(total), 7)]
+    for row, one in zip(found.iter_rows(named=True), expected.iter_rows(named=True), strict=True):
+        before = sum(sizes[: files.index(row["file"])])
+        first = int(re.match(r"\d+", row["frames"])[0])
+        assert first + before == int(re.match(r"\d+", one["frames"])[0])
+        assert 1 <= first <= sizes[files.index(row["file"])]
+        assert row["ack_frame"] == (None if one["ack_frame"] is None else one["ack_frame"] - before)
+
+
+def test_findings_of_a_set_are_merged_by_cost(tmp_path):
+    alone = [json.loads(line) for line in mxwire("diagnose", "--json", *FILES).out.splitlines()]
+    run = mxwire("diagnose", "--json", "--on", "local", "--jobs", 1, PATTERN)
+    records = [json.loads(line) for line in run.out.splitlines()]
+    merged = [each for each in records if each["record"] == "merged_finding"]
+    costs = Counter()
+    for each in alone:
+        if each["record"] == "finding":
+            costs[each["id"]] += each["cost_ns"] or 0
+    assert {each["id"] for each in merged} == set(costs)
+    assert sum(each["cost_ns"] or 0 for each in merged) == sum(costs.values())
+    assert [each["cost_ns"] or 0 for each in merged] == sorted((each["cost_ns"] or 0 for each in merged), reverse=True)
+    run = mxwire("diagnose", "--on", "local", "--jobs", 1, PATTERN)
+    assert run.code == 1
+    places = [run.out.index(each["id"]) for each in merged]
+    assert places == sorted(places)
+
+
+def test_verdicts_of_a_set_are_merged():
+    files = [*FILES, str(CAPTURES / "mxoe-cancel.pcap")]
+    alone = [json.loads(line) for line in mxwire("verify", "--json", *files).out.splitlines()]
+    run = mxwire("verify", "--json", "--on", "local", "--jobs", 1, *files)
+    together = [json.loads(line) for line in run.out.splitlines()]
+
+    def findings(records):
+        return sorted((each["file"], each["rule"], each["frames"]) for each in records if each["record"] == "finding")
+
+    assert findings(together) == findings(alone)
+    frames = Counter()
+    for each in alone:
+        if each["record"] == "host":
+            frames[each["host"]] += each["frames"]
+    out = mxwire("verify", "--on", "local", "--jobs", 1, *files).out
+    for host, count in frames.items():
+        assert re.search(rf"{host} +\S+ +\d+ +{count} ", out), out
+
+
+def test_totals_of_a_set_are_added_up():
+    alone = [json.loads(line) for line in mxwire("stats", "--json", *FILES).out.splitlines()]
+    together = mxwire("stats", "--json", "--on", "local", "--jobs", 1, PATTERN).out.splitlines()
+    merged = [each for each in map(json.loads, together) if each["record"] == "merged_pair"]
+    sides = [side for each in alone if each["record"] == "host_pair" for side in each["directions"]]
+    for name in ("frames", "bytes", "messages", "retransmissions"):
+        assert sum(each[name] for each in merged) == sum(side[name] for side in sides)
+    assert "merged_pair" not in mxwire("stats", "--on", "local", "--jobs", 1, PATTERN).out
+
+
+def test_bad_captures_of_a_set_are_noted(tmp_path):
+    (tmp_path / "bad.pcap").write_text("no capture")
+    run = mxwire("stats", "--on", "local", "--jobs", 1, FILES[0], tmp_path / "bad.pcap", tmp_path / "gone.pcap")
+    assert run.code == 2
+    assert "bad.pcap" in run.err and "gone.pcap: no such file" in run.err
+    assert "3 captures" in run.out
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["messages", "--on", "local", FILES[0]], "name a folder with --to DIR"),
+        (["messages", "--on", "nowhere", FILES[0]], "no such workers"),
+        (["messages", "--jobs", "2", FILES[0]], "add --on local"),
+        (["messages", "--on", "local", "--to", FILES[0], FILES[0]], "is a file; name a folder"),
+        (["messages", "--on", "local", "--to", str(CAPTURES), FILES[0]], "is not empty: name another folder"),
+        (["messages", "--on", "local", "-i", "lo"], "does not go with -i"),
+        (["stats", "--on", "local", "/none/*.pcap"], "/none/*.pcap: no such files"),
+        (["stats", "--on", "local", "-"], "save standard input to a file"),
+        (["stats", "--on", "local", "--plot", "x.svg", FILES[0]], "draw a single capture"),
+        (["verify", "--on", "local", "--junit", FILES[0]], "omit --on"),
+        (["decode", "--on", "local", "--count", "3", "--to", "x", FILES[0]], "does not go with --count"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(words, why):
+    run = mxwire(*words)
+    assert run.code == 2 and why in run.err and run.err.count("\n") == 1, run.err
+
+
+def test_the_documented_queries_answer(tmp_path, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    for command in ("messages", "decode"):
+        folder = "messages" if command == "messages" else "frames"
+        assert mxwire(command, "--on", "local", "--jobs", 1, "--to", folder, PATTERN).code == 0
+    text = (ROOT / "docs" / "campaigns.md").read_text()
+    queries = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    assert len(queries) >= 3
+    for query in queries:
+        assert duckdb.sql(query).fetchall(), query
+    (block,) = re.findall(r"```py\n(.*?)```", text, re.DOTALL)
+    values = {}
+    exec(block, values)
+    assert len(values["slowest"]) and values["slowest"].columns[0] == "host"
