@@ -102,7 +102,7 @@ class DecodeOptions:
     listed=True,
 )
 @shared.set_table_option
-@shared.set_worker_options
+@shared.worker_options
 @shared.write_option(
     "Write the frames to FILE, with marks as comments and names of hosts in pcapng; - is standard output."
 )

@@ -20,7 +20,7 @@ from mxwire.cli.options import (
     input_options,
     json_option,
     name_option,
-    set_worker_options,
+    worker_options,
 )
 from mxwire.ethernet import ETHERTYPE_MXOE
 
@@ -97,7 +97,7 @@ def _diagnosis(name: str) -> Any:
     is_flag=True,
     help="With -i: include frames of other protocols, for a changed or filtered EtherType.",
 )
-@set_worker_options
+@worker_options
 @json_option("JSON Lines: findings, then one summary per file.")
 @filter_options()
 @decoding_options

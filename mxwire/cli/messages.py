@@ -42,7 +42,7 @@ Examples:
 @shared.input_options
 @shared.json_option("JSON Lines: one object per message.")
 @shared.set_table_option
-@shared.set_worker_options
+@shared.worker_options
 @shared.filter_options()
 @click.option("--incomplete", is_flag=True, help="Only messages that failed, or were only partly captured.")
 @shared.decoding_options

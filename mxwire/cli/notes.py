@@ -15,7 +15,7 @@ from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
 _collected: list[str] | None = None
-"""Where notes go instead of standard error."""
+"""The list that receives notes instead of standard error."""
 
 
 @contextmanager

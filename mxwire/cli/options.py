@@ -507,7 +507,7 @@ _WORKERS: Final = (
         "--on",
         metavar="WORKERS",
         shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
-        help="Processes that do the work: local, dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.  [default: local]",
+        help="Work by local processes (local), or dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
     ),
     integer_option("Processes of this machine.  [default: one per CPU]", "--jobs", least=1),
     click.option(
@@ -519,18 +519,6 @@ _WORKERS: Final = (
 )
 worker_options = option_group("workers", WorkerOptions, *_WORKERS)
 """``--on``, ``--jobs`` and ``--checkpoint``, passed to the command as ``workers``, :class:`WorkerOptions`."""
-set_worker_options = option_group(
-    "workers",
-    WorkerOptions,
-    click.option(
-        "--on",
-        metavar="WORKERS",
-        shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
-        help="Analyse many files, '**/*.pcap' too, by local, dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
-    ),
-    *_WORKERS[1:],
-)
-"""The same for sets of captures, where one process reads the files without ``--on``."""
 short_worker_options = option_group("workers", WorkerOptions, *_WORKERS[:2])
 """The same without ``--checkpoint``, for work of a few minutes."""
 

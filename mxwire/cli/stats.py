@@ -21,7 +21,7 @@ from mxwire.cli.options import (
     input_options,
     integer_option,
     json_option,
-    set_worker_options,
+    worker_options,
 )
 from mxwire.errors import MxwireError
 
@@ -92,7 +92,7 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
     least=1,
 )
 @integer_option("Random seed, for the bootstrap.", "--seed", default=0)
-@set_worker_options
+@worker_options
 @filter_options("messages", "by_name")
 @decoding_options
 def command(

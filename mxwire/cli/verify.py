@@ -63,7 +63,7 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
 )
 @shared.json_option("JSON Lines: findings, then hosts.")
 @click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, one suite per host, one case per rule.")
-@shared.set_worker_options
+@shared.worker_options
 @shared.decoding_options
 def command(
     inputs: shared.Inputs,
