@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from mxwire import __version__
-from mxwire.campaign.checkpoint import Checkpoint, Codec
+from mxwire.campaign.checkpoint import AnswerCodec, Checkpoint
 from mxwire.campaign.workers import WorkerPool, refuse_version
 from mxwire.errors import MxwireError
 
@@ -65,16 +65,16 @@ class _Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class _Played:
+class _PlayedChunk:
     answers: list[Any]
     seconds: float
 
 
-def _play(version: str, function: Callable[[Any], Any], pieces: Sequence[Any]) -> _Played:
+def _play(version: str, function: Callable[[Any], Any], pieces: Sequence[Any]) -> _PlayedChunk:
     """Answer the pieces of a chunk; runs in a worker."""
     refuse_version(version, "the campaign")
     start = time.perf_counter()
-    return _Played([function(each) for each in pieces], time.perf_counter() - start)
+    return _PlayedChunk([function(each) for each in pieces], time.perf_counter() - start)
 
 
 class Campaign:
@@ -90,18 +90,18 @@ class Campaign:
         pieces: Sequence[Any],
         *,
         section: str = "",
-        codec: Codec | None = None,
+        codec: AnswerCodec | None = None,
         finished: Callable[[int], None] | None = None,
-    ) -> Series[_Answer]:
+    ) -> AnswerSeries[_Answer]:
         """Return the answers of ``function``, which must be importable, to ``pieces``, in order.
 
         ``section`` distinguishes the series in the checkpoint, for which ``codec`` converts answers to JSON.
         ``finished`` is called with the number of pieces finished so far, in whatever order they finish.
         """
-        return Series(self.workers, function, pieces, self._checkpoint, section, codec, finished)
+        return AnswerSeries(self.workers, function, pieces, self._checkpoint, section, codec, finished)
 
 
-class Series(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
+class AnswerSeries(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
     """The answers to a series of pieces, in order. After an exception, iteration may be resumed."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Series(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
         pieces: Sequence[Any],
         checkpoint: Checkpoint | None,
         section: str,
-        codec: Codec | None,
+        codec: AnswerCodec | None,
         finished: Callable[[int], None] | None,
     ) -> None:
         self._workers = workers
@@ -119,13 +119,13 @@ class Series(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
         self._pieces = pieces
         self._checkpoint = checkpoint
         self._section = section
-        self._codec = codec or Codec()
+        self._codec = codec or AnswerCodec()
         self._notify = finished
         self._next = 0
         """The first piece that was neither played nor given to a worker."""
         self._again: deque[_Chunk] = deque()
         """Chunks whose worker was lost."""
-        self._under_way: dict[Future[_Played], _Chunk] = {}
+        self._under_way: dict[Future[_PlayedChunk], _Chunk] = {}
         self._answers: dict[int, _Answer | FatalPiece] = {}
         """Answers that are not yielded yet, by the position of their piece."""
         self._yielded = 0
@@ -135,7 +135,7 @@ class Series(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
         self._largest = 1
         self._stopped = False
 
-    def __iter__(self) -> Series[_Answer]:
+    def __iter__(self) -> AnswerSeries[_Answer]:
         """Return self."""
         return self
 
@@ -218,7 +218,7 @@ class Series(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
                 self._lose(chunk, losses)
             del self._under_way[future]
 
-    def _take(self, chunk: _Chunk, played: _Played) -> None:
+    def _take(self, chunk: _Chunk, played: _PlayedChunk) -> None:
         self._seconds += played.seconds
         self._played += len(played.answers)
         self._largest = max(self._largest, len(played.answers))

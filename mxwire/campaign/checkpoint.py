@@ -19,7 +19,7 @@ from mxwire.errors import MxwireError, OutputError
 
 
 @dataclass(frozen=True, slots=True)
-class Codec:
+class AnswerCodec:
     """Conversion of the answers of a series to values of JSON, and back."""
 
     encode: Callable[[Any], Any] = lambda answer: answer

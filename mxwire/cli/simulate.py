@@ -294,14 +294,14 @@ def _run(scenario: Scenario, pcap: str | None, at: int | None = None) -> RunOutc
 
 def _campaign(seeds: range, workers: WorkerOptions, fixed: dict[str, Any], target: Path | None, as_json: bool) -> bool:
     """Run one scenario per seed, by several workers; return True if any failed."""
-    from mxwire.campaign.checkpoint import Codec
+    from mxwire.campaign.checkpoint import AnswerCodec
     from mxwire.simulation import RunOutcome, draw_scenario
 
     # Reports mistakes in the options before any process starts.
     draw_scenario(seeds[0], **fixed)
     digest, sums, virtual = sha256(), Counter[str](), 0
     failed: list[RunOutcome] = []
-    codec = Codec(RunOutcome.values, lambda values, seed: RunOutcome.of(draw_scenario(seed, **fixed), values))
+    codec = AnswerCodec(RunOutcome.values, lambda values, seed: RunOutcome.of(draw_scenario(seed, **fixed), values))
     with (
         _rows(target) as table,
         bar("seeds", len(seeds), streams=as_json) as shown,
@@ -378,11 +378,11 @@ def _exhaust(
 
 def _played_plans(campaign: Campaign, scenarios: Sequence[Scenario], traced: bool) -> Iterator[PlayedPlan]:
     """Play plans of one number of faults by the workers of a campaign."""
-    from mxwire.campaign.checkpoint import Codec
+    from mxwire.campaign.checkpoint import AnswerCodec
     from mxwire.simulation.exhaustive import PlayedPlan, play_plan
 
     section = f"{scenarios[0].workload} {len(scenarios[0].faults)}" if scenarios else ""
-    codec = Codec(PlayedPlan.values, PlayedPlan.of)
+    codec = AnswerCodec(PlayedPlan.values, PlayedPlan.of)
     answers = campaign.play(partial(play_plan, traced=traced), scenarios, section=section, codec=codec)
     for scenario, answer in zip(scenarios, answers, strict=True):
         yield answer if isinstance(answer, PlayedPlan) else PlayedPlan(_fatal(scenario, answer))

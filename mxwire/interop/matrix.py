@@ -14,8 +14,8 @@ from typing import Final
 
 from mxwire import __version__
 from mxwire.campaign import Campaign, FatalPiece, open_workers
-from mxwire.campaign.campaign import Series
-from mxwire.campaign.checkpoint import Codec
+from mxwire.campaign.campaign import AnswerSeries
+from mxwire.campaign.checkpoint import AnswerCodec
 from mxwire.errors import MxwireError
 from mxwire.interop.cases import ALL_CASES, GROUPS, CaseDefinition, case_by_name
 from mxwire.interop.cell_player import CellOrder, play_simulated
@@ -128,7 +128,7 @@ def report_of(orders: Sequence[CellOrder], title: str) -> InteropReport:
     )
 
 
-_CODEC: Final = Codec(cell_line, lambda line, _order: cell_from_line(line))
+_CODEC: Final = AnswerCodec(cell_line, lambda line, _order: cell_from_line(line))
 
 
 def run(
@@ -164,7 +164,7 @@ def run(
         try:
             take(cells)
         except KeyboardInterrupt:
-            if isinstance(cells, Series):
+            if isinstance(cells, AnswerSeries):
                 # Ctrl-C reaches the whole process group, and may do so twice.
                 before = signal.signal(signal.SIGINT, signal.SIG_IGN)
                 cells.stop()
