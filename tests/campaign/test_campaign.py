@@ -78,7 +78,7 @@ def test_an_error_of_a_piece_ends_the_campaign(jobs):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_stopped_series_ends_with_what_is_under_way(jobs):
+def test_a_stopped_series_ends_with_the_chunks_under_way(jobs):
     with open_workers(jobs=jobs) as workers:
         series = Campaign(workers).play(square, range(10_000))
         first = next(series)

@@ -82,7 +82,7 @@ def test_a_worker_of_another_version_is_refused(client):
         client.run(_forge_version, mxwire.__version__)
 
 
-def test_what_cannot_be_reached_is_reported_in_a_line(monkeypatch, tmp_path):
+def test_unreachable_workers_are_reported_in_a_line(monkeypatch, tmp_path):
     monkeypatch.setattr(workers, "_CONNECT_SECONDS", 0.2)
     no_toml = tmp_path / "slurm.toml"
     no_toml.write_text("queue =")
