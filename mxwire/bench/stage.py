@@ -108,7 +108,7 @@ class ProcessSide(StudySide):
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._output, selectors.EVENT_READ)
         self._rest = b""
-        self._opened = False
+        self._opened = self.busy = False
         try:
             self._write(asdict(setup))
             self.about: Found = _checked(self._read(_STARTING), self._name)["side"]
@@ -141,21 +141,30 @@ class ProcessSide(StudySide):
         answer: Found = json.loads(line)
         return answer
 
+    @property
+    def pending(self) -> bool:
+        """True if no answer has arrived."""
+        return b"\n" not in self._rest and not self._selector.select(0)
+
     def start(self, role: str, parameters: Found) -> None:
         """Begin a role."""
-        self._opened = False
+        self._opened, self.busy = False, True
         self._write({"role": role, "parameters": parameters})
 
     def ready(self) -> None:
         """Wait until the channel is open."""
-        _checked(self._read(_STARTING), self._name)
+        answer = self._read(_STARTING)
+        self.busy = "error" not in answer
+        _checked(answer, self._name)
         self._opened = True
 
     def result(self) -> Found:
         """Wait for the result."""
         if not self._opened:
             self.ready()
-        found: Found = _checked(self._read(PATIENCE), self._name)["result"]
+        answer = self._read(PATIENCE)
+        self.busy = False
+        found: Found = _checked(answer, self._name)["result"]
         return found
 
     def close(self) -> None:

@@ -40,6 +40,7 @@ class SideSetup:
 STUDY_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "trips": exchanges.trips,
     "flood": exchanges.flood,
+    "fragments": exchanges.fragments,
     "parametrised": exchanges.parametrised,
     "arrived": exchanges.arrived,
     "simultaneous": exchanges.simultaneous,
@@ -56,7 +57,16 @@ LONE_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
 """Roles of one side, without a channel."""
 _MOST: Final = 10_000_000
 _LONGEST_NS: Final = 10_000_000_000
-_LIMITS: Final = {"count": _MOST, "counts": _MOST, "repetitions": _MOST, "window": 4096, "depth": 4096, "number": 4096}
+_LIMITS: Final = {
+    "windows": 4096,
+    "multiples": 10_000,
+    "count": _MOST,
+    "counts": _MOST,
+    "repetitions": _MOST,
+    "window": 4096,
+    "depth": 4096,
+    "number": 4096,
+}
 _TIMES: Final = ("work", "gap", "wait", "durations")
 
 

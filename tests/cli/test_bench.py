@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from mxwire.bench.record import read_recordings
 from tests.live.namespaces import as_nobody
 
 from .support import mxwire
@@ -27,6 +28,19 @@ from .support import mxwire
         (["path", "--plot", "no/such/folder.svg"], "there is no folder"),
         (["path", "--html", "/dev/null/x"], "cannot be created"),
         (["pth"], "did you mean path"),
+        (["logp", "--over", "pigeon"], "there is no carrier 'pigeon'"),
+        (["logp", "--over", ""], "no carrier is given"),
+        (["logp", "--over", "omx:1"], "omx:1"),
+        (["logp", "--sizes", "4,x"], "write 4,1024,65536"),
+        (["logp", "--sizes", "0"], "sizes are from 1"),
+        (["logp", "--sizes", "99999999"], "sizes are from 1"),
+        (["logp", "--as", "netgauge"], "measure one carrier"),
+        (["logp", "-d", "02:00:00:00:00:01"], "add -i IF"),
+        (["logp", "-i", "none0", "--mtu", "1500"], "not with -i"),
+        (["logp", "-i", "none0"], "none0"),
+        (["logp", "--memory", "--over", "tcp"], "no carrier can be used"),
+        (["serve"], "-i"),
+        (["serve", "-i", "none0"], "none0"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(words, text, tmp_path):
@@ -36,10 +50,24 @@ def test_bad_input_is_refused_in_one_line(words, text, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv (util-linux)")
-@pytest.mark.parametrize("words", [["bench", "path"]])
+@pytest.mark.parametrize("words", [["bench", "path"], ["bench", "logp"]])
 def test_without_root_the_reason_is_given(words):
     code = f"import sys; sys.argv = {['mxwire', *words]!r}\nfrom mxwire.__main__ import main; main()"
     command = as_nobody(code) if os.geteuid() == 0 else [sys.executable, "-c", code]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 2 and "needs root" in run.stderr and not run.stdout
     assert "Traceback" not in run.stderr
+
+
+def test_a_study_in_memory_needs_no_root_and_has_all_formats(tmp_path):
+    words = ["logp", "--memory", "--quick", "--rounds", 1, "--over", "ring", "--sizes", "4,9000"]
+    run = mxwire("bench", *words, "-w", "logp.jsonl", "--plot", "logp.svg", "--html", "pages", cwd=tmp_path)
+    assert run.code == 0 and "ring, µs" in run.out and "Conditions" in run.out
+    assert "<svg" in (tmp_path / "logp.svg").read_text() and (tmp_path / "pages" / "logp.html").exists()
+    (recording,) = read_recordings(tmp_path / "logp.jsonl")
+    assert recording.complete and recording.conditions.stage == "memory"
+    netgauge = mxwire("bench", *words, "--as", "netgauge", cwd=tmp_path)
+    assert netgauge.code == 0 and netgauge.out.splitlines()[1].startswith("# size n PRTT(1,0,s)")
+    as_json = mxwire("bench", *words, "--json", cwd=tmp_path)
+    kinds = [each["record"] for each in as_json.objects]
+    assert kinds[0] == "study" and kinds[-1] == "end" and set(kinds[1:-1]) == {"measurement"}

@@ -133,3 +133,41 @@ def test_ctrl_c_writes_the_measurements_so_far(_namespaces_work, tmp_path):
     assert last["record"] == "end" and not last["complete"] and "Ctrl-C" in last["remarks"][-1]
     assert not read_recordings(tmp_path / "path.jsonl")[0].complete
     assert not list(Path("/run/netns").glob(f"mxbench-{process.pid}-*"))
+
+
+def test_a_quick_logp_has_every_parameter_of_every_carrier(_namespaces_work, tmp_path):
+    command = [*COMMAND, "logp", "--quick", "--rounds", "1", "--sizes", "4,2000", "-w", "logp.parquet", "--html", "p"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150)
+    assert done.returncode == 0, done.stderr
+    (recording,) = read_recordings(tmp_path / "logp.parquet")
+    carriers = {"mxoe", "omx:9000", "tcp", "udp", "frames"}
+    for name in ("RTT/2", "L", "g", "o_s", "o_r"):
+        series = recording.named(name)
+        assert carriers <= set(series.contestants()) and series.point("tcp", 2000) is not None
+    assert set(recording.facts["agreement"]) == carriers
+    assert "LogP" in (tmp_path / "p" / "logp.html").read_text()
+
+
+def test_two_machines_measure_over_their_interface(laboratory, tmp_path):
+    left, right = laboratory.pair(9000)
+    left.namespace.ip("addr", "add", "10.9.9.1/24", "dev", "veth0")
+    right.namespace.ip("addr", "add", "10.9.9.2/24", "dev", "veth1")
+    words = ["-m", "mxwire", "bench"]
+    study = [sys.executable, *words, "logp", "-i", "veth0", "--quick", "--rounds", "1", "--sizes", "64", "--json"]
+    with right.namespace.start(sys.executable, *words, "serve", "-i", "veth1", "--json") as server:
+        assert server.stdout is not None and json.loads(server.stdout.readline())["event"] == "serving"
+        done = left.namespace.run(*study, "--over", "mxoe,tcp,frames", timeout=100)
+        assert done.returncode == 0, done.stderr
+        role = json.loads(server.stdout.readline())
+        assert role["event"] == "role" and "spin error over mxoe" in role["text"]
+        refused = left.namespace.run(*study, "--over", "mxoe", "-d", "02:00:00:00:00:99", timeout=60)
+        assert refused.returncode == 2 and "does not answer" in refused.stderr
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=20)
+        assert server.returncode == 130
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows[0]["conditions"]["stage"] == "machines"
+    names = {row["name"] for row in rows if row.get("series") == "RTT/2"}
+    assert names == {"mxoe", "tcp", "frames"} and rows[-1]["complete"]
+    alone = left.namespace.run(*study, timeout=60)
+    assert alone.returncode == 2 and "mxwire bench serve" in alone.stderr

@@ -7,6 +7,7 @@ warms up and is not counted.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 from mxwire.bench.channels import Channel
@@ -87,22 +88,33 @@ def flood(
 def _send_all(channel: Channel, size: int, count: int, window: int, work: int) -> float:
     clock, half = channel.clock, max(window // 2, 1)
     # One message may follow half a window that has been delivered.
-    free, begun = 2 * half, clock()
+    free, times = 2 * half, [clock()]
     for number in range(count):
         if not free:
             channel.receive(_ANSWER)
             free = half
-        if number == window:
-            begun = clock()
+        if number % half == 0:
+            times.append(clock())
         channel.send(size)
         free -= 1
         if work:
             channel.work(work)
-    interval = (clock() - begun) / (count - window)
+    times.append(clock())
     # Credit that has not been used yet.
     for _ in range(_credits(count, half) - _used(count, half)):
         channel.receive(_ANSWER)
-    return interval
+    return _interval(times, half, window, count)
+
+
+def _interval(times: list[int], half: int, window: int, count: int) -> float:
+    """Interval of messages from the times of half windows: the median of those after the first window.
+
+    ``times`` begins with the start; its last time is that of the end, whose block may be shorter. A preempted process
+    loses some blocks, which do not move the median.
+    """
+    blocks = [(later - earlier) / half for earlier, later in pairwise(times[1 : 1 + -(-count // half)])]
+    steady = sorted(blocks[-(-window // half) :])
+    return steady[len(steady) // 2] if steady else (times[-1] - times[0]) / count
 
 
 def _credits(count: int, half: int) -> int:
@@ -116,16 +128,17 @@ def _used(count: int, half: int) -> int:
 
 def _receive_all(channel: Channel, size: int, count: int, window: int, work: int) -> float:
     clock, half = channel.clock, max(window // 2, 1)
-    begun = clock()
-    for number in range(1, count + 1):
-        channel.receive(size)
+    times = [clock()]
+    for number in range(count):
         if number % half == 0:
+            times.append(clock())
+        channel.receive(size)
+        if number % half == half - 1:
             channel.send(_ANSWER)
         if work:
             channel.work(work)
-        if number == window:
-            begun = clock()
-    return (clock() - begun) / (count - window)
+    times.append(clock())
+    return _interval(times, half, window, count)
 
 
 def parametrised(channel: Channel, size: int, number: int, gap: int, repetitions: int) -> dict[str, Any]:
@@ -187,3 +200,49 @@ def spin_error(channel: Channel, durations: list[int]) -> dict[str, Any]:
     """Relative error of work of some durations in ns; the passive side has nothing to do."""
     channel.barrier()
     return {str(each): channel.spin_error(each) for each in durations} if channel.active else {}
+
+
+def fragments(
+    channel: Channel,
+    sizes: list[int],
+    counts: list[int],
+    windows: list[int],
+    multiples: list[int],
+    number: int,
+    repetitions: list[int],
+    both: bool = True,
+) -> dict[str, Any]:
+    """All that LogP needs, for each size, in ns: round trips, floods with work at the sender and at the receiver,
+    parametrised round trips, messages that have arrived, and both directions at once if ``both``.
+
+    The work of floods is ``multiples`` hundredths of the interval without work; the passive side need not know it.
+    """
+    points: dict[str, Any] = {}
+    before, frames = read_use(), channel.frames()
+    for size, count, window, times in zip(sizes, counts, windows, repetitions, strict=True):
+        channel.barrier()
+        trip: dict[str, float] = {}
+        if channel.active:
+            trip = summary(list(_timed_trips(channel, size, count)))
+        else:
+            for _ in range(count):
+                channel.receive(size)
+                channel.send(size)
+        round_trip = int(trip.get("median", 0))
+        found: dict[str, Any] = {"round trip": trip}
+        for name, active_sends in (("send", True), ("receive", False)):
+            total = window + max(count, 2 * window)
+            interval = flood(channel, size, total, window, 0, active_sends).get("interval", 0.0)
+            loaded = []
+            for each in multiples:
+                work = int(interval * each / 100)
+                loaded.append([work, flood(channel, size, total, window, work, active_sends).get("interval", 0.0)])
+            found[name] = {"interval": interval, "loaded": loaded}
+        found["burst"] = parametrised(channel, size, number, 0, times)
+        found["apart"] = parametrised(channel, size, number, round_trip, times)
+        found["arrived"] = arrived(channel, size, 2 * round_trip, times)
+        if both:
+            found["both"] = simultaneous(channel, size, count)["interval"]
+        if channel.active:
+            points[str(size)] = found
+    return {"points": points} | _use(channel, before, frames)

@@ -1,0 +1,424 @@
+"""``bench logp``: L, o_s, o_r, g and G of channels by two methods, and their three bandwidths.
+
+Theory of operation
+-------------------
+The first method is that of the paper (Culler, Liu, Martin and Yoshikawa, as extended by Araki and others), three
+fragments of two programs. Half a round trip is that of a ping-pong. The interval g is that of a flood in the steady
+state. The overhead of the sender follows from floods in which the sender works for D after each message: the interval
+is then o_s + D as soon as this exceeds g, so o_s is the mean of interval - D. The overhead of the receiver follows
+likewise from work at the receiver. L is what half a round trip takes longer than both overheads; a negative L means
+that the send overlaps the flight, as on a virtual cable whose sender also does the receiver's work in the kernel.
+
+The second method (Hoefler and others; netgauge) needs round trips only: n messages d apart and one answer take
+PRTT(n, d) = PRTT(1, 0) + (n - 1) max(o_s + d, g). The overhead of the receiver is the time of a receive whose message
+has arrived. Where both methods differ by more than 15 %, the point is marked ``methods differ``.
+
+Floods have a window: the receiver returns credit for half of it at a time, for all carriers alike.
+
+Names in the recording
+----------------------
+Series ``RTT/2``, ``g``, ``o_s``, ``o_r`` and ``L`` (µs, over ``size``): one name per carrier (``mxoe``, ``omx:M``,
+``tcp``, ``udp``, ``frames``, ``ring``, ``xdp``), and ``<carrier>, round trips`` for the second method. Series
+``bandwidth`` (MB/s of 10^6 bytes): ``<carrier>, unidirectional``, ``<carrier>, ping-pong``, ``<carrier>, simultaneous``
+(both directions together) and ``<carrier>, simultaneous, each way``. Facts: ``gap per byte`` (G by carrier and
+segment), ``agreement`` (share of points on which the methods agree, by carrier), ``spin error``, ``round trips``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from statistics import fmean, median
+from typing import Any, Final
+
+import numpy as np
+
+from mxwire.bench.channels import check_carrier, is_host
+from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.report import PageFigure, number, series_blocks, series_figure
+from mxwire.bench.rounds import within
+from mxwire.bench.stage import StudyStage
+from mxwire.bench.study import LEAST_OPERATIONS, Points, StudyOptions, Turns, kept, round_marks
+from mxwire.errors import MxwireError
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM
+
+SIZES: Final = (4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1 << 20)
+_QUICK_SIZES: Final = (4, 1024)
+CARRIERS: Final = ("mx", "tcp", "udp", "frames")
+DIALECTS: Final = ("mxoe", "omx:9000")
+"""The carriers that ``mx`` stands for."""
+PARAMETERS: Final = ("RTT/2", "g", "o_s", "o_r", "L")
+BANDWIDTH: Final = "bandwidth"
+_MULTIPLES: Final = (150, 200, 300)
+"""Work of the loaded floods, in hundredths of the interval without work: above it, as the method requires."""
+_CLEARLY: Final = 1.1
+"""Factor by which an interval must exceed that without work to count as above it."""
+BURST: Final = 16
+"""Messages of a parametrised round trip."""
+_FLIGHT_BYTES: Final = 1 << 20
+_WINDOW: Final = 64
+_SECTION_NS: Final = 10_000_000
+"""Duration of each part of a point in a round."""
+_FEWEST: Final = 8
+"""Operations of a large message, and of any in the warm-up, in a round."""
+_FEWEST_BURSTS: Final = 3
+_MOST_BURSTS: Final = 20
+_SPINS: Final = (1_000, 10_000, 100_000)
+_LARGE: Final = 16384
+TOLERANCE: Final = 0.15
+ROUND_TRIPS: Final = ", round trips"
+"""Appended to a carrier: the parameter by the second method."""
+
+
+def expanded(carriers: Sequence[str]) -> list[str]:
+    """The carriers of a list in which ``mx`` stands for both dialects.
+
+    Raises :class:`~mxwire.errors.MxwireError` for unknown names and an empty list.
+    """
+    found = [name for each in carriers for name in (DIALECTS if each == "mx" else (each,)) if name]
+    for each in found:
+        check_carrier(each)
+        if each == "shared memory":
+            raise MxwireError("shared memory carries one message at a time: it has no g")
+    if not found:
+        raise MxwireError(f"no carrier is given: use some of {', '.join(CARRIERS)}")
+    return list(dict.fromkeys(found))
+
+
+def measure_logp(
+    stage: StudyStage,
+    options: StudyOptions,
+    carriers: Sequence[str] = CARRIERS,
+    sizes: Sequence[int] | None = None,
+    progress: Callable[[str], object] = lambda _: None,
+    *,
+    recording_made: Callable[[Recording], object] = lambda _: None,
+) -> Recording:
+    """Measure carriers on a stage. The parameters are those of :func:`~mxwire.bench.path.measure_path`."""
+    recording = Recording("logp", replace(stage.conditions, quick=options.quick))
+    recording_made(recording)
+    LogpStudy(stage, recording, options, tuple(sizes or (_QUICK_SIZES if options.quick else SIZES)), progress).run(
+        expanded(carriers)
+    )
+    return recording
+
+
+def window_of(size: int) -> int:
+    """Messages in flight of a flood: less for large ones, of which all must fit into the buffers on the path."""
+    return max(min(_WINDOW, _FLIGHT_BYTES // max(size, 1)), 2)
+
+
+class LogpStudy:
+    """One run of the study."""
+
+    def __init__(
+        self,
+        stage: StudyStage,
+        recording: Recording,
+        options: StudyOptions,
+        sizes: tuple[int, ...],
+        progress: Callable[[str], object],
+    ) -> None:
+        self._stage = stage
+        self._recording = recording
+        self._options = options
+        self._sizes = sizes
+        self._progress = progress
+        self._points = Points(recording)
+        for each in PARAMETERS:
+            self._points.declare(each, "µs")
+        self._points.declare(BANDWIDTH, "MB/s")
+        self._counts: dict[str, list[int]] = {}
+        self._repetitions: dict[str, list[int]] = {}
+        self._round_trips: dict[str, dict[int, dict[str, list[float]]]] = {}
+
+    def run(self, carriers: Sequence[str]) -> None:
+        """Measure, and fill the recording."""
+        possible = []
+        for each in carriers:
+            reason = self._stage.can_use(each)
+            if reason is None:
+                possible.append(each)
+            else:
+                self._recording.remarks.append(f"{each}: not applicable: {reason}")
+        if not possible:
+            raise MxwireError(f"no carrier can be used: {self._recording.remarks[0]}")
+        with kept(self._recording, self._points):
+            if self._stage.spins:
+                self._spin_error(possible[0])
+            turns = Turns(self._recording, self._progress)
+            turns.play({each: partial(self._round, each) for each in possible}, self._options.rounds)
+        self._conclude(possible)
+
+    def _spin_error(self, carrier: str) -> None:
+        found, _ = self._stage.run("spin error", carrier=carrier, spin=True, durations=list(_SPINS))
+        self._recording.facts["spin error"] = {str(each): found[str(each)] for each in _SPINS}
+
+    def _round(self, carrier: str, number: int) -> None:
+        # A quick run judges no times, and polling sides disturb everything else on a test machine.
+        spin = self._stage.spins and not self._options.quick
+        counts = self._counts.get(carrier) or [_FEWEST] * len(self._sizes)
+        windows = [window_of(each) for each in self._sizes]
+        if self._options.quick:
+            windows = [min(each, 8) for each in windows]
+        active, passive = self._stage.run(
+            "fragments",
+            carrier=carrier,
+            spin=spin,
+            sizes=list(self._sizes),
+            counts=counts,
+            windows=windows,
+            depth=max(*windows, BURST),
+            multiples=list(_MULTIPLES),
+            number=BURST,
+            repetitions=self._repetitions.get(carrier) or [_FEWEST_BURSTS] * len(self._sizes),
+        )
+        if number < 0:
+            self._plan(carrier, active["points"])
+            return
+        marks = [*round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)]
+        for size in self._sizes:
+            self._add(carrier, size, active["points"][str(size)], tuple(dict.fromkeys(marks)))
+
+    def _plan(self, carrier: str, points: dict[str, Any]) -> None:
+        if self._options.quick:
+            return
+        trips = {int(size): each["round trip"]["median"] for size, each in points.items()}
+        self._counts[carrier] = [
+            self._options.operations(trip, _SECTION_NS)
+            if size < _LARGE
+            else max(_FEWEST, min(int(_SECTION_NS / trip), LEAST_OPERATIONS))
+            for size, trip in trips.items()
+        ]
+        # The messages of a burst take their own time and a gap of a round trip.
+        self._repetitions[carrier] = [
+            max(_FEWEST_BURSTS, min(int(_SECTION_NS / (BURST * trip)), _MOST_BURSTS)) for trip in trips.values()
+        ]
+
+    def _add(self, carrier: str, size: int, found: dict[str, Any], marks: tuple[str, ...]) -> None:
+        trip, send, receive = found["round trip"], found["send"], found["receive"]
+        one, burst, apart = trip["median"], found["burst"]["median"], found["apart"]["median"]
+        values = {"RTT/2": one / 2, "g": send["interval"], "o_s": overhead(send), "o_r": overhead(receive)}
+        others = {
+            "g": (burst - one) / (BURST - 1),
+            "o_s": (apart - one) / (BURST - 1) - int(one),
+            "o_r": found["arrived"]["median"],
+        }
+        values["L"] = values["RTT/2"] - values["o_s"] - values["o_r"]
+        add = partial(self._points.add, size=size, marks=marks)
+        for name, value in values.items():
+            details = {"p99": trip["p99"] / 2e3} if name == "RTT/2" else {}
+            add(name, carrier, value / 1e3, details=details)
+        for name, value in others.items():
+            add(name, carrier + ROUND_TRIPS, value / 1e3)
+        rates = {
+            "unidirectional": size / values["g"],
+            "ping-pong": size / values["RTT/2"],
+            "simultaneous": 2 * size / found["both"],
+            "simultaneous, each way": size / found["both"],
+        }
+        for name, rate in rates.items():
+            # Bytes per ns are 1000 MB/s.
+            add(BANDWIDTH, f"{carrier}, {name}", rate * 1e3)
+        kept_trips = self._round_trips.setdefault(carrier, {}).setdefault(size, {"one": [], "burst": [], "apart": []})
+        for name, value in (("one", one), ("burst", burst), ("apart", apart)):
+            kept_trips[name].append(value / 1e3)
+
+    def _conclude(self, carriers: Sequence[str]) -> None:
+        recording = self._recording
+        agreement = {}
+        for carrier in carriers:
+            agreed = [self._compare(carrier, name, size) for name in ("g", "o_s", "o_r") for size in self._sizes]
+            known = [each for each in agreed if each is not None]
+            if known:
+                agreement[carrier] = sum(known) / len(known)
+        recording.facts["agreement"] = agreement
+        recording.facts["round trips"] = {
+            carrier: {str(size): {name: median(values) for name, values in each.items()} for size, each in by.items()}
+            for carrier, by in self._round_trips.items()
+        }
+        recording.facts["gap per byte"] = {each: list(gaps_per_byte(recording, each)) for each in carriers}
+        self._mark("L", lambda each: each.median <= 0, "overlap")
+
+    def _compare(self, carrier: str, name: str, size: int) -> bool | None:
+        """Compare both methods; mark the point if they differ. None if one of them has no result."""
+        try:
+            series = self._recording.named(name)
+        except KeyError:
+            return None
+        one, other = series.point(carrier, size), series.point(carrier + ROUND_TRIPS, size)
+        if one is None or other is None:
+            return None
+        agree = within(one.median, other.median, TOLERANCE)
+        if not agree:
+            self._mark(name, lambda each: each is one, "methods differ")
+        return agree
+
+    def _mark(self, name: str, chosen: Callable[[Measurement], bool], mark: str) -> None:
+        for series in self._recording.series:
+            if series.name == name:
+                series.measurements[:] = [
+                    replace(each, marks=(*each.marks, mark)) if chosen(each) else each for each in series.measurements
+                ]
+
+
+def overhead(found: dict[str, Any]) -> float:
+    """The overhead of a side from floods with work there: the mean of interval - work, where work decides the interval.
+
+    If no work was long enough, the longest one is used.
+    """
+    loaded = [(work, interval) for work, interval in found["loaded"]]
+    clear = [interval - work for work, interval in loaded if interval > _CLEARLY * found["interval"]]
+    work, interval = loaded[-1]
+    return fmean(clear) if clear else float(interval - work)
+
+
+def segments(carrier: str) -> list[tuple[int, int]]:
+    """Ranges of sizes within which a carrier's protocol does not change."""
+    last = 1 << 62
+    if is_host(carrier):
+        return [(0, SMALL_MAXIMUM), (SMALL_MAXIMUM + 1, RENDEZVOUS_THRESHOLD), (RENDEZVOUS_THRESHOLD + 1, last)]
+    return [(0, last)]
+
+
+def gaps_per_byte(recording: Recording, carrier: str) -> Iterator[dict[str, Any]]:
+    """G by segment: the slope of g over size by least squares, in ns per byte."""
+    try:
+        curve = recording.named("g").curve(carrier)
+    except KeyError:
+        return
+    for low, high in segments(carrier):
+        points = [(each.parameters["size"], each.median) for each in curve if low <= each.parameters["size"] <= high]
+        if len(points) < 2:
+            continue
+        slope, intercept = np.polyfit([size for size, _ in points], [gap for _, gap in points], 1)
+        rate = 1e3 / (slope * 1e3) if slope > 0 else None
+        yield {
+            "from": points[0][0],
+            "to": points[-1][0],
+            "ns_per_byte": float(slope) * 1e3,
+            "MB/s": rate,
+            "intercept_us": float(intercept),
+        }
+
+
+# Report
+
+
+def logp_blocks(recording: Recording) -> Iterator[Block]:
+    """The parameters by carrier and size, both methods side by side, G, and the bandwidths."""
+    yield Heading("LogP")
+    for carrier in _carriers(recording):
+        yield Heading(f"{carrier}, µs", 3)
+        yield _parameters(recording, carrier)
+    yield from _gap_blocks(recording)
+    agreement = recording.facts.get("agreement", {})
+    if agreement:
+        shown = ", ".join(f"{carrier} {share:.0%}" for carrier, share in agreement.items())
+        yield Paragraph(f"Points on which both methods agree within {TOLERANCE:.0%}: {shown}.")
+    errors = recording.facts.get("spin error", {})
+    if errors:
+        shown = ", ".join(f"{float(error):+.1%} of {int(ns) / 1e3:g} µs" for ns, error in errors.items())
+        yield Paragraph(f"Error of the calibrated work: {shown}.")
+    for series in recording.series:
+        if series.name == BANDWIDTH:
+            yield from series_blocks(series)
+
+
+def _carriers(recording: Recording) -> list[str]:
+    names = [name for series in recording.series if series.name == "RTT/2" for name in series.contestants()]
+    return list(dict.fromkeys(names))
+
+
+def _parameters(recording: Recording, carrier: str) -> Table:
+    by = {series.name: series for series in recording.series}
+    columns = [(name, kind) for name in PARAMETERS for kind in ("", ROUND_TRIPS) if _has(by, name, carrier + kind)]
+    rows = []
+    for size in sorted({each.parameters["size"] for each in by["RTT/2"].curve(carrier)}):
+        cells = []
+        for name, kind in columns:
+            point = by[name].point(carrier + kind, size)
+            cells.append("" if point is None else _cell(point))
+        rows.append(Row((f"{size:,}", *cells)))
+    headings = [name + (" (PRTT)" if kind else "") for name, kind in columns]
+    return Table((Column("size, bytes", right=True), *number_columns(*headings)), tuple(rows))
+
+
+def _has(by: dict[str, Series], name: str, curve: str) -> bool:
+    return name in by and curve in by[name].contestants()
+
+
+_SHORT: Final = {"methods differ": "≠", "overlap": "<", "disturbed": "~", "retransmitted": "r", "lost": "!"}
+
+
+def _cell(point: Measurement) -> str:
+    low, high = point.interval()
+    marks = "".join(f" {_SHORT.get(each, each)}" for each in point.marks)
+    sign = "-" if point.median < 0 else ""
+    return f"{sign}{number(abs(point.median))} ±{number((high - low) / 2)}{marks}"
+
+
+def _gap_blocks(recording: Recording) -> Iterator[Block]:
+    rows = []
+    for carrier, found in recording.facts.get("gap per byte", {}).items():
+        for each in found:
+            rate = "" if each["MB/s"] is None else number(each["MB/s"])
+            rows.append(Row((carrier, f"{each['from']:,}-{each['to']:,}", f"{each['ns_per_byte']:.3f}", rate)))
+    if rows:
+        yield Heading("G: gap per byte", 3)
+        yield Table((Column("carrier"), *number_columns("sizes", "ns per byte", "1/G, MB/s")), tuple(rows))
+        yield Paragraph(
+            "Marks: ≠ methods differ, ~ disturbed, overlap: the send overlaps the flight, so L is negative."
+        )
+
+
+def logp_figures(recording: Recording) -> Iterator[PageFigure]:
+    """Half round trips and bandwidths, and the other parameters, over size."""
+    by = {series.name: series for series in recording.series}
+    shown = [by[each] for each in ("RTT/2", BANDWIDTH) if each in by]
+    if shown:
+        caption = "Medians of all rounds with their confidence intervals; hollow points have marks."
+        yield PageFigure(series_figure(shown, "Latency and bandwidth", MXOE), caption)
+    others = [by[each] for each in ("g", "o_s", "o_r") if each in by]
+    if others:
+        yield PageFigure(series_figure(others, "Parameters of LogP, by both methods"), "L is in the tables.")
+
+
+def netgauge_text(recording: Recording) -> str:
+    """The recording in the file format of netgauge's LogGP pattern; times in µs.
+
+    L is half of PRTT(1, 0) of the smallest size, as netgauge computes it, from which no overhead is subtracted.
+    Raises :class:`~mxwire.errors.MxwireError` unless there is one carrier.
+    """
+    trips = recording.facts.get("round trips", {})
+    if len(trips) != 1:
+        raise MxwireError("the format of netgauge describes one network: measure one carrier (--over mxoe)")
+    (carrier, by_size), by = next(iter(trips.items())), {series.name: series for series in recording.series}
+    sizes = sorted(map(int, by_size))
+    gaps = {size: (by_size[str(size)]["burst"] - by_size[str(size)]["one"]) / (BURST - 1) for size in sizes}
+    lines = [
+        f"# mxwire bench logp, {carrier}, {recording.conditions.time}",
+        "# size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,PRTT(1,0,s),s) L o_s o_r g G lsqu(g,G)",
+    ]
+    latency = by_size[str(sizes[0])]["one"] / 2
+    for place, size in enumerate(sizes):
+        known = sizes[: place + 1]
+        slope, intercept, error = _line(known, [gaps[each] for each in known])
+        found = by_size[str(size)]
+        overheads = [by[name].point(carrier + ROUND_TRIPS, size) for name in ("o_s", "o_r")]
+        values = [found["one"], found["burst"], found["apart"], latency]
+        values += [0.0 if each is None else each.median for each in overheads]
+        lines.append(" ".join([str(size), str(BURST), *(f"{each:f}" for each in (*values, intercept, slope, error))]))
+    return "\n".join(lines) + "\n"
+
+
+def _line(sizes: list[int], gaps: list[float]) -> tuple[float, float, float]:
+    """Slope, intercept and root mean square error of the least-squares line through points."""
+    if len(sizes) < 2:
+        return 0.0, gaps[0], 0.0
+    slope, intercept = np.polyfit(sizes, gaps, 1)
+    error = np.sqrt(np.mean((np.polyval([slope, intercept], sizes) - np.array(gaps)) ** 2))
+    return float(slope), float(intercept), float(error)

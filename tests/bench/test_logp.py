@@ -1,0 +1,145 @@
+"""LogP: the solution of known intervals, and studies whose counts and shapes are known."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mxwire.bench import logp
+from mxwire.bench.logp import (
+    BURST,
+    PARAMETERS,
+    expanded,
+    gaps_per_byte,
+    logp_blocks,
+    measure_logp,
+    netgauge_text,
+    overhead,
+    window_of,
+)
+from mxwire.bench.record import Conditions, Measurement, Recording, Series
+from mxwire.bench.roles.exchanges import _interval
+from mxwire.bench.stage import MemoryStage
+from mxwire.bench.study import StudyOptions
+from mxwire.errors import MxwireError
+from mxwire.report.document import plain
+
+
+def interval(work: float, o: float, g: float) -> float:
+    """The model of the paper: g(D) = o + max(idle, D), where idle is what g leaves."""
+    return o + max(g - o, work)
+
+
+@pytest.mark.parametrize(("o", "g"), [(3.0, 10.0), (10.0, 10.0), (1.0, 1000.0)])
+def test_the_overhead_of_the_model_is_found_again(o, g):
+    loaded = [[g * each / 100, interval(g * each / 100, o, g)] for each in (50, 100, 150, 300)]
+    assert overhead({"interval": g, "loaded": loaded}) == pytest.approx(o)
+
+
+def test_without_work_above_the_interval_the_longest_is_used():
+    assert overhead({"interval": 10.0, "loaded": [[2.0, 10.0], [4.0, 10.0]]}) == 6.0
+
+
+def test_a_preempted_block_does_not_move_the_interval():
+    # Blocks of 4 messages, 10 ns each, of which the first window of 8 does not count; one block was preempted.
+    times = [0, 0, 400, 800, 840, 880, 5000, 5040, 5080]
+    assert _interval(times, 4, 8, 32) == 10.0
+    assert _interval([0, 0, 40], 4, 8, 4) == 10.0
+
+
+def test_mx_stands_for_both_dialects():
+    assert expanded(["mx", "tcp", "mxoe"]) == ["mxoe", "omx:9000", "tcp"]
+    for bad in ([], ["pigeon"], [""], ["shared memory"]):
+        with pytest.raises(MxwireError):
+            expanded(bad)
+
+
+def test_the_window_fits_into_the_buffers():
+    assert window_of(4) == 64 and window_of(1 << 20) == 2 and window_of(1 << 18) == 4 and window_of(0) == 64
+
+
+@pytest.fixture(scope="module")
+def measured() -> Recording:
+    with MemoryStage() as stage:
+        return measure_logp(stage, StudyOptions(2, True), ["mx", "ring", "tcp"], [4, 40_000])
+
+
+def test_every_parameter_has_both_methods(measured):
+    assert measured.complete and measured.remarks == ["tcp: not applicable: not on a network in memory"]
+    carriers = {"mxoe", "omx:9000", "ring"}
+    for name in PARAMETERS:
+        found = set(measured.named(name).contestants())
+        assert found == carriers | (
+            {f"{each}, round trips" for each in carriers} if name in ("g", "o_s", "o_r") else set()
+        )
+        assert all(len(each.samples) == 2 for each in measured.named(name).measurements)
+    for round_number in range(2):
+        values = {name: measured.named(name).point("ring", 4).samples[round_number] for name in PARAMETERS}
+        assert values["L"] == pytest.approx(values["RTT/2"] - values["o_s"] - values["o_r"])
+
+
+def test_bandwidths_are_those_of_their_times(measured):
+    bandwidth = measured.named("bandwidth")
+    one = bandwidth.point("ring, unidirectional", 40_000).samples[0]
+    assert one == pytest.approx(40_000 / measured.named("g").point("ring", 40_000).samples[0])
+    whole = bandwidth.point("ring, simultaneous", 4).samples[0]
+    assert whole == pytest.approx(2 * bandwidth.point("ring, simultaneous, each way", 4).samples[0])
+
+
+def test_the_report_has_a_table_per_carrier(measured):
+    text = plain(list(logp_blocks(measured)), 300)
+    assert all(f"{each}, µs" in text for each in ("mxoe", "omx:9000", "ring"))
+    assert "gap per byte" in text and "o_s (PRTT)" in text
+
+
+def test_methods_that_differ_and_negative_latencies_are_marked():
+    series = [
+        Series("g", "µs", measurements=[_point("tcp", 10.0), _point("tcp, round trips", 11.0)]),
+        Series("o_s", "µs", measurements=[_point("tcp", 10.0), _point("tcp, round trips", 12.0)]),
+        Series("L", "µs", measurements=[_point("tcp", -1.0)]),
+    ]
+    recording = Recording("logp", Conditions(), series)
+    study = logp.LogpStudy(MemoryStage(), recording, StudyOptions(), (4,), print)
+    study._conclude(["tcp"])
+    assert recording.named("g").measurements[0].marks == ()
+    assert recording.named("o_s").measurements[0].marks == ("methods differ",)
+    assert recording.named("L").measurements[0].marks == ("overlap",)
+    assert recording.facts["agreement"] == {"tcp": 0.5}
+
+
+def _point(name: str, value: float, size: int = 4) -> Measurement:
+    return Measurement(name, "µs", (value,) * 9, {"size": size})
+
+
+def test_the_gap_per_byte_is_the_slope_within_each_kind_of_message():
+    def gap(size: int) -> float:
+        return 5 + size * (0.01 if size <= 128 else 0.002 if size <= 32768 else 0.0005) + (100 if size > 32768 else 0)
+
+    points = [_point("mxoe", gap(size), size) for size in (1, 64, 128, 1024, 32768, 65536, 1 << 20)]
+    recording = Recording("logp", Conditions(), [Series("g", "µs", measurements=points)])
+    found = list(gaps_per_byte(recording, "mxoe"))
+    assert [(each["from"], each["to"]) for each in found] == [(1, 128), (1024, 32768), (65536, 1 << 20)]
+    assert [each["ns_per_byte"] for each in found] == pytest.approx([10.0, 2.0, 0.5])
+    assert found[2]["MB/s"] == pytest.approx(2000)
+
+
+def test_the_format_of_netgauge():
+    with MemoryStage() as stage:
+        recording = measure_logp(stage, StudyOptions(1, True), ["ring"], [1, 1024, 2048])
+    lines = netgauge_text(recording).splitlines()
+    assert [each for each in lines if each.startswith("# size n PRTT(1,0,s)")]
+    data = [each for each in lines if not each.startswith("#")]
+    assert len(data) == 3
+    for line, size in zip(data, (1, 1024, 2048), strict=True):
+        assert re.fullmatch(r"\d+ \d+( -?\d+\.\d{6}){9}", line)
+        fields = line.split()
+        assert fields[:2] == [str(size), str(BURST)]
+    trips = recording.facts["round trips"]["ring"]["1"]
+    first = [float(each) for each in data[0].split()]
+    assert first[2] == pytest.approx(trips["one"], abs=1e-6) and first[5] == pytest.approx(trips["one"] / 2, abs=1e-6)
+
+
+def test_the_format_of_netgauge_describes_one_network(measured):
+    with pytest.raises(MxwireError, match="one carrier"):
+        netgauge_text(measured)
