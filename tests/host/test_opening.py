@@ -133,8 +133,8 @@ def test_attempts_are_described_in_words(network, how, announcements, queries, s
     # It keeps silent: nothing but this is counted. The counts of both interfaces are added up.
     with Host([network.attach(), network.attach()], name="alpha", announce=False) as host:
         one, two = (each.counters for each in host.core.node.interfaces)
-        one.update({Counter.SEND_RAW: announcements})
-        two.update({Counter.SEND_HOST_QUERY: queries})
+        one[Counter.SEND_RAW] = announcements
+        two[Counter.SEND_HOST_QUERY] = queries
         with pytest.raises(HostTimeoutError) as raised:
             host.wait_for_peer("beta", 0.001) if how == "wait" else host.open_endpoint().connect("beta", timeout=0.001)
     assert str(raised.value).endswith(f"; sent {sent}")
