@@ -73,8 +73,8 @@ class Segments:
         """The segments as arrays; None while the only one is ``_only``."""
         self._only: memoryview | None = None
         self._starts = _AT_START
-        if type(data) is bytearray:
-            # The memory of most receives, which needs no check. For a message of a few bytes, creating an array would
+        if type(data) is bytearray or (type(data) is bytes and not writable):
+            # The memory of most messages, which needs no check. For a message of a few bytes, creating an array would
             # cost more than its copy.
             self._only = memoryview(data)
             self.length = len(data)
@@ -148,6 +148,8 @@ class Segments:
 
     def copy(self) -> bytes:
         """A copy of all bytes."""
+        if self._only is not None:
+            return bytes(self._only)
         if len(self._pieces) == 1:
             return self._pieces[0].tobytes()
         return b"".join(piece.tobytes() for piece in self._pieces)

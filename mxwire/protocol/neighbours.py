@@ -281,8 +281,7 @@ class Neighbour:
         assert partner is not None
         if send.buffered:
             head = self._head(RecordKind.MESSAGE, partner, 0, send.match_info, send.length)
-            data = send.memory.view(0, send.length)
-            if self.channel.put(head, send.memory.copy() if data is None else data):
+            if self.channel.put(head, send.memory.copy()):
                 return True
         else:
             head = self._head(RecordKind.OFFER, partner, self._next + 1, send.match_info, send.length)
