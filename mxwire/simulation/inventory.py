@@ -43,7 +43,7 @@ def left_in_endpoint(endpoint: EngineEndpoint) -> dict[str, int]:
             "flushing partners": len(endpoint.flushing),
             "connects": len(endpoint.connecting),
             "messages to the own host": len(endpoint.local_sends),
-            "delayed acks": sum(each.state is AckState.DELAYED for _, each in endpoint.delayed_acks),
+            "delayed acks": sum(each.state is AckState.DELAYED for each in endpoint.delayed_acks),
             "immediate acks": len(endpoint.immediate_acks),
         }
     )

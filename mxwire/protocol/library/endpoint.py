@@ -85,7 +85,7 @@ from mxwire.protocol.library.outbound import (
 )
 from mxwire.protocol.library.partner import LibraryEndpoint, Partner, Request
 from mxwire.protocol.library.receive import Receive, enqueue_notify
-from mxwire.protocol.library.reliability import NOT_QUEUED, AckEvent, AckState, Delivery, NumberedPacket
+from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery, NumberedPacket
 from mxwire.protocol.neighbours import place_of
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import ArgumentTypeError, EventKind, LocalProtocolError, Status
@@ -136,7 +136,7 @@ class EngineEndpoint(LibraryEndpoint):
         """True if the library works now; False if it stops with its application (R-GEN-01), or for its handler."""
         if completions:
             self.completions = CompletionQueue()
-        self._buffered_send: type[BufferedSend] = AckedSend if acked_sends else BufferedSend
+        self._acked_sends = acked_sends
         self.starving: dict[Partner, None] = {}
         """Partners whose next message waits for a region, the one that has waited longest first."""
         self._fed: Partner | None = None
@@ -145,7 +145,7 @@ class EngineEndpoint(LibraryEndpoint):
         self.held_sends: dict[Partner, deque[LocalSend]] = {}
         """Sends to other nodes of this host that wait for room, or for the answer to a connect."""
         self.neighbourhood = node.neighbourhood
-        self._tick, self._ack_delay = self.profile.tick, self.profile.ack_delay
+        self._tick = self.profile.tick
         self._context_mask = ((1 << context_bits) - 1) << context_shift
         dialect, profile = card.dialect, card.profile
         self._pipeline: int | None = None
@@ -455,7 +455,12 @@ class EngineEndpoint(LibraryEndpoint):
             packet = EagerPacket(match_info, data)
         else:
             packet = MediumPacket(match_info, data, self._fragment, self._pipeline)
-        return self._enqueue(partner, packet, self._buffered_send(self, partner, match_info, len(data)), maximum)
+        # Two calls of a known class: compiled code calls a class that it does not know with a tuple of arguments.
+        if self._acked_sends:
+            request: BufferedSend = AckedSend(self, partner, match_info, len(data))
+        else:
+            request = BufferedSend(self, partner, match_info, len(data))
+        return self._enqueue(partner, packet, request, maximum)
 
     def _enqueue(
         self, partner: Partner, packet: NumberedPacket, request: BufferedSend | LargeSend, maximum: int
@@ -549,8 +554,7 @@ class EngineEndpoint(LibraryEndpoint):
             # The other queues may wait for a region, for room in a ring or for a handle, which no loop here provides.
             if not (self.connecting or self.flushing):
                 break
-        if self.immediate_acks or self.delayed_acks:
-            self._acknowledge()
+        self._acknowledge()
 
     def _take_local(self, event: LocalMessage) -> None:
         """Match a message from an endpoint of the same host."""
@@ -642,16 +646,13 @@ class EngineEndpoint(LibraryEndpoint):
                 each.due()
 
     def _acknowledge(self) -> None:
-        immediate, self.immediate_acks = self.immediate_acks, []
-        for acks in immediate:
-            if acks.state is AckState.IMMEDIATE:
-                acks.fire(AckEvent.PASS_END)
-        delayed = self.delayed_acks
-        while delayed and self.now_tick >= delayed[0][0] + self._ack_delay:
-            since, acks = delayed.popleft()
-            acks.queued = NOT_QUEUED
-            if acks.state is AckState.DELAYED and acks.since == since:
-                acks.fire(AckEvent.DUE)
+        if self.immediate_acks:
+            immediate, self.immediate_acks = self.immediate_acks, []
+            for acks in immediate:
+                if acks.state is AckState.IMMEDIATE:
+                    acks.fire(AckEvent.PASS_END)
+        while (due := self.delayed_acks.take_due(self.now_tick)) is not None:
+            due.fire(AckEvent.DUE)
 
     def deadline(self) -> int | None:
         """Time of the next pass, in ns; 0 if something waits already, None if nothing does."""
@@ -660,12 +661,10 @@ class EngineEndpoint(LibraryEndpoint):
         if not self.works:
             return None
         resend = self.resends.deadline()
-        delayed = self.delayed_acks
-        while delayed and not (delayed[0][1].state is AckState.DELAYED and delayed[0][1].since == delayed[0][0]):
-            delayed.popleft()[1].queued = NOT_QUEUED
-        if not delayed:
+        delayed = self.delayed_acks.deadline()
+        if delayed is None:
             return resend
-        ack = (delayed[0][0] + self._ack_delay) * self._tick
+        ack = delayed * self._tick
         return ack if resend is None else min(ack, resend)
 
     def overdue(self, now: int) -> bool:

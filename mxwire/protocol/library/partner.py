@@ -51,6 +51,7 @@ from mxwire.protocol.library.matching import HandlerCalls, Matching
 from mxwire.protocol.library.reliability import (
     NO_NUMBER,
     AckEvent,
+    DelayedAcks,
     Delivery,
     DeliveryEvent,
     OwedAck,
@@ -111,7 +112,8 @@ class Request(Machine):
 
     def __init__(self, endpoint: LibraryEndpoint, partner: Partner | None, match_info: int, length: int) -> None:
         # Like Machine's constructor, which is not called since this runs for every message.
-        self.state, self.leaving = self.table.initial, self.table.leaving
+        table = self.table
+        self.state, self.leaving = table.initial, table.leaving
         self.endpoint = endpoint
         self.partner = partner
         """The remote endpoint; for a receive, the source of the message, once it is matched."""
@@ -251,7 +253,7 @@ class LibraryEndpoint(ABC):
         """The unfinished ``ListedRequest`` objects, in the order of the calls; an ordered set."""
         self.matching: Matching[MessageTarget, Unexpected] = Matching(profile, handler_calls)
         self.resends = ResendQueue(profile)
-        self.delayed_acks: deque[tuple[int, OwedAck]] = deque()
+        self.delayed_acks = DelayedAcks(profile)
         self.immediate_acks: list[OwedAck] = []
         self.flushing: dict[Partner, None] = {}
         """Partners with numbered packets that wait for their number; an ordered set."""

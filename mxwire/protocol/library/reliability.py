@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 NO_NUMBER: Final = 0xFFFF
 """The number before the connect; no packet matches its session number 3 (R-SEQ-07)."""
-NOT_QUEUED: Final = -1
-"""Tick of an ack that is not among the delayed ones."""
 JUST_BEFORE: Final = NUMBER_MASK
 """The distance from a number to the one before it."""
 
@@ -66,6 +65,10 @@ def same_session(one: int, other: int) -> bool:
     return not (one ^ other) & SESSION_NUMBER_MASK
 
 
+_NEVER: Final = 1 << 60
+"""A tick that is not reached."""
+
+
 # Acknowledgements.
 
 
@@ -93,10 +96,7 @@ class AckEvent(StrEnum):
 def _delay(ack: OwedAck) -> None:
     endpoint = ack.partner.endpoint
     ack.since = endpoint.now_tick
-    if ack.queued != ack.since:
-        # An ack that was settled is still queued. In the same tick, that entry serves for the next one too.
-        ack.queued = ack.since
-        endpoint.delayed_acks.append((ack.since, ack))
+    endpoint.delayed_acks.add(ack)
 
 
 def _hurry(ack: OwedAck) -> None:
@@ -159,8 +159,8 @@ class OwedAck(Machine):
         self.partner = partner
         self.since = 0
         """Tick of arrival of the first packet that is not acked yet."""
-        self.queued = NOT_QUEUED
-        """The tick with which it was last added to the delayed acks, unless that entry was removed."""
+        self.queued = _NEVER
+        """Its tick among the delayed acks; _NEVER if it is not among them."""
 
     def advanced(self) -> None:
         """Owe an ack, since ``rx_done`` has changed (R-ACK-02)."""
@@ -177,10 +177,60 @@ class OwedAck(Machine):
         return partner.rx_done
 
 
-# Retransmission.
+class DelayedAcks:
+    """The delayed acks of an endpoint, in order of the ticks since which they are owed.
 
-_NEVER: Final = 1 << 60
-"""A tick that is not reached."""
+    Entries are not removed when an ack is settled; they are skipped when their time comes.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self._delay = profile.ack_delay
+        self._queue: deque[tuple[int, OwedAck]] = deque()
+        self._soonest = _NEVER
+        """The tick in which the first of the queue is due."""
+
+    def __iter__(self) -> Iterator[OwedAck]:
+        """Iterate over the entries, settled acks included."""
+        return iter([ack for _, ack in self._queue])
+
+    def add(self, ack: OwedAck) -> None:
+        """Queue an ack that is owed from now on."""
+        # An ack that was settled is still queued. In the same tick, that entry serves for the next one too.
+        if ack.queued != ack.since:
+            ack.queued = ack.since
+            self._queue.append((ack.since, ack))
+            self._soonest = min(self._soonest, ack.since + self._delay)
+
+    def deadline(self) -> int | None:
+        """The tick in which the next ack is due."""
+        while self._queue:
+            since, ack = self._queue[0]
+            if ack.state is AckState.DELAYED and ack.since == since:
+                return self._soonest
+            self._remove_first()
+        return None
+
+    def take_due(self, tick: int) -> OwedAck | None:
+        """Take the next ack that is due."""
+        while self._soonest <= tick:
+            since, ack = self._queue[0]
+            self._remove_first()
+            if ack.state is AckState.DELAYED and ack.since == since:
+                return ack
+        return None
+
+    def clear(self) -> None:
+        """Remove all."""
+        while self._queue:
+            self._remove_first()
+
+    def _remove_first(self) -> None:
+        queue = self._queue
+        queue.popleft()[1].queued = _NEVER
+        self._soonest = queue[0][0] + self._delay if queue else _NEVER
+
+
+# Retransmission.
 
 
 class Resendable(Protocol):
