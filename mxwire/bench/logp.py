@@ -52,7 +52,7 @@ DIALECTS: Final = ("mxoe", "omx:9000")
 """The carriers that ``mx`` stands for."""
 PARAMETERS: Final = ("RTT/2", "g", "o_s", "o_r", "L")
 BANDWIDTH: Final = "bandwidth"
-_MULTIPLES: Final = (150, 200, 300)
+_MULTIPLES: Final = (150, 250)
 """Work of the loaded floods, in hundredths of the interval without work: above it, as the method requires."""
 _CLEARLY: Final = 1.1
 """Factor by which an interval must exceed that without work to count as above it."""

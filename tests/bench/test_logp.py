@@ -41,11 +41,10 @@ def test_without_work_above_the_interval_the_longest_is_used():
     assert overhead({"interval": 10.0, "loaded": [[2.0, 10.0], [4.0, 10.0]]}) == 6.0
 
 
-def test_a_preempted_block_does_not_move_the_interval():
-    # Blocks of 4 messages, 10 ns each, of which the first window of 8 does not count; one block was preempted.
-    times = [0, 0, 400, 800, 840, 880, 5000, 5040, 5080]
-    assert _interval(times, 4, 8, 32) == 10.0
-    assert _interval([0, 0, 40], 4, 8, 4) == 10.0
+def test_a_preempted_window_does_not_move_the_interval():
+    # Windows of 4 messages, 10 ns each; the first does not count, one was preempted, and the last is shorter.
+    assert _interval([0, 400, 440, 4000, 4040, 4080, 4090], 4, 21) == 10.0
+    assert _interval([0, 40], 4, 4) == 10.0 and _interval([0, 30], 4, 3) == 10.0
 
 
 def test_mx_stands_for_both_dialects():

@@ -88,12 +88,12 @@ def flood(
 def _send_all(channel: Channel, size: int, count: int, window: int, work: int) -> float:
     clock, half = channel.clock, max(window // 2, 1)
     # One message may follow half a window that has been delivered.
-    free, times = 2 * half, [clock()]
+    free, times = 2 * half, []
     for number in range(count):
         if not free:
             channel.receive(_ANSWER)
             free = half
-        if number % half == 0:
+        if number % window == 0:
             times.append(clock())
         channel.send(size)
         free -= 1
@@ -103,17 +103,17 @@ def _send_all(channel: Channel, size: int, count: int, window: int, work: int) -
     # Credit that has not been used yet.
     for _ in range(_credits(count, half) - _used(count, half)):
         channel.receive(_ANSWER)
-    return _interval(times, half, window, count)
+    return _interval(times, window, count)
 
 
-def _interval(times: list[int], half: int, window: int, count: int) -> float:
-    """Interval of messages from the times of half windows: the median of those after the first window.
+def _interval(times: list[int], window: int, count: int) -> float:
+    """Interval of messages from the times of the windows and of the end: the median of the windows after the first.
 
-    ``times`` begins with the start; its last time is that of the end, whose block may be shorter. A preempted process
-    loses some blocks, which do not move the median.
+    A preempted process loses some windows, which do not move the median. Parts of a window cannot be compared: large
+    messages in flight together end together. The last window may be shorter, and counts only if it is the only one.
     """
-    blocks = [(later - earlier) / half for earlier, later in pairwise(times[1 : 1 + -(-count // half)])]
-    steady = sorted(blocks[-(-window // half) :])
+    windows = [(later - earlier) / window for earlier, later in pairwise(times)]
+    steady = sorted(windows[1 : count // window])
     return steady[len(steady) // 2] if steady else (times[-1] - times[0]) / count
 
 
@@ -128,9 +128,9 @@ def _used(count: int, half: int) -> int:
 
 def _receive_all(channel: Channel, size: int, count: int, window: int, work: int) -> float:
     clock, half = channel.clock, max(window // 2, 1)
-    times = [clock()]
+    times = []
     for number in range(count):
-        if number % half == 0:
+        if number % window == 0:
             times.append(clock())
         channel.receive(size)
         if number % half == half - 1:
@@ -138,7 +138,7 @@ def _receive_all(channel: Channel, size: int, count: int, window: int, work: int
         if work:
             channel.work(work)
     times.append(clock())
-    return _interval(times, half, window, count)
+    return _interval(times, window, count)
 
 
 def parametrised(channel: Channel, size: int, number: int, gap: int, repetitions: int) -> dict[str, Any]:
