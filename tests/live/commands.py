@@ -27,12 +27,12 @@ class Running:
     def __init__(self, port: Port, *arguments: str) -> None:
         name, *rest = arguments
         self.process = port.namespace.start(sys.executable, "-u", CLI, *name.split(), "-i", port.interface, *rest)
-        self.said: list[str] = []
+        self.output: list[str] = []
         self.complained: list[str] = []
         self._lines: queue.Queue[str] = queue.Queue()
         assert self.process.stdout is not None and self.process.stderr is not None
         self._readers = [
-            self._reader(self.process.stdout, self.said),
+            self._reader(self.process.stdout, self.output),
             self._reader(self.process.stderr, self.complained),
         ]
 
@@ -60,7 +60,7 @@ class Running:
         raise AssertionError(f"{words!r} was not said: {self._all()}")
 
     def _all(self) -> str:
-        return "".join([*self.said, *self.complained])
+        return "".join([*self.output, *self.complained])
 
     def end(self, how: signal.Signals | None = signal.SIGINT) -> int:
         """Signal it, unless it ends by itself, and wait for its end; returns its exit code."""
@@ -78,7 +78,7 @@ class Running:
     @property
     def objects(self) -> list[dict[str, Any]]:
         """Its output, as JSON."""
-        return [json.loads(line) for line in self.said]
+        return [json.loads(line) for line in self.output]
 
 
 @contextmanager

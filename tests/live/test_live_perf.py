@@ -236,7 +236,7 @@ def test_a_receiver_may_start_later_than_its_sender(ports):
         running(ports[0], "perf", "--name", "alpha:0"),
     ):
         assert sender.end(None) == 0, sender.complained
-    assert any(each.startswith("length") for each in sender.said)
+    assert any(each.startswith("length") for each in sender.output)
 
 
 @pytest.mark.parametrize("before", ["0", "4194304"])
