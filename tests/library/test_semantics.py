@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -266,3 +267,18 @@ def test_the_c_side_is_clean_under_the_sanitizers(
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+if shutil.which("valgrind"):
+
+    def test_the_c_side_is_clean_under_valgrind(small: Path, alone: dict[str, str]):
+        """No wrong access to memory; Python itself uses values that valgrind takes for uninitialised."""
+        done = subprocess.run(
+            ["valgrind", "-q", "--undef-value-errors=no", "--error-exitcode=9", small, "show"],
+            env=alone | {"PYTHONMALLOC": "malloc", "OPENBLAS_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, "2 0 0\n"), done.stderr
