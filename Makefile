@@ -2,6 +2,7 @@
 # make test      install the rest and run all checks and tests, which also build the documentation
 #                with another Python: make test PYTHON=python3.13 (in .venv-python3.13)
 # make bench     measure decoding beside other tools
+# make nightly   fuzz for ten minutes, mutated frames by both paths, and 100,000 random seeds: some hours
 # make compiled  compile the modules that run for every frame, into build/compiled
 # make docs      build the documentation into site/
 
@@ -12,7 +13,7 @@ MXWIRE := $(BIN)/mxwire
 SHOW := captures/mxoe-every-type.pcap
 WRONG := captures/mxoe-no-reverse-connect.pcap
 
-.PHONY: run test check style types generated unit coverage docs compiled bench setup system clean
+.PHONY: run test check style types generated unit coverage docs compiled bench nightly setup system clean
 
 run: $(VENV)/.run
 	@echo '$$ mxwire info $(SHOW)'; $(MXWIRE) info $(SHOW)
@@ -65,6 +66,16 @@ compiled: setup
 
 bench: setup
 	$(BIN)/python benchmarks/decode.py
+
+# NIGHTLY_ON names workers, as in mxwire simulate --on; a run that was ended continues from its checkpoint.
+NIGHTLY_ON ?= local
+nightly: setup
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python tools/fuzz.py --seconds 600
+	$(BIN)/python -m tests.wire.mutation_campaign --columns 100000000 --both 1000000 --on $(NIGHTLY_ON)
+	@mkdir -p build
+	$(MXWIRE) simulate --seeds 0-99999 --on $(NIGHTLY_ON) --checkpoint build/nightly-seeds.jsonl
+	@rm -f build/nightly-seeds.jsonl
 
 setup: $(VENV)/.test
 
