@@ -23,7 +23,7 @@ EPILOG = """\b
 Claims are those of three texts: S0 (kernel and user space), S1 (five libraries, 1998), S2 (Open-MX, 2011). A verdict is
 confirmed, refuted, undecided (the rounds disagree) or not applicable, with numbers and their origin: counted, live or
 modelled. Numbers to which a cost table was fitted are not evidence. Without --from the studies run first: the model
-(no root), and live path and mtu (root; without it, only the model's claims are judged).
+(no root), and live path, logp and mtu (root; without it, only the model's claims are judged).
 
 \b
 Examples:
@@ -35,6 +35,8 @@ Examples:
 \b
 Exit code: 0 judged, whatever the verdicts, 1 a study ended early, 2 it cannot start, 130 Ctrl-C (likewise judged).
 """
+_LOGP_SIZES: Final = (64, 4096, 65536)
+"""Sizes in bytes at which claims about LogP are judged."""
 _DERIVED: Final = ("median", "least", "p99", "interval")
 
 
@@ -129,10 +131,15 @@ def _run(bench: BenchOptions, model_only: bool, recordings: list[Recording]) -> 
         if not model_only:
             note(f"only claims of the model are judged: {refusal}")
         return
+    from mxwire.bench.logp import measure_logp
     from mxwire.bench.path import measure_path
-    from mxwire.bench.stage import StageOptions
+    from mxwire.bench.stage import StageOptions, open_stage
 
     measure_path(bench.study, StageOptions(), bench.progress, recording_made=recordings.append)
+    with open_stage(StageOptions(package=compiled_folder())) as stage:
+        measure_logp(
+            stage, bench.study, ("mxoe", "tcp", "frames"), _LOGP_SIZES, bench.progress, recording_made=recordings.append
+        )
     live = MtuStudy(mtus=(1500, 9000), blocks=(8,), delays=(), package=compiled_folder())
     run_mtu(live, bench.study, bench.progress, recordings.append)
 

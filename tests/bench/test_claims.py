@@ -98,6 +98,25 @@ def test_tcp_depends_on_the_mtu_only_without_segmentation_offload():
     assert verdict_of("S2-F12-b", live("mtu", "rate by frame limit", *points, x="mtu")).outcome == "confirmed"
 
 
+def test_claims_about_logp_are_judged_by_its_recording():
+    def curve(name: str, **values: float) -> Series:
+        made = [
+            point(each.replace("_", ", ").replace("ping, pong", "ping-pong"), (value,) * 9, 4096)
+            for each, value in values.items()
+        ]
+        return Series(name, "µs", measurements=made)
+
+    rates = {}
+    for carrier in ("frames", "tcp"):
+        rates |= {f"{carrier}_unidirectional": 409.6, f"{carrier}_ping_pong": 200.0, f"{carrier}_simultaneous": 420.0}
+    recording = live("logp", "L", point("frames", (-0.5,) * 9, 4096), point("tcp", (2.0,) * 9, 4096))
+    recording.series += [curve("g", frames=10.0, tcp=10.0), curve("o_s", frames=1.0), curve("bandwidth", **rates)]
+    assert verdict_of("S1-F11-a", recording).outcome == "confirmed"
+    assert verdict_of("S1-F12-a", recording).outcome == "refuted"
+    assert verdict_of("S1-D-d", recording).numbers.startswith("1 of 2 points")
+    assert verdict_of("S1-D-e", recording).outcome == "confirmed"
+
+
 def test_fitted_numbers_confirm_nothing():
     assert modelled(True, "1 µs").outcome == "confirmed"
     assert modelled(False, "1 µs").outcome == "refuted"

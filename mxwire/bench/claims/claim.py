@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from mxwire.bench.record import Measurement, Recording
+from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.rounds import order
 from mxwire.report.plot import number_text
 
@@ -42,6 +42,13 @@ class ClaimEvidence:
 
     def point(self, study: str, series: str, name: str, x: float, *, modelled: bool = False) -> Measurement:
         """A measurement; raise :class:`EvidenceError` if it was not recorded."""
+        found = self.series(study, series, modelled=modelled).point(name, x)
+        if found is None:
+            raise EvidenceError(f"{study}: {series} of {name} at {x:,.15g} was not measured")
+        return found
+
+    def series(self, study: str, name: str, *, modelled: bool = False) -> Series:
+        """A series; raise :class:`EvidenceError` if it was not recorded, or live without care for times."""
         recording = (self._modelled if modelled else self._live).get(study)
         if recording is None:
             command = "bench claims" if modelled else f"bench {study}"
@@ -49,12 +56,9 @@ class ClaimEvidence:
         if recording.conditions.quick and not modelled:
             raise EvidenceError(f"the recording of {study} is a quick one: its times mean nothing")
         try:
-            found = recording.named(series).point(name, x)
+            return recording.named(name)
         except KeyError:
-            found = None
-        if found is None:
-            raise EvidenceError(f"{study}: {series} of {name} at {x:,.15g} was not measured")
-        return found
+            raise EvidenceError(f"{study}: {name} was not measured") from None
 
     def live(self, study: str, series: str, name: str, x: float) -> Measurement:
         """A live measurement."""

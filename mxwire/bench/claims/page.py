@@ -57,11 +57,22 @@ def claim_blocks(found: list[tuple[Claim, ClaimVerdict]]) -> Iterator[Block]:
         of_seed = [each for each in found if each[0].number.startswith(f"{seed}-")]
         if of_seed:
             yield Heading(title, 2)
-            yield _table([each for each in of_seed if each[1].outcome != "not applicable" or each[1].how])
-            rest = [each for each in of_seed if each[1].outcome == "not applicable" and not each[1].how]
-            if rest:
-                yield Paragraph("Not applicable:")
-                yield Listing(tuple(f"{claim.number}: {claim.text} ({verdict.numbers})" for claim, verdict in rest))
+            yield _table([each for each in of_seed if not _without_numbers(each[1])])
+            yield from _not_applicable([each for each in of_seed if _without_numbers(each[1])])
+
+
+def _without_numbers(verdict: ClaimVerdict) -> bool:
+    return verdict.outcome == "not applicable" and not verdict.how
+
+
+def _not_applicable(found: list[tuple[Claim, ClaimVerdict]]) -> Iterator[Block]:
+    """Claims without numbers, in a list per reason."""
+    reasons: dict[str, list[Claim]] = {}
+    for claim, verdict in found:
+        reasons.setdefault(verdict.numbers, []).append(claim)
+    for reason, listed in reasons.items():
+        yield Paragraph(f"Not applicable: {reason}.")
+        yield Listing(tuple(f"{claim.number}: {claim.text}" for claim in listed))
 
 
 def _table(found: list[tuple[Claim, ClaimVerdict]]) -> Block:
