@@ -44,7 +44,10 @@ def trips(channel: Channel, sizes: list[int], counts: list[int]) -> dict[str, An
             for _ in range(count):
                 channel.receive(size)
                 channel.send(size)
-    return {"points": points, "trips": sum(counts)} | _use(channel, before, frames)
+    use = _use(channel, before, frames)
+    # A large message needs both sides until it has arrived, also the last one.
+    channel.barrier()
+    return {"points": points, "trips": sum(counts)} | use
 
 
 def _timed_trips(channel: Channel, size: int, count: int) -> Iterator[int]:
@@ -159,6 +162,7 @@ def parametrised(channel: Channel, size: int, number: int, gap: int, repetitions
             for _ in range(number):
                 channel.receive(size)
             channel.send(size)
+    channel.barrier()
     return summary(times) if channel.active else {}
 
 
@@ -176,6 +180,7 @@ def arrived(channel: Channel, size: int, wait: int, repetitions: int) -> dict[st
         else:
             channel.receive(size)
             channel.send(size)
+    channel.barrier()
     return summary(times) if channel.active else {}
 
 
