@@ -169,6 +169,7 @@ INTERFACES: Final = (
                 "dialect",
                 "profile",
                 "processes",
+                "local",
                 "interfaces",
                 "discovery",
                 "largest",

@@ -308,7 +308,7 @@ class HostInterface(Port):
         data = frame[form.header_end : form.header_end + length]
         if not endpoint.ring.push(EagerArrival(peer, sender, sequence, piggyback, (match_a << 32) | match_b, data)):
             return False
-        self.counters.count(form.counter)
+        self.counters.by_place[form.counter] += 1
         self.ready[endpoint] = None
         return True
 

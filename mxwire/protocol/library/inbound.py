@@ -277,35 +277,37 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
 
     Each type may have any length that its format allows (R-SND-02).
     """
+    data: bytes
     if isinstance(arrival, EagerArrival):
-        return _handle_whole(partner, arrival.match_info, arrival.data)
-    frame: Any = arrival.frame
-    kind = type(frame)
-    if kind is Notify:
-        # The end of a large send, if region and use are those of one (R-NOT-02).
-        send = partner.large_sends.get((frame.pulled_rdma_id, frame.pulled_rdma_seqnum))
-        if send is not None:
-            send.notified(frame.total_length)
-        return True
-    if kind is Medium:
-        return _handle_medium(partner, arrival)
-    info = match_info_of(frame)
-    if kind is not Rndv:
-        return _handle_whole(partner, info, frame.data)
-    # The message is pulled only once it is matched (R-RDV-03, R-MAT-05).
-    receive = partner.endpoint.matching.arrive(info)
-    if receive is None:
-        return take_unmatched(Unexpected(partner, info, frame.msg_length, rendezvous=frame))
-    receive.take_rendezvous(partner, info, frame)
-    return True
-
-
-def _handle_whole(partner: Partner, info: int, data: bytes) -> bool:
-    """Match the message of a TINY or SMALL."""
+        info, data = arrival.match_info, arrival.data
+    else:
+        frame: Any = arrival.frame
+        kind = type(frame)
+        if kind is Notify:
+            # The end of a large send, if region and use are those of one (R-NOT-02).
+            send = partner.large_sends.get((frame.pulled_rdma_id, frame.pulled_rdma_seqnum))
+            if send is not None:
+                send.notified(frame.total_length)
+            return True
+        if kind is Medium:
+            return _handle_medium(partner, arrival)
+        info = match_info_of(frame)
+        if kind is Rndv:
+            return _handle_rendezvous(partner, info, frame)
+        data = frame.data
     receive = partner.endpoint.matching.arrive(info)
     if receive is None:
         return take_unmatched(Unexpected(partner, info, len(data), data=data))
     receive.take_message(partner, info, data)
+    return True
+
+
+def _handle_rendezvous(partner: Partner, info: int, frame: Rndv) -> bool:
+    """Match a large message, which is pulled only then (R-RDV-03, R-MAT-05)."""
+    receive = partner.endpoint.matching.arrive(info)
+    if receive is None:
+        return take_unmatched(Unexpected(partner, info, frame.msg_length, rendezvous=frame))
+    receive.take_rendezvous(partner, info, frame)
     return True
 
 

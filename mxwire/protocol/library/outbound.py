@@ -66,7 +66,7 @@ class EagerPacket(NumberedPacket):
             head, header, counter = partner.tiny_head, port.tiny, _SEND_TINY
         else:
             head, header, counter = partner.small_head, port.small, _SEND_SMALL
-        port.counters.count(counter)
+        port.counters.by_place[counter] += 1
         frame: bytes = head + header.pack(
             length,
             _NO_CHECKSUM,
