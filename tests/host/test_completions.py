@@ -334,6 +334,7 @@ def test_a_message_given_back_goes_to_a_task_that_waits_for_it():
     assert asyncio.run(run()) == b"x"
 
 
+@pytest.mark.interpreted
 def test_a_message_without_memory_is_an_error(pair, monkeypatch):
     """It has no bytes to return; the sender chooses its length."""
 
