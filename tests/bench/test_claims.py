@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,15 @@ def test_latency_is_judged_live(tcp, outcome):
     ]
     found = verdict_of("S2-F9-a", live("path", "half round trip", *points))
     assert (found.outcome, found.how) == (outcome, "live")
+
+
+def test_a_disturbed_measurement_leaves_a_claim_undecided():
+    low, high = point("a", (1.0,) * 9), point("b", (2.0,) * 9)
+    assert compared(low, replace(high, marks=("disturbed",)), "2 µs") == ClaimVerdict(
+        "undecided", "2 µs (disturbed)", "live"
+    )
+    shaken = replace(point("frames", (-0.5,) * 9, 4096), marks=("disturbed",))
+    assert verdict_of("S1-D-d", live("logp", "L", shaken)).outcome == "undecided"
 
 
 def test_a_quick_recording_is_not_evidence():

@@ -111,8 +111,15 @@ def unanswered(number: str, text: str, reason: str, paper: str = "", *, derived:
     CLAIMS[number] = Claim(number, text, paper, lambda _: ClaimVerdict("not applicable", reason), derived)
 
 
+def disturbed(*measurements: Measurement) -> bool:
+    """Return whether a polling side of one of them lacked its processor in many rounds."""
+    return any("disturbed" in each.marks for each in measurements)
+
+
 def compared(less: Measurement, greater: Measurement, numbers: str, factor: float = 1.0) -> ClaimVerdict:
-    """Judge round by round whether ``less`` is below ``factor`` times ``greater``."""
+    """Judge round by round whether ``less`` is below ``factor`` times ``greater``; undecided if one was disturbed."""
+    if disturbed(less, greater):
+        return ClaimVerdict("undecided", f"{numbers} (disturbed)", "live")
     found = order(less.samples, greater.samples, factor)
     outcomes: dict[str, Outcome] = {"less": "confirmed", "greater": "refuted"}
     return ClaimVerdict(outcomes.get(found, "undecided"), numbers, "live")

@@ -14,6 +14,7 @@ from mxwire.bench.claims.claim import (
     all_of,
     claims,
     compared,
+    disturbed,
     text_of,
     unanswered,
 )
@@ -98,7 +99,9 @@ def simultaneous(evidence: ClaimEvidence) -> ClaimVerdict:
 @claims("S1-D-d", "L is 0 or negative where sends overlap the flight.", derived=True)
 def negative_latency(evidence: ClaimEvidence) -> ClaimVerdict:
     """Live: at any point."""
-    points = evidence.series("logp", "L").measurements
+    points = [each for each in evidence.series("logp", "L").measurements if not disturbed(each)]
+    if not points:
+        return ClaimVerdict("undecided", "all points were disturbed", "live")
     found = [each for each in points if each.median <= 0]
     numbers = f"{len(found)} of {len(points)} points"
     if found:
@@ -111,5 +114,8 @@ def negative_latency(evidence: ClaimEvidence) -> ClaimVerdict:
 def agreement(evidence: ClaimEvidence) -> ClaimVerdict:
     """Live: the paper's fragments and parametrised round trips, within 15 % at most of the points."""
     points = [each for name in ("o_s", "g") for each in evidence.series("logp", name).measurements]
+    points = [each for each in points if not disturbed(each)]
+    if not points:
+        return ClaimVerdict("undecided", "all points were disturbed", "live")
     agreed = sum(_DIFFERENT not in each.marks for each in points)
     return ClaimVerdict("confirmed" if 2 * agreed > len(points) else "refuted", f"{agreed} of {len(points)}", "live")
