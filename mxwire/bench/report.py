@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -37,17 +37,27 @@ def number(value: float) -> str:
     return plot.number_text(value)
 
 
-def spread(measurement: Measurement) -> str:
-    """The median, and half the width of its confidence interval, both in the measurement's unit."""
+def spread(measurement: Measurement, known: Collection[str] = ()) -> str:
+    """The median, half the width of its confidence interval unless it is 0, and the marks except the ``known`` ones."""
     low, high = measurement.interval()
-    marked = "".join(f" {each}" for each in measurement.marks)
-    return f"{number(measurement.median)} ±{number((high - low) / 2)}{marked}"
+    interval = f" ±{number((high - low) / 2)}" if high > low else ""
+    return (
+        number(measurement.median) + interval + "".join(f" {each}" for each in measurement.marks if each not in known)
+    )
+
+
+def _shared_marks(measurements: Sequence[Measurement]) -> tuple[str, ...]:
+    """The marks that all measurements have."""
+    first = measurements[0].marks if measurements else ()
+    return tuple(mark for mark in first if all(mark in each.marks for each in measurements))
 
 
 def condition_blocks(recording: Recording) -> Iterator[Block]:
     """The conditions of a recording, and its remarks."""
     yield Heading("Conditions", 3)
-    yield Table((Column(""), Column("", wraps=True)), tuple(Row(line) for line in recording.conditions.lines()))
+    yield Table(
+        (Column("condition"), Column("value", wraps=True)), tuple(Row(line) for line in recording.conditions.lines())
+    )
     if recording.remarks:
         yield Listing(tuple(recording.remarks))
     if not recording.complete:
@@ -55,19 +65,25 @@ def condition_blocks(recording: Recording) -> Iterator[Block]:
 
 
 def series_table(series: Series) -> Table:
-    """Medians with their intervals: one row per value of the parameter, one column per contestant."""
+    """Medians with their intervals: one row per value of the parameter, one column per contestant.
+
+    Marks that a contestant's measurements share are in the heading, unless those of all do: see :func:`series_blocks`.
+    """
     names = series.contestants()
+    known = {name: _shared_marks(series.curve(name)) for name in names}
+    shared = _shared_marks(series.measurements)
+    headings = [", ".join([name, *(mark for mark in known[name] if mark not in shared)]) for name in names]
     values = sorted({each.parameters.get(series.x, 0) for each in series.measurements})
     rows = []
     for value in values:
-        points = [series.point(name, value) for name in names]
-        rows.append(Row((f"{value:,}", *("" if each is None else spread(each) for each in points))))
-    return Table((Column(f"{series.x}, {series.x_unit}", right=True), *number_columns(*names)), tuple(rows))
+        points = [(series.point(name, value), known[name]) for name in names]
+        rows.append(Row((f"{value:,}", *("" if point is None else spread(point, marks) for point, marks in points))))
+    return Table((Column(f"{series.x}, {series.x_unit}", right=True), *number_columns(*headings)), tuple(rows))
 
 
 def series_blocks(series: Series) -> Iterator[Block]:
     """A series as a table with a heading."""
-    yield Heading(f"{series.name}, {series.unit}", 3)
+    yield Heading(", ".join([series.name, series.unit, *_shared_marks(series.measurements)]), 3)
     yield series_table(series)
 
 

@@ -650,10 +650,12 @@ class FilterOptions:
     def host_names(self) -> HostNames:
         """The names of hosts that the user gives; those of a capture can be added."""
         from mxwire.analysis.host_names import HostNames
+
+        if self.peers is None:
+            return HostNames()
         from mxwire.host.names import read_peers
 
-        given = read_peers(self.peers) if self.peers is not None else {}
-        return HostNames({address: name for address, name in given.items() if name})
+        return HostNames({address: name for address, name in read_peers(self.peers).items() if name})
 
 
 def filter_options(*omitted: str) -> Decorator:

@@ -186,7 +186,7 @@ def result_blocks(test: str, results: Sequence[Mapping[str, Any]]) -> list[Block
         blocks.append(
             Verbatim(
                 "tester-limited: the generator or the sink reached its own limit, so the network may carry more;\n"
-                "try --via xdp, two machines, or a CPU of its own for each side (--cpu)"
+                "try --via xdp or kernel, two machines, or a CPU of its own for each side (--cpu)"
             )
         )
     return blocks
