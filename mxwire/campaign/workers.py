@@ -260,7 +260,13 @@ def _await_worker(client: Any, problem: str) -> None:
 @contextmanager
 def _slurm_cluster(path: Path) -> Iterator[Any]:
     """Start Slurm jobs as a file describes: ``jobs``, and arguments of ``dask_jobqueue.SLURMCluster``."""
-    jobqueue = import_extra("dask_jobqueue", "dask", "--on dask-slurm")
+    # Its import replaces the handlers of SIGINT and SIGTERM by ones that exit with code 0.
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        jobqueue = import_extra("dask_jobqueue", "dask", "--on dask-slurm")
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

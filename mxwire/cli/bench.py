@@ -147,7 +147,12 @@ class Sizes(click.ParamType):  # type: ignore[type-arg]
     metavar="CARRIERS",
     help="Carriers, with commas between them.",
 )
-@click.option("--sizes", type=Sizes(), metavar="BYTES", help="Sizes with commas.  [default: 4 to 1 MiB, times 4]")
+@click.option(
+    "--sizes",
+    type=Sizes(),
+    metavar="BYTES",
+    help="Lengths of the messages, with commas.  [default: 4 to 1 MiB, times 4]",
+)
 @interface_option("Measure to another machine over this interface.")
 @click.option("-d", "destination", metavar="MAC", help="Its Ethernet address.  [default: the one that answers]")
 @click.option("--memory", is_flag=True, help="Both sides in this process, without root: shapes and counts only.")

@@ -57,9 +57,14 @@ _DERIVED: Final = ("median", "least", "p99", "interval")
     *("-w", "--write"),
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the recordings of all studies, as JSON Lines.",
+    help="Write the recordings of all studies to FILE, as JSON Lines.",
 )
-@click.option("--html", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write a page.")
+@click.option(
+    "--html",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write a site to DIR: a page with the claims.",
+)
 @click.option(
     "--markdown", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it as Markdown."
 )

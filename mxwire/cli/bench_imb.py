@@ -54,10 +54,16 @@ def split_names(_: click.Context, parameter: click.Parameter, value: str) -> tup
 @click.command(epilog=EPILOG)
 @click.argument("benchmarks", nargs=-1, metavar="[BENCHMARK]...")
 @bench_options
-@click.option("--over", default="mx", callback=split_names, metavar="LIST", help="mx, tcp, or both.  [default: mx]")
+@click.option(
+    "--over",
+    default="mx",
+    callback=split_names,
+    metavar="LIST",
+    help="Carriers, with commas between them: mx, tcp.  [default: mx]",
+)
 @integer_option("Ranks: 2 to 8 live, up to 16 simulated.", "--ranks", least=2, most=16, default=2)
 @click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
-@click.option("--dialect", default="mxoe", show_default=True, help="mxoe, or omx:M.")
+@click.option("--dialect", default="mxoe", show_default=True, help="Dialect of the hosts: mxoe, or omx:M.")
 @integer_option("MTU of the link.  [default: at least 9000]", "--mtu", least=1500, most=65535, metavar="BYTES")
 @integer_option("Longest message.", "--largest", most=1 << 26, default=4 << 20, metavar="BYTES")
 @click.option("--algorithm", metavar="NAME", help="Algorithm of the collectives.  [default: by length]")

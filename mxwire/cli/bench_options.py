@@ -106,20 +106,20 @@ _OPTIONS: Final = (
         *("-w", "--write"),
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="Write the recording: JSON Lines, or .parquet.",
+        help="Write the recording to FILE: JSON Lines, or .parquet.",
     ),
     click.option(
         "--plot",
         type=click.Path(dir_okay=False, path_type=Path),
         callback=_plot_file,
         metavar="FILE",
-        help="Draw the main figure: .svg, .png, .pdf or .html.",
+        help="Also draw the main figure: .svg, .png, .pdf or .html.",
     ),
     click.option(
         "--html",
         type=click.Path(file_okay=False, path_type=Path),
         metavar="DIR",
-        help="Write a page with figures and tables, and the recording beside it.",
+        help="Write a site to DIR: a page with figures and tables, and the recording.",
     ),
 )
 bench_options = option_group("bench", BenchOptions, *_OPTIONS)

@@ -124,8 +124,10 @@ def written(path: Path, capture: Path) -> bytes:
     with open_capture(capture) as reader, TableWriter(path) as frames, MessageTable(messages) as table:
         for batch in decoder.decode_all(reader):
             frames.write(batch, 'a "capture", of two\nlines')
-            table.add("", list(follower.observe(batch)), follower.names)
-        table.add("", list(follower.finish()), follower.names)
+            for message in follower.observe(batch):
+                table.add_message("", message, follower.names)
+        for message in follower.finish():
+            table.add_message("", message, follower.names)
         table.flush()
     return path.read_bytes() + messages.read_bytes()
 

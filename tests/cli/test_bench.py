@@ -30,7 +30,7 @@ from .support import mxwire
         (["pth"], "did you mean path"),
         (["logp", "--over", "pigeon"], "there is no carrier 'pigeon'"),
         (["logp", "--over", ""], "no carrier is given"),
-        (["logp", "--over", "omx:1"], "omx:1"),
+        (["logp", "--over", "omx:1"], "frame limit 1 is not possible"),
         (["logp", "--sizes", "4,x"], "write 4,1024,65536"),
         (["logp", "--sizes", "0"], "sizes are from 1"),
         (["logp", "--sizes", "99999999"], "sizes are from 1"),

@@ -13,8 +13,11 @@ from mxwire.cli.main import cli
 from mxwire.report.terminal import COLOUR_CHOICES
 
 MEANINGS = {
+    "--over": r"^Carriers, with commas between them",
     "--pair": r"hosts",
+    "--coalescing": r"\b([Ii]nterval|interrupts)\b",
     "--count": r"^Stop (after|when) N\b",
+    "--delay": r"\b[Dd]elays?\b|^Transit time of a frame",
     "--dialect": r"\b[Dd]ialect\b",
     "--duration": r"\bS seconds\b",
     "--endpoint": r"\b[Ee]ndpoint\b",
@@ -25,6 +28,7 @@ MEANINGS = {
     "--judge": r"^Check all frames .*against the rules",
     "--junit": r"^JUnit XML, one suite per ",
     "--key": r"^Key of the endpoint\.",
+    "--largest": r"^Longest message\.",
     "--list": r"^List ",
     "--match": r"\b[Mm]atch info\b",
     "--message": r"\b[Mm]essages?\b.*number",
@@ -33,7 +37,9 @@ MEANINGS = {
     "--plot": r"\bdraw\b",
     "--profile": r"^Kinds? of the (local )?hosts?\b",
     "--rate": r"^Frames \(50000/s\) or bits \(1Gbit/s\) per second",
+    "--rounds": r"^Rounds\b",
     "--seed": r"^Random seed\b",
+    "--sizes": r"^Lengths of the (frames|messages)\b",
     "--sort": r"^Order of the pairs, the greatest first",
     "--target": r"\blive host, like alpha:0, or an address\b",
     "--timeout": r"\b[Ss]econds (of|to|without) ",
@@ -52,6 +58,10 @@ LETTERS = {
 """Letters that other programs have made familiar with other meanings; their long names differ."""
 
 OTHER_TYPES = {
+    "--coalescing": "studies take several, with units",
+    "--delay": "studies take units, and some take several",
+    "--html": "studies check the folder before they measure",
+    "--sizes": "line-rate tests take lengths of frames, studies those of messages",
     "--dialect": "formats shows one family, or both",
     "--endpoint": "replay maps several, serve opens several",
     "--ethertype": "a link sends and receives one EtherType",
@@ -60,6 +70,11 @@ OTHER_TYPES = {
 """Options that take other values in some commands, with the same meaning."""
 
 OTHER_MEANINGS = {
+    "--as": "replay plays a host of the capture, measurements print the format of another benchmark",
+    "--blocks": "incast limits the blocks of a sender, a study sets the frames of a block",
+    "--mtu": "simulate draws periods in which long frames do not pass, studies set the MTU of a link",
+    "--quick": "info does not follow messages, studies have few and short rounds",
+    "-d": "perf names a live host, a study the address of the machine that serves",
     "--frame": "follow and extract choose a frame of a capture, line-rate tests the packet to send",
     "--fields": "decode chooses fields, formats lists those that can be chosen",
     "--to": "analyses write a table to a file, line-rate tests send frames to a sink",

@@ -275,6 +275,7 @@ def test_permission_is_requested_only_from_a_yama_that_can_give_it(
     assert local.permit_reading() is (requested and real)
 
 
+@pytest.mark.interpreted  # it replaces names of the module
 @pytest.mark.parametrize(
     ("scope", "reason"),
     [

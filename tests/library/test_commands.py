@@ -106,7 +106,9 @@ def test_build_needs_a_compiler_headers_and_libpython(tmp_path: Path, monkeypatc
     (tmp_path / "file").touch()
     with pytest.raises(MxwireError, match=r"file: the library cannot be installed: not a directory"):
         build(tmp_path / "file" / "below")
-    monkeypatch.setattr(os, "access", lambda *_: False)
+    allowed = os.access
+    # Finding the compiler requires the permission to execute only.
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK and allowed(path, mode))
     with pytest.raises(MxwireError, match="no permission to write; choose another --prefix"):
         build(tmp_path / "new" / "below")
     assert not (tmp_path / "new").exists()

@@ -269,12 +269,22 @@ def test_the_c_side_is_clean_under_the_sanitizers(
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+LOADER = Path(__file__).parent / "valgrind.supp"
+
 if shutil.which("valgrind"):
 
     def test_the_c_side_is_clean_under_valgrind(small: Path, alone: dict[str, str]):
         """No wrong access to memory; Python itself uses values that valgrind takes for uninitialised."""
         done = subprocess.run(
-            ["valgrind", "-q", "--undef-value-errors=no", "--error-exitcode=9", small, "show"],
+            [
+                "valgrind",
+                "-q",
+                "--undef-value-errors=no",
+                "--error-exitcode=9",
+                f"--suppressions={LOADER}",
+                small,
+                "show",
+            ],
             env=alone | {"PYTHONMALLOC": "malloc", "OPENBLAS_NUM_THREADS": "1"},
             capture_output=True,
             text=True,

@@ -18,6 +18,7 @@ from mxwire.link import LinkKind, PacketLink, XdpLink, open_link
 
 from . import bpf
 from .commands import CLI, LONGEST, mxwire, running
+from .hosts import open_endpoint
 from .namespaces import Laboratory, Port, as_nobody
 
 LONG = 30.0
@@ -48,7 +49,7 @@ def host(port: Port, name: str, link: str) -> Iterator[Host]:
 @pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 def test_messages_of_all_classes_arrive(ports: tuple[Port, Port], kinds: tuple[str, str]) -> None:
     with host(ports[0], "alpha", kinds[0]) as alpha, host(ports[1], "beta", kinds[1]) as beta:
-        one, two = alpha.open_endpoint(0), beta.open_endpoint(0)
+        one, two = open_endpoint(ports[0], alpha, 0), open_endpoint(ports[1], beta, 0)
         partner = one.connect("beta", 0, timeout=LONG)
         back = None
         for length in (0, 1, 32, 33, 128, 129, 4096, 4097, 32768, 32769, 1 << 20, 3_000_001):
@@ -77,7 +78,7 @@ def test_large_messages_are_built_in_the_memory_of_the_link(ports: tuple[Port, P
                 in_place.append(0 <= start < len(memory))
 
         alpha.core.observers.append(observe)
-        one, two = alpha.open_endpoint(0), beta.open_endpoint(0)
+        one, two = open_endpoint(ports[0], alpha, 0), open_endpoint(ports[1], beta, 0)
         receive = two.ireceive(maximum=1 << 20)
         data = os.urandom(1 << 20)
         one.send(one.connect("beta", 0, timeout=LONG), data, timeout=LONG)
