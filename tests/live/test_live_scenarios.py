@@ -21,6 +21,7 @@ from mxwire.scenarios.live import meet, why_not
 from mxwire.scenarios.local_host import hosted
 from mxwire.wire.dialect import MXOE
 
+from .commands import running
 from .namespaces import Laboratory, Port, missing
 
 ROOT = Path(__file__).parents[2]
@@ -90,16 +91,9 @@ def test_all_that_a_live_host_can_be_asked_passes(cables: list[tuple[Port, Port]
 def served(cables: list[tuple[Port, Port]]) -> Iterator[tuple[Port, str]]:
     """A port, and the name of a host behind it that ``mxwire serve`` plays."""
     near, far = cables[0]
-    serving = far.namespace.start(
-        sys.executable, str(ROOT / "cli.py"), "serve", "--sink", "-i", far.interface, "--name", "alpha"
-    )
-    yield near, "alpha:0"
-    serving.terminate()
-    try:
-        serving.communicate(timeout=10)
-    except subprocess.TimeoutExpired:
-        serving.kill()
-        serving.communicate()
+    with running(far, "serve", "--sink", "--name", "alpha") as server:
+        server.until("Ctrl-C")
+        yield near, "alpha:0"
 
 
 def test_the_scenario_of_a_wrong_key_is_replayed_to_a_host_by_name(served: tuple[Port, str]) -> None:
