@@ -245,6 +245,31 @@ def test_an_interrupt_within_a_call_of_the_link_leaves_no_frame_uncounted():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_paced_run_makes_its_first_calls_before_its_clock_starts():
+    """They take longer than others, and the frames behind the first would be late."""
+    network = MemoryNetwork()
+    one, other = network.attach("one"), network.attach("other")
+    slots = FrameSlots(templates_of("TINY", other.address, one.address))
+    calls: list[object] = []
+
+    def send(first: int, end: int) -> int:
+        calls.append(end - first)
+        return end - first
+
+    def clock() -> int:
+        calls.append("clock")
+        return 1000 * len(calls)
+
+    plan = GeneratorPlan(count=3, rate=1_000_000)
+    generator = FrameGenerator(one, slots, plan, send=send, clock=clock)
+    found = generator.run(lambda result: calls.append(result.frames))
+    # The monitor of the clock of day reads the clock before the run does.
+    begun = [place for place, each in enumerate(calls) if each == "clock"][1]
+    assert calls[0] == 0 and 0 in calls[1:begun] and set(calls[:begun]) == {0, "clock"}
+    assert found.frames == 3 == sum(each for each in calls[begun:] if isinstance(each, int))
+    assert len(found.lateness.record()) and found.duration_ns == 1000 * (len(calls) - begun - 1)
+
+
 def test_a_clock_that_is_set_is_noticed():
     monotonic, day = [0], [10**18]
     monitor = ClockMonitor(lambda: monotonic[0], lambda: day[0])
