@@ -36,7 +36,7 @@ from mxwire.bench.channels import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import COLOURS, Figure, PageFigure, number, series_blocks, series_figure
 from mxwire.bench.rounds import order, within
-from mxwire.bench.stage import NamespaceStage, StageError, StageOptions, open_stage
+from mxwire.bench.stage import StageError, StageOptions, StudyStage, open_stage
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
 from mxwire.report.plot import tidy
@@ -127,13 +127,13 @@ class PathStudy:
 
     def __init__(
         self,
-        stage: NamespaceStage,
+        stage: StudyStage,
         recording: Recording,
         options: StudyOptions,
         progress: Callable[[str], object] = lambda _: None,
     ) -> None:
         self._stage = stage
-        self.interpreted: NamespaceStage | None = None
+        self.interpreted: StudyStage | None = None
         self._recording = recording
         self._options = options
         self._progress = progress
@@ -148,13 +148,14 @@ class PathStudy:
         """Measure, and fill the recording."""
         with kept(self._recording, self._points):
             turns = Turns(self._recording, self._progress)
-            turns.play(dict(self._contestants()), self._options.rounds)
+            turns.play(dict(self.contestants()), self._options.rounds)
             self._trace(turns.out)
         self._conclude()
 
     # Contestants
 
-    def _contestants(self) -> Iterator[tuple[str, Callable[[int], None]]]:
+    def contestants(self) -> Iterator[tuple[str, Callable[[int], None]]]:
+        """The contestants that the stage permits, by name; each is called with the number of a round."""
         stage = self._stage
         for rung in RUNGS:
             reason = stage.can_use(rung)
@@ -173,12 +174,13 @@ class PathStudy:
             other = self.interpreted
             for mode in ("spinning", "blocking") if stage.spins else ("blocking",):
                 yield f"mxoe interpreted, {mode}", partial(self._trips, other, "mxoe", "mxoe interpreted", mode)
-            yield f"ring interpreted, {mode}", partial(self._trips, other, "ring", "ring interpreted", "spinning")
+            if stage.spins:
+                yield "ring interpreted, spinning", partial(self._trips, other, "ring", "ring interpreted", "spinning")
             yield from self._alone(other, " interpreted")
         if not stage.spins:
             self._recording.remarks.append("spinning: not applicable: there is one processor")
 
-    def _alone(self, stage: NamespaceStage, kind: str) -> Iterator[tuple[str, Callable[[int], None]]]:
+    def _alone(self, stage: StudyStage, kind: str) -> Iterator[tuple[str, Callable[[int], None]]]:
         if not kind:
             yield "memory copy, warm", partial(self._single, stage, "memory copy", "memory copy, warm", cold=False)
             yield "memory copy, cold", partial(self._single, stage, "memory copy", "memory copy, cold", cold=True)
@@ -203,7 +205,7 @@ class PathStudy:
             for size, each in points.items()
         ]
 
-    def _trips(self, stage: NamespaceStage, carrier: str, rung: str, mode: str, number: int) -> None:
+    def _trips(self, stage: StudyStage, carrier: str, rung: str, mode: str, number: int) -> None:
         name, spin = f"{rung}, {mode}", mode == "spinning"
         sizes = self._sizes(rung, mode)
         counts = self._planned(name, sizes, number)
@@ -239,7 +241,7 @@ class PathStudy:
             **more,
         )
 
-    def _single(self, stage: NamespaceStage, role: str, name: str, number: int, **more: Any) -> None:
+    def _single(self, stage: StudyStage, role: str, name: str, number: int, **more: Any) -> None:
         sizes = self._sizes(role, "alone")
         counts = self._planned(name, sizes, number)
         found = stage.run_alone(role, sizes=list(sizes), counts=counts, **more)
