@@ -314,6 +314,10 @@ def logp_blocks(recording: Recording) -> Iterator[Block]:
     for carrier in _carriers(recording):
         yield Heading(f"{carrier}, µs", 3)
         yield _parameters(recording, carrier)
+    present = _marks(recording)
+    legend = "; ".join(f"{_SHORT[each]} {meaning}" for each, meaning in _MEANINGS.items() if each in present)
+    if legend:
+        yield Paragraph(f"Marks: {legend}.")
     yield from _gap_blocks(recording)
     agreement = recording.facts.get("agreement", {})
     if agreement:
@@ -344,7 +348,7 @@ def _parameters(recording: Recording, carrier: str) -> Table:
             cells.append("" if point is None else _cell(point))
         rows.append(Row((f"{size:,}", *cells)))
     headings = [name + (" (PRTT)" if kind else "") for name, kind in columns]
-    return Table((Column("size, bytes", right=True), *number_columns(*headings)), tuple(rows))
+    return Table((Column("size, bytes", right=True), *number_columns(*headings)), tuple(rows), divisible=True)
 
 
 def _has(by: dict[str, Series], name: str, curve: str) -> bool:
@@ -352,6 +356,24 @@ def _has(by: dict[str, Series], name: str, curve: str) -> bool:
 
 
 _SHORT: Final = {"methods differ": "≠", "overlap": "<", "disturbed": "~", "retransmitted": "r", "lost": "!"}
+_MEANINGS: Final = {
+    "methods differ": "the methods differ",
+    "overlap": "the send overlaps the flight, so L is negative",
+    "disturbed": "disturbed",
+    "retransmitted": "retransmitted",
+    "lost": "messages were lost in a round, which was repeated",
+}
+
+
+def _marks(recording: Recording) -> set[str]:
+    """The marks of the parameters."""
+    return {
+        mark
+        for series in recording.series
+        if series.name in PARAMETERS
+        for each in series.measurements
+        for mark in each.marks
+    }
 
 
 def _cell(point: Measurement) -> str:
@@ -370,9 +392,6 @@ def _gap_blocks(recording: Recording) -> Iterator[Block]:
     if rows:
         yield Heading("G: gap per byte", 3)
         yield Table((Column("carrier"), *number_columns("sizes", "ns per byte", "1/G, MB/s")), tuple(rows))
-        yield Paragraph(
-            "Marks: ≠ methods differ, ~ disturbed, overlap: the send overlaps the flight, so L is negative."
-        )
 
 
 def logp_figures(recording: Recording) -> Iterator[PageFigure]:

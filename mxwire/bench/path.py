@@ -406,7 +406,7 @@ def _ladder(trips: Series) -> Table:
             cells.append(text + (f" ({more:+.1f})" if more is not None else "") + "".join(f" {m}" for m in point.marks))
         rows.append(Row((name, *cells)))
     headings = number_columns(*(f"{size:,} B, µs (step)" for size in sizes))
-    return Table((Column("half round trip"), *headings), tuple(rows))
+    return Table((Column("half round trip"), *headings), tuple(rows), divisible=True)
 
 
 def _orderings(trips: Series) -> Iterator[Block]:
@@ -444,7 +444,7 @@ def _budget_table(found: list[Budget]) -> Table:
     verdicts = (f"{each.total / each.measured - 1:+.0%}{'' if each.closes else ' (does not close)'}" for each in found)
     rows.append(Row(("difference", *verdicts)))
     headings = number_columns(*(f"{each.name}, {each.size:,} B" for each in found))
-    return Table((Column("part"), *headings), tuple(rows))
+    return Table((Column("part"), *headings), tuple(rows), divisible=True)
 
 
 def number_text(value: float) -> str:

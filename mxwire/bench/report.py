@@ -78,7 +78,8 @@ def series_table(series: Series) -> Table:
     for value in values:
         points = [(series.point(name, value), known[name]) for name in names]
         rows.append(Row((f"{value:,}", *("" if point is None else spread(point, marks) for point, marks in points))))
-    return Table((Column(f"{series.x}, {series.x_unit}", right=True), *number_columns(*headings)), tuple(rows))
+    columns = (Column(f"{series.x}, {series.x_unit}", right=True), *number_columns(*headings))
+    return Table(columns, tuple(rows), divisible=True)
 
 
 def series_blocks(series: Series) -> Iterator[Block]:

@@ -29,6 +29,7 @@ from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, show
 from mxwire.report.json_line import json_line
+from mxwire.report.terminal import terminal_width
 from mxwire.units import MICROSECOND, SECOND
 
 if TYPE_CHECKING:
@@ -514,13 +515,15 @@ def _exhaustive_record(play: ExhaustivePlay) -> dict[str, Any]:
 
 
 def _exhaustive_table(plays: list[ExhaustivePlay]) -> Block:
-    """The table of exhaustive plays, one row per workload."""
+    """The table of exhaustive plays, one row per workload; digests wrap on a terminal, not in pipes."""
     counts = tuple(Column(each, right=True) for each in ("played", "pruned", "states", "failed"))
     rows = [
         Row((each.scenario.workload, *map(str, (each.played, each.pruned, each.states, len(each.failed))), each.digest))
         for each in plays
     ]
-    return Table((Column("workload"), *counts, Column("digest of all runs")), tuple(rows))
+    return Table(
+        (Column("workload"), *counts, Column("digest of all runs", wraps=terminal_width() is not None)), tuple(rows)
+    )
 
 
 def _table(rows: Mapping[str, Any]) -> Block:

@@ -106,6 +106,8 @@ class Table:
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    divisible: bool = False
+    """If too wide, it is printed as several tables below each other, which repeat the first column."""
 
 
 Block = Heading | Paragraph | Listing | Verbatim | Table
@@ -123,7 +125,7 @@ def show(blocks: Sequence[Block]) -> None:
 def plain(blocks: Sequence[Block], width: int | None = None) -> str:
     """Render blocks as plain text of at most ``width`` columns, or more if words do not fit."""
     width = width or output_width()
-    return "\n".join(_plain_block(block, width) for block in blocks)
+    return "\n".join(_plain_block(block, width) for block in _divided(blocks, width))
 
 
 def markdown(blocks: Sequence[Block]) -> str:
@@ -191,6 +193,32 @@ def _fitted(table: Table) -> Table:
     if _table_width(table, width) <= width:
         return table
     return replace(table, columns=tuple(replace(each, heading=each.short or each.heading) for each in table.columns))
+
+
+def _divided(blocks: Sequence[Block], width: int) -> Iterator[Block]:
+    """The blocks, with divisible tables that exceed ``width`` as several tables."""
+    for block in blocks:
+        if isinstance(block, Table) and block.divisible:
+            yield from _parts(block, width)
+        else:
+            yield block
+
+
+def _parts(table: Table, width: int) -> Iterator[Table]:
+    """The table in as few parts as fit ``width``, each with the first column and at least one other."""
+    chosen = [0]
+    for place in range(1, len(table.columns)):
+        if len(chosen) > 1 and _table_width(_with_columns(table, [*chosen, place]), width) > width:
+            yield _with_columns(table, chosen)
+            chosen = [0]
+        chosen.append(place)
+    yield _with_columns(table, chosen)
+
+
+def _with_columns(table: Table, places: Sequence[int]) -> Table:
+    """The table with some of its columns only."""
+    rows = tuple(replace(row, cells=tuple(row.cells[place] for place in places)) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[place] for place in places), rows=rows)
 
 
 def _gap(widths: Sequence[int]) -> str:
@@ -276,6 +304,7 @@ def _aligned(text: str, width: int, column: Column) -> str:
 def _show_styled(blocks: Sequence[Block]) -> None:
     """Print with rich, imported lazily because its import takes longer than most commands."""
     width = output_width()
+    blocks = list(_divided(blocks, width))
     needed = [max(width, _table_width(block, width)) if isinstance(block, Table) else width for block in blocks]
     # A table wider than the terminal overflows its lines rather than losing the contents of its cells.
     console = styled_console(max(needed, default=width))

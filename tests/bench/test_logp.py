@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -142,3 +143,19 @@ def test_the_format_of_netgauge():
 def test_the_format_of_netgauge_describes_one_network(measured):
     with pytest.raises(MxwireError, match="one carrier"):
         netgauge_text(measured)
+
+
+def test_only_marks_that_occur_are_explained():
+    def text(*marks):
+        point = Measurement("tcp", "µs", (1.0,), {"size": 4}, marks=marks)
+        made = [
+            Series(name, "µs", measurements=[point if name == "RTT/2" else replace(point, marks=())])
+            for name in PARAMETERS
+        ]
+        return plain(list(logp_blocks(Recording("logp", Conditions(), made))), 100)
+
+    assert "Marks" not in text()
+    assert "Marks: ~ disturbed." in text("disturbed")
+    assert "Marks: ≠ the methods differ; < the send overlaps the flight, so L is negative." in text(
+        "overlap", "methods differ"
+    )

@@ -49,3 +49,16 @@ def test_headings_stay_on_one_line_where_there_is_room():
     narrow = plain([WIDE], 55).splitlines()
     assert narrow[0].split() == ["median"] or narrow[0].split() == ["median", "of"]
     assert narrow[1].split()[-1] == "most" or narrow[2].split()[-1] == "most"
+
+
+@pytest.mark.parametrize("width", [20, 30, 80])
+def test_a_divisible_table_continues_below_with_its_first_column(width):
+    columns = (Column("size"), *(Column(f"rate {place}", right=True) for place in range(6)))
+    rows = tuple(Row((f"{size}", *(f"{size * place:,}" for place in range(6)))) for size in (4, 1_000_000))
+    lines = plain([Table(columns, rows, divisible=True)], width).splitlines()
+    assert all(len(line) <= width for line in lines)
+    parts = "\n".join(lines).split("\n\n")
+    assert all(part.splitlines()[-2].split()[0] == "4" for part in parts)
+    shown = [cell for part in parts for cell in part.splitlines()[-1].split()[1:]]
+    assert shown == list(rows[1].cells[1:])
+    assert (len(parts) == 1) is (width == 80)
