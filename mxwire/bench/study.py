@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, Final
 
 from mxwire.bench.channels import SilenceError
@@ -110,8 +111,7 @@ def _measurement(name: str, point: _Point) -> Measurement:
     keys = {key for each in point.details for key in each}
     details = {}
     for key in sorted(keys):
-        values = sorted(each[key] for each in point.details if key in each)
-        details[key] = values[len(values) // 2]
+        details[key] = median(each[key] for each in point.details if key in each)
     # A single disturbed round does not move the median, and a lost one was repeated; the number of both is recorded.
     marks = tuple(each for each, times in point.marks.items() if each != "disturbed" or times * 4 > len(point.samples))
     counts = point.counts | {f"rounds {each}": float(times) for each, times in point.marks.items()}
