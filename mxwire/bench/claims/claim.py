@@ -48,13 +48,15 @@ class ClaimEvidence:
         return found
 
     def series(self, study: str, name: str, *, modelled: bool = False) -> Series:
-        """A series; raise :class:`EvidenceError` if it was not recorded, or live without care for times."""
+        """A series; raise :class:`EvidenceError` if it was not recorded, or by a quick study that is not evidence."""
         recording = (self._modelled if modelled else self._live).get(study)
         if recording is None:
             command = "bench claims" if modelled else f"bench {study}"
             raise EvidenceError(f"no recording of mxwire {command} ({'virtual time' if modelled else 'live'})")
         if recording.conditions.quick and not modelled:
             raise EvidenceError(f"the recording of {study} is a quick one: its times mean nothing")
+        if recording.conditions.quick and study == "mtu":
+            raise EvidenceError(f"the recording of {study} is a quick one: its messages are shorter than the claim's")
         try:
             return recording.named(name)
         except KeyError:
