@@ -34,7 +34,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mxwire.bench.channels import check_carrier, is_host
+from mxwire.bench.channels.carriers import check_carrier, is_host
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import PageFigure, number, series_blocks, series_figure
 from mxwire.bench.rounds import within

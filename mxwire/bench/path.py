@@ -32,7 +32,7 @@ from typing import Any, Final
 
 import mxwire
 from mxwire.bench import machine
-from mxwire.bench.channels import SilenceError
+from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import COLOURS, Figure, PageFigure, number, series_blocks, series_figure
 from mxwire.bench.rounds import order, within

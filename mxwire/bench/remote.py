@@ -12,13 +12,13 @@ from random import SystemRandom
 from typing import Any, Final
 
 from mxwire.bench import machine
-from mxwire.bench.channels import SilenceError
+from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.processors import placement
 from mxwire.bench.record import Conditions, load_average, now_text
 from mxwire.bench.stage import PATIENCE, ProcessSide, SideLostError, StageError, StudySide, StudyStage
 from mxwire.bench.worker import SideSetup, failure
 from mxwire.errors import MxwireError
-from mxwire.ethernet import BROADCAST, SOURCE, mac_text
+from mxwire.ethernet import BROADCAST, ETHERTYPE, SOURCE, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.linerate.control import ControlMessage, ControlRequest, decode_control
 from mxwire.link import Link, PacketLink
@@ -28,7 +28,6 @@ from mxwire.link.xdp import xdp_refusal
 
 CONTROL_ETHERTYPE: Final = 0x88B5
 """EtherType of requests: the first for local experiments."""
-_TYPE: Final = slice(12, 14)
 _ANSWERS: Final = 5.0
 """Seconds for an answer to a request that needs no work."""
 _OPENING: Final = 30.0
@@ -38,7 +37,7 @@ _KEPT: Final = 64
 
 def _retyped(frame: bytes) -> bytes:
     """A control frame with the EtherType of studies."""
-    return frame[: _TYPE.start] + CONTROL_ETHERTYPE.to_bytes(2, "big") + frame[_TYPE.stop :]
+    return frame[: ETHERTYPE.start] + CONTROL_ETHERTYPE.to_bytes(2, "big") + frame[ETHERTYPE.stop :]
 
 
 class StudyRequest(ControlRequest):

@@ -1,4 +1,4 @@
-"""Stages: two sides and the path between them, with one face: ``run(role, **parameters)`` plays a role on both.
+"""Stages: two sides and the path between them, with one API: ``run(role, **parameters)`` plays a role on both.
 
 :class:`NamespaceStage` has its sides in two network namespaces joined by a virtual cable, :class:`RemoteStage` one here
 and one on another machine (``mxwire bench serve``), :class:`MemoryStage` both in this process on a network in memory,
@@ -26,9 +26,11 @@ from threading import Thread
 from typing import Any, Final, Self
 
 from mxwire.bench import machine
-from mxwire.bench.channels import ETHERTYPE, SilenceError, is_host
+from mxwire.bench.channels.carriers import is_host
+from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.processors import placement
 from mxwire.bench.record import Conditions, load_average, now_text
+from mxwire.bench.roles.common import BARE_ETHERTYPE, IP_ADDRESSES
 from mxwire.bench.worker import SideSetup, failure, run_role
 from mxwire.errors import MxwireError
 from mxwire.interop import namespaces
@@ -42,7 +44,6 @@ PATIENCE: Final = 120.0
 _STARTING: Final = 30.0
 REPETITIONS: Final = 3
 """Repetitions of a round in which messages were lost, before the study ends."""
-IP_ADDRESSES: Final = ("10.77.0.1", "10.77.0.2")
 OFFLOADS: Final = ("tso", "gso", "gro")
 """Offloads that make TCP a different contest."""
 
@@ -70,7 +71,7 @@ class StudySide(ABC):
     def result(self) -> Found:
         """Wait for the end of the role, and return its values.
 
-        Raises :class:`~mxwire.bench.channels.SilenceError` if messages were lost.
+        Raises :class:`~mxwire.bench.channels.channel.SilenceError` if messages were lost.
         """
 
     @abstractmethod
@@ -253,7 +254,7 @@ class StudyStage(ABC):
 
         A round with lost messages is repeated up to :data:`REPETITIONS` times; ``lost`` in the active side's values is
         the number of repetitions. Raises :class:`SideLostError` if a side is gone, :class:`StageError` if one
-        fails, and :class:`~mxwire.bench.channels.SilenceError` if all repetitions lose messages.
+        fails, and :class:`~mxwire.bench.channels.channel.SilenceError` if all repetitions lose messages.
         """
         for lost in range(REPETITIONS + 1):
             try:
@@ -445,7 +446,7 @@ class MemoryStage(StudyStage):
         super().__init__()
         self._mtu = mtu
         self._load, self._time = load_average(), now_text()
-        network, bare = MemoryNetwork(mtu=mtu), MemoryNetwork(mtu=mtu, ethertype=ETHERTYPE)
+        network, bare = MemoryNetwork(mtu=mtu), MemoryNetwork(mtu=mtu, ethertype=BARE_ETHERTYPE)
         names, addresses = ("memory0", "memory1"), ("020000000001", "020000000002")
         self.sides = (
             MemorySide(SideSetup(names[0], True, own=addresses[0], other=addresses[1]), network, bare),

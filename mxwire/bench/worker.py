@@ -17,7 +17,8 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from mxwire.bench.channels import LARGEST, ChannelSetup, SilenceError, check_carrier, open_channel
+from mxwire.bench.channels.carriers import check_carrier, open_channel
+from mxwire.bench.channels.channel import LARGEST, ChannelSetup, SilenceError
 from mxwire.bench.processors import pin
 from mxwire.bench.roles import alone, exchanges, tracing
 from mxwire.errors import MxwireError
@@ -99,7 +100,7 @@ def run_role(setup: SideSetup, request: dict[str, Any], ready: Callable[[], obje
     """Open the channel of a request, call ``ready``, play the role, and return its values.
 
     ``more`` are further properties of the channel. Raises :class:`RoleError` for bad requests, and
-    :class:`~mxwire.bench.channels.SilenceError` if messages were lost.
+    :class:`~mxwire.bench.channels.channel.SilenceError` if messages were lost.
     """
     name, parameters = request.get("role"), dict(request.get("parameters") or {})
     if name in LONE_ROLES:

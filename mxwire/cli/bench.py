@@ -128,7 +128,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         """The sizes in ascending order."""
-        from mxwire.bench.channels import LARGEST
+        from mxwire.bench.channels.channel import LARGEST
 
         try:
             sizes = tuple(sorted({int(each) for each in str(value).split(",")}))

@@ -8,7 +8,8 @@ import signal
 import pytest
 
 from mxwire.bench import machine
-from mxwire.bench.channels import SilenceError, check_carrier
+from mxwire.bench.channels.carriers import check_carrier
+from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.processors import SpinWork, pin
 from mxwire.bench.record import Conditions, Recording
 from mxwire.bench.stage import MemoryStage, ProcessSide, SideLostError, StageError, open_stage

@@ -1,4 +1,4 @@
-"""Stages of ranks with one face: live in two namespaces, or on modelled hosts in virtual time."""
+"""Stages of ranks with one API: live in two namespaces, or on modelled hosts in virtual time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from mxwire.bench.imb.patterns import ImbBenchmark, measured
 from mxwire.bench.machine import live_refusal, machine_conditions
 from mxwire.bench.processors import available
 from mxwire.bench.record import Conditions, load_average, now_text
-from mxwire.bench.stage import IP_ADDRESSES, NamespaceStage, ProcessSide, StageError, StageOptions, StudySide
+from mxwire.bench.roles.common import IP_ADDRESSES
+from mxwire.bench.stage import NamespaceStage, ProcessSide, StageError, StageOptions, StudySide
 from mxwire.bench.study import round_marks
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE

@@ -13,6 +13,7 @@ import numpy as np
 
 from mxwire.bench.roles.common import PATTERNS
 from mxwire.bench.roles.exchanges import summary
+from mxwire.bench.roles.hosts import host_options
 from mxwire.frames import FrameBatch
 from mxwire.host import Host
 from mxwire.link import LinkStatistics
@@ -195,15 +196,7 @@ def hosts(dialect: str, sizes: list[int], counts: list[int]) -> dict[str, Any]:
     links = DirectLink(0), DirectLink(1)
     links[0].other, links[1].other = links[1], links[0]
     made = [
-        Host(
-            link,
-            name=("alpha", "beta")[number],
-            dialect=dialect,
-            peers={_ADDRESSES[1 - number]: ("beta:0", "alpha:0")[number]},
-            announce=False,
-            background=False,
-            spin=True,
-        )
+        Host(link, spin=True, **host_options(dialect, _ADDRESSES[1 - number], active=not number))
         for number, link in enumerate(links)
     ]
     one, two = (each.open_endpoint(0) for each in made)

@@ -18,8 +18,12 @@ SPIN = 0.0002
 """Seconds for which hosts with large messages poll before they sleep, as is right without a dedicated CPU."""
 PATIENCE = 30.0
 """Seconds to wait for the other side."""
-_WARM = 0.1
-"""Fraction of the round trips that are not counted."""
+WARM = 0.1
+"""Fraction of the operations, the first ones, that are not counted."""
+BARE_ETHERTYPE = 0x88B6
+"""EtherType of bare frames: the second for local experiments."""
+IP_ADDRESSES = ("10.77.0.1", "10.77.0.2")
+"""IPv4 addresses of the active and the passive side."""
 PATTERNS = [Random(seed).randbytes(LARGE) for seed in range(UNDER_WAY + 1)]
 """Contents of messages, in turn; a buffer gets another one each time it is used."""
 Found = dict[str, float]
@@ -75,5 +79,5 @@ def half_trips(trip: Callable[[], None], count: int) -> Found:
         now = clock()
         times.append(now - before)
         before = now
-    counted = sorted(times[int(count * _WARM) :])
+    counted = sorted(times[int(count * WARM) :])
     return {"value": counted[len(counted) // 2] / 2000, "p99": counted[int(len(counted) * 0.99)] / 2000}

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from mxwire.bench.channels import Channel
+from mxwire.bench.channels.channel import Channel
 from mxwire.bench.processors import read_use
+from mxwire.bench.roles.common import WARM
 
-_WARM: Final = 0.1
 _ANSWER: Final = 0
 """Size of the messages that return credit."""
 
 
 def summary(times: list[int], divisor: int = 1) -> dict[str, float]:
     """Statistics of single operations in ns, the warm-up left out; ``divisor`` 2 halves round trips."""
-    counted = sorted(times[int(len(times) * _WARM) :])
+    counted = sorted(times[int(len(times) * WARM) :])
     last = len(counted) - 1
     return {
         "least": counted[0] / divisor,
@@ -187,7 +187,7 @@ def arrived(channel: Channel, size: int, wait: int, repetitions: int) -> dict[st
 def simultaneous(channel: Channel, size: int, count: int) -> dict[str, Any]:
     """Both sides: send and receive, ``count`` times; the time per exchange in ns."""
     channel.barrier()
-    warm = max(int(count * _WARM), 1)
+    warm = max(int(count * WARM), 1)
     before, frames = read_use(), channel.frames()
     begun = channel.clock()
     for number in range(count + warm):

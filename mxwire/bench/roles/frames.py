@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from mxwire.bench.roles.common import LARGE, PATIENCE, PATTERNS, SPIN, UNDER_WAY, Found, Meter, RoleSide
+from mxwire.bench.roles.common import BARE_ETHERTYPE, LARGE, PATIENCE, PATTERNS, SPIN, UNDER_WAY, Found, Meter, RoleSide
 from mxwire.frames import FrameBatch
 from mxwire.link import PacketLink
 from mxwire.wire.dialect import dialect_by_name
 
-_ETHERTYPE = 0x88B6
 _DATA_AT = 32
 """Offset of the data in a frame."""
 
@@ -26,14 +25,14 @@ def _sizes(name: str) -> tuple[int, int, int]:
 
 
 def _head(side: RoleSide) -> bytes:
-    return side.other + side.own + _ETHERTYPE.to_bytes(2, "big")
+    return side.other + side.own + BARE_ETHERTYPE.to_bytes(2, "big")
 
 
 def large_sender(side: RoleSide, name: str, count: int) -> Found:
     """Send ``count`` large messages, several in flight; the receiver's answer ends the measurement."""
     payload, block, window = _sizes(name)
     total = -(-LARGE // payload) * count
-    with PacketLink.open(side.interface, ethertype=_ETHERTYPE) as link:
+    with PacketLink.open(side.interface, ethertype=BARE_ETHERTYPE) as link:
         link.spin = SPIN
         head = _head(side)
         room = np.zeros((block, _DATA_AT + payload), np.uint8)
@@ -63,7 +62,7 @@ def large_receiver(side: RoleSide, name: str, count: int) -> Found:
     total = -(-LARGE // payload) * count
     memory = np.zeros(2 * LARGE, np.uint8)
     until = time.monotonic() + PATIENCE
-    with PacketLink.open(side.interface, ethertype=_ETHERTYPE) as link:
+    with PacketLink.open(side.interface, ethertype=BARE_ETHERTYPE) as link:
         link.spin = SPIN
         head = _head(side)
         _meet(link, head, active=False)

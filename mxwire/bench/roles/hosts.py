@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from mxwire.bench.roles.common import (
     LARGE,
@@ -20,6 +21,7 @@ from mxwire.bench.roles.common import (
     half_trips,
 )
 from mxwire.host import Endpoint, Host
+from mxwire.link import LinkKind
 from mxwire.protocol import Partner
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -27,20 +29,30 @@ OVER_XDP = " over xdp"
 """Appended to a dialect: both hosts use AF_XDP."""
 
 
+def host_options(carrier: str, other: bytes, *, active: bool) -> dict[str, Any]:
+    """The options of one of two hosts with different names, which run only within the calls of their side.
+
+    ``other`` is the Ethernet address of the other side.
+    """
+    return {
+        "name": "alpha" if active else "beta",
+        "dialect": carrier.removesuffix(OVER_XDP),
+        "peers": {other: "beta:0" if active else "alpha:0"},
+        "announce": False,
+        "background": False,
+    }
+
+
+def link_kind(carrier: str) -> LinkKind:
+    """The kind of link of the hosts of a carrier."""
+    return LinkKind.XDP if carrier.endswith(OVER_XDP) else LinkKind.PACKET
+
+
 @contextmanager
 def _opened(side: RoleSide, contestant: str, spin: bool | float = True) -> Iterator[tuple[Endpoint, Partner | None]]:
     """Yield an endpoint of a new host; on the active side with a partner."""
-    dialect = contestant.removesuffix(OVER_XDP)
-    with Host.open(
-        side.interface,
-        name="alpha" if side.active else "beta",
-        dialect=dialect,
-        peers={side.other: "beta:0" if side.active else "alpha:0"},
-        announce=False,
-        spin=spin,
-        background=False,
-        link="packet" if dialect == contestant else "xdp",
-    ) as host:
+    options = host_options(contestant, side.other, active=side.active)
+    with Host.open(side.interface, spin=spin, link=link_kind(contestant), **options) as host:
         endpoint = host.open_endpoint(0)
         partner = endpoint.connect("beta", 0, timeout=PATIENCE) if side.active else None
         yield endpoint, partner

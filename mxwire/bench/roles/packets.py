@@ -6,22 +6,20 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mxwire.bench.roles.common import Found, RoleSide, half_trips
+from mxwire.bench.roles.common import BARE_ETHERTYPE, Found, RoleSide, half_trips
 from mxwire.bench.roles.sockets import GREETING, busy_trip, meet, serve_busy, taker
-
-_ETHERTYPE = 0x88B5
 
 
 @contextmanager
 def _opened(side: RoleSide) -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETHERTYPE)) as opened:
-        opened.bind((side.interface, _ETHERTYPE))
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(BARE_ETHERTYPE)) as opened:
+        opened.bind((side.interface, BARE_ETHERTYPE))
         meet(opened, _frame(side) + GREETING, side.active)
         yield opened
 
 
 def _frame(side: RoleSide) -> bytes:
-    return side.other + side.own + _ETHERTYPE.to_bytes(2, "big") + bytes(46)
+    return side.other + side.own + BARE_ETHERTYPE.to_bytes(2, "big") + bytes(46)
 
 
 def trip_active(side: RoleSide, _name: str, count: int) -> Found:

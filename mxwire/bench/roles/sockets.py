@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from mxwire.bench.roles.common import PATIENCE, RoleSide
+from mxwire.bench.roles.common import IP_ADDRESSES, PATIENCE, RoleSide
 
-_ADDRESSES = ("10.77.0.1", "10.77.0.2")
 PORT = 7777
 GREETING = bytes(100)
 """A length above that of all messages of the contests."""
@@ -19,7 +18,7 @@ GREETING = bytes(100)
 @contextmanager
 def addressed(side: RoleSide) -> Iterator[tuple[str, str]]:
     """Yield the local and the remote IP address, once both exist."""
-    own, other = _ADDRESSES if side.active else _ADDRESSES[::-1]
+    own, other = IP_ADDRESSES if side.active else IP_ADDRESSES[::-1]
     subprocess.run(["ip", "addr", "replace", f"{own}/24", "dev", side.interface], check=True)
     yield own, other
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mxwire.bench.channels import Channel
+from mxwire.bench.channels.channel import Channel
 from mxwire.bench.roles.common import PATTERNS
 from mxwire.errors import MxwireError
 

@@ -1,0 +1,46 @@
+"""The carriers of channels by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mxwire.bench.channels.channel import Channel, ChannelSetup
+from mxwire.bench.channels.hosts import HostChannel
+from mxwire.bench.channels.links import LinkChannel
+from mxwire.bench.channels.shared_memory import SharedChannel
+from mxwire.bench.channels.sockets import FrameChannel, TcpChannel, UdpChannel
+from mxwire.bench.roles.hosts import OVER_XDP
+from mxwire.errors import MxwireError
+from mxwire.wire.dialect import as_dialect
+
+_CARRIERS: Final[dict[str, type[Channel]]] = {
+    "tcp": TcpChannel,
+    "udp": UdpChannel,
+    "frames": FrameChannel,
+    "ring": LinkChannel,
+    "xdp": LinkChannel,
+    "shared memory": SharedChannel,
+}
+
+
+def is_host(carrier: str) -> bool:
+    """Return whether a carrier is a host of mxwire; it may still be none at all."""
+    return carrier.startswith(("mxoe", "omx"))
+
+
+def check_carrier(carrier: str) -> str:
+    """Return the name of a carrier. Raises :class:`~mxwire.errors.MxwireError` if there is none of that name."""
+    if carrier not in _CARRIERS:
+        if not is_host(carrier):
+            names = ", ".join(_CARRIERS)
+            raise MxwireError(f"there is no carrier {carrier!r}: use mx, mxoe, omx:M, {names}")
+        as_dialect(carrier.removesuffix(OVER_XDP))
+    return carrier
+
+
+def open_channel(setup: ChannelSetup) -> Channel:
+    """Open one side of a channel, the passive one first.
+
+    Raises :class:`~mxwire.errors.MxwireError` if the carrier cannot be used here.
+    """
+    return _CARRIERS.get(setup.carrier, HostChannel)(setup)

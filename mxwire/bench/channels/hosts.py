@@ -1,0 +1,90 @@
+"""Messages between hosts of mxwire."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError
+from mxwire.bench.roles.common import PATIENCE, PATTERNS
+from mxwire.bench.roles.hosts import host_options, link_kind
+from mxwire.host import Endpoint, Host, HostError
+from mxwire.linerate.messages import MESSAGE_COUNTERS, frames_needed
+from mxwire.protocol import Partner
+from mxwire.wire.dialect import as_dialect
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
+
+
+class HostChannel(Channel):
+    """mxwire: an endpoint of a host on each side, driven by the calls of this thread."""
+
+    def __init__(self, setup: ChannelSetup) -> None:
+        super().__init__(setup)
+        options = host_options(setup.carrier, setup.other, active=setup.active)
+        if setup.network is not None:
+            self._host = Host(setup.network.attach(setup.interface, setup.own), **options)
+        else:
+            kind = link_kind(setup.carrier)
+            self._host = Host.open(setup.interface, spin=setup.spin, link=kind, **options)
+        self._endpoint: Endpoint = self._host.open_endpoint(0)
+        self._partner: Partner | None = None
+        self._posted: deque[tuple[Any, bytearray]] = deque()
+        for _ in range(setup.depth):
+            self._post(bytearray(len(self.buffer)))
+        self._sends: deque[Any] = deque()
+        self._dialect = as_dialect(options["dialect"])
+        self._needed = 0
+        if setup.active:
+            self._partner = self._connected()
+
+    def _connected(self) -> Partner:
+        try:
+            return self._endpoint.connect("beta", 0, timeout=PATIENCE)
+        except HostError as error:
+            raise SilenceError(f"no connection: {error}") from None
+
+    def _post(self, memory: bytearray) -> None:
+        self._posted.append((self._endpoint.ireceive(buffer=memory), memory))
+
+    def send(self, size: int) -> None:
+        """Post a send; large ones are waited for when as many are in flight as may be."""
+        if self._partner is None:
+            # The passive side answers the first message before it knows the partner.
+            raise AssertionError("the passive side has received nothing yet")
+        request = self._endpoint.isend(self._partner, memoryview(PATTERNS[0])[:size])
+        self._needed += frames_needed(size, self._dialect)
+        if size > RENDEZVOUS_THRESHOLD:
+            self._sends.append(request)
+            if len(self._sends) > self.setup.depth:
+                self._wait(self._sends.popleft())
+
+    def receive(self, size: int) -> None:
+        """Wait for the oldest posted receive, and post its buffer again."""
+        request, memory = self._posted.popleft()
+        message = self._wait(request)
+        if message.length != size:
+            raise AssertionError(f"{self.setup.carrier}: received {message.length} bytes instead of {size}")
+        if self._partner is None:
+            self._partner = message.partner
+        self.buffer = memory
+        self._post(memory)
+
+    def _wait(self, request: Any) -> Any:
+        try:
+            return self._endpoint.wait(request, PATIENCE)
+        except HostError as error:
+            raise SilenceError(str(error)) from None
+
+    def frames(self) -> dict[str, int]:
+        """The counters of the link, and the frames transmitted beyond those that the messages need."""
+        counters = self._host.core.links[0].statistics()
+        found = {"sent": counters.sent, "received": counters.received, "dropped": counters.dropped}
+        transmitted = sum(self._host.core.node.counters[each] for each in MESSAGE_COUNTERS)
+        return found | {"retransmitted": max(transmitted - self._needed, 0)}
+
+    def close(self) -> None:
+        """Close endpoint and host, after the acks of the other side."""
+        with suppress(HostError):
+            self._endpoint.close(0.2)
+        self._host.close()
