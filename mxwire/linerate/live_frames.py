@@ -259,8 +259,8 @@ def check_live_length(longest: int) -> None:
     """Raise :class:`~mxwire.errors.MxwireError` if the kernel cannot make frames of ``longest`` bytes."""
     if longest > LONGEST_LIVE_FRAME:
         raise MxwireError(
-            f"--via kernel has frames of at most {LONGEST_LIVE_FRAME} bytes, not {longest}: send shorter ones, or use "
-            f"--via xdp"
+            f"--via kernel sends frames of at most {LONGEST_LIVE_FRAME} bytes, not {longest}: shorten them "
+            f"(a packet type with --size {LONGEST_LIVE_FRAME}), or use --via xdp"
         )
 
 
