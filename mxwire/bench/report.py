@@ -25,9 +25,12 @@ from mxwire.report.document import (
 from mxwire.wire.dialect import Dialect
 
 COLOURS: Final = (
-    *("#1f5fa8", "#c2410c", "#0f766e", "#7c3aed", "#b45309", "#be185d", "#4d7c0f", "#64748b"),
-    *("#0891b2", "#a16207", "#4338ca", "#15803d", "#9f1239", "#57534e"),
+    *("#1f5fa8", "#c2410c", "#0f766e", "#7c3aed", "#be185d", "#4d7c0f", "#64748b", "#0891b2"),
+    *("#b45309", "#a16207", "#4338ca", "#15803d", "#9f1239", "#57534e"),
 )
+_LINES: Final = ("-", "--", ":", "-.")
+_LEGEND_INSIDE: Final = 6
+"""Most curves whose legend has room within the axes."""
 Figure = Callable[[Any], Any]
 """Makes a figure with pyplot."""
 
@@ -94,13 +97,15 @@ def series_blocks(series: Series) -> Iterator[Block]:
 def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None = None) -> Figure:
     """A figure with one panel per series, over a common axis of sizes; both axes are logarithmic.
 
-    Bands are confidence intervals, and hollow points have marks. ``dialect`` marks the sizes at which its messages
-    change their kind.
+    Bands are confidence intervals. Hollow points have marks that other points of their curve lack. ``dialect`` marks
+    the sizes at which its messages change their kind.
     """
+
+    width = 9 if all(len(each.contestants()) <= _LEGEND_INSIDE for each in shown) else 11.5
 
     def figure(pyplot: Any) -> Any:
         made, panels = pyplot.subplots(
-            len(shown), 1, sharex=True, squeeze=False, figsize=(9, 1.2 + 3.2 * len(shown)), layout="constrained"
+            len(shown), 1, sharex=True, squeeze=False, figsize=(width, 1.2 + 3.2 * len(shown)), layout="constrained"
         )
         for place, (series, (axes,)) in enumerate(zip(shown, panels, strict=True)):
             draw_series(axes, series)
@@ -122,22 +127,40 @@ def plotted(size: int) -> plot.PlottedLength:
     return plot.PlottedLength(size, 0.0, 0.0, 0.0, 0.0)
 
 
+def line_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The colour and the dashes of each contestant: what precedes the comma decides the colour, the rest the dashes."""
+    heads = list(dict.fromkeys(name.partition(", ")[0] for name in names))
+    tails: dict[str, list[str]] = {head: [] for head in heads}
+    styles = {}
+    for name in names:
+        head, _, tail = name.partition(", ")
+        tails[head].append(tail)
+        dashes = _LINES[(len(tails[head]) - 1) % len(_LINES)]
+        styles[name] = (COLOURS[heads.index(head) % len(COLOURS)], dashes)
+    return styles
+
+
 def draw_series(axes: Any, series: Series) -> None:
     """Draw the curves of a series."""
     values: list[float] = []
-    for place, name in enumerate(series.contestants()):
+    styles = line_styles(series.contestants())
+    for name, (colour, dashes) in styles.items():
         curve = [each for each in series.curve(name) if each.median > 0]
         if not curve:
             continue
-        colour = COLOURS[place % len(COLOURS)]
         places = [each.parameters[series.x] or 0.5 for each in curve]
         medians = [each.median for each in curve]
         intervals = [each.interval() for each in curve]
         lows = [max(low, median / 100) for (low, _), median in zip(intervals, medians, strict=True)]
         axes.fill_between(places, lows, [high for _, high in intervals], color=colour, alpha=0.15, linewidth=0)
-        axes.plot(places, medians, color=colour, linewidth=1.4, label=name)
+        axes.plot(places, medians, color=colour, linestyle=dashes, linewidth=1.4, label=name)
+        shared = _shared_marks(curve)
         for marked in (False, True):
-            chosen = [(x, y) for x, y, each in zip(places, medians, curve, strict=True) if bool(each.marks) is marked]
+            chosen = [
+                (x, y)
+                for x, y, each in zip(places, medians, curve, strict=True)
+                if marked is any(mark not in shared for mark in each.marks)
+            ]
             if chosen:
                 face = "white" if marked else colour
                 axes.plot(*zip(*chosen, strict=True), linestyle="", marker="o", ms=4, mfc=face, mec=colour)
@@ -145,7 +168,11 @@ def draw_series(axes: Any, series: Series) -> None:
     if values:
         plot.vertical_axis(axes, min(values), max(values))
     axes.set_ylabel(f"{series.name}, {series.unit}")
-    axes.legend(frameon=False, fontsize=8, ncols=2)
+    if len(styles) <= _LEGEND_INSIDE:
+        axes.legend(frameon=False, fontsize=8, ncols=2)
+    else:
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0, "labelspacing": 0.3}
+        axes.legend(frameon=False, fontsize=8, handlelength=2.6, **beside)
 
 
 # Files

@@ -20,6 +20,7 @@ from mxwire.bench.logp import (
     window_of,
 )
 from mxwire.bench.record import Conditions, Measurement, Recording, Series
+from mxwire.bench.report import series_figure
 from mxwire.bench.roles.exchanges import _interval
 from mxwire.bench.stage import MemoryStage
 from mxwire.bench.study import StudyOptions
@@ -143,6 +144,26 @@ def test_the_format_of_netgauge():
 def test_the_format_of_netgauge_describes_one_network(measured):
     with pytest.raises(MxwireError, match="one carrier"):
         netgauge_text(measured)
+
+
+def test_the_curves_of_a_figure_differ_in_style_and_their_legend_covers_none():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    names = [
+        f"{carrier}{how}" for carrier in ("mxoe", "tcp", "udp", "ring") for how in ("", ", spinning", ", blocking")
+    ]
+    points = [Measurement(name, "µs", (1.0,), {"size": size}, marks=("modelled",)) for name in names for size in (4, 8)]
+    points[0] = replace(points[0], marks=("modelled", "disturbed"))
+    figure = series_figure([Series("RTT/2", "µs", measurements=points)], "trips")(pyplot)
+    (axes,) = figure.axes
+    curves = [line for line in axes.lines if line.get_label() in names]
+    assert len({(line.get_color(), line.get_linestyle()) for line in curves}) == len(names)
+    colours = {line.get_label(): line.get_color() for line in curves}
+    assert colours["tcp"] == colours["tcp, blocking"] != colours["udp, blocking"]
+    figure.canvas.draw()
+    assert axes.get_legend().get_window_extent().x0 >= axes.get_window_extent().x1
+    hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+    assert [list(line.get_xdata()) for line in hollow] == [[4]]
+    pyplot.close(figure)
 
 
 def test_only_marks_that_occur_are_explained():
