@@ -14,6 +14,7 @@ import click
 
 from mxwire import __version__
 from mxwire.cli import options as shared
+from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE, ETHERTYPE_MXOE, mac_text
@@ -61,7 +62,7 @@ class CaptureOptions:
     no_promiscuous: bool
     buffer: int
     time_format: str
-    filters: shared.FilterOptions
+    filters: FilterOptions
     dialect: Dialect | None
     ethertype: int
     as_json: bool
@@ -120,7 +121,7 @@ def _as_pcapng(name: str) -> str:
 @shared.integer_option("Memory for bursts.", "--buffer", least=1, most=4096, default=64, metavar="MB")
 @click.option("--comment", metavar="TEXT", help="A comment for the capture, in addition to its origin.")
 @shared.time_format_option
-@shared.filter_options()
+@filter_options()
 @shared.dialect_option
 @click.option(
     "--ethertype",

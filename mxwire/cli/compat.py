@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.options import (
-    FILE,
-    DecodingOptions,
-    FilterOptions,
-    HostType,
-    ethertype_option,
-    json_option,
-    names_option,
-)
+from mxwire.cli.filters import FilterOptions, names_option
+from mxwire.cli.options import FILE, DecodingOptions, HostType, ethertype_option, json_option
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 

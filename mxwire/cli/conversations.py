@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.filters import FilterOptions, filter_options
 
 EPILOG = """\b
 A conversation is between two opened endpoints, identified by their session ids: a reopened endpoint starts another one.
@@ -21,11 +22,9 @@ Examples:
 @click.command(epilog=EPILOG)
 @shared.input_options
 @shared.json_option("JSON Lines: one object per conversation.")
-@shared.filter_options()
+@filter_options()
 @shared.decoding_options
-def command(
-    inputs: shared.Inputs, as_json: bool, filters: shared.FilterOptions, decoding: shared.DecodingOptions
-) -> None:
+def command(inputs: shared.Inputs, as_json: bool, filters: FilterOptions, decoding: shared.DecodingOptions) -> None:
     """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent.
 
     Filters beyond hosts and endpoints select the conversations of which at least one message meets them, as in mxwire

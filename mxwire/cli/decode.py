@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.errors import MxwireError
 from mxwire.report.legend import legend_text
 
@@ -62,7 +63,7 @@ Examples:
 class DecodeOptions:
     """Parsed options of ``mxwire decode``."""
 
-    filters: shared.FilterOptions
+    filters: FilterOptions
     decoding: shared.DecodingOptions
     count: int | None
     verbose: bool
@@ -106,7 +107,7 @@ class DecodeOptions:
 @shared.write_option(
     "Write the frames to FILE, with marks as comments and names of hosts in pcapng; - is standard output."
 )
-@shared.filter_options()
+@filter_options()
 @shared.count_option("Stop after N frames.")
 @shared.decoding_options
 @shared.time_format_option

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.options import (
     DecodingOptions,
-    FilterOptions,
     Inputs,
     WorkerOptions,
     decoding_options,
-    filter_options,
     input_options,
     json_option,
     name_option,

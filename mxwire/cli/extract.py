@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 import click
 
-from mxwire.cli.options import (
-    DecodingOptions,
-    FilterOptions,
-    MessageChoice,
-    decoding_options,
-    filter_options,
-    json_option,
-    message_choice,
-    write_option,
-)
+from mxwire.cli.filters import FilterOptions, MessageChoice, filter_options, message_choice
+from mxwire.cli.options import DecodingOptions, decoding_options, json_option, write_option
 from mxwire.errors import MxwireError, OutputError
 from mxwire.words import count_of
 

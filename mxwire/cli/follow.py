@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import (
-    DecodingOptions,
-    FilterOptions,
-    MessageChoice,
-    decoding_options,
-    filter_options,
-    json_option,
-    message_choice,
-)
+from mxwire.cli.filters import FilterOptions, MessageChoice, filter_options, message_choice
+from mxwire.cli.options import DecodingOptions, decoding_options, json_option
 
 EPILOG = """\b
 The sender of the message is on the left. Replies that follow each other without a gap share a line. Acks are shown if

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.options import FILE, DecodingOptions, FilterOptions, decoding_options, filter_options, json_option
+from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option
 
 EPILOG = """\b
 Examples:

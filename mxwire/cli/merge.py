@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.options import (
-    FILE,
-    DecodingOptions,
-    FilterOptions,
-    decoding_options,
-    filter_options,
-    json_option,
-    write_option,
-)
+from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option, write_option
 
 if TYPE_CHECKING:
     from mxwire.analysis.merging import MergePlan

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.filters import FilterOptions, filter_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ Examples:
 @shared.json_option("JSON Lines: one object per message.")
 @shared.set_table_option
 @shared.worker_options
-@shared.filter_options()
+@filter_options()
 @click.option("--incomplete", is_flag=True, help="Only messages that failed, or were only partly captured.")
 @shared.decoding_options
 def command(
@@ -51,7 +52,7 @@ def command(
     as_json: bool,
     target: Path | None,
     workers: shared.WorkerOptions,
-    filters: shared.FilterOptions,
+    filters: FilterOptions,
     incomplete: bool,
     decoding: shared.DecodingOptions,
 ) -> None:
@@ -109,7 +110,7 @@ def _list_set(
     names: tuple[str, ...],
     workers: shared.WorkerOptions,
     target: Path | None,
-    filters: shared.FilterOptions,
+    filters: FilterOptions,
     incomplete: bool,
     decoding: shared.DecodingOptions,
 ) -> None:
@@ -126,7 +127,7 @@ def _list_set(
 
 
 def _list_files(
-    folder: Path, filters: shared.FilterOptions, incomplete: bool, decoding: shared.DecodingOptions, files: Files
+    folder: Path, filters: FilterOptions, incomplete: bool, decoding: shared.DecodingOptions, files: Files
 ) -> Iterator[Record]:
     """Write the messages of a capture into its part of the data set, and yield their number."""
     from mxwire.analysis.conversations import Follower

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from mxwire.cli.options import DecodingOptions, FilterOptions, Inputs
+from mxwire.cli.filters import FilterOptions
+from mxwire.cli.options import DecodingOptions, Inputs
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
@@ -15,15 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
-from mxwire.cli.completion import catalogued, dialects, expressions, interfaces, live_dialects, offers, packet_types
+from mxwire.cli.completion import catalogued, dialects, interfaces, live_dialects, offers
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.report.terminal import COLOUR_CHOICES, choose_colour, is_coloured
 from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
-    from mxwire.analysis.host_names import HostChoice, HostNames
-    from mxwire.analysis.selection import NumberRange, Selection
+    from mxwire.analysis.host_names import HostChoice
     from mxwire.campaign import Campaign
     from mxwire.cli.reading import BatchSource
     from mxwire.wire.decoder import Decoder
@@ -31,40 +29,11 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 
-_RANGE: Final = re.compile(r"(\d*)(-?)(\d*)")
-
 _MOST: Final = 1e9
 """Upper limit of every amount: in seconds it is 30 years."""
 
 
 # Types
-
-
-class RangesType(click.ParamType):  # type: ignore[type-arg]
-    """``7``, ``10-20``, ``100-``, ``-5``, or several with commas, of things that are counted from 1."""
-
-    name = "ranges"
-
-    def __init__(self, noun: str) -> None:
-        self._noun = noun
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[NumberRange]:
-        """The ranges as pairs; the last number of an open range is None."""
-        if isinstance(value, list):
-            return value
-        ranges: list[NumberRange] = []
-        for part in str(value).split(","):
-            match = _RANGE.fullmatch(part.strip())
-            if not match or not (match[1] or match[3]):
-                self.fail(f"{part!r} is not a range of {self._noun}: write 7, 10-20, 100- or -5", param, ctx)
-            first = int(match[1] or 1)
-            if first == 0:
-                self.fail(f"{part!r}: {self._noun} count from 1", param, ctx)
-            last = int(match[3]) if match[3] else (None if match[2] else first)
-            if last is not None and last < first:
-                self.fail(f"{part!r} ends before it starts", param, ctx)
-            ranges.append((first, last))
-        return ranges
 
 
 class Amount(click.FloatRange):
@@ -322,87 +291,6 @@ decoding_options = option_group("decoding", DecodingOptions, dialect_option, eth
 
 
 @dataclass(frozen=True, slots=True)
-class MessageChoice:
-    """A message of a capture, by its number, by one of its frames, or as the only one that a filter selects.
-
-    Without an option, the first of two ``words`` is the number; the last word is always the file, even if it is
-    digits only.
-    """
-
-    words: tuple[str, ...]
-    number: int | None
-    frame: int | None
-
-    def __post_init__(self) -> None:
-        """Raise :class:`~mxwire.errors.MxwireError` unless there are one message and one file."""
-        usage = f"{click.get_current_context().command_path} NUMBER FILE"
-        options = [name for name, each in (("--message", self.number), ("--frame", self.frame)) if each is not None]
-        options += ["a filter"] if self.is_filtered else []
-        *numbers, file = self.words or ("",)
-        if len(options) > 1:
-            raise MxwireError(f"{' and '.join(options)} exclude each other: choose the message by one of them")
-        if len(numbers) > 1 or (numbers and options):
-            given = f", as {options[0]} chooses the message" if options else f": write {usage}"
-            raise MxwireError(f"{len(self.words)} arguments, but only one FILE is read{given}")
-        if not file or (file.isdecimal() and not numbers and not options):
-            raise MxwireError(f"no capture given: write {usage}")
-        if not numbers and not options:
-            raise MxwireError(
-                f"no message given: write {usage}, or use --message, --frame or a filter (mxwire messages FILE lists "
-                "messages)"
-            )
-        if numbers and _message_number(numbers[0]) is None:
-            raise MxwireError(f"{numbers[0]!r} is not the number of a message, which counts from 1: write {usage}")
-
-    @property
-    def file(self) -> str:
-        """The capture."""
-        return self.words[-1]
-
-    @property
-    def is_filtered(self) -> bool:
-        """True if a filter chooses the message."""
-        return not given_options().keys().isdisjoint(FILTERS - _ABOUT_NAMES)
-
-    def number_in(self, decoding: DecodingOptions, filters: FilterOptions) -> int:
-        """The number of the message; if it was chosen by a frame or a filter, the capture is read for it.
-
-        Raises :class:`~mxwire.errors.MxwireError` if the frame belongs to no message, or the filter does not select
-        exactly one.
-        """
-        from mxwire.cli.reading import message_of_frame, message_selected
-
-        if self.is_filtered:
-            return message_selected(self.file, filters, decoding)
-        if self.frame is not None:
-            return message_of_frame(self.file, self.frame, decoding.decoder())
-        number = self.number or _message_number(self.words[0])
-        assert number is not None
-        return number
-
-
-def _message_number(word: str) -> int | None:
-    # No capture has 10^18 messages, and Python refuses to convert thousands of digits.
-    return int(word) or None if word.isdecimal() and len(word) < 19 else None
-
-
-message_choice = option_group(
-    "choice",
-    MessageChoice,
-    click.argument("words", metavar="[NUMBER] FILE", nargs=-1, type=FILE),
-    integer_option(
-        "The message, by its number in mxwire messages: the same as NUMBER.", "--message", "number", least=1
-    ),
-    integer_option(
-        "The message to which this frame belongs; the message that it acknowledges, if it is an ack.",
-        "--frame",
-        least=1,
-    ),
-)
-"""``NUMBER FILE``, ``--message`` and ``--frame``, passed to the command as ``choice``, :class:`MessageChoice`."""
-
-
-@dataclass(frozen=True, slots=True)
 class Inputs:
     """The inputs of a command: files, or the frames that pass an interface."""
 
@@ -521,149 +409,6 @@ worker_options = option_group("workers", WorkerOptions, *_WORKERS)
 """``--on``, ``--jobs`` and ``--checkpoint``, passed to the command as ``workers``, :class:`WorkerOptions`."""
 short_worker_options = option_group("workers", WorkerOptions, *_WORKERS[:2])
 """The same without ``--checkpoint``, for work of a few minutes."""
-
-
-# Filters
-
-
-KINDS: Final = ("TINY", "SMALL", "MEDIUM", "RNDV")
-"""Kinds of messages."""
-
-names_option = peers_option("Names of hosts: one Ethernet address and name per line.")
-_FILTERS: Final[dict[str, Decorator]] = {
-    "hosts": click.option(
-        "--host",
-        "hosts",
-        metavar="HOST",
-        type=HostType(),
-        multiple=True,
-        help="Only from or to this host: a name, like alpha:0, or an Ethernet address; may be repeated.",
-    ),
-    "pair": click.option(
-        "--pair",
-        metavar="A B",
-        type=HostType(),
-        nargs=2,
-        help="Only between these hosts; with :N appended, as in alpha:0:3, only its endpoint N.",
-    ),
-    "endpoint": endpoint_option("Only this endpoint number, of the source or of the destination."),
-    "types": click.option(
-        "--type",
-        "types",
-        metavar="TYPE",
-        multiple=True,
-        shell_complete=offers(packet_types),
-        help="Only this packet type, by name or number; may be repeated.",
-    ),
-    "kinds": click.option(
-        "--kind",
-        "kinds",
-        type=click.Choice(KINDS, case_sensitive=False),
-        multiple=True,
-        shell_complete=offers(lambda: KINDS),
-        help="Only messages of this kind; may be repeated.",
-    ),
-    "messages": click.option(
-        "--message",
-        "messages",
-        metavar="RANGE",
-        type=RangesType("messages"),
-        help="Only messages with these numbers (mxwire messages lists them): 7, 10-20, 100-, or several with commas.",
-    ),
-    "frames": click.option(
-        "--frames",
-        metavar="RANGE",
-        type=RangesType("frames"),
-        help="Only these frame numbers: 7, 10-20, 100-, or several with commas.",
-    ),
-    "between": click.option(
-        "--between",
-        metavar="T1 T2",
-        type=Amount(0),
-        nargs=2,
-        help="Only from T1 to T2 seconds since the first frame.",
-    ),
-    "match": click.option(
-        "--match", metavar="N", type=Number((1 << 64) - 1), help="Only messages with this match info, 64 bits."
-    ),
-    "flags": click.option(
-        "--flag",
-        "flags",
-        metavar="NAME",
-        multiple=True,
-        shell_complete=offers(catalogued("flag")),
-        help="Only frames with this mark, such as retransmission; may be repeated for any of several.",
-    ),
-    "where": click.option(
-        "--where",
-        metavar="EXPRESSION",
-        shell_complete=expressions,
-        help="Only frames for which this expression over their fields is true (mxwire decode --help).",
-    ),
-    "peers": names_option,
-    "by_name": click.option(
-        "--names/--no-names",
-        "by_name",
-        default=True,
-        help="Show names of hosts, where known and unique, instead of addresses.  [default: --names]",
-    ),
-}
-"""The options of the filter, by the name of their parameter."""
-FILTERS: Final = frozenset(_FILTERS)
-"""The names of their parameters."""
-
-
-_ABOUT_NAMES: Final = frozenset({"peers", "by_name"})
-"""Parameters that select nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class FilterOptions:
-    """Parsed filter options, the same in all commands that read frames."""
-
-    hosts: tuple[HostChoice, ...] = ()
-    pair: tuple[HostChoice, HostChoice] | None = None
-    endpoint: int | None = None
-    types: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    messages: list[NumberRange] | None = None
-    frames: list[NumberRange] | None = None
-    between: tuple[float, float] | None = None
-    match: int | None = None
-    flags: tuple[str, ...] = ()
-    where: str | None = None
-    peers: Path | None = None
-    by_name: bool = False
-    """True if output shows names of hosts instead of addresses."""
-
-    def selection(self) -> Selection:
-        """The selection, in which names of hosts are not resolved.
-
-        Raises :class:`~mxwire.errors.MxwireError` for unknown words and for mistakes in the expression.
-        """
-        from mxwire.analysis.selection import Selection
-
-        return Selection.of(
-            **{each.name: getattr(self, each.name) for each in fields(self) if each.name not in _ABOUT_NAMES}
-        )
-
-    def host_names(self) -> HostNames:
-        """The names of hosts that the user gives; those of a capture can be added."""
-        from mxwire.analysis.host_names import HostNames
-
-        if self.peers is None:
-            return HostNames()
-        from mxwire.host.names import read_peers
-
-        return HostNames({address: name for address, name in read_peers(self.peers).items() if name})
-
-
-def filter_options(*omitted: str) -> Decorator:
-    """The options of the filter, passed to the command as ``filters``, :class:`FilterOptions`.
-
-    ``omitted`` are those that the command has with other properties, or not at all, by the name of their parameter.
-    """
-    return option_group("filters", FilterOptions, *(each for name, each in _FILTERS.items() if name not in omitted))
 
 
 # Colours: an option of the whole program, which every command accepts as well

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage, Follower, FrameMarks, Role
     from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.selection import MessageSelector, Selection
-    from mxwire.cli.options import DecodingOptions, FilterOptions
+    from mxwire.cli.filters import FilterOptions
+    from mxwire.cli.options import DecodingOptions
 
 BatchFilter = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]
 

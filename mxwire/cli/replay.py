@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.filters import FILTERS, FilterOptions, filter_options
 from mxwire.cli.live import MEETING_POINT, DestinationType, LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.progress import Bar, bar
@@ -69,7 +70,7 @@ _RAW: Final = frozenset(
         "pad",
         "dry_run",
         "linger",
-        *shared.FILTERS - {"endpoint"},
+        *FILTERS - {"endpoint"},
     }
 )
 _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeout", "write", "target"})
@@ -110,7 +111,7 @@ class ReplayOptions:
         loop: int,
         file: str,
         ethertype: int,
-        filters: shared.FilterOptions,
+        filters: FilterOptions,
         endpoints: tuple[str, ...],
         dialect: str,
         dry_run: bool,
@@ -199,7 +200,7 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 )
 @click.option("--as", "played", metavar="MAC", help="Play this host of the capture to a live one.")
 @click.option("--against", metavar="MAC", help="The recorded partner of that host, if there are several.")
-@shared.filter_options("endpoint", "by_name")
+@filter_options("endpoint", "by_name")
 @click.option(
     "--target",
     metavar="HOST",
@@ -228,7 +229,7 @@ def command(**options: Any) -> None:
     """
     if options["file"].endswith(_SCENARIO):
         _refuse(
-            (options.keys() | shared.FILTERS) - _OF_SCENARIOS,
+            (options.keys() | FILTERS) - _OF_SCENARIOS,
             "does not go with a scenario; mxwire scenario run has more options",
         )
         _play_scenario(options)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.completion import folders
-from mxwire.cli.options import FILE, DecodingOptions, FilterOptions, decoding_options, filter_options, json_option
+from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from mxwire.cli.completion import folders
+from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.options import (
     DecodingOptions,
-    FilterOptions,
     Inputs,
     WorkerOptions,
     decoding_options,
-    filter_options,
     input_options,
     integer_option,
     json_option,

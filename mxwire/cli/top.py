@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.notes import note
 from mxwire.errors import MxwireError
 
@@ -49,7 +50,7 @@ _ONCE = 3.0
     help="Order of the pairs, the greatest first.",
 )
 @shared.amount_option("Seconds between two updates.", "--refresh", "interval", default=1.0)
-@shared.filter_options("messages")
+@filter_options("messages")
 @shared.decoding_options
 def command(
     inputs: shared.Inputs,
@@ -57,7 +58,7 @@ def command(
     as_json: bool,
     sort: str,
     interval: float,
-    filters: shared.FilterOptions,
+    filters: FilterOptions,
     decoding: shared.DecodingOptions,
 ) -> None:
     """Show pairs of hosts, hosts and findings live: rates, messages in flight, retransmissions, and the oldest

@@ -12,6 +12,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.completion import offers, rule_numbers
+from mxwire.cli.filters import FilterOptions, filter_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,7 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
 
 @click.command(epilog=EPILOG)
 @shared.input_options
-@shared.filter_options()
+@filter_options()
 @click.option(
     "--rules",
     metavar="NUMBER,…",
@@ -67,7 +68,7 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
 @shared.decoding_options
 def command(
     inputs: shared.Inputs,
-    filters: shared.FilterOptions,
+    filters: FilterOptions,
     rules: str | None,
     profile: str | None,
     from_start: bool,
@@ -162,7 +163,7 @@ def _verify_set(names: tuple[str, ...], workers: shared.WorkerOptions, analysis:
 
 def _verify_files(
     vantage: Vantage,
-    filters: shared.FilterOptions,
+    filters: FilterOptions,
     numbers: list[str] | None,
     reordered: bool,
     decoding: shared.DecodingOptions,

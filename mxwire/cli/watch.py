@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.notes import EventReport, note
 from mxwire.errors import MxwireError
 
@@ -70,7 +71,7 @@ class ListenAddress(click.ParamType):  # type: ignore[type-arg]
     "Maximum number of pairs of hosts with metrics of their own.", "--max-pairs", "pairs", least=1, most=65536,
     default=_MAX_PAIRS,
 )  # fmt: skip
-@shared.filter_options("messages", "frames", "between")
+@filter_options("messages", "frames", "between")
 @shared.json_option("JSON Lines: one object when serving begins, and per finding that opens or closes.")
 @shared.decoding_options
 def command(
@@ -78,7 +79,7 @@ def command(
     address: tuple[str, int],
     seconds: float | None,
     pairs: int,
-    filters: shared.FilterOptions,
+    filters: FilterOptions,
     as_json: bool,
     decoding: shared.DecodingOptions,
 ) -> None:

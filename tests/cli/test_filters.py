@@ -6,8 +6,8 @@ import click
 import pytest
 
 from mxwire.capture.notes import read_notes
+from mxwire.cli.filters import FILTERS
 from mxwire.cli.main import cli
-from mxwire.cli.options import FILTERS
 from tests.cli.support import CAPTURES, mxwire
 
 EVERY_TYPE = CAPTURES / "mxoe-every-type.pcap"
