@@ -145,7 +145,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "mxwire"
-        _fail(f"{error.format_message().rstrip('.')}; see {where} --help")
+        message = error.format_message().rstrip(".")
+        for kind in ("integer", "float"):
+            message = message.replace(f"valid {kind} range", f"valid {kind}")
+        _fail(f"{message}; see {where} --help")
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

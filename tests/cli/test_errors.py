@@ -128,3 +128,11 @@ def test_a_bad_table_target_leaves_nothing_behind(tmp_path):
     target = tmp_path / "frames.parquet"
     assert mxwire("decode", "--to", target, tmp_path / "absent.pcap", CAPTURES / "mxoe-connect.pcap").code == 2
     assert [each.name for each in tmp_path.iterdir()] == ["frames.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"), [(("simulate", "--seed"), "integer"), (("perf", "-i", "x", "--timeout"), "float")]
+)
+def test_the_kind_of_number_is_named_without_its_range(words, kind):
+    done = mxwire(*words, "x")
+    assert done.code == 2 and f"'x' is not a valid {kind};" in done.err

@@ -33,7 +33,8 @@ def judged(evidence: ClaimEvidence, names: Iterable[str] = ()) -> list[tuple[Cla
         if not list(selected([each])):
             known = [claim.number for claim in selected([])]
             raise MxwireError(
-                f"no claim {each!r}{suggestion(each.upper(), [*SEEDS, *known])}: S0, S1, S2 are all of a text"
+                f"no claim {each!r}{suggestion(each.upper(), [*SEEDS, *known])}: name one, like {known[-1]}, or all of "
+                f"a text: {', '.join(SEEDS)}"
             )
     return [(claim, claim.verdict(evidence)) for claim in selected(wanted)]
 
