@@ -67,6 +67,11 @@ def condition_blocks(recording: Recording) -> Iterator[Block]:
         yield Paragraph("Partial: the study ended early.")
 
 
+def axis_name(series: Series) -> str:
+    """The name of the parameter of a series, with its unit."""
+    return f"{'MTU' if series.x == 'mtu' else series.x}, {series.x_unit}"
+
+
 def series_table(series: Series) -> Table:
     """Medians with their intervals: one row per value of the parameter, one column per contestant.
 
@@ -81,7 +86,7 @@ def series_table(series: Series) -> Table:
     for value in values:
         points = [(series.point(name, value), known[name]) for name in names]
         rows.append(Row((f"{value:,}", *("" if point is None else spread(point, marks) for point, marks in points))))
-    columns = (Column(f"{series.x}, {series.x_unit}", right=True), *number_columns(*headings))
+    columns = (Column(axis_name(series), right=True), *number_columns(*headings))
     return Table(columns, tuple(rows), divisible=True)
 
 
@@ -100,7 +105,6 @@ def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None =
     Bands are confidence intervals. Hollow points have marks that other points of their curve lack. ``dialect`` marks
     the sizes at which its messages change their kind.
     """
-
     width = 9 if all(len(each.contestants()) <= _LEGEND_INSIDE for each in shown) else 11.5
 
     def figure(pyplot: Any) -> Any:
@@ -114,7 +118,7 @@ def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None =
                 plot.marks(axes, lengths, dialect, named=place == 0)
             if place == len(shown) - 1:
                 plot.length_axis(axes, lengths)
-                axes.set_xlabel(f"{series.x}, {series.x_unit}")
+                axes.set_xlabel(axis_name(series))
             plot.tidy(axes)
         made.suptitle(title, x=0.01, ha="left", fontsize=13)
         return made

@@ -130,4 +130,4 @@ def _figures(recording: Recording) -> Iterator[PageFigure]:
         recording.series, key=lambda each: list(captions).index(each.name) if each.name in captions else 9
     ):
         if series.name in captions:
-            yield PageFigure(series_figure([series], _TITLE), captions[series.name])
+            yield PageFigure(series_figure([series], series.name.capitalize()), captions[series.name])

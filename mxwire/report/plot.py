@@ -174,7 +174,7 @@ def marks(axes: Any, measured: Sequence[PlottedLength], dialect: Dialect, *, nam
 
 
 def length_axis(axes: Any, measured: Sequence[PlottedLength]) -> None:
-    """Set up a logarithmic axis of lengths with ticks at powers of four."""
+    """Set up a logarithmic axis of lengths with ticks at powers of four, or at the lengths if they span too few."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     lengths = sorted({each.length for each in measured})
@@ -186,6 +186,8 @@ def length_axis(axes: Any, measured: Sequence[PlottedLength]) -> None:
         if power >= (lengths[0] or 1):
             ticks.append((power, _size(power)))
         power *= 4
+    if len(ticks) < 2:
+        ticks = [(length or 0.5, f"{length:,}") for length in lengths]
     if len(ticks) > 1:
         axes.xaxis.set_major_locator(FixedLocator([place for place, _ in ticks]))
         axes.set_xticklabels([text for _, text in ticks])

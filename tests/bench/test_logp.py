@@ -166,6 +166,15 @@ def test_the_curves_of_a_figure_differ_in_style_and_their_legend_covers_none():
     pyplot.close(figure)
 
 
+def test_an_axis_with_less_than_two_powers_of_four_shows_its_lengths():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    points = [Measurement("omx", "MiB/s", (1.0,), {"mtu": mtu}) for mtu in (1500, 3000)]
+    (axes,) = series_figure([Series("rate", "MiB/s", "mtu", "bytes", points)], "rate")(pyplot).axes
+    assert [each.get_text() for each in axes.get_xticklabels()] == ["1,500", "3,000"]
+    assert axes.get_xlabel() == "MTU, bytes"
+    pyplot.close()
+
+
 def test_only_marks_that_occur_are_explained():
     def text(*marks):
         point = Measurement("tcp", "µs", (1.0,), {"size": 4}, marks=marks)
