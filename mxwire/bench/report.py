@@ -173,7 +173,7 @@ def draw_series(axes: Any, series: Series) -> None:
         plot.vertical_axis(axes, min(values), max(values))
     axes.set_ylabel(f"{series.name}, {series.unit}")
     if len(styles) <= _LEGEND_INSIDE:
-        axes.legend(frameon=False, fontsize=8, ncols=2)
+        axes.legend(fontsize=8, ncols=2, **plot.OVER_LINES)
     else:
         beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0, "labelspacing": 0.3}
         axes.legend(frameon=False, fontsize=8, handlelength=2.6, **beside)

@@ -20,6 +20,8 @@ from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMU
 LATENCY: Final = "#1f5fa8"
 BANDWIDTH: Final = "#c2410c"
 MARK: Final = "#8a8f98"
+OVER_LINES: Final[dict[str, Any]] = {"facecolor": "white", "edgecolor": "none"}
+"""The background of text that lies over the lines of a figure."""
 FONT: Final[dict[Any, Any]] = {"svg.fonttype": "none", "svg.hashsalt": "mxwire", "font.size": 10}
 _CLOSE: Final = 1e-9
 """Relative error allowed in ``value``: a power of ten computed in floating point may be off by one bit."""
@@ -116,7 +118,7 @@ def latency(axes: Any, measured: Sequence[PlottedLength], unidirectional: bool) 
     axes.plot(places, [each.mean for each in measured], color=LATENCY, linestyle=":", linewidth=1.2, label="mean")
     vertical_axis(axes, min(median), max(p99))
     axes.set_ylabel("round trip, µs" if unidirectional else "half a round trip, µs")
-    axes.legend(loc="upper left", frameon=False)
+    axes.legend(loc="upper left", **OVER_LINES)
 
 
 def bandwidth(axes: Any, measured: Sequence[PlottedLength]) -> None:
@@ -136,6 +138,7 @@ def bandwidth(axes: Any, measured: Sequence[PlottedLength]) -> None:
             textcoords="offset points",
             ha="right",
             color=BANDWIDTH,
+            bbox=OVER_LINES | {"pad": 1},
         )
 
 
