@@ -138,7 +138,7 @@ def imb_lines(study: ImbStudy, recording: Recording) -> Iterator[str]:
     from mxwire.bench.imb.study import imb_row_of
 
     names = [each.name for each in study.benchmarks]
-    yield from imb_banner(__version__, " ".join(["mxwire", *sys.argv[1:]]), names)
+    yield from imb_banner(__version__, " ".join(["mxwire", *sys.argv[1:]]), names, 0, study.largest)
     for series in recording.series:
         benchmark = benchmark_by_name(series.name)
         for carrier in series.contestants():

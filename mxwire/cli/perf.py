@@ -261,7 +261,7 @@ def _send(
             sender.agree()
             options.emit("begun", **_about(live, place_of(partner), parameters))
             if other is not None:
-                other.begin()
+                other.begin(parameters)
             warning = _PreemptionWarning(options)
             for result in sender.measure(pause):
                 warning.check()
@@ -319,14 +319,15 @@ class OtherColumns:
             unidirectional=self._benchmark.name == "Uniband",
         )
 
-    def begin(self) -> None:
+    def begin(self, parameters: PerfParameters) -> None:
         """Print the lines before the first length."""
         from mxwire import __version__
         from mxwire.bench.imb.columns import imb_banner, imb_head, osu_head
 
         lines: list[str] = []
         if self._name.startswith("imb:"):
-            lines += imb_banner(__version__, " ".join(["mxwire", *sys.argv[1:]]), [self._benchmark.name])
+            lengths, call = list(parameters.lengths()), " ".join(["mxwire", *sys.argv[1:]])
+            lines += imb_banner(__version__, call, [self._benchmark.name], lengths[0], lengths[-1])
             lines += imb_head(self._benchmark, 2, self._remark())
         elif self._name != "netpipe":
             lines += osu_head(self._name, __version__, self._remark())

@@ -119,11 +119,13 @@ def test_parsers_read_every_row_of_imb():
 
 
 def test_banner_and_end_are_comments():
-    lines = [*imb_banner("1.2", "mxwire bench imb PingPong", ["PingPong"]), *imb_end()]
+    lines = [*imb_banner("1.2", "mxwire bench imb PingPong", ["PingPong"], 4, 1024), *imb_end()]
     assert all(each.startswith("#") for each in lines if each)
     assert lines[0] == "#" + "-" * 64
     assert "# All processes entering MPI_Finalize" in lines
     assert "# PingPong" in lines
+    assert "# Minimum message length in bytes:   4" in lines
+    assert "# Maximum message length in bytes:   1024" in lines
 
 
 def test_netpipe_row():

@@ -19,6 +19,7 @@ def test_imb_prints_the_columns_of_imb():
         "# Benchmarking PingPong \n# #processes = 2 \n# ( 1 additional processes waiting in MPI_Barrier)\n" in done.out
     )
     assert "dissemination" in done.out
+    assert "# Maximum message length in bytes:   64\n" in done.out
     rows = [line for line in done.out.splitlines() if re.fullmatch(r" +\d+ +\d+ +\d+\.\d\d +\d+\.\d\d", line)]
     assert [int(row.split()[0]) for row in rows] == [0, 1, 2, 4, 8, 16, 32, 64]
 

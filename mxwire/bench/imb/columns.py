@@ -39,8 +39,8 @@ class ImbRow:
         return cls(length, len(times[0]), min(means), max(means), sum(means) / len(means))
 
 
-def imb_banner(version: str, call: str, benchmarks: Sequence[str]) -> Iterator[str]:
-    """The lines before the first table. ``call`` is the command line."""
+def imb_banner(version: str, call: str, benchmarks: Sequence[str], least: int, most: int) -> Iterator[str]:
+    """The lines before the first table. ``call`` is the command line, and lengths are from ``least`` to ``most``."""
     rule = "#" + "-" * 64
     machine = platform.uname()
     yield rule
@@ -60,8 +60,8 @@ def imb_banner(version: str, call: str, benchmarks: Sequence[str]) -> Iterator[s
     yield ""
     yield f"# {call}"
     yield ""
-    yield "# Minimum message length in bytes:   0"
-    yield "# Maximum message length in bytes:   4194304"
+    yield f"# Minimum message length in bytes:   {least}"
+    yield f"# Maximum message length in bytes:   {most}"
     yield "#"
     yield "# MPI_Datatype                   :   MPI_BYTE "
     yield "# MPI_Datatype for reductions    :   MPI_FLOAT "
@@ -79,7 +79,7 @@ def imb_head(benchmark: ImbBenchmark, ranks: int, remark: str = "") -> Iterator[
     """The lines before the rows of a benchmark. ``remark`` is a comment, such as the algorithm."""
     headings = _headings(benchmark)
     used = benchmark.ranks or ranks
-    rule = "#" + "-" * (_IMB_WIDTH * _rule_columns(benchmark) - 1)
+    rule = "#" + "-" * (_IMB_WIDTH * len(headings) - 1)
     yield ""
     yield rule
     yield f"# Benchmarking {benchmark.name} "
@@ -124,11 +124,6 @@ def _headings(benchmark: ImbBenchmark) -> list[str]:
     times = ["t[usec]"] if benchmark.name in _ONE_TIME else ["t_min[usec]", "t_max[usec]", "t_avg[usec]"]
     counts = ["#bytes", "#repetitions"] if benchmark.sized else ["#repetitions"]
     return [*counts, *times, *(["Mbytes/sec"] if benchmark.bandwidth_factor is not None else [])]
-
-
-def _rule_columns(benchmark: ImbBenchmark) -> int:
-    """Columns that the rule spans."""
-    return len(_headings(benchmark))
 
 
 @dataclass(frozen=True, slots=True)
