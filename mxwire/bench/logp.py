@@ -36,12 +36,13 @@ import numpy as np
 
 from mxwire.bench.channels.carriers import check_carrier, is_host
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import PageFigure, number, series_blocks, series_figure
+from mxwire.bench.report import PageFigure, estimate, series_blocks, series_figure
 from mxwire.bench.rounds import within
 from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import LEAST_OPERATIONS, Points, StudyOptions, Turns, kept, round_marks
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.report.plot import number_text
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM
 
@@ -245,9 +246,8 @@ class LogpStudy:
 
     def _compare(self, carrier: str, name: str, size: int) -> bool | None:
         """Compare both methods; mark the point if they differ. None if one of them has no result."""
-        try:
-            series = self._recording.named(name)
-        except KeyError:
+        series = self._recording.named(name)
+        if series is None:
             return None
         one, other = series.point(carrier, size), series.point(carrier + ROUND_TRIPS, size)
         if one is None or other is None:
@@ -258,11 +258,11 @@ class LogpStudy:
         return agree
 
     def _mark(self, name: str, chosen: Callable[[Measurement], bool], mark: str) -> None:
-        for series in self._recording.series:
-            if series.name == name:
-                series.measurements[:] = [
-                    replace(each, marks=(*each.marks, mark)) if chosen(each) else each for each in series.measurements
-                ]
+        series = self._recording.named(name)
+        if series is not None:
+            series.measurements[:] = [
+                replace(each, marks=(*each.marks, mark)) if chosen(each) else each for each in series.measurements
+            ]
 
 
 def overhead(found: dict[str, Any]) -> float:
@@ -286,10 +286,10 @@ def segments(carrier: str) -> list[tuple[int, int]]:
 
 def gaps_per_byte(recording: Recording, carrier: str) -> Iterator[dict[str, Any]]:
     """G by segment: the slope of g over size by least squares, in ns per byte."""
-    try:
-        curve = recording.named("g").curve(carrier)
-    except KeyError:
+    series = recording.named("g")
+    if series is None:
         return
+    curve = series.curve(carrier)
     for low, high in segments(carrier):
         points = [(each.parameters["size"], each.median) for each in curve if low <= each.parameters["size"] <= high]
         if len(points) < 2:
@@ -377,17 +377,15 @@ def _marks(recording: Recording) -> set[str]:
 
 
 def _cell(point: Measurement) -> str:
-    low, high = point.interval()
     marks = "".join(f" {_SHORT.get(each, each)}" for each in point.marks)
-    sign = "-" if point.median < 0 else ""
-    return f"{sign}{number(abs(point.median))} ±{number((high - low) / 2)}{marks}"
+    return estimate(point) + marks
 
 
 def _gap_blocks(recording: Recording) -> Iterator[Block]:
     rows = []
     for carrier, found in recording.facts.get("gap per byte", {}).items():
         for each in found:
-            rate = "" if each["MB/s"] is None else number(each["MB/s"])
+            rate = "" if each["MB/s"] is None else number_text(each["MB/s"])
             rows.append(Row((carrier, f"{each['from']:,}-{each['to']:,}", f"{each['ns_per_byte']:.3f}", rate)))
     if rows:
         yield Heading("G: gap per byte", 3)

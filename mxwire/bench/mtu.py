@@ -14,8 +14,8 @@ Series and their axes: ``rate by frame limit`` and ``half round trip by frame li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -79,6 +79,10 @@ class _Run:
         """Two ranks."""
         return RankOptions(copy_engine=self.study.copy_engine, polling=not self.options.quick, **changes)
 
+    def open(self, options: RankOptions) -> AbstractContextManager[RankRunner]:
+        """Open ranks in the surroundings of the study."""
+        return open_ranks(options, self.study.costs, self.study.package)
+
 
 def run_mtu(
     study: MtuStudy,
@@ -111,12 +115,6 @@ def run_mtu(
     return recording
 
 
-@contextmanager
-def _opened(run: _Run, options: RankOptions) -> Iterator[RankRunner]:
-    with open_ranks(options, run.study.costs, run.study.package) as ranks:
-        yield ranks
-
-
 def _half_trip(run: _Run, ranks: RankRunner, length: int) -> tuple[float, tuple[str, ...], dict[str, float]]:
     """Half a round trip in µs, its marks, and the frames per message."""
     benchmark = benchmark_by_name(_PING_PONG)
@@ -134,8 +132,10 @@ def _by_frame_limit(run: _Run) -> None:
             carriers["tcp, no segmentation offload"] = run.pair(over="tcp", mtu=mtu, offloads=False)
         if mtu >= as_dialect("mxoe").frame_limit:
             carriers["mxoe"] = run.pair(mtu=mtu)
-        names = {name: "omx" if name.startswith("omx") else name for name in carriers}
-        _play(run, carriers, names, "rate by frame limit", {"mtu": mtu}, "half round trip by frame limit")
+        curves = {f"omx:{mtu}": "omx"}
+        _play(
+            run, carriers, "rate by frame limit", {"mtu": mtu}, latency="half round trip by frame limit", curves=curves
+        )
 
 
 def _by_delay(run: _Run, recording: Recording) -> None:
@@ -150,9 +150,8 @@ def _by_delay(run: _Run, recording: Recording) -> None:
             for blocks in run.study.blocks
             if dialect != "mxoe" or blocks * as_dialect(dialect).reply_payload <= _MXOE_BLOCK
         }
-        names = {name: name for name in carriers}
         try:
-            _play(run, carriers, names, "rate by delay", {"delay": delay})
+            _play(run, carriers, "rate by delay", {"delay": delay})
         except StageError as error:
             recording.remarks.append(f"delay of {delay:g} µs: {error}")
             continue
@@ -177,7 +176,7 @@ def _by_delay(run: _Run, recording: Recording) -> None:
 def _round_trip(run: _Run, delay: float) -> float:
     """Round trip of a frame in µs: that of the shortest message without a delay, and twice the delay."""
     if not run.base_us:
-        with _opened(run, run.pair()) as ranks:
+        with run.open(run.pair()) as ranks:
             run.base_us = 2 * min(_half_trip(run, ranks, 0)[0] for _ in range(run.options.rounds))
     return run.base_us + 2 * delay
 
@@ -189,7 +188,7 @@ def _by_coalescing(run: _Run) -> None:
             "omx": run.pair(dialect=f"omx:{max(run.study.mtus)}", coalescing=coalescing / 1e6),
             "tcp": run.pair(over="tcp", coalescing=coalescing / 1e6),
         }
-        _play(run, carriers, dict.fromkeys(carriers), "rate by coalescing", {"coalescing": coalescing})
+        _play(run, carriers, "rate by coalescing", {"coalescing": coalescing})
 
 
 def _mixed(run: _Run) -> None:
@@ -212,25 +211,27 @@ def _mixed(run: _Run) -> None:
 def _play(
     run: _Run,
     carriers: dict[str, RankOptions],
-    names: dict[str, Any],
     series: str,
     parameters: dict[str, Any],
+    *,
     latency: str = "",
+    curves: dict[str, str] | None = None,
 ) -> None:
     """Measure the rates of carriers in turns, and in the series ``latency`` half round trips of the shortest message.
 
-    Names of the points are the values of ``names``, or its keys.
+    ``curves`` has the curves of carriers whose name differs between the points of one.
     """
+    curves = curves or {}
     with ExitStack() as held:
         contestants: dict[str, Callable[[int], None]] = {}
         for name, options in carriers.items():
-            ranks = held.enter_context(_opened(run, options))
+            ranks = held.enter_context(run.open(options))
 
             def measure(_: int, name: str = name, ranks: RankRunner = ranks, options: RankOptions = options) -> None:
                 more = {**parameters, "dialect": options.dialect if options.over == "mx" else "tcp"}
                 half, marks, counts = _half_trip(run, ranks, run.length)
                 rate = run.length / _MIB / (half / 1e6)
-                shown = names[name] or name
+                shown = curves.get(name, name)
                 run.points.add(series, shown, rate, marks=marks, counts=counts, length=run.length, **more)
                 if latency:
                     half, marks, counts = _half_trip(run, ranks, 0)

@@ -34,12 +34,12 @@ import mxwire
 from mxwire.bench import machine
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import COLOURS, Figure, PageFigure, number, series_blocks, series_figure
+from mxwire.bench.report import COLOURS, Figure, PageFigure, estimate, series_blocks, series_figure
 from mxwire.bench.rounds import order, within
 from mxwire.bench.stage import StageError, StageOptions, StudyStage, open_stage
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
-from mxwire.report.plot import tidy
+from mxwire.report.plot import number_text, tidy
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -288,9 +288,8 @@ class PathStudy:
 
     def _conclude(self) -> None:
         facts = self._recording.facts
-        try:
-            trips, alone = self._recording.named(TRIP), self._recording.named(ALONE)
-        except KeyError:
+        trips, alone = self._recording.named(TRIP), self._recording.named(ALONE)
+        if trips is None or alone is None:
             return
         facts["budgets"] = [each.record() for each in budgets(self._recording)]
         facts["steps"] = [
@@ -322,7 +321,7 @@ def steps(trips: Series) -> Iterator[tuple[int, str, float, float | None]]:
 
 def budgets(recording: Recording) -> Iterator[Budget]:
     """The budgets of mxoe whose parts were measured: polling and blocking, of each kind of mxwire."""
-    trips, alone = recording.named(TRIP), recording.named(ALONE)
+    trips, alone = _series(recording, TRIP), _series(recording, ALONE)
     calls = _median(_series(recording, CALL), "system call", 0)
     for kind in ("", " interpreted"):
         for size in BUDGET_SIZES:
@@ -350,10 +349,7 @@ def budgets(recording: Recording) -> Iterator[Budget]:
 
 
 def _series(recording: Recording, name: str) -> Series:
-    try:
-        return recording.named(name)
-    except KeyError:
-        return Series(name, "")
+    return recording.named(name) or Series(name, "")
 
 
 def _median(series: Series, name: str, size: int) -> float | None:
@@ -400,9 +396,8 @@ def _ladder(trips: Series) -> Table:
             if point is None:
                 cells.append("")
                 continue
-            low, high = point.interval()
             more = differences.get((size, name.removesuffix(", spinning")))
-            text = f"{number(point.median)} ±{number((high - low) / 2)}"
+            text = estimate(point)
             cells.append(text + (f" ({more:+.1f})" if more is not None else "") + "".join(f" {m}" for m in point.marks))
         rows.append(Row((name, *cells)))
     headings = number_columns(*(f"{size:,} B, µs (step)" for size in sizes))
@@ -438,16 +433,16 @@ def _budget_table(found: list[Budget]) -> Table:
     rows = []
     for label in labels:
         values = [dict(each.parts).get(label) for each in found]
-        rows.append(Row((label, *("" if value is None else number_text(value) for value in values))))
-    rows.append(Row(("sum of the parts", *(number_text(each.total) for each in found))))
-    rows.append(Row(("measured", *(number_text(each.measured) for each in found))))
+        rows.append(Row((label, *("" if value is None else _microseconds(value) for value in values))))
+    rows.append(Row(("sum of the parts", *(_microseconds(each.total) for each in found))))
+    rows.append(Row(("measured", *(_microseconds(each.measured) for each in found))))
     verdicts = (f"{each.total / each.measured - 1:+.0%}{'' if each.closes else ' (does not close)'}" for each in found)
     rows.append(Row(("difference", *verdicts)))
     headings = number_columns(*(f"{each.name}, {each.size:,} B" for each in found))
     return Table((Column("part"), *headings), tuple(rows), divisible=True)
 
 
-def number_text(value: float) -> str:
+def _microseconds(value: float) -> str:
     """A duration in µs with two decimals."""
     return f"{value:,.2f}"
 
@@ -457,9 +452,8 @@ def _shares(interval: Measurement) -> Table:
     for megabits, name in SPEEDS:
         gap = 1500 * 8 / megabits
         share = interval.median / gap
-        rows.append(
-            Row((name, number(gap), number(interval.median), f"{share:.1%}" if share <= 1 else "more than one"))
-        )
+        shown = f"{share:.1%}" if share <= 1 else "more than one"
+        rows.append(Row((name, number_text(gap), number_text(interval.median), shown)))
     headings = number_columns("a frame every, µs", "cost per frame, µs", "share of a processor")
     return Table((Column("link"), *headings), tuple(rows))
 

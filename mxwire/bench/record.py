@@ -185,12 +185,9 @@ class Recording:
     facts: dict[str, Any] = field(default_factory=dict)
     """Results other than curves, such as a budget or parameters of a model."""
 
-    def named(self, name: str) -> Series:
-        """The series of a name. Raises KeyError if there is none."""
-        found = next((each for each in self.series if each.name == name), None)
-        if found is None:
-            raise KeyError(name)
-        return found
+    def named(self, name: str) -> Series | None:
+        """The series of a name; None if nothing was measured for it."""
+        return next((each for each in self.series if each.name == name), None)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The lines of the recording."""
@@ -280,9 +277,8 @@ def _assembled(records: Iterable[dict[str, Any]]) -> list[Recording]:
 
 
 def _add(recording: Recording, record: dict[str, Any]) -> None:
-    try:
-        series = recording.named(record["series"])
-    except KeyError:
+    series = recording.named(record["series"])
+    if series is None:
         series = Series(record["series"], record["series_unit"], record["x"], record["x_unit"])
         recording.series.append(series)
     series.measurements.append(Measurement.from_record(record))

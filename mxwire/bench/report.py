@@ -35,18 +35,15 @@ Figure = Callable[[Any], Any]
 """Makes a figure with pyplot."""
 
 
-def number(value: float) -> str:
-    """Format a value with three significant digits."""
-    return plot.number_text(value)
+def estimate(measurement: Measurement) -> str:
+    """The median, and half the width of its confidence interval unless it is 0."""
+    low, high = measurement.interval()
+    return plot.number_text(measurement.median) + (f" ±{plot.number_text((high - low) / 2)}" if high > low else "")
 
 
 def spread(measurement: Measurement, known: Collection[str] = ()) -> str:
-    """The median, half the width of its confidence interval unless it is 0, and the marks except the ``known`` ones."""
-    low, high = measurement.interval()
-    interval = f" ±{number((high - low) / 2)}" if high > low else ""
-    return (
-        number(measurement.median) + interval + "".join(f" {each}" for each in measurement.marks if each not in known)
-    )
+    """The estimate of a measurement, and its marks except the ``known`` ones."""
+    return estimate(measurement) + "".join(f" {each}" for each in measurement.marks if each not in known)
 
 
 def _shared_marks(measurements: Sequence[Measurement]) -> tuple[str, ...]:
@@ -94,6 +91,12 @@ def series_blocks(series: Series) -> Iterator[Block]:
     """A series as a table with a heading."""
     yield Heading(", ".join([series.name, series.unit, *_shared_marks(series.measurements)]), 3)
     yield series_table(series)
+
+
+def study_blocks(recording: Recording) -> Iterator[Block]:
+    """All series of a recording."""
+    for series in recording.series:
+        yield from series_blocks(series)
 
 
 # Plots

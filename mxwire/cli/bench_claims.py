@@ -17,7 +17,10 @@ from mxwire.errors import OutputError
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mxwire.bench.record import Recording
+    from mxwire.report.document import Block
 
 EPILOG = """\b
 Claims are those of three texts: S0 (kernel and user space), S1 (five libraries, 1998), S2 (Open-MX, 2011). A verdict is
@@ -113,7 +116,7 @@ def claims(
     if markdown is not None:
         _text(markdown, page(evidence))
     if html is not None:
-        _page(html, evidence, claim_blocks(found))
+        _page(html, evidence.recordings, claim_blocks(found))
     if interrupted:
         sys.exit(130)
     if any(not each.complete for each in evidence.recordings):
@@ -168,18 +171,14 @@ def _text(path: Path, text: str) -> None:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def _page(folder: Path, evidence: object, blocks: object) -> None:
-    from mxwire.bench.claims.claim import ClaimEvidence
+def _page(folder: Path, recordings: list[Recording], blocks: Iterable[Block]) -> None:
     from mxwire.bench.claims.page import SEEDS
     from mxwire.bench.record import Recording
     from mxwire.bench.report import write_page
 
-    assert isinstance(evidence, ClaimEvidence)
-    recordings = evidence.recordings
-    shown = recordings[-1] if recordings else None
-    if shown is None:
+    if not recordings:
         note("no page: there are no recordings")
         return
-    joined = Recording("claims", shown.conditions, complete=all(each.complete for each in recordings))
+    joined = Recording("claims", recordings[-1].conditions, complete=all(each.complete for each in recordings))
     title = "Claims of the papers: " + ", ".join(SEEDS)
-    note(f"wrote {write_page(folder, joined, title, list(blocks), ())}")  # type: ignore[call-overload]
+    note(f"wrote {write_page(folder, joined, title, list(blocks), ())}")

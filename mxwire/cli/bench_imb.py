@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mxwire.bench.imb.study import ImbStudy
     from mxwire.bench.record import Recording
     from mxwire.bench.report import PageFigure
-    from mxwire.report.document import Block
 
 _TITLE: Final = "Benchmarks of IMB"
 EPILOG = """\b
@@ -95,6 +94,7 @@ def imb(
     from mxwire.bench.imb.patterns import BENCHMARKS, benchmark_by_name
     from mxwire.bench.imb.rank_stage import RANKS_MAXIMUM
     from mxwire.bench.imb.study import ImbStudy, carriers_of, run_imb
+    from mxwire.bench.report import study_blocks
 
     chosen = tuple(dict.fromkeys(benchmark_by_name(each) for each in benchmarks)) or tuple(BENCHMARKS.values())
     if algorithm is not None:
@@ -116,7 +116,7 @@ def imb(
         return run_imb(study, bench.study, bench.progress, started)
 
     text = None if columns == "table" else partial(_text, study, columns)
-    conduct(bench, _TITLE, measure, _blocks, _figures, text=text, live=simulated is None)
+    conduct(bench, _TITLE, measure, study_blocks, _figures, text=text, live=simulated is None)
 
 
 def _compiled() -> Path | None:
@@ -173,13 +173,6 @@ def osu_lines(study: ImbStudy, recording: Recording) -> Iterator[str]:
                 row = imb_row_of(benchmark, point)
                 if row.length or not benchmark.sized:
                     yield osu_row(name, row.length, *osu_values(name, benchmark, row))
-
-
-def _blocks(recording: Recording) -> Iterator[Block]:
-    from mxwire.bench.report import series_blocks
-
-    for series in recording.series:
-        yield from series_blocks(series)
 
 
 def _figures(recording: Recording) -> Iterator[PageFigure]:

@@ -13,7 +13,6 @@ from mxwire.cli.live import end_like_interrupt
 if TYPE_CHECKING:
     from mxwire.bench.record import Recording
     from mxwire.bench.report import PageFigure
-    from mxwire.report.document import Block
 
 _TITLE: Final = "MTU, blocks, delay and coalescing"
 EPILOG = """\b
@@ -90,6 +89,7 @@ def mtu(
     from mxwire.bench.cost.tables import table_by_name
     from mxwire.bench.machine import compiled_folder
     from mxwire.bench.mtu import MtuStudy, run_mtu
+    from mxwire.bench.report import study_blocks
     from mxwire.errors import MxwireError
 
     if simulated is None and (copy_engine or coalescing is not None):
@@ -107,14 +107,7 @@ def mtu(
     def measure(started: Callable[[Recording], object]) -> Recording:
         return run_mtu(study, bench.study, bench.progress, started)
 
-    conduct(bench, _TITLE, measure, _blocks, _figures, live=costs is None)
-
-
-def _blocks(recording: Recording) -> Iterator[Block]:
-    from mxwire.bench.report import series_blocks
-
-    for series in recording.series:
-        yield from series_blocks(series)
+    conduct(bench, _TITLE, measure, study_blocks, _figures, live=costs is None)
 
 
 def _figures(recording: Recording) -> Iterator[PageFigure]:
@@ -126,8 +119,7 @@ def _figures(recording: Recording) -> Iterator[PageFigure]:
         "rate by coalescing": "Rates of large messages against the delay of interrupts.",
         "mixed pairs": "Half round trips of pairs of hosts.",
     }
-    for series in sorted(
-        recording.series, key=lambda each: list(captions).index(each.name) if each.name in captions else 9
-    ):
-        if series.name in captions:
-            yield PageFigure(series_figure([series], series.name.capitalize()), captions[series.name])
+    for name, caption in captions.items():
+        series = recording.named(name)
+        if series is not None:
+            yield PageFigure(series_figure([series], name.capitalize()), caption)

@@ -228,4 +228,4 @@ def _round_up(value: float) -> float:
 
 def number_text(value: float) -> str:
     """Format a number with about three significant digits."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from mxwire.bench.record import Conditions, Measurement, Recording, RecordingError, Series, read_recordings
+from mxwire.bench.report import estimate, spread
 from mxwire.bench.rounds import LEAST_ROUNDS, chance, order, within
 from mxwire.errors import OutputError
 
@@ -60,6 +61,16 @@ def test_a_missing_file_and_a_bad_folder_are_reported(tmp_path, suffix):
         read_recordings(tmp_path / f"bad.{suffix}")
     with pytest.raises(OutputError):
         recording().write(tmp_path / "no folder" / f"x.{suffix}")
+
+
+@pytest.mark.parametrize(
+    ("samples", "text"),
+    [((5.0, 6.0, 7.0), "6 ±1"), ((5.0,), "5"), ((-1500.0, -1400.0), "-1,450 ±50"), ((0.25, 0.25), "0.25")],
+)
+def test_estimates_have_three_digits_and_an_interval_unless_it_is_empty(samples, text):
+    found = Measurement("tcp", "µs", samples, marks=("lost", "modelled"))
+    assert estimate(found) == text
+    assert spread(found, ("modelled",)) == f"{text} lost"
 
 
 def test_a_measurement_without_samples_is_refused(tmp_path):

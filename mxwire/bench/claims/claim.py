@@ -26,7 +26,7 @@ class ClaimVerdict:
 
 
 class EvidenceError(Exception):
-    """ClaimEvidence that a claim needs was not recorded."""
+    """Evidence that a claim needs was not recorded."""
 
 
 class ClaimEvidence:
@@ -57,10 +57,10 @@ class ClaimEvidence:
             raise EvidenceError(f"the recording of {study} is a quick one: its times mean nothing")
         if recording.conditions.quick and study == "mtu":
             raise EvidenceError(f"the recording of {study} is a quick one: its messages are shorter than the claim's")
-        try:
-            return recording.named(name)
-        except KeyError:
-            raise EvidenceError(f"{study}: {name} was not measured") from None
+        found = recording.named(name)
+        if found is None:
+            raise EvidenceError(f"{study}: {name} was not measured")
+        return found
 
     def live(self, study: str, series: str, name: str, x: float) -> Measurement:
         """A live measurement."""

@@ -86,9 +86,13 @@ def run_imb(
                         name: _contestant(stage, benchmark, length, study, options, points, name)
                         for name, stage in stages.items()
                     }
-                    turns = Turns(recording, lambda text, label=label: progress(f"{label}, {text}"))  # type: ignore[misc]
+                    turns = Turns(recording, partial(_report, progress, label))
                     turns.play(contestants, options.rounds, warm_up=0)
     return recording
+
+
+def _report(progress: Callable[[str], object], label: str, text: str) -> None:
+    progress(f"{label}, {text}")
 
 
 def _contestant(
