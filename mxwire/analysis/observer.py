@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.analysis.conversations.state import LINGER_NS
 from mxwire.analysis.diagnosis import Examination, Finding
-from mxwire.analysis.diagnosis.finding import Party
+from mxwire.analysis.diagnosis.finding import SEVERITIES, Party
 from mxwire.analysis.diagnosis.traffic import is_group
 from mxwire.analysis.host_names import HostNames
 from mxwire.analysis.marks import flag_bit
@@ -105,14 +105,13 @@ _EVENTS: Final = {
 }
 """Counters of frames with a mark, with the bit of each."""
 _FAILED: Final = frozenset({"truncated", "failed", "nacked", "abandoned"})
-_SEVERITIES: Final = ("error", "warning", "note")
 _HIDDEN: Final = "capture-frames-cut"
 """Observers capture only the headers."""
 
 
 def _rank(found: OpenFinding) -> tuple[int, str, str]:
     """The order of findings: by severity, and independent of the time at which each was collected."""
-    return _SEVERITIES.index(found.finding.severity), found.finding.id, found.finding.summary
+    return SEVERITIES.index(found.finding.severity), found.finding.id, found.finding.summary
 
 
 class TrafficObserver:

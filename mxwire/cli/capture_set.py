@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,12 +13,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.analysis.diagnosis import finding as diagnosis
 from mxwire.capture.ring import CaptureRing, expanded, rings_of
 from mxwire.cli import notes
 from mxwire.cli.progress import bar, hidden
 from mxwire.errors import MxwireError
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, code_columns, number_columns
+from mxwire.report.document import (
+    Block,
+    Column,
+    Heading,
+    Listing,
+    Paragraph,
+    Row,
+    Table,
+    code_columns,
+    number_columns,
+    show,
+)
 from mxwire.report.json_line import json_line
+from mxwire.rules.finding import SEVERITIES
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -101,6 +115,18 @@ class CaptureSet:
         """The number of captures, as a heading."""
         return count_of(len(self.captures), "capture")
 
+    def merge(self, analysis: Analysis, merged: MergedRecords, as_json: bool) -> None:
+        """Print the records of all captures and then the merged ones, or the merged ones as blocks, and exit."""
+        for records in self.records(analysis, streams=as_json):
+            merged.add(records)
+            if as_json:
+                _print_records(records)
+        if as_json:
+            _print_records(merged.merged())
+        else:
+            show(merged.blocks(self.title))
+        self.end(bool(merged.problems))
+
     def end(self, problems: bool = False) -> None:
         """Exit with code 2 if a capture could not be analysed, otherwise with 1 if there are ``problems``."""
         if self.failed:
@@ -109,10 +135,30 @@ class CaptureSet:
             sys.exit(1)
 
 
-def print_records(records: Iterable[Record]) -> None:
-    """Print records as JSON Lines."""
+def _print_records(records: Iterable[Record]) -> None:
     for each in records:
         click.echo(json_line(each))
+
+
+class MergedRecords(ABC):
+    """The records of many captures, merged."""
+
+    @abstractmethod
+    def add(self, records: Iterable[Record]) -> None:
+        """Add the records of a capture."""
+
+    @abstractmethod
+    def blocks(self, title: str) -> list[Block]:
+        """Return the merged records for a report."""
+
+    def merged(self) -> list[Record]:
+        """Return the merged records, as those of the captures."""
+        return []
+
+    @property
+    def problems(self) -> int:
+        """Number of problems, for which the command exits with code 1."""
+        return 0
 
 
 def located(ring: CaptureRing, frames: Sequence[int]) -> tuple[str, list[int]]:
@@ -129,13 +175,12 @@ def located(ring: CaptureRing, frames: Sequence[int]) -> tuple[str, list[int]]:
 # Merged findings of verify
 
 
-_SEVERITIES: Final = ("violation", "deviation", "note")
 _VERDICTS: Final = ("fail", "non-strict", "info", "pass", "missing")
 EXAMPLES: Final = 5
 """Findings per rule, severity and host that are shown."""
 
 
-class VerifiedSet:
+class VerifiedSet(MergedRecords):
     """Hosts and findings of many captures."""
 
     def __init__(self) -> None:
@@ -146,7 +191,7 @@ class VerifiedSet:
         self._examples: dict[tuple[str, str, str], list[str]] = defaultdict(list)
 
     @property
-    def violations(self) -> int:
+    def problems(self) -> int:
         """Number of violations of all hosts."""
         return sum(each["violations"] for each in self._hosts.values())
 
@@ -175,7 +220,7 @@ class VerifiedSet:
         rows = [Row((each, self._verdicts[each], *(str(self._hosts[each][key]) for key in counts))) for each in hosts]
         columns = (*code_columns("host"), Column("verdict"), *number_columns(*counts))
         blocks: list[Block] = [Heading(title), Table(columns, tuple(rows))]
-        keys = sorted(self._counts, key=lambda key: (_SEVERITIES.index(key[0]), -self._counts[key], key))
+        keys = sorted(self._counts, key=lambda key: (SEVERITIES.index(key[0]), -self._counts[key], key))
         if not keys:
             return blocks
         rows = [
@@ -205,10 +250,7 @@ class VerifiedSet:
 # Merged findings of diagnose
 
 
-_DIAGNOSED: Final = ("error", "warning", "note")
-
-
-class DiagnosedSet:
+class DiagnosedSet(MergedRecords):
     """Findings of many captures: those with the same diagnosis and hosts are one, with the sum of their costs."""
 
     def __init__(self) -> None:
@@ -234,7 +276,7 @@ class DiagnosedSet:
         found = [self._merged(same, hosts) for (_, hosts), same in self._found.items()]
 
         def rank(each: Record) -> tuple[object, ...]:
-            severity = _DIAGNOSED.index(each["severity"])
+            severity = diagnosis.SEVERITIES.index(each["severity"])
             return -(each["cost_ns"] or 0), severity, -(each["cost_frames"] or 0), each["id"], each["hosts"]
 
         return sorted(found, key=rank)
@@ -250,7 +292,7 @@ class DiagnosedSet:
         return {
             "record": "merged_finding",
             "id": worst["id"],
-            "severity": min((each["severity"] for each in same), key=_DIAGNOSED.index),
+            "severity": min((each["severity"] for each in same), key=diagnosis.SEVERITIES.index),
             "hosts": hosts,
             "captures": len({each["file"] for each in same}),
             **costs,
@@ -262,15 +304,13 @@ class DiagnosedSet:
 
     def blocks(self, title: str) -> list[Block]:
         """Return the findings by cost, and the worst example of each."""
-        from mxwire.analysis.diagnosis.finding import seconds
-
         merged = self.merged()
         if not merged:
             return [Heading(title), Paragraph("Nothing found.")]
         rows = []
         for each in merged[:SHOWN]:
             time, frames = each["cost_ns"], each["cost_frames"]
-            cost = seconds(time) if time is not None else f"{count_of(frames, 'frame')}" if frames else "-"
+            cost = diagnosis.seconds(time) if time is not None else f"{count_of(frames, 'frame')}" if frames else "-"
             rows.append(Row((cost, each["severity"], each["id"], each["hosts"], str(each["captures"]))))
         columns = (
             Column("cost", right=True),
@@ -305,10 +345,14 @@ _SUMS: Final = (
 )
 
 
-class PairSet:
-    """Totals per pair of hosts or endpoints in many captures; a frame that two captures show counts twice."""
+class PairSet(MergedRecords):
+    """Totals per pair of hosts or endpoints in many captures, the greatest ``sort`` first.
 
-    def __init__(self) -> None:
+    A frame that two captures show counts twice.
+    """
+
+    def __init__(self, sort: str) -> None:
+        self._key = "bytes" if sort in ("rate", "delivery") else sort
         self._totals: dict[tuple[tuple[str, int | None], ...], Counter[str]] = defaultdict(Counter)
 
     def add(self, records: Iterable[Record]) -> None:
@@ -322,21 +366,20 @@ class PairSet:
                     totals.update({key: side[key] for key in _SUMS})
                     totals["captures"] += 1
 
-    def merged(self, sort: str) -> list[Record]:
-        """Return a record per direction, the greatest ``sort`` first."""
-        key = "bytes" if sort in ("rate", "delivery") else sort
+    def merged(self) -> list[Record]:
+        """Return a record per direction."""
         found = [
             {"record": "merged_pair", "source": one[0], "source_endpoint": one[1], "destination": other[0]}
             | {"destination_endpoint": other[1], **{name: totals[name] for name in ("captures", *_SUMS)}}
             for (one, other), totals in self._totals.items()
             if totals["frames"]
         ]
-        return sorted(found, key=lambda each: (-each[key], each["source"], each["destination"]))
+        return sorted(found, key=lambda each: (-each[self._key], each["source"], each["destination"]))
 
-    def blocks(self, title: str, sort: str) -> list[Block]:
+    def blocks(self, title: str) -> list[Block]:
         """Return the table of pairs."""
         shown = ("captures", *_SUMS)
-        merged = self.merged(sort)
+        merged = self.merged()
         rows = [
             Row((_party(each, "source"), _party(each, "destination"), *(str(each[name]) for name in shown)))
             for each in merged[:SHOWN]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.diagnosis import Examination, Finding
     from mxwire.analysis.selection import FindingSelector
-    from mxwire.cli.capture_set import Analysis, Files, Record
+    from mxwire.cli.capture_set import Files, Record
     from mxwire.cli.reading import BatchSource
     from mxwire.wire.decoder import Decoder
 
@@ -133,7 +133,10 @@ def command(
     filters.selection()  # mistakes are reported before anything is read
     wanted = {_diagnosis(each).id for each in only}
     if workers.analyse_set(inputs.live):
-        _diagnose_set(inputs.files, workers, partial(_diagnose_files, wanted, filters, decoding), as_json)
+        from mxwire.cli.capture_set import CaptureSet, DiagnosedSet
+
+        analysis = partial(_diagnose_files, wanted, filters, decoding)
+        CaptureSet(inputs.files, workers).merge(analysis, DiagnosedSet(), as_json)
         return
     failures = Failures()
     total = 0
@@ -165,23 +168,6 @@ def command(
     failures.end()
     if total:
         sys.exit(1)
-
-
-def _diagnose_set(names: tuple[str, ...], workers: WorkerOptions, analysis: Analysis, as_json: bool) -> None:
-    """Analyse many captures, and print their findings, merged and by cost."""
-    from mxwire.cli.capture_set import CaptureSet, DiagnosedSet, print_records
-    from mxwire.report.document import show
-
-    captures, merged = CaptureSet(names, workers), DiagnosedSet()
-    for records in captures.records(analysis, streams=as_json):
-        merged.add(records)
-        if as_json:
-            print_records(records)
-    if as_json:
-        print_records(merged.merged())
-    else:
-        show(merged.blocks(captures.title))
-    captures.end(bool(merged.problems))
 
 
 def _diagnose_files(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.time_sequence import SequenceGraph
     from mxwire.analysis.timing import Timing
-    from mxwire.cli.capture_set import Analysis, Files, Record
+    from mxwire.cli.capture_set import Files, Record
     from mxwire.report.pairs import PairOrder
 
 EPILOG = """\b
@@ -155,7 +155,10 @@ def command(
     if workers.analyse_set(inputs.live):
         if draws:
             raise MxwireError("--plot and --xplot draw a single capture: omit --on")
-        _measure_set(inputs.files, workers, partial(_measure_files, order, seed, filters, decoding), sort, as_json)
+        from mxwire.cli.capture_set import CaptureSet, PairSet
+
+        analysis = partial(_measure_files, order, seed, filters, decoding)
+        CaptureSet(inputs.files, workers).merge(analysis, PairSet(sort), as_json)
         return
     failures = Failures()
     for name in inputs.names:
@@ -178,23 +181,6 @@ def command(
             if draws:
                 _draw(timing, _graphs(reader.name, timing, message, conversation), Path(reader.name).name, plot, xplot)
     failures.end()
-
-
-def _measure_set(names: tuple[str, ...], workers: WorkerOptions, analysis: Analysis, sort: str, as_json: bool) -> None:
-    """Measure many captures, and print their records, or the totals per pair."""
-    from mxwire.cli.capture_set import CaptureSet, PairSet, print_records
-    from mxwire.report.document import show
-
-    captures, merged = CaptureSet(names, workers), PairSet()
-    for records in captures.records(analysis, streams=as_json):
-        merged.add(records)
-        if as_json:
-            print_records(records)
-    if as_json:
-        print_records(merged.merged(sort))
-    else:
-        show(merged.blocks(captures.title, sort))
-    captures.end()
 
 
 def _measure_files(

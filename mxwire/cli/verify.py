@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.selection import FindingSelector
     from mxwire.analysis.verification import OrderedVerification
-    from mxwire.cli.capture_set import Analysis, Files, Record
+    from mxwire.cli.capture_set import Files, Record
     from mxwire.cli.reading import BatchSource
     from mxwire.rules import Vantage, Violation
     from mxwire.wire.decoder import Decoder
@@ -103,10 +103,12 @@ def command(
     filters.selection()  # mistakes are reported before anything is read
     numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None
     if workers.analyse_set(inputs.live):
+        from mxwire.cli.capture_set import CaptureSet, VerifiedSet
+
         if as_junit:
             raise MxwireError("--junit has one suite per host of a capture: omit --on")
         analysis = partial(_verify_files, vantage, filters, numbers, reordered, decoding, as_json)
-        _verify_set(inputs.files, workers, analysis, as_json)
+        CaptureSet(inputs.files, workers).merge(analysis, VerifiedSet(), as_json)
         return
     failures = Failures()
     verified: list[tuple[str, OrderedVerification, FindingSample]] = []
@@ -144,21 +146,6 @@ def command(
     failures.end()
     if violations:
         sys.exit(1)
-
-
-def _verify_set(names: tuple[str, ...], workers: shared.WorkerOptions, analysis: Analysis, as_json: bool) -> None:
-    """Check many captures, and print their records, or the merged hosts and findings."""
-    from mxwire.cli.capture_set import CaptureSet, VerifiedSet, print_records
-    from mxwire.report.document import show
-
-    captures, merged = CaptureSet(names, workers), VerifiedSet()
-    for records in captures.records(analysis, streams=as_json):
-        merged.add(records)
-        if as_json:
-            print_records(records)
-    if not as_json:
-        show(merged.blocks(captures.title))
-    captures.end(bool(merged.violations))
 
 
 def _verify_files(

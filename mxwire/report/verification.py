@@ -13,6 +13,7 @@ from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, R
 from mxwire.report.json_line import keyed_line
 from mxwire.report.pointers import SEE_FRAME, left_out_text
 from mxwire.rules import CATALOGUE, Violation
+from mxwire.rules.finding import SEVERITIES
 from mxwire.words import count_of
 
 SHOWN: Final = 10
@@ -29,7 +30,6 @@ _RULES: Final = (
     Column("count", right=True),
     Column("rule text", wraps=True),
 )
-_ORDER: Final = ("violation", "deviation", "note")
 DISORDERED: Final = (
     "Frames are in the wrong order in this capture: findings that depend on the order are notes, and blame no host."
 )
@@ -59,7 +59,7 @@ def blocks(path: str, verification: Verification, findings: FindingSample) -> li
     shown: list[Block] = [Heading(path), Table(_HOSTS, tuple(_host(each) for each in hosts))]
     kinds = sorted(
         ((rule, severity, host) for host in hosts for rule, severity in host.findings),
-        key=lambda kind: (_ORDER.index(kind[1]), kind[0], kind[2].address),
+        key=lambda kind: (SEVERITIES.index(kind[1]), kind[0], kind[2].address),
     )
     if verification.cooked:
         shown.append(
@@ -91,7 +91,7 @@ def blocks(path: str, verification: Verification, findings: FindingSample) -> li
 
 
 def _host(record: HostRecord) -> Row:
-    counts = [len(record.rules), *(record.count(each) for each in ("violation", "deviation", "note"))]
+    counts = [len(record.rules), *(record.count(each) for each in SEVERITIES)]
     cells = (mac_text(record.address), record.verdict, str(sum(record.frames.values())), *map(str, counts))
     return Row(cells, muted=record.verdict in ("pass", "missing"))
 
@@ -174,8 +174,8 @@ def _suite(path: str, record: HostRecord, findings: FindingSample) -> ElementTre
     suite = ElementTree.Element("testsuite", {"name": name, **counts})
     for rule in rules:
         case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": f"{rule}: {CATALOGUE[rule].text}"})
-        counts_of = {severity: record.findings[rule, severity] for severity in _ORDER}
-        for severity in (each for each in _ORDER if counts_of[each]):
+        counts_of = {severity: record.findings[rule, severity] for severity in SEVERITIES}
+        for severity in (each for each in SEVERITIES if counts_of[each]):
             kept = findings.of(rule, severity, record.address)
             tag = "failure" if severity == "violation" else "system-out"
             element = ElementTree.SubElement(case, tag)

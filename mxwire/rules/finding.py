@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from mxwire.ethernet import mac_text
 
@@ -11,6 +11,8 @@ Severity = Literal["violation", "deviation", "note"]
 """``violation``: a MUST is broken; a real peer drops or refuses the frame, or suffers. ``deviation``: a SHOULD is
 broken, or a real host would behave differently; peers survive it. ``note``: a known defect of real hosts (chapter 23 of
 the behaviour specification), or information that is not attributable to a host."""
+SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
+"""The worst first."""
 
 Verdict = Literal["pass", "non-strict", "fail", "info", "missing"]
 """Of one host or two, as a whole. ``pass``: no finding; ``info``: notes only; ``non-strict``: deviations, but no

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar, get_args
 
 from mxwire.ethernet import mac_text
 
@@ -15,6 +15,8 @@ Confidence = Literal["high", "medium", "low"]
 Severity = Literal["error", "warning", "note"]
 """``error``: something cannot work; ``warning``: it works, but wrong or slower than it could; ``note``: nothing is
 wrong."""
+SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
+"""The worst first."""
 
 FRAMES_SHOWN: Final = 8
 """Maximum number of frames that are listed per piece of evidence."""
