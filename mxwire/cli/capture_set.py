@@ -343,6 +343,8 @@ _SUMS: Final = (
     "re_requests",
     "duplicates",
 )
+_SORTED_BY: Final = {"rate": ("bytes",), "delivery": ("bytes",), "retransmits": ("retransmissions", "re_requests")}
+"""The sums that are added for an order that has another name; rates and times of different captures have no sum."""
 
 
 class PairSet(MergedRecords):
@@ -352,7 +354,7 @@ class PairSet(MergedRecords):
     """
 
     def __init__(self, sort: str) -> None:
-        self._key = "bytes" if sort in ("rate", "delivery") else sort
+        self._keys = _SORTED_BY.get(sort, (sort,))
         self._totals: dict[tuple[tuple[str, int | None], ...], Counter[str]] = defaultdict(Counter)
 
     def add(self, records: Iterable[Record]) -> None:
@@ -374,7 +376,9 @@ class PairSet(MergedRecords):
             for (one, other), totals in self._totals.items()
             if totals["frames"]
         ]
-        return sorted(found, key=lambda each: (-each[self._key], each["source"], each["destination"]))
+        return sorted(
+            found, key=lambda each: (-sum(each[key] for key in self._keys), each["source"], each["destination"])
+        )
 
     def blocks(self, title: str) -> list[Block]:
         """Return the table of pairs."""

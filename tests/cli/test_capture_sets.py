@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mxwire.analysis.timing import SORT_KEYS
 from mxwire.capture import create_capture, open_capture
 from mxwire.capture.ring import CaptureRing, expanded, rings_of
 from mxwire.frames import LINKTYPE_ETHERNET, concatenate
@@ -176,6 +177,21 @@ def test_totals_of_a_set_are_added_up():
     for name in ("frames", "bytes", "messages", "retransmissions"):
         assert sum(each[name] for each in merged) == sum(side[name] for side in sides)
     assert "merged_pair" not in mxwire("stats", "--on", "local", "--jobs", 1, PATTERN).out
+
+
+@pytest.mark.parametrize("sort", SORT_KEYS)
+def test_totals_of_a_set_are_sorted_in_each_order(sort):
+    run = mxwire("stats", "--on", "local", "--jobs", 1, "--json", "--sort", sort, PATTERN)
+    assert (run.code, run.err) == (0, "")
+    records = [json.loads(line) for line in run.out.splitlines()]
+    merged = [each for each in records if each["record"] == "merged_pair"]
+    assert merged
+    values = [
+        {**each, "rate": each["bytes"], "delivery": each["bytes"]}
+        | {"retransmits": each["retransmissions"] + each["re_requests"]}
+        for each in merged
+    ]
+    assert [each[sort] for each in values] == sorted((each[sort] for each in values), reverse=True)
 
 
 def test_bad_captures_of_a_set_are_noted(tmp_path):
