@@ -144,7 +144,8 @@ class AnswerSeries(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
         while self._yielded not in self._answers:
             if self._yielded >= len(self._pieces):
                 raise StopIteration
-            if self._checkpoint is not None and self._recalled(self._yielded):
+            if self._is_known(self._yielded):
+                self._recall(self._yielded)
                 break
             if not self._stopped:
                 self._hand_out()
@@ -159,14 +160,15 @@ class AnswerSeries(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
         """Give no further chunk to a worker: iteration ends with the last answer of those under way."""
         self._stopped = True
 
-    def _recalled(self, place: int) -> bool:
-        """Take the answer at a place from the checkpoint, if it has one."""
+    def _is_known(self, place: int) -> bool:
+        """Return whether the checkpoint has the answer at a place."""
+        return self._checkpoint is not None and self._checkpoint.has(self._section, place)
+
+    def _recall(self, place: int) -> None:
+        """Take the answer at a place from the checkpoint."""
         assert self._checkpoint is not None
-        if not self._checkpoint.has(self._section, place):
-            return False
-        answer = self._codec.decode(self._checkpoint.take(self._section, place), self._pieces[place])
-        self._finish(place, [answer])
-        return True
+        value = self._checkpoint.take(self._section, place)
+        self._finish(place, [self._codec.decode(value, self._pieces[place])])
 
     def _hand_out(self) -> None:
         """Give each idle worker a chunk."""
@@ -179,16 +181,15 @@ class AnswerSeries(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
 
     def _following(self) -> _Chunk | None:
         """Return the next chunk that has not been played, without pieces that the checkpoint has."""
-        known = self._checkpoint
         total = len(self._pieces)
-        while known is not None and self._next < total and known.has(self._section, self._next):
+        while self._next < total and self._is_known(self._next):
             self._next += 1
         if self._next >= total:
             return None
         first = self._next
         most = min(first + self._chunk_size(), total)
         self._next = first + 1
-        while self._next < most and not (known is not None and known.has(self._section, self._next)):
+        while self._next < most and not self._is_known(self._next):
             self._next += 1
         return _Chunk(first, self._next)
 
