@@ -29,14 +29,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from enum import IntEnum
-from typing import Any, Final, cast
+from typing import Final
 
 import numpy as np
 
 from mxwire.errors import MxwireError
 from mxwire.linerate.generator import ClockMonitor, GeneratorPlan, GeneratorResult
 from mxwire.linerate.pacing import burst_gap
-from mxwire.linerate.template import CAPTURED, MAGIC, RUN_SHIFT, STAMP, STREAM_SHIFT, FieldPatch, FrameTemplate
+from mxwire.linerate.template import RUN_SHIFT, STAMP, STREAM_SHIFT, FieldPatch, FrameTemplate, prepare_stamps
 from mxwire.link.bpf import LONGEST_LIVE_FRAME, MAPPABLE, BpfMap, BpfProgram, MapKind
 from mxwire.link.bpf_code import (
     R0,
@@ -123,6 +123,10 @@ _FRAMES_AT_ONCE: Final = 64
 _BATCH_MAXIMUM: Final = 256
 _SPIN_NS: Final = MILLISECOND
 """Time before the next frame at which polling begins."""
+assert STAMP.fields is not None
+_PLACE_AT: Final = STAMP.fields["place"][1]
+_TIME_AT: Final = STAMP.fields["time"][1]
+"""Offsets in a stamp."""
 _WHOLE: Final = {1: Size.BYTE, 2: Size.HALF, 4: Size.WORD}
 
 # The program. R6 is the context, R7 the number of the frame, R8 the state; the stack has the time and the turn.
@@ -219,9 +223,9 @@ def _stamp(templates: Sequence[FrameTemplate], streams: int, run: int, *, known:
         *([] if known else [compute(R9, "-", STAMP.itemsize)]),
         *(load(Size.WORD, R2, R6, Context.DATA), load(Size.WORD, R3, R6, Context.DATA_END)),
         *(compute(R5, "=", R2), place, compute(R1, "=", R5), compute(R1, "+", STAMP.itemsize)),
-        *(jump_if(R1, ">", R3, _EARLY), compute(R4, "|", R7), store(Size.DOUBLE, R5, 4, R4)),
+        *(jump_if(R1, ">", R3, _EARLY), compute(R4, "|", R7), store(Size.DOUBLE, R5, _PLACE_AT, R4)),
         *(load(Size.DOUBLE, R1, R10, _TIME), load(Size.DOUBLE, R4, R8, _State.DAY), compute(R1, "+", R4)),
-        store(Size.DOUBLE, R5, 12, R1),
+        store(Size.DOUBLE, R5, _TIME_AT, R1),
     ]
 
 
@@ -428,6 +432,5 @@ class KernelGenerator:
 def _stamped(template: FrameTemplate, streams: int) -> bytes:
     """The frame with the part of the stamp that is the same in all frames."""
     frame = np.frombuffer(bytearray(template.frame), np.uint8)
-    stamp = cast("Any", np.ndarray(1, STAMP, frame, template.stamp_at))
-    stamp["magic"], stamp["streams"] = MAGIC, streams | (CAPTURED if template.captured else 0)
+    prepare_stamps(np.ndarray(1, STAMP, frame, template.stamp_at), streams, captured=template.captured)
     return frame.tobytes()

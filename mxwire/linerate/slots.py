@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.linerate.template import (
-    CAPTURED,
-    MAGIC,
     RUN_SHIFT,
     STAMP,
     STREAM_SHIFT,
     STREAMS_MAXIMUM,
     FieldPatch,
     FrameTemplate,
+    prepare_stamps,
 )
 
 _LINE: Final = 64
@@ -79,8 +78,7 @@ class FrameSlots:
         """Sum of the lengths of the frames before each slot, and of all."""
         offset = np.arange(self.count, dtype=np.int64) * stride + longest - self.length
         self._stamps = np.ndarray(self.count, STAMP, self.memory, longest - STAMP.itemsize, (stride,))
-        self._stamps["magic"] = MAGIC
-        self._stamps["streams"] = streams | (CAPTURED if templates[0].captured else 0)
+        prepare_stamps(self._stamps, streams, captured=templates[0].captured)
         self._place, self._time = self._stamps["place"], self._stamps["time"]
         self._number = np.arange(self.count, dtype=np.uint64) // np.uint64(streams)
         stream = np.arange(self.count, dtype=np.uint64) % np.uint64(streams)

@@ -45,6 +45,12 @@ _REGION_ENDPOINT: Final = 0xFF
 _BLOCK_FRAMES: Final = MXOE.frames_per_block
 
 
+def prepare_stamps(stamps: NDArray[Any], streams: int, *, captured: bool) -> None:
+    """Write the fields of stamps that are the same in all frames of a run with ``streams`` streams."""
+    stamps["magic"] = MAGIC
+    stamps["streams"] = streams | (CAPTURED if captured else 0)
+
+
 @dataclass(frozen=True, slots=True)
 class FieldPatch:
     """A field that depends on the sequence number, in network order: ``number * factor``, cut to its size by ``mask``.
