@@ -119,7 +119,7 @@ def _microseconds(name: str, text: str) -> Decorator:
 @click.option("--seeds", type=SeedRange(), metavar="A-B", help="Campaign: one run per seed, each with its own faults.")
 @worker_options
 @table_option
-@integer_option("Hosts, 2 to 8.  [default: 2]", "--hosts", least=2, most=8)
+@integer_option("Hosts, 1 to 8; 1 needs --processes.  [default: 2]", "--hosts", least=1, most=8)
 @integer_option("Messages.  [default: 100]", "--messages", least=1)
 @name_option("Exchanged messages; see below.  [default: all-to-all]", "workload", "--workload")
 @live_dialect_option("Dialect of the hosts.  [default: mxoe]")

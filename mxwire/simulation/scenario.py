@@ -118,12 +118,18 @@ class Scenario:
 
     def __post_init__(self) -> None:
         """Refuse impossible parameters."""
-        if not 2 <= self.hosts <= HOSTS_MAXIMUM:
-            raise MxwireError(f"{self.hosts} hosts: a simulated network has 2 to {HOSTS_MAXIMUM}")
+        if not 1 <= self.hosts <= HOSTS_MAXIMUM:
+            raise MxwireError(f"{self.hosts} hosts: a simulated network has 1 to {HOSTS_MAXIMUM}")
+        if self.hosts == 1 and self.processes < 2:
+            raise MxwireError("one host with one application has no partner: use --processes 2 or more, or --hosts 2")
+        if self.hosts == 1 and self.partition:
+            raise MxwireError("--partition separates two hosts, and there is one")
         if self.workload not in (*WORKLOADS, *SMALL_WORKLOADS):
             raise MxwireError(f"no workload {self.workload!r}: use one of {', '.join((*WORKLOADS, *SMALL_WORKLOADS))}")
         if self.workload in SMALL_WORKLOADS and self.hosts * self.processes != 2:
-            raise MxwireError(f"workload {self.workload!r} has two applications: use 2 hosts with 1 process each")
+            raise MxwireError(
+                f"workload {self.workload!r} has two applications: use 2 hosts with 1 process each, or 1 with 2"
+            )
         struck = [each.place for each in self.faults if each.victim is None]
         if twice := [place for place in struck if struck.count(place) > 1]:
             raise MxwireError(f"frame {twice[0]} has {len(twice)} faults: a frame has at most one")
@@ -223,7 +229,10 @@ def draw_scenario(seed: int, **fixed: Any) -> Scenario:
         drawn |= {"resend_maximum": 3, "loss": 0.0, "corrupt": 0.0}
     elif rng.random() < 0.03:
         drawn["tamper"] = 0.01
-    if fixed.get("local", "shared") != "shared" or fixed.get("workload") == SAME_HOST:
+    alone = fixed.get("hosts") == 1
+    if alone:
+        drawn["partition"] = 0
+    if alone or fixed.get("local", "shared") != "shared" or fixed.get("workload") == SAME_HOST:
         drawn["processes"] = stream(seed, "processes").choice((2, 2, 3))
     return replace(Scenario(seed), **(drawn | fixed))
 

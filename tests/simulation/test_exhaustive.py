@@ -14,12 +14,15 @@ from click.testing import CliRunner
 
 from mxwire.cli.main import cli
 from mxwire.errors import MxwireError
+from mxwire.protocol.neighbours import Neighbour
 from mxwire.simulation import SMALL_WORKLOADS, ExhaustivePlay, Scenario, Simulation
 from mxwire.simulation.exhaustive import PlayedPlan, TracedStep, play_plan
 from mxwire.simulation.faults import FRAME_FAULTS, SIDE_FAULTS, Plan, PlannedFault, parse_plan, plan_text
 from mxwire.simulation.state import state_digest
 from mxwire.simulation.world import World
 from tests.mutants import MUTANTS, engine
+
+LOCAL = ("one-copy", "two-copies")
 
 
 def steps_of(scenario: Scenario) -> list[TracedStep]:
@@ -70,6 +73,40 @@ def test_every_single_fault_is_played_and_every_invariant_holds(workload: str) -
     assert len(plans) == len(set(plans)) == play.played == play.planned
     assert set(plans) == {(), *frames, *sides}
     assert play.pruned == 0
+
+
+@pytest.mark.parametrize("local", LOCAL)
+def test_every_pause_and_death_of_a_process_is_played_over_the_local_path(local: str) -> None:
+    """R-LOC-02: on one host, where the faults are those of the two sides, and nothing is on the wire."""
+    for workload in SMALL_WORKLOADS:
+        scenario = Scenario(workload=workload, hosts=1, processes=2, local=local)
+        steps = steps_of(scenario)
+        play = ExhaustivePlay(scenario, 1)
+        outcomes = list(play.outcomes())
+        assert [str(each.breaches[0]) for each in play.failed] == []
+        assert play.played == 1 + 2 * len(SIDE_FAULTS) * (len(steps) - 1)
+        # Connects that must fail are for other hosts, of which there are none.
+        assert {each.counts["frames"] for each in outcomes} == {0}
+
+
+@pytest.mark.parametrize("workload", ["exchange", "crossing"])
+def test_a_send_that_waits_is_not_for_a_later_session(workload: str) -> None:
+    """R-CLS-05: its target has died and started again before the sender made progress."""
+    plan = parse_plan("pause:1@3,die:0@4")
+    outcome = Simulation(Scenario(workload=workload, hosts=1, processes=2, local="one-copy", faults=plan)).run()
+    assert outcome.held, outcome.breaches
+
+
+def _nothing(*_: object) -> None:
+    """Replace a method."""
+
+
+@pytest.mark.parametrize(("defect", "invariant"), [("gone", "liveness"), ("_take_ended", "liveness")])
+def test_a_defect_of_the_local_path_is_found(monkeypatch: pytest.MonkeyPatch, defect: str, invariant: str) -> None:
+    monkeypatch.setattr(Neighbour, defect, _nothing)
+    play = ExhaustivePlay(Scenario(workload="synchronous", hosts=1, processes=2, local="one-copy"), 1)
+    list(play.outcomes())
+    assert invariant in {breach.invariant for each in play.failed for breach in each.breaches}
 
 
 @pytest.mark.parametrize("kind", FRAME_FAULTS)

@@ -26,14 +26,18 @@ SEEDS = st.integers(0, 10**6)
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"hosts": 1}, "1 hosts: a simulated network has 2 to 8"),
-        ({"hosts": 9}, "9 hosts: a simulated network has 2 to 8"),
+        ({"hosts": 1}, "one host with one application has no partner: use --processes 2 or more, or --hosts 2"),
+        ({"hosts": 1, "processes": 2, "partition": 1}, "--partition separates two hosts, and there is one"),
+        ({"hosts": 9}, "9 hosts: a simulated network has 1 to 8"),
         (
             {"workload": "chat"},
             "no workload 'chat': use one of ping-pong, stream, many-to-one, all-to-all, same-host, "
             "tiny, small, medium, large, synchronous, handled, overlapping, pair, exchange, crossing, train",
         ),
-        ({"workload": "tiny", "hosts": 3}, "workload 'tiny' has two applications: use 2 hosts with 1 process each"),
+        (
+            {"workload": "tiny", "hosts": 3},
+            "workload 'tiny' has two applications: use 2 hosts with 1 process each, or 1 with 2",
+        ),
         ({"discovery": "dns"}, "no discovery 'dns': use one of static, nameless, announce"),
         ({"loss": 1.0}, "loss 1.0: a rate lies between 0 and 1"),
         ({"tamper": -0.1}, "tamper -0.1: a rate lies between 0 and 1"),

@@ -465,7 +465,7 @@ LOCAL_SEND: Final = TransitionTable(
 class LocalSend(ListedRequest):
     """A send to an endpoint of the same host."""
 
-    __slots__ = ("buffered", "late_status", "memory", "neighbour", "number")
+    __slots__ = ("buffered", "late_status", "memory", "neighbour", "number", "session")
 
     kind = RequestKind.SEND
     table = LOCAL_SEND
@@ -481,12 +481,17 @@ class LocalSend(ListedRequest):
         """The :class:`~mxwire.protocol.neighbours.Neighbour` to which a message that is not buffered was offered."""
         self.number = 0
         """The number of the offer."""
+        self.session = partner.fwd
+        """The session that it is for: not a later one, which may begin while the send waits; None for the first."""
 
     def offer(self) -> bool:
         """Put the message into the ring of the target; return False if there is no room now."""
         partner = self.partner
         assert partner is not None
         if self.state is not LocalState.WAITING:
+            return True
+        if self.session != partner.fwd and self.session is not None:
+            self.fire(LocalEvent.REFUSED, Status.REMOTE_ENDPOINT_BAD_SESSION, 0)
             return True
         target = self.endpoint.neighbour(partner)
         if target is None:
