@@ -121,22 +121,17 @@ def path(
     conduct(bench, "Where the time goes", measure_and_calibrate, path_blocks, path_figures)
 
 
-class Sizes(click.ParamType):  # type: ignore[type-arg]
-    """Sizes of messages with commas, in bytes."""
+def _sizes(value: str) -> tuple[int, ...]:
+    """An option type: sizes of messages in bytes, with commas; in ascending order."""
+    from mxwire.bench.channels.channel import LARGEST
 
-    name = "sizes"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """The sizes in ascending order."""
-        from mxwire.bench.channels.channel import LARGEST
-
-        try:
-            sizes = tuple(sorted({int(each) for each in str(value).split(",")}))
-        except ValueError:
-            return self.fail(f"{value!r} is not a list of sizes: write 4,1024,65536", param, ctx)
-        if sizes[0] < 1 or sizes[-1] > LARGEST:
-            return self.fail(f"{value!r}: sizes are from 1 to {LARGEST} bytes", param, ctx)
-        return sizes
+    try:
+        sizes = tuple(sorted({int(each) for each in value.split(",")}))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a list of sizes: write 4,1024,65536") from None
+    if sizes[0] < 1 or sizes[-1] > LARGEST:
+        raise click.BadParameter(f"{value!r}: sizes are from 1 to {LARGEST} bytes")
+    return sizes
 
 
 @command.command(epilog=_LOGP_EPILOG)
@@ -149,7 +144,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--sizes",
-    type=Sizes(),
+    type=_sizes,
     metavar="BYTES",
     help="Lengths of the messages, with commas.  [default: 4 to 1 MiB, times 4]",
 )

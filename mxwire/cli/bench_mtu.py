@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.bench_options import BenchOptions, DurationType, bench_options, conduct
+from mxwire.cli.bench_options import BenchOptions, bench_options, conduct, duration_type
 from mxwire.cli.live import end_like_interrupt
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ def _whole_numbers(value: str, parameter: click.Parameter) -> tuple[int, ...]:
         raise click.BadParameter(f"{value!r} is not a list of whole numbers", param=parameter) from None
 
 
-def _durations(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, ...] | None:
+def _durations(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...] | None:
     if value is None:
         return None
-    return tuple(DurationType().convert(each.strip(), parameter, context) * 1e6 for each in value.split(","))
+    return tuple(duration_type(each.strip()) * 1e6 for each in value.split(","))
 
 
 @click.command(epilog=EPILOG)

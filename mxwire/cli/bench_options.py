@@ -13,6 +13,7 @@ import click
 from mxwire.cli.notes import note
 from mxwire.cli.options import Amount, Decorator, integer_option, json_option, option_group
 from mxwire.cli.perf import check_writable
+from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError
 from mxwire.report.json_line import json_line
 
@@ -27,19 +28,13 @@ _PLOTS: Final = (".svg", ".png", ".pdf", ".html")
 _UNITS: Final = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-class DurationType(click.ParamType):  # type: ignore[type-arg]
-    """A duration with its unit, such as ``70us``, in seconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds."""
-        text = str(value)
-        for unit, seconds in _UNITS.items():
-            amount = text.removesuffix(unit)
-            if amount != text and amount[-1:].isdigit():
-                return Amount(0, 1 / seconds).convert(amount, param, ctx) * seconds
-        return self.fail(f"{text!r} is not a duration: write 70us, 1ms or 0.5s", param, ctx)
+def duration_type(value: str) -> float:
+    """An option type: a duration with its unit, such as ``70us``, in seconds."""
+    for unit, seconds in _UNITS.items():
+        amount = value.removesuffix(unit)
+        if amount != value and amount[-1:].isdigit():
+            return Amount(0, 1 / seconds).convert(amount, None, None) * seconds
+    raise click.BadParameter(f"{value!r} is not a duration: write 70us, 1ms or 0.5s")
 
 
 def _plot_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
@@ -94,8 +89,7 @@ class BenchOptions:
 
     def progress(self, text: str) -> None:
         """Report what is measured now, on a terminal."""
-        if sys.stderr.isatty():
-            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+        LiveLine().show(text)
 
 
 _OPTIONS: Final = (
@@ -137,7 +131,7 @@ def stage_options(command: Any) -> Any:
             "[default: steering]",
         ),
         click.option(
-            "--delay", type=DurationType(), metavar="TIME", help="Delay each frame in each direction, like 70us."
+            "--delay", type=duration_type, metavar="TIME", help="Delay each frame in each direction, like 70us."
         ),
         click.option(
             "--offloads",

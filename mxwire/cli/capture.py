@@ -125,7 +125,7 @@ def _as_pcapng(name: str) -> str:
 @shared.dialect_option
 @click.option(
     "--ethertype",
-    type=shared.EtherType(),
+    type=shared.ether_type,
     default=f"0x{ETHERTYPE_MXOE:04X}",
     show_default=True,
     metavar="N",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.filters import FilterOptions, names_option
-from mxwire.cli.options import FILE, DecodingOptions, HostType, ethertype_option, json_option
+from mxwire.cli.options import FILE, DecodingOptions, ethertype_option, host_type, json_option
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 
@@ -39,7 +39,7 @@ Exit code: 0 no obstacle found, 1 something does not work between them, 2 a file
 @click.argument("first", metavar="FILE", type=FILE)
 @click.argument("second", metavar="[FILE]", required=False, type=FILE)
 @click.option(
-    "--pair", metavar="A B", type=HostType(), nargs=2, help="Only these hosts are compared.  [default: the busiest]"
+    "--pair", metavar="A B", type=host_type, nargs=2, help="Only these hosts are compared.  [default: the busiest]"
 )
 @names_option
 @json_option("JSON Lines: sides, classes, the conclusion.")

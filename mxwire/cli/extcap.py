@@ -27,7 +27,7 @@ import click
 from mxwire import __version__
 from mxwire.cli.main import cli
 from mxwire.cli.main import main as run_mxwire
-from mxwire.cli.options import Amount, EtherType
+from mxwire.cli.options import Amount, ether_type
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE
 
@@ -98,7 +98,7 @@ REMOTE: Final = click.Command(
         ),
         click.Option(
             ["--ethertype"],
-            type=EtherType(),
+            type=ether_type,
             default=f"0x{ETHERTYPE_MXOE:04X}",
             metavar="N",
             help="EtherType of MXoE on this network.",

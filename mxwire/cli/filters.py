@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,11 +16,11 @@ from mxwire.cli.options import (
     Amount,
     DecodingOptions,
     Decorator,
-    HostType,
-    Number,
     endpoint_option,
     given_options,
+    host_type,
     integer_option,
+    number_type,
     option_group,
     peers_option,
 )
@@ -32,31 +33,28 @@ if TYPE_CHECKING:
 _RANGE: Final = re.compile(r"(\d*)(-?)(\d*)")
 
 
-class RangesType(click.ParamType):  # type: ignore[type-arg]
-    """``7``, ``10-20``, ``100-``, ``-5``, or several with commas, of things that are counted from 1."""
+def ranges_type(noun: str) -> Callable[[str], list[NumberRange]]:
+    """An option type: ``7``, ``10-20``, ``100-``, ``-5``, or several with commas, of things that are counted from 1.
 
-    name = "ranges"
+    The last number of an open range is None.
+    """
 
-    def __init__(self, noun: str) -> None:
-        self._noun = noun
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[NumberRange]:
-        """The ranges as pairs; the last number of an open range is None."""
-        if isinstance(value, list):
-            return value
-        ranges: list[NumberRange] = []
-        for part in str(value).split(","):
+    def ranges(value: str) -> list[NumberRange]:
+        found: list[NumberRange] = []
+        for part in value.split(","):
             match = _RANGE.fullmatch(part.strip())
             if not match or not (match[1] or match[3]):
-                self.fail(f"{part!r} is not a range of {self._noun}: write 7, 10-20, 100- or -5", param, ctx)
+                raise click.BadParameter(f"{part!r} is not a range of {noun}: write 7, 10-20, 100- or -5")
             first = int(match[1] or 1)
             if first == 0:
-                self.fail(f"{part!r}: {self._noun} count from 1", param, ctx)
+                raise click.BadParameter(f"{part!r}: {noun} count from 1")
             last = int(match[3]) if match[3] else (None if match[2] else first)
             if last is not None and last < first:
-                self.fail(f"{part!r} ends before it starts", param, ctx)
-            ranges.append((first, last))
-        return ranges
+                raise click.BadParameter(f"{part!r} ends before it starts")
+            found.append((first, last))
+        return found
+
+    return ranges
 
 
 KINDS: Final = ("TINY", "SMALL", "MEDIUM", "RNDV")
@@ -68,14 +66,14 @@ _FILTERS: Final[dict[str, Decorator]] = {
         "--host",
         "hosts",
         metavar="HOST",
-        type=HostType(),
+        type=host_type,
         multiple=True,
         help="Only from or to this host: a name, like alpha:0, or an Ethernet address; may be repeated.",
     ),
     "pair": click.option(
         "--pair",
         metavar="A B",
-        type=HostType(),
+        type=host_type,
         nargs=2,
         help="Only between these hosts; with :N appended, as in alpha:0:3, only its endpoint N.",
     ),
@@ -100,13 +98,13 @@ _FILTERS: Final[dict[str, Decorator]] = {
         "--message",
         "messages",
         metavar="RANGE",
-        type=RangesType("messages"),
+        type=ranges_type("messages"),
         help="Only messages with these numbers (mxwire messages lists them): 7, 10-20, 100-, or several with commas.",
     ),
     "frames": click.option(
         "--frames",
         metavar="RANGE",
-        type=RangesType("frames"),
+        type=ranges_type("frames"),
         help="Only these frame numbers: 7, 10-20, 100-, or several with commas.",
     ),
     "between": click.option(
@@ -117,7 +115,7 @@ _FILTERS: Final[dict[str, Decorator]] = {
         help="Only from T1 to T2 seconds since the first frame.",
     ),
     "match": click.option(
-        "--match", metavar="N", type=Number((1 << 64) - 1), help="Only messages with this match info, 64 bits."
+        "--match", metavar="N", type=number_type((1 << 64) - 1), help="Only messages with this match info, 64 bits."
     ),
     "flags": click.option(
         "--flag",

@@ -13,15 +13,12 @@ import click
 
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.linerate_options import (
+    LineReport,
     cpu_option,
-    entered,
-    find_sink,
     interface_option,
     json_option,
     netns_option,
     pin,
-    sink_record,
-    sink_text,
     size_option,
     streams_option,
 )
@@ -31,10 +28,8 @@ from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.options import FILE, Amount, count_option, duration_option, integer_option, timeout_option, via_option
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
-from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
-    from mxwire.linerate.control import SinkAddress
     from mxwire.linerate.generator import GeneratorResult
     from mxwire.linerate.run import RunResult
     from mxwire.linerate.sink import SinkRun
@@ -43,7 +38,6 @@ if TYPE_CHECKING:
 
 VIA: Final = ("packet", "xdp", "kernel")
 _CHECKS: Final = ("stamp", "header", "all")
-_ERASED: Final = "\r\x1b[K"
 _CATCH_UP_NS: Final = 1_000_000_000
 """A generator without a search keeps its rate on average, also on a busy machine."""
 _TURN: Final = 0.25
@@ -122,18 +116,7 @@ Exit code: 0 the run is complete, 1 it ended early or the sink is gone (results 
 @cpu_option
 @netns_option
 @json_option
-def generate(**options: Any) -> None:
-    """Send test frames, and compare with the counters of a sink."""
-    with entered(options.pop("netns")):
-        interrupted, failed = _generate(**options)
-    if interrupted:
-        sys.exit(130)
-    if failed:
-        sys.exit(1)
-
-
-def _generate(
-    *,
+def generate(
     interface: str,
     target: str | None,
     no_sink: bool,
@@ -148,9 +131,12 @@ def _generate(
     via: str,
     timeout: float,
     cpu: int | None,
+    netns: str | None,
     as_json: bool,
-) -> tuple[bool, bool]:
-    """Generate, print the result, and return whether it was interrupted, and whether it failed."""
+) -> None:
+    """Send test frames, and compare with the counters of a sink."""
+    from mxwire.interop.namespaces import inside
+    from mxwire.linerate.control import find_sink
     from mxwire.linerate.generator import GeneratorPlan, check_length
     from mxwire.linerate.machine import machine_record
     from mxwire.linerate.rates import frame_rate
@@ -167,8 +153,8 @@ def _generate(
     address = None if target is None else mac_bytes(target)
     pin(cpu)
     end_like_interrupt()
-    found = LiveOptions(interface).check()
-    with ExitStack() as stack:
+    with inside(netns), ExitStack() as stack:
+        found = LiveOptions(interface).check()
         own = stack.enter_context(PacketLink.open(interface))
         control, sink = (None, None) if no_sink else find_sink(own, address, timeout)
         destination = sink.address if sink is not None else address
@@ -179,17 +165,21 @@ def _generate(
         pace = None if rate is None else frame_rate(rate, length, read_hardware(interface).megabits)
         transmitter = stack.enter_context(open_transmitter(own, Via(via)))
         run = GeneratorRun(transmitter, control, sink, first=SystemRandom().randrange(RUNS))
-        reporter = _GeneratorReporter(as_json, count, seconds)
-        reporter.begin(machine_record(found, via, transmitter.mode), kind, templates, sink)
+        report = _GeneratorReport(as_json, count)
+        lengths = sorted({len(each) for each in templates})
+        machine = machine_record(found, via, transmitter.mode)
+        report.show_begin(sink, machine=machine, frame=kind, lengths=lengths)
         plan = GeneratorPlan(pace, count, seconds, burst, _CATCH_UP_NS, batch)
-        result = run.run(templates, plan, streams=streams, progress=reporter.progress)
-    reporter.end(result)
+        result = run.run(templates, plan, streams=streams, progress=report.progress)
+    report.end(result)
     if via == "kernel" and result.sent and result.sink is not None and not result.received:
         from mxwire.linerate.live_frames import NOT_POLLED
 
         note(NOT_POLLED)
-    interrupted = result.generator.ended == "interrupted"
-    return interrupted, bool(result.error or result.generator.ended)
+    if result.generator.ended == "interrupted":
+        sys.exit(130)
+    if result.error or result.generator.ended:
+        sys.exit(1)
 
 
 def read_templates(kind: str, destination: bytes, source: bytes, size: int | None) -> tuple[FrameTemplate, ...]:
@@ -208,83 +198,55 @@ def read_templates(kind: str, destination: bytes, source: bytes, size: int | Non
         return captured_templates(reader, destination, source)
 
 
-class _LiveLine:
-    """One line on the terminal that is replaced, with the rates since the last one."""
+class _RateReport(LineReport):
+    """Prints counts, and the rate since the last ones, in one line of a terminal."""
 
     def __init__(self, as_json: bool) -> None:
-        self.shown = not as_json and sys.stderr.isatty()
+        super().__init__(as_json)
         self._next = 0.0
         self._before = (0, time.monotonic())
 
     def due(self) -> bool:
-        """Return whether it is time for the next update."""
+        """Return whether it is time for the next update of the line."""
         now = time.monotonic()
-        if not self.shown or now < self._next:
+        if not self.line.shown or now < self._next:
             return False
         self._next = now + _TURN
         return True
 
-    def rate(self, frames: int) -> float:
+    def rate(self, frames: int) -> str:
         """Frames per second since the last call."""
+        from mxwire.report.linerate import rate_text
+
         count, when = self._before
         now = time.monotonic()
         self._before = (frames, now)
-        return max(frames - count, 0) / (now - when) if now > when else 0.0
-
-    def show(self, text: str) -> None:
-        """Replace the line."""
-        click.echo(f"{_ERASED}{text}", nl=False, err=True)
-
-    def erase(self) -> None:
-        """Remove the line."""
-        if self.shown:
-            click.echo(_ERASED, nl=False, err=True)
+        return rate_text(max(frames - count, 0) / (now - when) if now > when else 0.0, "frames/s")
 
 
-class _GeneratorReporter:
+class _GeneratorReport(_RateReport):
     """Prints a run of the generator."""
 
-    def __init__(self, as_json: bool, count: int | None, seconds: float | None) -> None:
-        self._as_json = as_json
-        self._line = _LiveLine(as_json)
+    def __init__(self, as_json: bool, count: int | None) -> None:
+        super().__init__(as_json)
         self._limit = "" if count is None else f" of {count:,}"
-        self._seconds = seconds
-
-    def begin(
-        self, machine: dict[str, Any], kind: str, templates: tuple[FrameTemplate, ...], sink: SinkAddress | None
-    ) -> None:
-        from mxwire.report.linerate import machine_text
-
-        if self._as_json:
-            where = None if sink is None else sink_record(sink)
-            lengths = sorted({len(each) for each in templates})
-            click.echo(
-                json_line({"event": "begin", "machine": machine, "frame": kind, "lengths": lengths} | {"sink": where})
-            )
-        else:
-            click.echo(machine_text(machine))
-            if sink is not None:
-                click.echo(sink_text(sink))
-        sys.stdout.flush()
 
     def progress(self, result: GeneratorResult) -> None:
-        from mxwire.report.linerate import rate_text
-
-        if self._line.due():
-            rate = rate_text(self._line.rate(result.frames), "frames/s")
-            self._line.show(f"{result.duration_ns / 1e9:.1f} s: {result.frames:,}{self._limit} frames, {rate}")
+        """Show the frames sent so far."""
+        if self.due():
+            rate = self.rate(result.frames)
+            self.line.show(f"{result.duration_ns / 1e9:.1f} s: {result.frames:,}{self._limit} frames, {rate}")
 
     def end(self, result: RunResult) -> None:
+        """Print the result."""
         from mxwire.report.linerate import generator_lines
 
-        self._line.erase()
+        self.line.show()
         if result.generator.ended == "interrupted":
             end_interrupted_line()
-        if self._as_json:
-            click.echo(json_line({"event": "summary", **result.record()}))
-        else:
-            for line in generator_lines(result.record()):
-                click.echo(line)
+        self.emit("summary", **result.record())
+        for line in generator_lines(result.record()):
+            self.print(line)
         for text in (result.generator.ended, result.error):
             if text and text != "interrupted":
                 note(f"{text}; the results above are those up to then")
@@ -362,6 +324,7 @@ def sink(
     as_json: bool,
 ) -> None:
     """Count and check test frames, and answer generators."""
+    from mxwire.interop.namespaces import inside
     from mxwire.linerate.machine import machine_record
     from mxwire.linerate.sink import CheckLevel
     from mxwire.linerate.station import SinkStation
@@ -374,47 +337,46 @@ def sink(
         from mxwire.linerate.sink_process import end_with_parent
 
         end_with_parent(with_parent)
-    with entered(netns):
+    with inside(netns):
         found = LiveOptions(interface).check()
         link = open_sink_link(interface, Via(via), ring << 20, xdp_mode)
         with link:
-            reporter = _SinkReporter(as_json, every, common_clocks)
+            report = _SinkReport(as_json, every, common_clocks)
             mode, refusals = (link.mode, link.refusals) if isinstance(link, XdpLink) else (None, [])
-            station = SinkStation(link, level=CheckLevel(check), via=via, mode=mode, on_run=reporter.run)
-            reporter.begin(machine_record(found, via, mode, refusals), link.address)
-            reporter.silent = with_parent is not None
-            interrupted = _collect(station, reporter, runs, seconds)
+            station = SinkStation(link, level=CheckLevel(check), via=via, mode=mode, on_run=report.run)
+            report.begin(machine_record(found, via, mode, refusals), link.address)
+            report.silent = with_parent is not None
+            interrupted = _collect(station, report, runs, seconds)
     if interrupted:
         sys.exit(130)
-    if strict and reporter.flawed:
+    if strict and report.flawed:
         sys.exit(1)
 
 
-def _collect(station: SinkStation, reporter: _SinkReporter, runs: int | None, seconds: float | None) -> bool:
+def _collect(station: SinkStation, report: _SinkReport, runs: int | None, seconds: float | None) -> bool:
     """Receive until the end; return whether it was interrupted."""
     end = None if seconds is None else time.monotonic() + seconds
     try:
         while (runs is None or station.ended_runs < runs) and (end is None or time.monotonic() < end):
             station.step(_TURN)
-            reporter.turn(station)
+            report.turn(station)
     except KeyboardInterrupt:
         end_interrupted_line()
         return True
     finally:
-        reporter.erase()
+        report.line.show()
         station.end_runs()
-        reporter.end(station)
+        report.end(station)
     return False
 
 
-class _SinkReporter:
+class _SinkReport(_RateReport):
     """Prints the runs that a sink has counted."""
 
     def __init__(self, as_json: bool, every: float, common_clocks: bool) -> None:
-        self._as_json = as_json
+        super().__init__(as_json)
         self._every = every
         self._common_clocks = common_clocks
-        self._line = _LiveLine(as_json)
         self._reported = time.monotonic()
         self._frames = 0
         self.flawed = False
@@ -423,13 +385,12 @@ class _SinkReporter:
         """True for the sink of a test, whose results go to the test by control messages."""
 
     def begin(self, machine: dict[str, Any], address: bytes) -> None:
+        """Print the machine, and how to send to this sink."""
         from mxwire.report.linerate import machine_text
 
-        if self._as_json:
-            click.echo(json_line({"event": "listening", "address": mac_text(address), "machine": machine}))
-        else:
-            click.echo(machine_text(machine))
-            click.echo(f"sink at {mac_text(address)}: mxwire linerate generate -i IF --to {mac_text(address)}")
+        self.emit("listening", address=mac_text(address), machine=machine)
+        self.print(machine_text(machine))
+        self.print(f"sink at {mac_text(address)}: mxwire linerate generate -i IF --to {mac_text(address)}")
         sys.stdout.flush()
 
     def turn(self, station: SinkStation) -> None:
@@ -440,28 +401,20 @@ class _SinkReporter:
             return
         active = [each for each in station.sink.runs.values() if not each.ended]
         frames = sum(each.frames for each in active)
-        if self._line.due():
+        if self.due():
             if active:
                 lost = sum(each.counts().lost for each in active)
-                rate = rate_text(self._line.rate(frames), "frames/s")
                 ring = station.drops()["ring"]
-                self._line.show(f"{frames:,} frames, {rate}, lost {lost:,}, dropped by the ring {ring:,}")
+                self.line.show(f"{frames:,} frames, {self.rate(frames)}, lost {lost:,}, dropped by the ring {ring:,}")
             return
         now = time.monotonic()
-        if not self._line.shown and now - self._reported >= self._every:
+        if not self.line.shown and now - self._reported >= self._every:
             if active and frames != self._frames:
-                rate_now = max(frames - self._frames, 0) / (now - self._reported)
-                if self._as_json:
-                    record = {"event": "progress", "frames": frames, "frames_per_second": round(rate_now, 1)}
-                    click.echo(json_line(record | station.drops()))
-                else:
-                    click.echo(f"{frames:,} frames, {rate_text(rate_now, 'frames/s')}")
+                rate = max(frames - self._frames, 0) / (now - self._reported)
+                self.emit("progress", frames=frames, frames_per_second=round(rate, 1), **station.drops())
+                self.print(f"{frames:,} frames, {rate_text(rate, 'frames/s')}")
                 sys.stdout.flush()
             self._reported, self._frames = now, frames
-
-    def erase(self) -> None:
-        """Remove the live line."""
-        self._line.erase()
 
     def run(self, run: SinkRun, drops: dict[str, int]) -> None:
         """Print a run that has ended."""
@@ -475,17 +428,15 @@ class _SinkReporter:
             return
         common = self._common_clocks or (run.boot is not None and run.boot == boot_id())
         record = {
-            "event": "run",
             **run.record(),
             "common_clocks": common,
             "latency_histogram": run.latency.buckets() if common else None,
             "drops": drops,
             "per_stream": run.stream_records(),
         }
-        self._line.erase()
-        if self._as_json:
-            click.echo(json_line(record))
-        else:
+        self.line.show()
+        self.emit("run", **record)
+        if not self.as_json:
             show(sink_run_blocks(record))
         sys.stdout.flush()
 
@@ -494,9 +445,8 @@ class _SinkReporter:
         runs, foreign = station.ended_runs, station.sink.foreign
         if self.silent:
             return
-        if self._as_json:
-            click.echo(json_line({"event": "ended", "runs": runs, "foreign": foreign, **station.drops()}))
-        else:
+        self.emit("ended", runs=runs, foreign=foreign, **station.drops())
+        if not self.as_json:
             if not runs:
                 note("no test frame arrived")
             if foreign:

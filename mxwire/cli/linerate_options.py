@@ -1,22 +1,20 @@
-"""Options that the commands of ``mxwire linerate`` share, and the sinks that they find."""
+"""Options and output that the commands of ``mxwire linerate`` share."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from random import SystemRandom
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mxwire.cli import options
+from mxwire.cli.notes import EventReport
+from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError
-from mxwire.ethernet import mac_text
 
 if TYPE_CHECKING:
-    from mxwire.linerate.control import SinkAddress, SinkControl
-    from mxwire.link import Link
+    from mxwire.linerate.control import SinkAddress
 
 interface_option = options.interface_option(required=True)
 json_option = options.json_option("JSON Lines: one object per event.")
@@ -40,21 +38,7 @@ def pin(cpu: int | None) -> None:
         raise MxwireError(f"--cpu {cpu}: this process cannot run on it; CPUs are {available}") from None
 
 
-@contextmanager
-def entered(namespace: str | None) -> Iterator[None]:
-    """Run in a network namespace."""
-    if namespace is None:
-        yield
-        return
-    from mxwire.interop.namespaces import inside
-
-    with inside(namespace):
-        yield
-
-
 netns_option = click.option("--netns", metavar="NAME", help="Network namespace of the interface (ip netns).")
-
-
 requirements_option = click.option(
     "--require",
     "requirements",
@@ -68,43 +52,20 @@ repetitions_option = options.integer_option(
 )
 
 
-def find_sink(link: Link, address: bytes | None, timeout: float) -> tuple[SinkControl, SinkAddress]:
-    """Find the sink with an address, or the only one on the network.
+class LineReport(EventReport):
+    """Prints the beginning of a measurement, and its progress in one line of a terminal."""
 
-    Raises :class:`~mxwire.errors.MxwireError` if none answers, or several do.
-    """
-    from mxwire.linerate.control import SinkControl
+    def __init__(self, as_json: bool) -> None:
+        super().__init__(as_json)
+        self.line = LiveLine(not as_json)
 
-    control = SinkControl(link, SystemRandom().randrange(1 << 30))
-    if address is not None:
-        return control, ask_sink(control, address, timeout)
-    found = control.find(timeout)
-    if len(found) > 1:
-        names = ", ".join(map(str, found))
-        raise MxwireError(f"{len(found)} sinks answer: {names}; choose one with --to MAC")
-    return control, found[0]
+    def show_begin(self, sink: SinkAddress | None, **about: Any) -> None:
+        """Print the sink and the ``machine``, one of the other fields of the JSON object."""
+        from mxwire.report.linerate import machine_text, sink_text
 
-
-def sink_record(sink: SinkAddress) -> dict[str, Any]:
-    """Describe a sink as an object for JSON."""
-    return {"address": mac_text(sink.address), **sink.fields}
-
-
-def sink_text(sink: SinkAddress) -> str:
-    """Describe a sink in one line."""
-    fields = sink.fields
-    mode = f" ({fields['mode']})" if fields.get("mode") else ""
-    return f"sink: {sink}, interface {fields.get('interface', '?')}, via {fields.get('via', '?')}{mode}"
-
-
-def ask_sink(control: SinkControl, address: bytes, timeout: float) -> SinkAddress:
-    """Return the sink with an address. Raises :class:`~mxwire.errors.MxwireError` if it does not answer."""
-    from mxwire.linerate.control import SinkAddress, SinkUnreachableError
-
-    try:
-        return SinkAddress(address, control.ask(address, "hello", timeout))
-    except SinkUnreachableError:
-        raise MxwireError(
-            f"no sink answers at {mac_text(address)} within {timeout:g} s: start one there "
-            f"(mxwire linerate sink -i IF), or send without one (--no-sink)"
-        ) from None
+        record = None if sink is None else sink.record()
+        self.emit("begin", **about, sink=record)
+        self.print(machine_text(about["machine"]))
+        if record is not None:
+            self.print(sink_text(record))
+        sys.stdout.flush()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
@@ -16,40 +14,42 @@ import click
 
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.linerate_options import (
-    ask_sink,
+    LineReport,
     cpu_option,
-    find_sink,
     interface_option,
     json_option,
     pin,
     repetitions_option,
     requirements_option,
-    sink_record,
-    sink_text,
     sink_timeout_option,
     size_option,
     streams_option,
 )
 from mxwire.cli.live import (
     MEETING_POINT,
-    Destination,
-    DestinationType,
     LiveOptions,
     connect,
     end_like_interrupt,
     live_options,
 )
 from mxwire.cli.notes import end_interrupted_line, note
-from mxwire.cli.options import Command, amount_option, integer_option, key_option, timeout_option, via_option
+from mxwire.cli.options import (
+    amount_option,
+    host_type,
+    integer_option,
+    key_option,
+    option_group,
+    timeout_option,
+    via_option,
+)
 from mxwire.cli.perf import check_writable
 from mxwire.errors import MxwireError
-from mxwire.ethernet import HEADER_SIZE, mac_bytes
-from mxwire.report.json_line import json_line
+from mxwire.ethernet import HEADER_SIZE
 
 if TYPE_CHECKING:
-    from mxwire.linerate.control import SinkAddress, SinkControl
+    from mxwire.analysis.host_names import HostChoice
+    from mxwire.linerate.control import SinkAddress
     from mxwire.linerate.tester import LineTester, LineTesterOptions, SizeMeasurement
-    from mxwire.link import Link
     from mxwire.link.interface import NetworkInterface
 
 _SIZES: Final = (60, 168, 1024, 4128)
@@ -78,52 +78,37 @@ def tests() -> None:
     """
 
 
-class Share(click.ParamType):  # type: ignore[type-arg]
-    """A percentage like ``0.1%``, or the same as a number like ``0.001``; as a number from 0 to 1."""
+def share_type(*, zero: bool = True) -> Callable[[str | float], float]:
+    """An option type: a percentage like ``0.1%``, or the same as a number like ``0.001``; as a number from 0 to 1."""
 
-    name = "share"
-
-    def __init__(self, *, zero: bool = True) -> None:
-        self._zero = zero
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
-        if isinstance(value, float):
-            return value
+    def share(value: str | float) -> float:
         text = str(value).strip()
         try:
             number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
         except ValueError:
             number = -1.0
-        if not 0 <= number < 1 or not (number or self._zero):
-            self.fail(f"{value!r} is not a share: write 0.1% or 0.001{'' if self._zero else ', not 0'}", param, ctx)
+        if not 0 <= number < 1 or not (number or zero):
+            raise click.BadParameter(f"{value!r} is not a share: write 0.1% or 0.001{'' if zero else ', not 0'}")
         return number
 
+    return share
 
-class LengthList(click.ParamType):  # type: ignore[type-arg]
-    """Lengths in bytes, with commas: ``60,1024,4128``; each from ``least`` to ``most``."""
 
-    name = "lengths"
+def lengths_type(least: int, most: int) -> Callable[[str], tuple[int, ...]]:
+    """An option type: lengths in bytes, with commas, each from ``least`` to ``most``; in the given order."""
 
-    def __init__(self, least: int, most: int) -> None:
-        self._least = least
-        self._most = most
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """The lengths, in the given order."""
-        if isinstance(value, tuple):
-            return value
+    def lengths(value: str) -> tuple[int, ...]:
         try:
-            sizes = tuple(dict.fromkeys(int(each) for each in str(value).split(",")))
+            sizes = tuple(dict.fromkeys(int(each) for each in value.split(",")))
         except ValueError:
             sizes = ()
-        if not sizes or not all(self._least <= each <= self._most for each in sizes):
-            self.fail(
-                f"{value!r} is not a list of lengths: write 60,1024,4128, each from {self._least} to {self._most}",
-                param,
-                ctx,
+        if not sizes or not all(least <= each <= most for each in sizes):
+            raise click.BadParameter(
+                f"{value!r} is not a list of lengths: write 60,1024,4128, each from {least} to {most}"
             )
         return sizes
+
+    return lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +118,14 @@ class LineTestOptions:
     interface: str
     target: str | None
     sizes: tuple[int, ...] | None
-    tester: dict[str, Any]
+    trial: float | None
+    resolution: float | None
+    accepted_loss: float
+    repetitions: int
+    settle: float | None
+    cool_down: float | None
+    rfc2544: bool
+    streams: int
     requirements: tuple[str, ...]
     csv: Path | None
     plot: Path | None
@@ -143,11 +135,19 @@ class LineTestOptions:
     timeout: float
     as_json: bool
 
+    def tester(self) -> LineTesterOptions:
+        """The settings of the tests: those of RFC 2544 only where no option is given."""
+        from mxwire.linerate.tester import LineTesterOptions
+
+        given = {each.name: getattr(self, each.name) for each in fields(LineTesterOptions)}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return LineTesterOptions(**(_RFC2544 if self.rfc2544 else {}) | chosen)
+
 
 trial_option = amount_option("Each trial lasts S seconds.  [default: 1]", "--duration", "trial")
 resolution_option = click.option(
     "--resolution",
-    type=Share(zero=False),
+    type=share_type(zero=False),
     metavar="SHARE",
     help="Resolution of a search, as a share of its limit.  [default: 1%; messages: 5%]",
 )
@@ -165,7 +165,7 @@ _OPTIONS: Final = (
     click.option("--to", "target", metavar="IF|MAC", help="The other side.  [default: the sink that answers]"),
     click.option(
         "--sizes",
-        type=LengthList(60, 65535),
+        type=lengths_type(60, 65535),
         metavar="BYTES,…",
         help=f"Lengths of the frames.  [default: {','.join(map(str, _SIZES))}, if they fit the MTU]",
     ),
@@ -174,7 +174,7 @@ _OPTIONS: Final = (
     click.option(
         "--accept-loss",
         "accepted_loss",
-        type=Share(),
+        type=share_type(),
         default=0.0,
         metavar="SHARE",
         help="Loss up to which a trial passes.  [default: 0]",
@@ -197,50 +197,8 @@ _OPTIONS: Final = (
     sink_timeout_option,
     json_option,
 )
-_TESTER: Final = (*("trial", "resolution", "accepted_loss", "repetitions", "settle", "cool_down", "streams"),)
-
-
-def test_options(function: Command) -> Command:
-    """Give a command the options of all tests of frames, passed to it as ``options``."""
-
-    @functools.wraps(function)
-    def wrapped(
-        *,
-        interface: str,
-        target: str | None,
-        sizes: tuple[int, ...] | None,
-        rfc2544: bool,
-        requirements: tuple[str, ...],
-        csv: Path | None,
-        plot: Path | None,
-        via: str,
-        sink_via: str | None,
-        cpu: int | None,
-        timeout: float,
-        as_json: bool,
-        **rest: Any,
-    ) -> Any:
-        chosen = {name: rest.pop(name) for name in _TESTER}
-        chosen = {name: value for name, value in chosen.items() if value is not None}
-        options = LineTestOptions(
-            interface=interface,
-            target=target,
-            sizes=sizes,
-            tester=(_RFC2544 if rfc2544 else {}) | chosen,
-            requirements=requirements,
-            csv=csv,
-            plot=plot,
-            via=via,
-            sink_via=sink_via,
-            cpu=cpu,
-            timeout=timeout,
-            as_json=as_json,
-        )
-        return function(options=options, **rest)
-
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[return-value]
+test_options = option_group("options", LineTestOptions, *_OPTIONS)
+"""The options of all tests of frames, passed to the command as ``options``, :class:`LineTestOptions`."""
 
 
 _EPILOG: Final = """\b
@@ -321,19 +279,15 @@ SizeTest = Callable[["LineTester", "SizeMeasurement"], "Iterator[dict[str, Any]]
 
 def _run(options: LineTestOptions, test: str, run: SizeTest) -> None:
     """Run a test for each frame length, and report; results so far are kept if it ends early."""
-    from dataclasses import asdict
-
-    from mxwire.linerate.tester import LineTesterOptions
-
-    reporter = _TestReporter(options.as_json, test, options.requirements, options.via, options.csv, options.plot)
+    report = _TestReport(options.as_json, test, options.requirements, options.via, options.csv, options.plot)
     end_like_interrupt()
-    tester_options = LineTesterOptions(**options.tester)
+    settings = options.tester()
     with ExitStack() as stack:
-        tester, found, addresses = _open(options, stack, tester_options, reporter)
+        tester, found, addresses = _open(options, stack, settings, report)
         sizes = _sizes(options, found)
-        reporter.begin(found, {"sizes": list(sizes), **asdict(tester_options)}, sizes)
-        reporter.run(_measure(tester, options.via, sizes, addresses, run))
-    reporter.finish()
+        report.begin(found, {"sizes": list(sizes), **asdict(settings)}, sizes)
+        report.run(_measure(tester, options.via, sizes, addresses, run))
+    report.finish()
 
 
 def _measure(
@@ -350,46 +304,37 @@ def _measure(
 
 
 def _open(
-    options: LineTestOptions, stack: ExitStack, tester_options: LineTesterOptions, reporter: _TestReporter
+    options: LineTestOptions, stack: ExitStack, settings: LineTesterOptions, report: _TestReport
 ) -> tuple[LineTester, NetworkInterface, tuple[bytes, bytes]]:
     """Open the interface, start or find the sink, and return the tester with the addresses of both sides."""
+    from mxwire.linerate.control import find_sink
     from mxwire.linerate.run import GeneratorRun
+    from mxwire.linerate.sink_process import names_interface, sink_address, two_processors
     from mxwire.linerate.template import RUNS
     from mxwire.linerate.tester import LineTester
     from mxwire.linerate.transmitters import Via, open_transmitter
     from mxwire.link import PacketLink
     from mxwire.link.ethtool import read_hardware
 
-    local = _is_local(options.target)
+    local = names_interface(options.target)
     if options.sink_via is not None and not local:
         raise MxwireError(
             "--sink-via is for a sink that the test starts, on an interface (--to IF); give another one --via itself"
         )
     found = LiveOptions(options.interface).check()
-    near, far = _processors(options.cpu) if local else (options.cpu, None)
+    near, far = two_processors(options.cpu) if local else (options.cpu, None)
     pin(near)
     address = None
     if options.target is not None:
-        address = _far_address(options.target, options.interface, far, stack, _sink_words(options))
+        address = sink_address(options.target, options.interface, stack, cpu=far, more=_sink_words(options))
     own = stack.enter_context(PacketLink.open(options.interface))
     control, sink = find_sink(own, address, options.timeout)
     transmitter = stack.enter_context(open_transmitter(own, Via(options.via)))
-    reporter.mode, reporter.sink = transmitter.mode, sink
+    report.mode, report.sink = transmitter.mode, sink
     run = GeneratorRun(transmitter, control, sink, first=SystemRandom().randrange(RUNS))
     megabits = read_hardware(options.interface).megabits
-    tester = LineTester(run, tester_options, megabits=megabits, progress=reporter.progress)
+    tester = LineTester(run, settings, megabits=megabits, progress=report.line.show)
     return tester, found, (sink.address, own.address)
-
-
-def _is_local(target: str | None) -> bool:
-    """Return whether ``--to`` names an interface, not an Ethernet address."""
-    if target is None:
-        return False
-    try:
-        mac_bytes(target)
-    except MxwireError:
-        return True
-    return False
 
 
 def _sink_words(options: LineTestOptions) -> tuple[str, ...]:
@@ -397,26 +342,6 @@ def _sink_words(options: LineTestOptions) -> tuple[str, ...]:
     live = options.via == "kernel"
     via = options.sink_via or ("xdp" if live else "packet")
     return ("--via", via, *(("--xdp-mode", "native", "--ring", "64") if live and via == "xdp" else ()))
-
-
-def _far_address(target: str, interface: str, cpu: int | None, stack: ExitStack, more: tuple[str, ...] = ()) -> bytes:
-    """Return the address of the other side; a sink on an interface of this machine is started first, with ``more``
-    options."""
-    from mxwire.linerate.sink_process import SinkProcess
-
-    if not _is_local(target):
-        return mac_bytes(target)
-    if target == interface:
-        raise MxwireError(f"--to {target}: this is the interface that sends; name the one that receives")
-    return stack.enter_context(SinkProcess(target, cpu=cpu, more=more)).address
-
-
-def _processors(chosen: int | None) -> tuple[int | None, int | None]:
-    """CPUs of generator and sink on one machine: different ones, if there are two."""
-    available = sorted(os.sched_getaffinity(0))
-    near = available[0] if chosen is None and len(available) > 1 else chosen
-    others = [each for each in available if each != near]
-    return near, (others[-1] if near is not None and others else None)
 
 
 def _sizes(options: LineTestOptions, found: NetworkInterface) -> tuple[int, ...]:
@@ -474,38 +399,30 @@ def incast(
 
     With 1, 2 … senders, the answer is doubled from one block of 8 frames until frames are lost.
     """
+    from mxwire.linerate.control import find_sinks
     from mxwire.linerate.generator import check_length
     from mxwire.linerate.incast import IncastOptions, IncastTester
+    from mxwire.linerate.sink_process import sink_address
     from mxwire.linerate.template import RUNS, full_size
     from mxwire.linerate.transmitters import SINK_RING_BYTES
     from mxwire.link import PacketLink
 
-    reporter = _TestReporter(as_json, "incast", requirements, "packet", csv, plot)
+    report = _TestReport(as_json, "incast", requirements, "packet", csv, plot)
     end_like_interrupt()
     found = LiveOptions(interface).check()
     size = full_size("PULL_REPLY") if size is None else size
     check_length(interface, found.mtu, size)
     with ExitStack() as stack:
         pin(cpu)
-        addresses = [_far_address(each, interface, None, stack) for each in targets]
+        addresses = [sink_address(each, interface, stack) for each in targets]
         link = stack.enter_context(PacketLink.open(interface, mode="bulk", ring_bytes=2 * SINK_RING_BYTES))
-        control, senders = _senders(link, addresses, timeout)
+        control, senders = find_sinks(link, addresses, timeout)
         options = IncastOptions(size, blocks, repetitions)
         first = SystemRandom().randrange(RUNS)
-        tester = IncastTester(link, control, senders, options, first=first, progress=reporter.progress)
-        reporter.begin(found, {"size": size, "blocks": blocks, "senders": len(senders)}, (size,))
-        reporter.run(tester.measure(count) for count in range(1, len(senders) + 1))
-    reporter.finish()
-
-
-def _senders(link: Link, addresses: list[bytes], timeout: float) -> tuple[SinkControl, list[SinkAddress]]:
-    """Find the sinks with some addresses, or all on the network."""
-    from mxwire.linerate.control import SinkControl
-
-    control = SinkControl(link, SystemRandom().randrange(1 << 30))
-    if not addresses:
-        return control, control.find(timeout)
-    return control, [ask_sink(control, each, timeout) for each in addresses]
+        tester = IncastTester(link, control, senders, options, first=first, progress=report.line.show)
+        report.begin(found, {"size": size, "blocks": blocks, "senders": len(senders)}, (size,))
+        report.run(tester.measure(count) for count in range(1, len(senders) + 1))
+    report.finish()
 
 
 # Messages
@@ -519,10 +436,10 @@ def _senders(link: Link, addresses: list[bytes], timeout: float) -> tuple[SinkCo
     )
 )
 @live_options
-@click.option("--to", "target", required=True, type=DestinationType(), metavar="HOST", help="A host, like alpha:0.")
+@click.option("--to", "target", required=True, type=host_type, metavar="HOST", help="A host, like alpha:0.")
 @click.option(
     "--lengths",
-    type=LengthList(0, 1 << 28),
+    type=lengths_type(0, 1 << 28),
     default="8,4096,1048576",
     show_default=True,
     metavar="BYTES,…",
@@ -546,7 +463,7 @@ def _senders(link: Link, addresses: list[bytes], timeout: float) -> tuple[SinkCo
 @json_option
 def messages(
     live: LiveOptions,
-    target: Destination,
+    target: HostChoice,
     lengths: tuple[int, ...],
     partner: str,
     window: int,
@@ -566,7 +483,7 @@ def messages(
     from mxwire.linerate.messages import MessageOptions, MessageTester
     from mxwire.wire.dialect import dialect_by_name
 
-    reporter = _TestReporter(as_json, "messages", requirements, "packet", csv, plot)
+    report = _TestReport(as_json, "messages", requirements, "packet", csv, plot)
     end_like_interrupt()
     found = live.check()
     dialect = dialect_by_name(live.dialect or "mxoe")
@@ -577,40 +494,33 @@ def messages(
         endpoint = host.open_endpoint(None, key)
         number = MEETING_POINT if target.endpoint is None else target.endpoint
         remote = connect(endpoint, target.host, number, key, timeout)
-        tester = MessageTester(host, endpoint, remote, dialect, options, reporter.progress)
+        tester = MessageTester(host, endpoint, remote, dialect, options, report.line.show)
         about = {"host": str(target), "dialect": dialect.name, "window": window, "partner": partner}
-        reporter.begin(found, about, lengths)
-        reporter.run(tester.measure(each) for each in lengths)
-    reporter.finish()
+        report.begin(found, about, lengths)
+        report.run(tester.measure(each) for each in lengths)
+    report.finish()
 
 
 # Reports
 
 
-class _TestReporter:
+class _TestReport(LineReport):
     """Prints the results of a test, writes its files, and decides the exit code.
 
     Raises :class:`~mxwire.errors.MxwireError` if a requirement or a file is not possible.
     """
 
     def __init__(
-        self,
-        as_json: bool,
-        test: str,
-        requirements: tuple[str, ...],
-        via: str,
-        csv: Path | None = None,
-        plot: Path | None = None,
+        self, as_json: bool, test: str, requirements: tuple[str, ...], via: str, csv: Path | None, plot: Path | None
     ) -> None:
         from mxwire.linerate.requirement import Requirement
 
-        self._as_json = as_json
+        super().__init__(as_json)
         self._test = test
         self._requirements = tuple(map(Requirement.parse, requirements))
         self._via = via
         self._csv = csv
         self._plot = plot
-        self._shown = not as_json and sys.stderr.isatty()
         self._machine: dict[str, Any] = {}
         self.mode: str | None = None
         """Mode of AF_XDP; may be set before ``begin``, as may ``sink``."""
@@ -628,23 +538,10 @@ class _TestReporter:
         """
         from mxwire.linerate.machine import machine_record
         from mxwire.linerate.requirement import check_sizes
-        from mxwire.report.linerate import machine_text
 
         check_sizes(self._requirements, sizes)
         self._machine = machine_record(found, self._via, self.mode)
-        if self._as_json:
-            about = {"options": options, "sink": None if self.sink is None else sink_record(self.sink)}
-            click.echo(json_line({"event": "begin", "test": self._test, "machine": self._machine, **about}))
-        else:
-            click.echo(machine_text(self._machine))
-            if self.sink is not None:
-                click.echo(sink_text(self.sink))
-        sys.stdout.flush()
-
-    def progress(self, text: str) -> None:
-        """Show the current trial on a terminal."""
-        if self._shown:
-            click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+        self.show_begin(self.sink, test=self._test, machine=self._machine, options=options)
 
     def run(self, results: Iterator[dict[str, Any]]) -> None:
         """Take the results of a test; if it ends early, keep those so far."""
@@ -653,9 +550,8 @@ class _TestReporter:
         try:
             for each in results:
                 self.results.append(each)
-                if self._as_json:
-                    click.echo(json_line({"event": "result", **each}))
-                    sys.stdout.flush()
+                self.emit("result", **each)
+                sys.stdout.flush()
         except KeyboardInterrupt:
             self._interrupted, self._ended = True, "interrupted"
         except MxwireError as error:
@@ -685,12 +581,10 @@ class _TestReporter:
         from mxwire.report.document import show
         from mxwire.report.linerate import result_blocks
 
-        if self._shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
-        if self._as_json:
-            about = {"complete": self._ended is None, "ended": self._ended, "unmet": self._unmet}
-            click.echo(json_line({"event": "summary", "test": self._test, "results": len(self.results), **about}))
-        elif self.results:
+        self.line.show()
+        about = {"complete": self._ended is None, "ended": self._ended, "unmet": self._unmet}
+        self.emit("summary", test=self._test, results=len(self.results), **about)
+        if self.results and not self.as_json:
             show(result_blocks(self._test, self.results))
         for text in self._unmet:
             note(f"not met: {text}")

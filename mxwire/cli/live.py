@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.analysis.host_names import HostChoice
 from mxwire.cli.notes import note
 from mxwire.cli.options import (
-    HostType,
     interface_option,
     live_dialect_option,
     name_option,
@@ -25,14 +23,13 @@ from mxwire.errors import MxwireError
 if TYPE_CHECKING:
     from types import FrameType
 
+    from mxwire.analysis.host_names import HostChoice
     from mxwire.host import Endpoint, Host
     from mxwire.link.interface import NetworkInterface
     from mxwire.protocol import Partner, Peer
 
 _SETTLING: Final = 1.5
 """Seconds to wait for the carrier of an interface: the kernel may report that of one just set up after a second."""
-Destination = HostChoice
-DestinationType = HostType
 MEETING_POINT: Final = 1
 """The endpoint of serve, send and receive by default: omx_perf and ``mxwire perf`` use 0."""
 
@@ -114,7 +111,7 @@ host_options = option_group("live", LiveOptions, *_HOST_OPTIONS)
 """The same without ``--via``."""
 
 
-def find(host: Host, which: Destination, timeout: float) -> Peer:
+def find(host: Host, which: HostChoice, timeout: float) -> Peer:
     """Wait until a peer has sent its name, or return it at once if it is known by ``--peers``.
 
     Raises :class:`~mxwire.errors.MxwireError` if it does not appear within ``timeout`` seconds, with the attempts and

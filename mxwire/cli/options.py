@@ -47,50 +47,33 @@ class Amount(click.FloatRange):
         return number
 
 
-class Number(click.ParamType):  # type: ignore[type-arg]
-    """A number in a range, decimal or with 0x."""
+def number_type(maximum: int, minimum: int = 0, meaning: str = "") -> Callable[[str | int], int]:
+    """An option type: a number in a range, decimal or with 0x; ``meaning`` is its description in errors."""
 
-    name = "number"
-
-    def __init__(self, maximum: int, minimum: int = 0, meaning: str = "") -> None:
-        self._range = range(minimum, maximum + 1)
-        self._meaning = meaning or f"a number from {minimum} to {maximum:#x}"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number."""
+    def number(value: str | int) -> int:
         try:
-            number = value if isinstance(value, int) else int(str(value), 0)
+            found = int(str(value), 0)
         except ValueError:
-            number = -1
-        if number not in self._range:
-            self.fail(f"{value!r} is not {self._meaning}", param, ctx)
-        return number
+            found = -1
+        if not minimum <= found <= maximum:
+            raise click.BadParameter(f"{value!r} is not {meaning or f'a number from {minimum} to {maximum:#x}'}")
+        return found
+
+    return number
 
 
-class EtherType(Number):
-    """A 16-bit number, decimal or with 0x."""
-
-    name = "ethertype"
-
-    def __init__(self) -> None:
-        super().__init__(0xFFFF, 0x600, "an EtherType: write it like 0x86DF")
+ether_type: Final = number_type(0xFFFF, 0x600, "an EtherType: write it like 0x86DF")
+"""An option type: a 16-bit number, decimal or with 0x."""
 
 
-class HostType(click.ParamType):  # type: ignore[type-arg]
-    """A host by its name or address, perhaps with an endpoint; see :func:`~mxwire.analysis.host_names.host_choice`."""
+def host_type(value: str) -> HostChoice:
+    """An option type: a host, perhaps with an endpoint; see :func:`~mxwire.analysis.host_names.host_choice`."""
+    from mxwire.analysis.host_names import host_choice
 
-    name = "host"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> HostChoice:
-        """The host and its endpoint."""
-        from mxwire.analysis.host_names import HostChoice, host_choice
-
-        if isinstance(value, HostChoice):
-            return value
-        try:
-            return host_choice(str(value))
-        except MxwireError as error:
-            self.fail(str(error), param, ctx)
+    try:
+        return host_choice(value)
+    except MxwireError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 FILE: Final = click.Path(readable=False, allow_dash=True)
@@ -207,13 +190,13 @@ ethertype_option = click.option(
     "--ethertype",
     "ethertypes",
     metavar="N",
-    type=EtherType(),
+    type=ether_type,
     multiple=True,
     help="EtherType that MXoE uses in this capture, if not 0x86DF; may be repeated.",
 )
 key_option = click.option(
     "--key",
-    type=Number(0xFFFF_FFFF),
+    type=number_type(0xFFFF_FFFF),
     default=DEFAULT_KEY,
     metavar="K",
     help=f"Key of the endpoint.  [default: {DEFAULT_KEY:#x}]",

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.live import Destination, DestinationType, LiveOptions, connect, end_like_interrupt, live_options
+from mxwire.cli.live import LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, note
-from mxwire.cli.options import given_options, integer_option, json_option, timeout_option
+from mxwire.cli.options import given_options, host_type, integer_option, json_option, timeout_option
 from mxwire.errors import MxwireError, OutputError
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
+    from mxwire.analysis.host_names import HostChoice
     from mxwire.bench.imb.patterns import ImbBenchmark
     from mxwire.host import Endpoint, Host, HostError
     from mxwire.host.perf import PerfParameters, PerfReceiver, PerfResult
@@ -147,7 +148,7 @@ class _PreemptionWarning:
 
 @click.command(epilog=EPILOG)
 @live_options
-@click.option("-d", "destination", metavar="HOST", type=DestinationType(), help="Send to this host: be the sender.")
+@click.option("-d", "destination", metavar="HOST", type=host_type, help="Send to this host: be the sender.")
 @integer_option("Its endpoint.  [default: 0]", "-r", "remote", most=255)
 @integer_option("First length.", "-S", "start", most=_LENGTH, default=0, metavar="BYTES")
 @integer_option("Lengths stay below this.", "-E", "end", most=_LENGTH, default=4194305, metavar="BYTES")
@@ -184,7 +185,7 @@ class _PreemptionWarning:
 )
 def command(
     live: LiveOptions,
-    destination: Destination | None,
+    destination: HostChoice | None,
     remote: int | None,
     endpoint: int | None,
     pause: int,

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.live import Destination, DestinationType, LiveOptions, find, live_options
-from mxwire.cli.options import amount_option, count_option, json_option, key_option, timeout_option
+from mxwire.cli.live import LiveOptions, find, live_options
+from mxwire.cli.options import amount_option, count_option, host_type, json_option, key_option, timeout_option
 from mxwire.report.json_line import json_line
 from mxwire.units import MILLISECOND
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
+    from mxwire.analysis.host_names import HostChoice
     from mxwire.host import Host
     from mxwire.host.ping import Pinger, PingOutcome, PingStatistics
     from mxwire.protocol import Peer
@@ -38,7 +39,7 @@ Exit code: 0 if there was any answer, 1 if none, 2 if the host was not found or 
 
 
 @click.command(epilog=EPILOG)
-@click.argument("destination", metavar="HOST[:ENDPOINT]", type=DestinationType())
+@click.argument("destination", metavar="HOST[:ENDPOINT]", type=host_type)
 @live_options
 @count_option("Stop after N.  [default: until Ctrl-C]")
 @amount_option(
@@ -49,7 +50,7 @@ Exit code: 0 if there was any answer, 1 if none, 2 if the host was not found or 
 @timeout_option(10.0, "Seconds to look for the host.")
 @json_option("JSON Lines: one object per answer, and a summary.")
 def command(
-    destination: Destination,
+    destination: HostChoice,
     live: LiveOptions,
     count: int | None,
     interval: float,
@@ -88,7 +89,7 @@ def _finish(pinger: Pinger, interrupted: bool) -> None:
         sys.exit(1)
 
 
-def _initiator(host: Host, peer: Peer, destination: Destination, key: int) -> Any:
+def _initiator(host: Host, peer: Peer, destination: HostChoice, key: int) -> Any:
     from mxwire.host.ping import ConnectMethod, HostQueryMethod
 
     if destination.endpoint is None:
@@ -99,7 +100,7 @@ def _initiator(host: Host, peer: Peer, destination: Destination, key: int) -> An
 class _PingListing:
     """Output as text."""
 
-    def __init__(self, destination: Destination, host: Host) -> None:
+    def __init__(self, destination: HostChoice, host: Host) -> None:
         self._destination = destination
         self._host = host
 
@@ -151,7 +152,7 @@ class _PingListing:
 class _PingJson:
     """Output as JSON Lines."""
 
-    def __init__(self, destination: Destination, host: Host) -> None:
+    def __init__(self, destination: HostChoice, host: Host) -> None:
         self._host = str(destination)
 
     def begin(self, peer: Peer) -> None:

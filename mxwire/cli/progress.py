@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
+import click
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import Progress, ProgressColumn
@@ -163,6 +165,18 @@ def erase() -> None:
     shown, _current = _current, None
     if shown is not None:
         shown.erase()
+
+
+class LiveLine:
+    """A line of standard error that is replaced: shown on a terminal only, if it is ``wanted``."""
+
+    def __init__(self, wanted: bool = True) -> None:
+        self.shown = wanted and sys.stderr.isatty()
+
+    def show(self, text: str = "") -> None:
+        """Replace the line, and a ^C echoed into it; without a text it is erased."""
+        if self.shown:
+            click.echo(f"\r\x1b[K{text}", nl=False, err=True)
 
 
 @contextmanager

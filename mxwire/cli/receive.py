@@ -13,7 +13,15 @@ import click
 
 from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
 from mxwire.cli.notes import counted, note
-from mxwire.cli.options import FILE, Number, endpoint_option, integer_option, json_option, key_option, timeout_option
+from mxwire.cli.options import (
+    FILE,
+    endpoint_option,
+    integer_option,
+    json_option,
+    key_option,
+    number_type,
+    timeout_option,
+)
 from mxwire.cli.progress import Bar, bar
 from mxwire.cli.send import TransferReport
 from mxwire.errors import MxwireError, OutputError
@@ -75,9 +83,9 @@ class ReceiveOptions:
 @endpoint_option("Endpoint to open.", MEETING_POINT)
 @key_option
 @click.option(
-    "--match", type=Number(_ALL), metavar="N", help="Receive only messages with this match info.  [default: all]"
+    "--match", type=number_type(_ALL), metavar="N", help="Receive only messages with this match info.  [default: all]"
 )
-@click.option("--mask", type=Number(_ALL), metavar="N", help="The bits of --match to compare.  [default: all]")
+@click.option("--mask", type=number_type(_ALL), metavar="N", help="The bits of --match to compare.  [default: all]")
 @integer_option("Stop after N; 0: no limit.", "-c", "--count", default=1)
 @integer_option(
     "Longest message; longer ones are truncated.", "--maximum", most=(1 << 32) - 1, default=1 << 30, metavar="BYTES"

@@ -13,7 +13,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FILTERS, FilterOptions, filter_options
-from mxwire.cli.live import MEETING_POINT, DestinationType, LiveOptions, end_like_interrupt
+from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
@@ -183,12 +183,12 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 )
 @click.option(
     "--ethertype",
-    type=shared.EtherType(),
+    type=shared.ether_type,
     default=ETHERTYPE_MXOE,
     metavar="N",
     help="EtherType that MXoE uses in this capture, if not 0x86DF.",
 )
-@click.option("--new-ethertype", type=shared.EtherType(), metavar="N", help="EtherType of the sent frames.")
+@click.option("--new-ethertype", type=shared.ether_type, metavar="N", help="EtherType of the sent frames.")
 @click.option("--pad", is_flag=True, help="Include frames that the capture cut off, padded with zeros.")
 @click.option("--dry-run", is_flag=True, help="Only print the frames that would be sent, and when.")
 @click.option(
@@ -204,7 +204,7 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
 @click.option(
     "--target",
     metavar="HOST",
-    type=DestinationType(),
+    type=shared.host_type,
     help="With --as, or a scenario: the live host, like alpha:0, or an address.  [default: the one that is found]",
 )
 @click.option(
@@ -215,7 +215,7 @@ def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[]
     help="Only this endpoint number, of the source or of the destination. With --as: that of the live host, or several "
     "as RECORDED=LIVE.",
 )
-@click.option("--key", type=shared.Number(0xFFFF_FFFF), metavar="K", help="Key of the endpoint.")
+@click.option("--key", type=shared.number_type(0xFFFF_FFFF), metavar="K", help="Key of the endpoint.")
 @click.option("--name", metavar="NAME", help="Name of the played host.  [default: as in the capture]")
 @shared.name_option("Play to a simulated host: open-mx, native-mx …", "profile", "--simulate", metavar="PROFILE")
 @shared.timeout_option(None, "With --as: seconds to wait for each answer.  [default: 5]")

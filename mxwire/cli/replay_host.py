@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import click
 
+from mxwire.analysis.host_names import HostChoice
 from mxwire.capture import create_capture
-from mxwire.cli.live import Destination, LiveOptions, end_like_interrupt
+from mxwire.cli.live import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import EventReport, end_interrupted_line, note
 from mxwire.cli.progress import bar
 from mxwire.cli.reading import capture_of, decoded_batches, note_frames, refuse_overwriting
@@ -66,7 +67,7 @@ class HostReplayOptions:
         *,
         played: str,
         against: str | None,
-        target: Destination | None,
+        target: HostChoice | None,
         interface: str | None,
         simulate: str | None,
         timeout: float | None,

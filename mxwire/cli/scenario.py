@@ -14,7 +14,8 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.completion import offers, rule_numbers, scenarios
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.live import MEETING_POINT, Destination, DestinationType, LiveOptions
+from mxwire.cli.live import MEETING_POINT, LiveOptions
+from mxwire.cli.options import host_type
 from mxwire.errors import MxwireError
 from mxwire.report.document import Column, Paragraph, Row, Table, show
 from mxwire.report.json_line import json_line
@@ -24,6 +25,7 @@ from mxwire.words import count_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from mxwire.analysis.host_names import HostChoice
     from mxwire.capture.writer import CaptureWriter
     from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script
     from mxwire.scenarios.series import SimulatedPlay
@@ -155,7 +157,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 @click.option(
     "--target",
     metavar="HOST",
-    type=DestinationType(),
+    type=host_type,
     help="The live host, like alpha:0, or an address; with :3 appended, its endpoint 3.",
 )
 @shared.key_option
@@ -178,7 +180,7 @@ def run(
     seed: int | None,
     interface: str | None,
     via: str,
-    target: Destination | None,
+    target: HostChoice | None,
     key: int,
     driver: str | None,
     harmful: bool,

@@ -14,21 +14,20 @@ import click
 
 from mxwire.cli.live import (
     MEETING_POINT,
-    Destination,
-    DestinationType,
     LiveOptions,
     connect,
     end_like_interrupt,
     live_options,
 )
 from mxwire.cli.notes import EventReport, counted, note
-from mxwire.cli.options import Number, endpoint_option, json_option, key_option, timeout_option
+from mxwire.cli.options import endpoint_option, host_type, json_option, key_option, number_type, timeout_option
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from mxwire.analysis.host_names import HostChoice
     from mxwire.host import Endpoint, HostError, HostRequest
     from mxwire.protocol import Partner, Status
 
@@ -69,11 +68,11 @@ class SendOptions:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("destination", metavar="HOST", type=DestinationType())
+@click.argument("destination", metavar="HOST", type=host_type)
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(allow_dash=True))
 @live_options
 @click.option(
-    "--match", type=Number((1 << 64) - 1), default=0, show_default=True, metavar="N", help="Match info, 64 bits."
+    "--match", type=number_type((1 << 64) - 1), default=0, show_default=True, metavar="N", help="Match info, 64 bits."
 )
 @endpoint_option(f"Endpoint of the receiver.  [default: {MEETING_POINT}]")
 @key_option
@@ -82,7 +81,7 @@ class SendOptions:
 @timeout_option(30.0, "Seconds without progress until the transfer is abandoned.")
 @json_option("JSON Lines: one object per event.")
 def command(
-    live: LiveOptions, destination: Destination, files: tuple[str, ...], endpoint: int | None, **given: Any
+    live: LiveOptions, destination: HostChoice, files: tuple[str, ...], endpoint: int | None, **given: Any
 ) -> None:
     """Send files, or standard input, to an endpoint of a host."""
     number = next((each for each in (endpoint, destination.endpoint) if each is not None), MEETING_POINT)

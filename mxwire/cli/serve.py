@@ -13,6 +13,7 @@ import click
 from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, counted, note
 from mxwire.cli.options import Amount, json_option, key_option
+from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ Exit code: 130 after Ctrl-C or SIGTERM, 2 if it cannot start or continue.
 
 _TURN: Final = 0.25
 """Seconds between two checks for news to print."""
-_ERASED: Final = "\r\x1b[K"
-"""Erases the line of counts on the terminal, and a ^C echoed into it."""
 _CLIENTS_A_TURN: Final = 5
 _TURNS_FOR_A_NAME: Final = 6
 """Turns during which new clients may still send their names."""
@@ -110,7 +109,7 @@ class _ServiceReporter(EventReport):
         self._host = host
         self._service = service
         self._every = every
-        self._live_line = not as_json and sys.stderr.isatty()
+        self._line = LiveLine(not as_json)
         self._started = time.monotonic()
         self._reported = self._started
         self._last = ServiceCounts()
@@ -135,10 +134,10 @@ class _ServiceReporter(EventReport):
         self._introduce()
         now = time.monotonic()
         counts = self._service.counts
-        if self._live_line:
+        if self._line.shown:
             if counts != self._last:
                 clients = counted(len(self._service.clients), "client")
-                click.echo(f"{_ERASED}{_text(counts)} from {clients}", nl=False, err=True)
+                self._line.show(f"{_text(counts)} from {clients}")
                 self._last = replace(counts)
         elif now - self._reported >= self._every and counts != self._last:
             self._progress(now)
@@ -192,8 +191,7 @@ class _ServiceReporter(EventReport):
 
     def print(self, text: str, to_stderr: bool = False) -> None:
         """Print a line in place of the counts on the terminal, unless the output is JSON."""
-        if self._live_line:
-            click.echo(_ERASED, nl=False, err=True)
+        self._line.show()
         super().print(text, to_stderr)
 
 

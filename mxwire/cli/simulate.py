@@ -72,34 +72,22 @@ _EXHAUSTIVE_LEGEND: Final = (
 _FAILURES_SHOWN: Final = 20
 
 
-class SeedRange(click.ParamType):  # type: ignore[type-arg]
-    """``0-9999``, or one number."""
-
-    name = "seeds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> range:
-        """The seeds."""
-        if isinstance(value, range):
-            return value
-        first, dash, last = str(value).partition("-")
-        if not first.isdecimal() or not (last.isdecimal() if dash else not last):
-            self.fail(f"{value!r} is not a range of seeds: write 0-9999, or one number", param, ctx)
-        found = range(int(first), int(last or first) + 1)
-        if not found:
-            self.fail(f"{value!r} ends before it starts", param, ctx)
-        return found
+def _seeds(value: str) -> range:
+    """An option type: ``0-9999``, or one number."""
+    first, dash, last = value.partition("-")
+    if not first.isdecimal() or not (last.isdecimal() if dash else not last):
+        raise click.BadParameter(f"{value!r} is not a range of seeds: write 0-9999, or one number")
+    found = range(int(first), int(last or first) + 1)
+    if not found:
+        raise click.BadParameter(f"{value!r} ends before it starts")
+    return found
 
 
-class PlanOption(click.ParamType):  # type: ignore[type-arg]
-    """``lose@7,die:1@31``: a plan of faults."""
+def _plan(value: str) -> Plan:
+    """An option type: ``lose@7,die:1@31``, a plan of faults."""
+    from mxwire.simulation.faults import parse_plan
 
-    name = "plan"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Plan:
-        """The plan."""
-        from mxwire.simulation.faults import parse_plan
-
-        return parse_plan(value) if isinstance(value, str) else value
+    return parse_plan(value)
 
 
 def _rate(name: str, text: str) -> Decorator:
@@ -116,7 +104,7 @@ def _microseconds(name: str, text: str) -> Decorator:
 
 @click.command(epilog=EPILOG)
 @integer_option("Random seed.  [default: 0]", "--seed")
-@click.option("--seeds", type=SeedRange(), metavar="A-B", help="Campaign: one run per seed, each with its own faults.")
+@click.option("--seeds", type=_seeds, metavar="A-B", help="Campaign: one run per seed, each with its own faults.")
 @worker_options
 @table_option
 @integer_option("Hosts, 1 to 8; 1 needs --processes.  [default: 2]", "--hosts", least=1, most=8)
@@ -141,7 +129,7 @@ def _microseconds(name: str, text: str) -> Decorator:
 @name_option("Discovery of hosts: static, nameless or announce.  [default: static]", "discovery", "--discovery")
 @integer_option("Longest message.  [default: 1048576]", "--largest", metavar="BYTES")
 @integer_option("Retransmissions until a partner is abandoned.", "--resend-maximum", least=1)
-@click.option("--faults", type=PlanOption(), metavar="PLAN", help="Faults at given frames and steps: lose@7,die:1@31.")
+@click.option("--faults", type=_plan, metavar="PLAN", help="Faults at given frames and steps: lose@7,die:1@31.")
 @integer_option(
     "Play every plan of up to this many faults of a small workload, or of all of them.", "--exhaustive", least=1, most=4
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -40,20 +40,13 @@ _REQUEST_TIMEOUT = 10
 """Seconds after which a client that sends nothing is disconnected."""
 
 
-class ListenAddress(click.ParamType):  # type: ignore[type-arg]
-    """``:9086``, ``9086``, ``127.0.0.1:9086`` or ``[::1]:9086``."""
-
-    name = "address"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """The host, empty for all addresses, and the port."""
-        if isinstance(value, tuple):
-            return value
-        host, _, port = str(value).rpartition(":")
-        host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
-        if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
-            self.fail(f"{value!r} is not an address: write :9086, or 127.0.0.1:9086", param, ctx)
-        return host, int(port)
+def _address(value: str) -> tuple[str, int]:
+    """An option type: ``:9086``, ``9086``, ``127.0.0.1:9086`` or ``[::1]:9086``; no host stands for all addresses."""
+    host, _, port = value.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
+    if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
+        raise click.BadParameter(f"{value!r} is not an address: write :9086, or 127.0.0.1:9086")
+    return host, int(port)
 
 
 @click.command(epilog=EPILOG)
@@ -62,7 +55,7 @@ class ListenAddress(click.ParamType):  # type: ignore[type-arg]
     "--prometheus",
     "address",
     metavar="[HOST]:PORT",
-    type=ListenAddress(),
+    type=_address,
     required=True,
     help="Serve metrics at http://HOST:PORT/metrics; without HOST on all addresses of this machine.",
 )

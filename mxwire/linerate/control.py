@@ -8,8 +8,9 @@ repeats the number; a sink that receives a request again repeats its reply.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from random import SystemRandom
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
@@ -85,6 +86,10 @@ class SinkAddress:
         """Its name and address."""
         return f"{self.fields.get('host', '?')} ({mac_text(self.address)})"
 
+    def record(self) -> dict[str, Any]:
+        """The sink as an object for JSON."""
+        return {"address": mac_text(self.address), **self.fields}
+
 
 class ControlRequest:
     """A request that is repeated until ``wanted`` replies have arrived: a speaker for ``converse``."""
@@ -157,3 +162,35 @@ class SinkControl:
         if "error" in reply:
             raise MxwireError(f"the sink at {mac_text(sink)} refuses: {reply['error']}")
         return reply
+
+
+def find_sinks(link: Link, addresses: Sequence[bytes], timeout: float) -> tuple[SinkControl, list[SinkAddress]]:
+    """Find the sinks with these addresses, or without any all that answer, and open the control of their runs.
+
+    Raises :class:`SinkUnreachableError` if one of them, or none at all, answers within ``timeout`` seconds.
+    """
+    control = SinkControl(link, SystemRandom().randrange(1 << 30))
+    if not addresses:
+        return control, control.find(timeout)
+    found = []
+    for address in addresses:
+        try:
+            found.append(SinkAddress(address, control.ask(address, "hello", timeout)))
+        except SinkUnreachableError:
+            raise SinkUnreachableError(
+                f"no sink answers at {mac_text(address)} within {timeout:g} s: start one there "
+                f"(mxwire linerate sink -i IF), or send without one (--no-sink)"
+            ) from None
+    return control, found
+
+
+def find_sink(link: Link, address: bytes | None, timeout: float) -> tuple[SinkControl, SinkAddress]:
+    """Find the sink with an address, or the only one on the network, as :func:`find_sinks` does.
+
+    Raises :class:`~mxwire.errors.MxwireError` if several answer.
+    """
+    control, found = find_sinks(link, () if address is None else (address,), timeout)
+    if len(found) > 1:
+        names = ", ".join(map(str, found))
+        raise MxwireError(f"{len(found)} sinks answer: {names}; choose one with --to MAC")
+    return control, found[0]

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -91,3 +92,37 @@ def end_with_parent(parent: int) -> None:
     ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGTERM), 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def names_interface(target: str | None) -> bool:
+    """Return True if the other side is an interface of this machine, not an Ethernet address."""
+    if target is None:
+        return False
+    try:
+        mac_bytes(target)
+    except MxwireError:
+        return True
+    return False
+
+
+def sink_address(
+    target: str, interface: str, stack: ExitStack, *, cpu: int | None = None, more: Sequence[str] = ()
+) -> bytes:
+    """Return the address of the other side; a sink on an interface of this machine is started first, in ``stack``.
+
+    ``cpu`` and ``more`` are those of :class:`SinkProcess`. Raises :class:`~mxwire.errors.MxwireError` if ``target`` is
+    the ``interface`` that sends, or the sink cannot start.
+    """
+    if not names_interface(target):
+        return mac_bytes(target)
+    if target == interface:
+        raise MxwireError(f"--to {target}: this is the interface that sends; name the one that receives")
+    return stack.enter_context(SinkProcess(target, cpu=cpu, more=more)).address
+
+
+def two_processors(chosen: int | None) -> tuple[int | None, int | None]:
+    """Return the CPUs of a generator and a sink on this machine: different ones, if there are two."""
+    available = sorted(os.sched_getaffinity(0))
+    near = available[0] if chosen is None and len(available) > 1 else chosen
+    others = [each for each in available if each != near]
+    return near, (others[-1] if near is not None and others else None)

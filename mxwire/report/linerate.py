@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from mxwire.report.document import Block, Column, Row, Table, Verbatim
+from mxwire.report.document import Block, Column, Row, Table, Verbatim, number_columns
 from mxwire.words import count_of
 
 _UNITS: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -54,6 +54,13 @@ def machine_text(machine: Mapping[str, Any]) -> str:
         *(f"not in {refusal}" for refusal in machine["refusals"]),
     ]
     return "; ".join(parts)
+
+
+def sink_text(sink: Mapping[str, Any]) -> str:
+    """One line about the sink of a measurement."""
+    mode = f" ({sink['mode']})" if sink.get("mode") else ""
+    about = f"interface {sink.get('interface', '?')}, via {sink.get('via', '?')}{mode}"
+    return f"sink: {sink.get('host', '?')} ({sink['address']}), {about}"
 
 
 def latency_text(latency: Mapping[str, Any], *, common_clocks: bool) -> str:
@@ -120,9 +127,7 @@ def sink_run_blocks(record: Mapping[str, Any]) -> list[Block]:
     return blocks
 
 
-_STREAMS: Final = tuple(
-    Column(each, right=True) for each in ("stream", "received", "lost", "duplicates", "reordered", "depth")
-)
+_STREAMS: Final = number_columns("stream", "received", "lost", "duplicates", "reordered", "depth")
 
 
 def _streams_table(records: Sequence[Mapping[str, Any]]) -> Table:
@@ -168,20 +173,15 @@ def result_blocks(test: str, results: Sequence[Mapping[str, Any]]) -> list[Block
         return [_incast_table(results)]
     if test == "messages":
         return [_messages_table(results)]
-    columns, cells = {
-        "throughput": ((Column("bit/s", right=True),), _throughput_cells),
-        "latency": (
-            tuple(Column(each, right=True) for each in ("load", "min", "median", "p99", "p99.9", "variation", "lost")),
-            _latency_cells,
-        ),
-        "loss": ((Column("loss at 100 % of that", right=True), Column("no loss from", right=True)), _loss_cells),
-        "burst": (
-            tuple(Column(each, right=True) for each in ("burst", "shortest", "longest", "buffer")),
-            _burst_cells,
-        ),
-    }[test]
+    tables: Mapping[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], tuple[str, ...]]]] = {
+        "throughput": (("bit/s",), lambda each: (rate_text(each["bits_per_second"], "bit/s"),)),
+        "latency": (("load", "min", "median", "p99", "p99.9", "variation", "lost"), _latency_cells),
+        "loss": (("loss at 100 % of that", "no loss from"), _loss_cells),
+        "burst": (("burst", "shortest", "longest", "buffer"), _burst_cells),
+    }
+    columns, cells = tables[test]
     rows = tuple(Row((*_common_cells(each), *cells(each), *_end_cells(each))) for each in results)
-    blocks: list[Block] = [Table((*_COMMON, *columns, *_END), rows)]
+    blocks: list[Block] = [Table((*_COMMON, *number_columns(*columns), *_END), rows)]
     if any(each["tester_limited"] for each in results):
         blocks.append(
             Verbatim(
@@ -203,10 +203,6 @@ def _end_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
     line = result["line_frames_per_second"]
     share = "-" if not line else f"{100 * result['frames_per_second'] / line:.1f} %"
     return share, f"{result['tester']['frames_per_second']:,.0f}", "; ".join(remarks)
-
-
-def _throughput_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
-    return (rate_text(result["bits_per_second"], "bit/s"),)
 
 
 def _latency_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
@@ -259,7 +255,7 @@ def csv_text(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 _INCAST: Final = (
-    *(Column(each, right=True) for each in ("senders", "bytes", "blocks", "frames at once", "lost", "spread")),
+    *number_columns("senders", "bytes", "blocks", "frames at once", "lost", "spread"),
     Column("remark"),
 )
 
@@ -280,8 +276,8 @@ def _incast_table(results: Sequence[Mapping[str, Any]]) -> Table:
 
 
 _MESSAGES: Final = (
-    *(Column(each, right=True) for each in ("bytes", "messages/s", "payload", "retransmits from")),
-    *(Column(each, right=True) for each in ("round trip at 10 %", "at 50 %", "at 90 %", "p99 at 90 %")),
+    *number_columns("bytes", "messages/s", "payload", "retransmits from"),
+    *number_columns("round trip at 10 %", "at 50 %", "at 90 %", "p99 at 90 %"),
     Column("limit"),
 )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 import pytest
 
-from mxwire.cli.live import Destination, DestinationType
+from mxwire.analysis.host_names import HostChoice
 from mxwire.cli.main import COMMANDS, cli
-from mxwire.cli.options import Amount
+from mxwire.cli.options import Amount, host_type
 
 MAC = "52:54:00:0a:00:01"
 
@@ -31,24 +31,24 @@ MAC = "52:54:00:0a:00:01"
     ],
 )
 def test_a_host_and_its_endpoint(text, host, endpoint):
-    assert DestinationType().convert(text, None, None) == Destination(host, endpoint)
+    assert host_type(text) == HostChoice(host, endpoint)
 
 
 @pytest.mark.parametrize("text", ["", "alpha:", ":3", "alpha:x", "alpha:0:x", "alpha:0:", "al pha", "alpha:0:3:4"])
 def test_invalid_hosts(text):
     with pytest.raises(click.BadParameter, match="is not a host: write alpha:0"):
-        DestinationType().convert(text, None, None)
+        host_type(text)
 
 
 @pytest.mark.parametrize("text", ["alpha:0:256", MAC + ":1000"])
 def test_endpoints_are_bytes(text):
     with pytest.raises(click.BadParameter, match="from 0 to 255"):
-        DestinationType().convert(text, None, None)
+        host_type(text)
 
 
 @pytest.mark.parametrize("text", ["alpha:0", "alpha:0:3", MAC, MAC + ":3"])
 def test_a_destination_is_written_as_it_is_read(text):
-    assert str(DestinationType().convert(text, None, None)) == text
+    assert str(host_type(text)) == text
 
 
 def test_no_number_is_without_end():
