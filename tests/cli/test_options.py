@@ -109,7 +109,8 @@ SHARED = sorted(name for name, options in USES.items() if len({option.help for _
 
 
 def kind(option: click.Option) -> tuple[object, ...]:
-    return option.is_flag, type(option.type), option.multiple
+    parsed = option.type.name if isinstance(option.type, click.types.FuncParamType) else ""
+    return option.is_flag, type(option.type), parsed, option.multiple
 
 
 def test_there_are_options_of_several_commands():
