@@ -22,6 +22,10 @@ class OutputError(MxwireError):
     """The output cannot be written: processing more input would be useless."""
 
 
+class CaptureOutputError(CaptureError, OutputError):
+    """A capture file that cannot be written."""
+
+
 class MergeError(MxwireError):
     """The captures do not show the same traffic, or not enough of it to compare their clocks."""
 

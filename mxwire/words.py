@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _ALIKE = 0.6
 """Similarity of two words, from 0 to 1, from which one may be a misspelling of the other."""
@@ -28,11 +28,16 @@ def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
     return [by_lower[each] for each in dict.fromkeys([*close, *beginning])][:most]
 
 
+def alternatives(words: Sequence[str]) -> str:
+    """Return ``A``, ``A or B``, ``A, B or C``."""
+    return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
 def suggestion(word: str, known: Iterable[str], *, lister: str = "", most: int = 3) -> str:
     """Return the end of an error about an unknown word: up to ``most`` similar words, and the command ``lister``."""
     near = nearest(word, known, most)
     listed = f"; {lister} lists them all" if lister else ""
-    return (f" (did you mean {' or '.join(near)}?)" if near else "") + listed
+    return (f" (did you mean {alternatives(near)}?)" if near else "") + listed
 
 
 def printable(text: str) -> str:

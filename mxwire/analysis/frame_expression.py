@@ -81,6 +81,7 @@ _MIRRORED: Final[dict[Compare, Compare]] = {
     operator.gt: operator.lt,
     operator.ge: operator.le,
 }
+_INVALID: Final = "invalid syntax"
 _FOREIGN: Final = {"=": "write == to compare", "&": "write and", "|": "write or", "!": "write not"}
 """Advice for operators of other languages, by their first character."""
 
@@ -179,7 +180,11 @@ class _Translation:
         if not self._text.strip():
             raise MxwireError("the expression is empty: write it like 'type == PULL and total_length > 1e6'")
         found = self._text[column - 1 : column]
-        advice = _FOREIGN.get(found, (error.msg or "invalid syntax").partition(". ")[0])
+        advice = _FOREIGN.get(found) or (error.msg or _INVALID).partition(". ")[0]
+        if advice == _INVALID:
+            word = re.match(r"\w+|\S", self._text[column - 1 :])
+            what = f"{word.group()!r} is not expected here" if word else "a value or a condition is missing"
+            advice = f"{what}: write it like 'type == PULL and total_length > 1e6'"
         raise MxwireError(f"expression, column {column}: {advice}") from None
 
     # Conditions

@@ -113,7 +113,7 @@ class Selection:
         an unknown type or flag, a mistake in the expression ``where``, and if ``between`` ends before it starts.
         """
         if between is not None and between[1] < between[0]:
-            raise MxwireError(f"from {between[0]:g} s to {between[1]:g} s: the end is before the start")
+            raise MxwireError(f"between {between[0]:g} s and {between[1]:g} s: the end is before the start")
         return cls(
             hosts=tuple(map(_party, hosts)),
             pair=None if pair is None else (_party(pair[0]), _party(pair[1])),

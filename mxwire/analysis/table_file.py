@@ -7,6 +7,7 @@ an installation, and an extra) CSV and NDJSON are written here, to the same byte
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -202,7 +203,9 @@ class TableFile:
         try:
             yield
         except _writing_errors() as error:
-            raise OutputError(f"{self.path}: the table cannot be written: {error}") from None
+            # The text of an error of the operating system names a temporary file, which means nothing to the user.
+            reason = getattr(error, "strerror", None) or error
+            raise OutputError(f"{self.path}: the table cannot be written: {reason}") from None
 
     def __enter__(self) -> Self:
         """Start; nothing is written yet."""
@@ -280,6 +283,13 @@ def check_format(path: Path, what: str, suffixes: Sequence[str]) -> None:
 
 def check_place(path: Path) -> None:
     """Raise :class:`~mxwire.errors.OutputError` if a file cannot be created at ``path``."""
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        problem = "it is a directory" if path.is_dir() else "its directory does not exist"
-        raise OutputError(f"{path}: cannot be written: {problem}")
+    folder = path.absolute().parent
+    problem = "permission denied; choose a writable directory"
+    with suppress(PermissionError):
+        if path.is_dir():
+            problem = "it is a directory"
+        elif not folder.is_dir():
+            problem = "its directory does not exist"
+        elif os.access(path if path.exists() else folder, os.W_OK):
+            return
+    raise OutputError(f"{path}: cannot be written: {problem}")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mxwire.capture.encoder import Encoder, EncoderSettings, PcapEncoder, PcapngEncoder
 from mxwire.capture.pcap import ORDINARY_LARGEST_FRAME
-from mxwire.errors import CaptureError
+from mxwire.errors import CaptureOutputError
 from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.words import printable
 
@@ -60,7 +60,7 @@ class ByteSink:
             raise  # the reader of the pipe has closed it, which is not an error of the file
         except OSError as error:
             reason = printable(error.strerror or str(error))
-            raise CaptureError(f"{self.name}: cannot be written: {reason}") from error
+            raise CaptureOutputError(f"{self.name}: cannot be written: {reason}") from error
 
 
 class CaptureWriter:
@@ -224,7 +224,7 @@ def _format_by_suffix(target: str | Path | BinaryIO) -> CaptureFormat:
 def _open_sink(target: str | Path | BinaryIO, name: str) -> ByteSink:
     if target == "-":
         if sys.stdout is None or sys.stdout.isatty():
-            raise CaptureError(f"{name}: is a terminal or closed; redirect it to a file or a pipe")
+            raise CaptureOutputError(f"{name}: is a terminal or closed; redirect it to a file or a pipe")
         return ByteSink(name, [sys.stdout.buffer], close_streams=False)
     if not isinstance(target, (str, Path)):
         return ByteSink(name, [target], close_streams=False)
@@ -232,14 +232,14 @@ def _open_sink(target: str | Path | BinaryIO, name: str) -> ByteSink:
     try:
         file = path.open("wb")
     except FileNotFoundError:
-        raise CaptureError(f"{name}: no such directory; create it first") from None
+        raise CaptureOutputError(f"{name}: no such directory; create it first") from None
     except IsADirectoryError:
-        raise CaptureError(f"{name}: is a directory; name a file in it") from None
+        raise CaptureOutputError(f"{name}: is a directory; name a file in it") from None
     except PermissionError:
-        raise CaptureError(f"{name}: permission denied; choose a writable directory") from None
+        raise CaptureOutputError(f"{name}: permission denied; choose a writable directory") from None
     except (OSError, ValueError) as error:
         reason = printable(getattr(error, "strerror", None) or str(error))
-        raise CaptureError(f"{name}: cannot be created: {reason}") from error
+        raise CaptureOutputError(f"{name}: cannot be created: {reason}") from error
     compress = _COMPRESSORS.get(path.suffix)
     return ByteSink(name, [compress(file), file] if compress else [file], close_streams=True)
 

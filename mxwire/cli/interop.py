@@ -310,7 +310,8 @@ def _prepare(options: InteropOptions, cells: int) -> Path | None:
         except OSError as error:
             raise MxwireError(f"{target}: cannot be replaced: {error.strerror or error}") from None
     if options.html:
-        note(f"{counted(cells, 'cell')}: the site in {target} will have about {cells * _BYTES_PER_CELL / 1e6:.0f} MB")
+        size = max(1, round(cells * _BYTES_PER_CELL / 1e6))
+        note(f"{counted(cells, 'cell')}: the site in {target} will take about {size} MB")
     captures = captures_in(target)
     # Marks the folder as a report, which --force may replace, even if this run does not finish.
     (target / REPORT_FILE).touch()

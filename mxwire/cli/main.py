@@ -8,9 +8,10 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +21,7 @@ from mxwire.cli.catalogue import ENTRIES, GROUPS
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.options import add_colour_option, colour_option
 from mxwire.errors import MxwireError
+from mxwire.words import alternatives, nearest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -35,9 +37,9 @@ mxwire help COMMAND explains a command; mxwire --help shows how to complete word
 """
 _NAME_WIDTH = max(map(len, COMMANDS))
 _COMPLETES = "_MXWIRE_COMPLETE"
+"""Environment variable of the completion scripts, and of users who request a script."""
 _COLLECTION = 50_000, 20, 100
 """Thresholds of the garbage collector: new objects before the youngest are searched, and searches before older ones."""
-"""Environment variable of the completion scripts, and of users who request a script."""
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 EPILOG = """\b
 Shell completion:
@@ -83,8 +85,13 @@ class _Commands(CommandGroup):
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [CompletionItem(each.name, help=each.help) for each in named] + options
 
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        # --help and --version print here, before any command is invoked.
+        with _one_line_errors():
+            return super().make_context(*arguments, **more)
+
     def invoke(self, ctx: click.Context) -> object:
-        try:
+        with _one_line_errors():
             try:
                 result = super().invoke(ctx)
             finally:
@@ -92,18 +99,25 @@ class _Commands(CommandGroup):
                 progress.erase()
             sys.stdout.flush()
             return result
-        except BrokenPipeError:
-            # The reader has ended (`mxwire decode … | head`), which is not an error.
-            _discard_output()
-            ctx.exit(0)
-        except MxwireError:
-            # Some of them are an OSError as well, like that of a timeout.
-            raise
-        except OSError as error:
-            if not _is_of_output(error):
-                raise MxwireError(_refusal(error)) from None
-            _discard_output()
-            raise MxwireError(f"the output cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """Raise errors of the operating system as :class:`~mxwire.errors.MxwireError`; a closed pipe ends the command."""
+    try:
+        yield
+    except BrokenPipeError:
+        # The reader has ended (`mxwire decode … | head`), which is not an error.
+        _discard_output()
+        raise click.exceptions.Exit(0) from None
+    except MxwireError:
+        # Some of them are an OSError as well, like that of a timeout.
+        raise
+    except OSError as error:
+        if not _is_of_output(error):
+            raise MxwireError(_refusal(error)) from None
+        _discard_output()
+        raise MxwireError(f"the output cannot be written: {error.strerror or error}") from None
 
 
 @click.group(
@@ -145,13 +159,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "mxwire"
-        message = error.format_message().rstrip(".")
-        for kind in ("integer", "float"):
-            message = message.replace(f"valid {kind} range", f"valid {kind}")
-        _fail(f"{message}; see {where} --help")
+        _fail(f"{_usage_message(error)}; see {where} --help")
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+
+
+def _usage_message(error: click.UsageError) -> str:
+    """The message of click in the form of all others: suggestions in parentheses, and single bounds in words."""
+    if isinstance(error, click.NoSuchOption):
+        # The suggestions of click hardly resemble the name, and are a sentence of their own.
+        options = [name for each in error.ctx.command.params for name in each.opts] if error.ctx else []
+        known = {name.lstrip("-"): name for name in options if name.startswith("--")}
+        near = [known[each] for each in nearest(error.option_name.lstrip("-"), known)]
+        return f"No such option {error.option_name!r}" + (f" (did you mean {alternatives(near)}?)" if near else "")
+    message = error.format_message().rstrip(".")
+    for kind in ("integer", "float"):
+        message = message.replace(f"valid {kind} range", f"valid {kind}")
+    return message.replace("not in the range x>=", "less than ").replace("in the range x>0", "more than 0")
 
 
 def _is_of_output(error: OSError) -> bool:

@@ -316,7 +316,7 @@ def watched(
             names.add_all(reader.names)
         note_messages(reader.name, follower, decoder)
     if watch.message is None:
-        there = f"it has {follower.messages}" if follower.messages else "it has none"
+        there = f"it has {count_of(follower.messages, 'message', none='none')}"
         raise MxwireError(f"{path}: no message {number}: {there} (mxwire messages lists them)")
     return watch.message
 

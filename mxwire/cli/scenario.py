@@ -79,19 +79,16 @@ def command() -> None:
     metavar="NUMBER",
     multiple=True,
     shell_complete=offers(rule_numbers),
-    help="Only those that test this rule; may be repeated.",
+    help="Only those that test this rule, or one of these (R-ACK); may be repeated.",
 )
 @shared.json_option("JSON Lines: one object per scenario.")
 def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) -> None:
     """List names, titles and rules of the library's scenarios, or of those named."""
-    from mxwire.rules.catalogue import CATALOGUE
-    from mxwire.scenarios.errors import suggestion
+    from mxwire.report.rules import select
     from mxwire.scenarios.series import scripts_of
 
-    for rule in rules:
-        if rule not in CATALOGUE:
-            raise MxwireError(f"no rule {rule}{suggestion(rule, CATALOGUE)} (mxwire rules lists them)")
-    found = [each for each in scripts_of(names) if not rules or set(rules) & set(each.rules)]
+    wanted = {rule.number for rule in select(rules)}
+    found = [each for each in scripts_of(names) if not rules or wanted & set(each.rules)]
     if as_json:
         for each in found:
             click.echo(json_line(_record(each)))

@@ -221,9 +221,8 @@ def _graphs(path: str, timing: Timing, message: int | None, conversation: int | 
     if message is not None:
         graph = trace.of_message(message)
         if graph is None:
-            raise MxwireError(
-                f"{path}: no message {message} to draw: it has {timing.messages} (mxwire messages lists them)"
-            )
+            there = count_of(timing.messages, "message", none="none")
+            raise MxwireError(f"{path}: no message {message} to draw: it has {there} (mxwire messages lists them)")
         return [graph]
     known = trace.conversations()
     if conversation is None:

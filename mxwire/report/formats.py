@@ -5,7 +5,6 @@ Everything is derived from the layouts, so it cannot disagree with the decoder.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -20,6 +19,7 @@ from mxwire.wire.dialect import MXOE, Dialect, Family, omx
 from mxwire.wire.enums import RESERVED_TYPES, PacketType
 from mxwire.wire.formats import PacketFormat
 from mxwire.wire.layout import Field, Layout, layout_of
+from mxwire.words import suggestion
 
 DialectChoice = Literal["both", "mxoe", "omx"]
 
@@ -28,7 +28,6 @@ _DIALECTS: Final[dict[DialectChoice, tuple[Dialect, ...]]] = {
     "mxoe": (MXOE,),
     "omx": (omx(),),
 }
-_SUGGESTIONS: Final = 3
 _TESTS: Final = (
     "A frame is malformed if it fails one of these checks, in this order; only then does a receiver look at its "
     "endpoints, sessions and peers:"
@@ -135,13 +134,10 @@ def _number(text: str) -> int | None:
 
 
 def _unknown(name: str, wanted: str) -> str:
-    choices = [*(each.lower() for each in type_names()), *layout_names()]
-    starting = [each for each in choices if wanted and each.startswith(wanted)]
-    similar = difflib.get_close_matches(wanted, choices, _SUGGESTIONS)
-    suggested = list(dict.fromkeys([*starting, *similar]))[:_SUGGESTIONS]
-    hint = f" Did you mean {' or '.join(suggested)}?" if suggested else ""
+    hint = suggestion(wanted, [*(each.lower() for each in type_names()), *layout_names()])
     others = [each for each in layout_names() if each.upper() not in type_names()]
-    return f"no packet type {name!r}.{hint} There are {', '.join(type_names())} and the layouts {', '.join(others)}"
+    known = f"{', '.join(type_names())} and the layouts {', '.join(others)}"
+    return f"no packet type {name!r}{hint}; there are {known}"
 
 
 def _reason(packet_type: PacketType) -> Reason:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
@@ -12,8 +12,10 @@ from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, R
 from mxwire.report.json_line import json_line
 from mxwire.rules.catalogue import CATALOGUE, Rule, chapters
 from mxwire.rules.index import Places, places
+from mxwire.words import suggestion
 
-_SUGGESTIONS: Final = 3
+_ONE_DIGIT: Final = re.compile(r"^R-[A-Z]+-(?=\d$)")
+"""A number without its leading zero, up to the digit."""
 _COLUMNS: Final = (
     Column("rule", code=True),
     Column("force"),
@@ -36,6 +38,7 @@ LEGEND: Final = (
 def select(numbers: Sequence[str] = (), chapter: str | None = None) -> list[Rule]:
     """Select rules by ``numbers`` (or their prefixes, in any case) and by chapter title; all by default.
 
+    A zero before the last digit may be missing: R-SEQ-5 is R-SEQ-05.
     Raises :class:`~mxwire.errors.MxwireError` for an unknown number or chapter.
     """
     rules = list(CATALOGUE.values())
@@ -49,15 +52,14 @@ def select(numbers: Sequence[str] = (), chapter: str | None = None) -> list[Rule
 
 
 def _numbered(number: str) -> list[Rule]:
-    wanted = number.strip().upper()
+    wanted = _ONE_DIGIT.sub(r"\g<0>0", number.strip().upper())
     if wanted in CATALOGUE:
         return [CATALOGUE[wanted]]
     found = [rule for rule in CATALOGUE.values() if rule.number.startswith(wanted.rstrip("-") + "-")]
     if wanted and found:
         return found
-    similar = difflib.get_close_matches(wanted, CATALOGUE, _SUGGESTIONS)
-    hint = f" Did you mean {' or '.join(similar)}?" if similar else " Numbers look like R-SEQ-05, R-SEQ, D-1 or W-6.4"
-    raise MxwireError(f"no rule {number!r}.{hint}")
+    form = "; numbers look like R-SEQ-05, R-SEQ, D-1 or W-6.4"
+    raise MxwireError(f"no rule {number!r}{suggestion(wanted, CATALOGUE) or form}")
 
 
 def _chapters(title: str) -> list[str]:

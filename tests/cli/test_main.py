@@ -71,6 +71,25 @@ def test_mistyped_command_gets_the_nearest(words, meant):
     assert f"(did you mean {meant}" in run.err and len(run.err.splitlines()) == 1
 
 
+def test_mistyped_option_gets_the_nearest():
+    run = mxwire("decode", "--fame", "3", "x")
+    assert run.err == "mxwire: No such option '--fame' (did you mean --frames or --names?); see mxwire decode --help\n"
+    assert mxwire("info", "--xyzzy").err == "mxwire: No such option '--xyzzy'; see mxwire info --help\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("decode", "--count", "0", "x"), "0 is less than 1"),
+        (("ping", "x", "--timeout", "0"), "0.0 is not more than 0"),
+        (("simulate", "--loss", "1"), "1.0 is not in the range 0<=x<1"),
+    ],
+)
+def test_number_out_of_range(words, problem):
+    run = mxwire(*words)
+    assert run.code == 2 and problem in run.err and len(run.err.splitlines()) == 1
+
+
 def test_version():
     assert mxwire("--version").out == f"mxwire, version {package.__version__}\n"
 

@@ -109,9 +109,12 @@ def test_options_that_contradict(options, words):
     assert run.code == 2 and words in run.err and run.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["decode", "info", "formats"])
-def test_full_disk_is_one_line(command):
-    arguments = [command] + ([str(EVERY_TYPE)] if command != "formats" else [])
+@pytest.mark.parametrize(
+    "arguments",
+    [["decode", str(EVERY_TYPE)], ["info", str(EVERY_TYPE)], ["formats"], ["--help"], ["--version"]],
+    ids=str,
+)
+def test_full_disk_is_one_line(arguments):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, str(ROOT / "cli.py"), *arguments], stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2

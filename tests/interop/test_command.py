@@ -99,7 +99,7 @@ def test_a_site_is_written(tmp_path):
     assert run.code == 0, run.err
     assert f"written: {folder / 'index.html'}" in run.err
     first, *_ = run.err.splitlines()
-    assert re.fullmatch(rf"mxwire: \d+ cells?: the site in {re.escape(str(folder))} will have about \d+ MB", first)
+    assert re.fullmatch(rf"mxwire: \d+ cells?: the site in {re.escape(str(folder))} will take about \d+ MB", first)
     assert "open-mx-1.5" in (folder / "index.html").read_text()
 
 

@@ -75,7 +75,7 @@ def test_an_unknown_type_is_one_line_and_exit_code_2() -> None:
     done = subprocess.run([*MXWIRE, "formats", "medum"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("mxwire: no packet type 'medum'. Did you mean medium?")
+    assert done.stderr.startswith("mxwire: no packet type 'medum' (did you mean medium?); there are RAW")
     assert done.stderr.count("\n") == 1
 
 

@@ -115,11 +115,16 @@ def test_json():
     assert rows[1]["checker_only"] is True
 
 
+@pytest.mark.parametrize("number", ["R-PUL-3", "r-pul-3", " R-PUL-03 "])
+def test_a_number_needs_neither_capitals_nor_a_leading_zero(number):
+    assert [rule.number for rule in select([number])] == ["R-PUL-03"]
+
+
 @pytest.mark.parametrize(
     ("numbers", "chapter", "message"),
     [
-        (["R-SEQ-5"], None, "Did you mean R-SEQ-05"),
-        (["17"], None, "Numbers look like"),
+        (["R-SEQ-77"], None, "no rule 'R-SEQ-77' (did you mean R-SEQ-07, R-SEQ-0"),
+        (["17"], None, "no rule '17'; numbers look like"),
         ([""], None, "no rule"),
         ([], "cooking", "there are Wire format, Model"),
     ],

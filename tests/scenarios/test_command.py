@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -35,8 +36,15 @@ def test_list_shows_all_with_their_rules() -> None:
 
 def test_list_of_an_unknown_rule() -> None:
     run = mxwire("scenario", "list", "--rule", "R-CON-77")
-    assert run.code == 2 and run.err.startswith("mxwire: no rule R-CON-77: did you mean R-CON-07")
+    assert run.code == 2 and run.err.startswith("mxwire: no rule 'R-CON-77' (did you mean R-CON-07")
     assert mxwire("scenario", "list", "acks", "--rule", "R-CON-07").err == "mxwire: no scenario tests R-CON-07\n"
+
+
+def test_list_of_a_chapter_of_rules() -> None:
+    shown = mxwire("scenario", "list", "acks", "--rule", "R-ACK", "--json")
+    found = [json.loads(line) for line in shown.out.splitlines()]
+    assert len(found) > 9 and all(any(rule.startswith("R-ACK") for rule in each["rules"]) for each in found)
+    assert mxwire("scenario", "list", "--rule", "R-CON-7").out == mxwire("scenario", "list", "--rule", "R-CON-07").out
 
 
 def test_show_is_the_text() -> None:
