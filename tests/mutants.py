@@ -67,6 +67,7 @@ class Mutant:
 
 NATIVE = {"dialect": "mxoe", "profiles": ["native-mx", "open-mx"], "largest": 40_000}
 KILLS = {"kill": 2}
+PROCESSES = {"local": "two-copies", "workload": "same-host"}
 LONG = {"largest": 2_000_000, "messages": 10, "dialect": "omx:1500"}
 LOSSY = {"loss": 0.15}
 
@@ -374,6 +375,14 @@ MUTANTS = (
         "library/outbound.py",
         "            self.endpoint.card.regions.release(region)\n",
         "",
+    ),
+    Mutant(
+        "a truncated message to another process is a success",
+        "R-MSC-01",
+        "neighbours.py",
+        "send.received(min(transferred, send.length))",
+        "send.received(send.length)",
+        PROCESSES,
     ),
 )
 

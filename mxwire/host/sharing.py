@@ -13,7 +13,7 @@ import socket
 import struct
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.host.errors import HostError
 from mxwire.link.local import SharedMemoryPath
+from mxwire.link.namespace import NetworkNamespace
 from mxwire.protocol import Status
 
 _CLAIMED_FOR: Final = 0.1
@@ -50,8 +51,10 @@ class MachineSharing:
         self._interfaces = tuple(interfaces)
         self._claims: dict[str, _Claim] = {}
         self._cache: dict[str, tuple[float, bool]] = {}
+        self._namespace = NetworkNamespace()
+        """That of the interfaces; threads that move to another one later still claim in it."""
         self._peers = SharedPeerTable()
-        self.path = SharedMemoryPath(self._address_of)
+        self.path = SharedMemoryPath(self._address_of, self._socket)
         """Channels to the endpoints of the other processes."""
 
     # For the node.
@@ -105,7 +108,7 @@ class MachineSharing:
         name = self._endpoint(interface, endpoint)
         if name in self._claims or not self._is_taken(name):
             return None
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as asking:
+        with self._socket(socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as asking:
             try:
                 asking.connect(_address(name))
                 found = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -121,6 +124,7 @@ class MachineSharing:
             each.close()
         self._claims.clear()
         self._peers.close()
+        self._namespace.close()
 
     def _endpoint(self, interface: int, endpoint: int) -> str:
         return f"{self._interfaces[interface]}/{endpoint}"
@@ -130,7 +134,7 @@ class MachineSharing:
 
     def _bind(self, name: str) -> bool:
         try:
-            self._claims[name] = _Claim(name)
+            self._claims[name] = _Claim(name, self._socket)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise MxwireError(f"{name} cannot be claimed: {error.strerror}") from None
@@ -139,7 +143,7 @@ class MachineSharing:
 
     def _is_taken(self, name: str) -> bool:
         """True if a name is claimed. Connecting a datagram socket leaves no trace at the owner."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
+        with self._socket(socket.SOCK_DGRAM) as asking:
             try:
                 asking.connect(_address(name))
             except ConnectionRefusedError:
@@ -147,6 +151,17 @@ class MachineSharing:
             except OSError:
                 return True
         return True
+
+    def _socket(self, kind: int) -> socket.socket:
+        """A Unix socket in the namespace of the interfaces, to which its name belongs."""
+        try:
+            with self._namespace.visited():
+                return socket.socket(socket.AF_UNIX, kind)
+        except PermissionError:
+            raise MxwireError(
+                f"{', '.join(self._interfaces)}: this thread has left the network namespace of the interface, and may "
+                f"not enter it again: call the host from another thread, or with CAP_SYS_ADMIN"
+            ) from None
 
 
 class _Claim:
@@ -156,8 +171,8 @@ class _Claim:
     with such a connection.
     """
 
-    def __init__(self, name: str) -> None:
-        self._sockets = [socket.socket(socket.AF_UNIX, kind) for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM)]
+    def __init__(self, name: str, make: Callable[[int], socket.socket]) -> None:
+        self._sockets = [make(kind) for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM)]
         try:
             for each in self._sockets:
                 each.bind(_address(name))
@@ -186,9 +201,10 @@ class SharedPeerTable:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        namespace = os.stat("/proc/thread-self/ns/net")  # noqa: PTH116
+        with NetworkNamespace() as namespace:
+            device, number = namespace.identity
         folder = folder or _folder()
-        self.path = folder / f"{_PREFIX}{namespace.st_dev:x}-{namespace.st_ino:x}"
+        self.path = folder / f"{_PREFIX}{device:x}-{number:x}"
         _sweep(folder)
         self._file = self._open()
         self._places: list[bytes] = []

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from mxwire.errors import MxwireError
+from mxwire.link.namespace import NetworkNamespace
 
-_CLONE_NEWNET: Final = 0x40000000
 _CARRIER_SECONDS: Final = 10.0
 _FOLDER: Final = Path("/run/netns")
 
@@ -33,23 +32,18 @@ def inside(name: str | None) -> Iterator[None]:
         yield
         return
     try:
-        there = (_FOLDER / name).open()
+        there = NetworkNamespace(_FOLDER / name)
     except OSError as error:
         raise NamespaceError(f"network namespace {name}: {error.strerror or error} (ip netns add {name})") from None
-    with Path("/proc/thread-self/ns/net").open() as here, there:
-        _enter(there.fileno(), name)
+    with ExitStack() as stack:
+        stack.enter_context(there)
         try:
-            yield
-        finally:
-            _enter(here.fileno(), "that it came from")
-
-
-def _enter(descriptor: int, name: str) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(descriptor, _CLONE_NEWNET):
-        raise NamespaceError(
-            f"network namespace {name}: cannot be entered: {os.strerror(ctypes.get_errno())}; run as root"
-        )
+            stack.enter_context(there.visited())
+        except OSError as error:
+            raise NamespaceError(
+                f"network namespace {name}: cannot be entered: {error.strerror}; run as root"
+            ) from None
+        yield
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from typing import Final, Self
 
 from mxwire.link.bpf_code import Code, assemble
 from mxwire.link.errors import LinkError
+from mxwire.link.namespace import CLONE_NEWNET, NetworkNamespace
 
 # Commands, types and flags of linux/bpf.h.
 
@@ -320,8 +321,8 @@ class BpfProgram(_KernelObject):
         already: here to the loopback of an empty network namespace, where no frame arrives. That needs CAP_SYS_ADMIN.
         """
         with ExitStack() as stack:
-            here = stack.enter_context(Path("/proc/thread-self/ns/net").open(encoding="ascii"))
-            if _libc.unshare(_CLONE_NEWNET):
+            here = stack.enter_context(NetworkNamespace())
+            if _libc.unshare(CLONE_NEWNET):
                 yield False
                 return
             try:
@@ -329,12 +330,10 @@ class BpfProgram(_KernelObject):
                 stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC))
                 stack.enter_context(self.attach("lo", socket.if_nametoindex("lo"), XdpMode.GENERIC))
             finally:
-                if _libc.setns(here.fileno(), _CLONE_NEWNET):
-                    raise OSError(ctypes.get_errno(), "cannot return to the network namespace")
+                here.enter()
             yield True
 
 
-_CLONE_NEWNET: Final = 0x4000_0000
 _DURATION_OFFSET: Final = struct.calcsize("=IIIIQQI")
 
 

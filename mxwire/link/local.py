@@ -492,15 +492,16 @@ class SharedMemoryChannel:
 
 class SharedMemoryPath:
     """The channels of a process to others on its host. ``address_of`` is the name of the abstract Unix socket of an
-    endpoint, by interface number and endpoint number.
+    endpoint, by interface number and endpoint number; ``make_socket`` makes a Unix socket of a type.
 
     Not thread-safe.
     """
 
-    def __init__(self, address_of: Callable[[int, int], str]) -> None:
+    def __init__(self, address_of: Callable[[int, int], str], make_socket: Callable[[int], socket.socket]) -> None:
         self.single_copy = True
         """False to copy large messages through the rings, as where processes may not read each other's memory."""
         self._address_of = address_of
+        self._make_socket = make_socket
         self._channels: list[SharedMemoryChannel] = []
         self._epoll = select.epoll()
         self._listeners: dict[int, socket.socket] = {}
@@ -533,7 +534,7 @@ class SharedMemoryPath:
 
     def reach(self, interface: int, endpoint: int) -> SharedMemoryChannel | None:
         """A new channel to the process that has an endpoint open; None if there is none, or it is another user's."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        connection = self._make_socket(socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             connection.connect(self._address_of(interface, endpoint))
             if _credentials(connection)[1] != os.geteuid() or len(self._channels) >= _CHANNELS_MAXIMUM:

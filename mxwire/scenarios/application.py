@@ -8,6 +8,7 @@ from typing import Any, Final
 from mxwire.protocol import ALL_BITS, EngineEndpoint, Event, LocalProtocolError, Node, Partner, Request, Status
 from mxwire.scenarios.actions import Invocation, Query
 from mxwire.scenarios.expression import Value, pattern
+from mxwire.scenarios.processes import FIRST
 from mxwire.scenarios.tester import Tester
 from mxwire.scenarios.vocabulary import COUNTERS, EVENTS
 from mxwire.wire.numbers import NO_PEER_INDEX
@@ -50,10 +51,9 @@ class NodeApplication:
         return target
 
     def _partner(self, action: Invocation) -> Partner:
-        tester = action.tester
         endpoint = self._on(action)
-        peer = self.node.peer(tester.station.mac)
-        partner = endpoint.partners.get((peer.index, tester.endpoint))
+        address, number = _remote(action)
+        partner = endpoint.partners.get((self.node.peer(address).index, number))
         if partner is None:
             raise LocalProtocolError(Status.BAD_REQUEST, f"{endpoint!r} has no partner to send to")
         return partner
@@ -61,16 +61,29 @@ class NodeApplication:
     def _open(self, action: Invocation) -> EngineEndpoint:
         options: dict[str, Any] = dict(action.arguments)
         number = options.pop("endpoint", action.tester.target.endpoint)
-        made = self.node.open_endpoint(number, options.pop("key", action.tester.target.key), **options)
+        if options.pop("process", FIRST) != FIRST:
+            raise LocalProtocolError(Status.BAD_REQUEST, "this host has a single process")
+        return self.open(number, options.pop("key", action.tester.target.key), **options)
+
+    def open(self, number: int, key: int, **options: Any) -> EngineEndpoint:
+        """Open an endpoint; the first one is the default of all calls."""
+        made = self._open_endpoint(number, key, **options)
         if self.endpoint is None:
             self.endpoint = made
         return made
 
+    def _open_endpoint(self, number: int, key: int, **options: Any) -> EngineEndpoint:
+        return self.node.open_endpoint(number, key, **options)
+
+    def _close_endpoint(self, endpoint: EngineEndpoint) -> None:
+        endpoint.close()
+
     def _connect(self, action: Invocation) -> Request:
         tester, given = action.tester, action.arguments
+        address, number = _remote(action)
         return self._on(action).connect(
-            tester.station.mac,
-            _number(given, "endpoint", tester.endpoint),
+            address,
+            _number(given, "endpoint", number),
             _number(given, "key", tester.target.key),
             resend_maximum=_optional(given, "resend_maximum"),
         )
@@ -114,12 +127,15 @@ class NodeApplication:
         self._on(action).disconnect(self._partner(action))
 
     def _close(self, action: Invocation) -> None:
-        self._on(action).close()
+        self._close_endpoint(self._on(action))
+
+    def _kill(self, action: Invocation) -> None:
+        raise LocalProtocolError(Status.BAD_REQUEST, "this host has a single process")
 
     def _reopen(self, action: Invocation) -> EngineEndpoint:
         old = self._on(action)
-        old.close()
-        made = self.node.open_endpoint(old.number, old.key)
+        self._close_endpoint(old)
+        made = self._open_endpoint(old.number, old.key)
         if old is self.endpoint:
             self.endpoint = made
         return made
@@ -193,6 +209,14 @@ def _result(target: Any) -> Mapping[str, Value]:
     }
 
 
+def _remote(action: Invocation) -> tuple[bytes, int]:
+    """Address and endpoint number of the other side of a call: a local endpoint if ``local`` is given, or a tester."""
+    tester = action.tester
+    if "local" in action.arguments:
+        return tester.target.mac, _number(action.arguments, "local", 0)
+    return tester.station.mac, tester.endpoint
+
+
 def _number(given: Mapping[str, Value], name: str, default: int) -> int:
     value = given.get(name, default)
     if not isinstance(value, int):
@@ -228,6 +252,7 @@ _CALLS: Final[dict[str, Callable[[NodeApplication, Invocation], Any]]] = {
     "cancel": NodeApplication._cancel,
     "disconnect": NodeApplication._disconnect,
     "close": NodeApplication._close,
+    "kill": NodeApplication._kill,
     "reopen": NodeApplication._reopen,
     "stop": NodeApplication._stop,
     "go": NodeApplication._go,

@@ -28,6 +28,7 @@ from mxwire.scenarios.actions import Invocation, Query
 from mxwire.scenarios.expression import Value
 from mxwire.scenarios.live import LiveTarget, drain, run_live, why_not
 from mxwire.scenarios.outcome import ScenarioOutcome
+from mxwire.scenarios.processes import FIRST
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated import skipped
 from mxwire.scenarios.tester import Tester
@@ -92,21 +93,27 @@ class Driver(AbstractContextManager["Driver"]):
             process.wait()
         process.stdout.close()
 
-    def host(self, script: Script, dialect: Dialect, tester: bytes) -> LiveTarget | str:
+    def kill(self) -> None:
+        """Kill the driver, and with it the host that it has created."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self.close()
+
+    def host(self, script: Script, dialect: Dialect, tester: bytes, process: int = FIRST) -> LiveTarget | str:
         """Have the driver create the host that ``script`` needs, afresh, with its known peers in the table.
 
-        ``tester`` is the tester's Ethernet address. Returns the endpoint under test, or the reason why there cannot be
+        ``tester`` is the tester's Ethernet address. Another ``process`` than the first one has no endpoint until the
+        scenario opens one. Returns the endpoint under test, or the reason why there cannot be
         such a host. Raises :class:`DriverError` if the driver does not answer correctly.
         """
-        found = self._ask(
-            {
-                "do": "host",
-                "scenario": script.name,
-                "text": script.text,
-                "dialect": str(dialect),
-                "tester": mac_text(tester),
-            }
-        )
+        question = {
+            "do": "host",
+            "scenario": script.name,
+            "text": script.text,
+            "dialect": str(dialect),
+            "tester": mac_text(tester),
+        }
+        found = self._ask(question if process == FIRST else question | {"process": process})
         if "cannot" in found:
             return str(found["cannot"])
         try:

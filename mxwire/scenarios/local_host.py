@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import shlex
+import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from random import Random
 from typing import Any
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
-from mxwire.host import Host
+from mxwire.host import Host, HostError
+from mxwire.host.sharing import MachineSharing
 from mxwire.link import Link
-from mxwire.protocol import Event, LocalProtocolError, Profile, profile_by_name
-from mxwire.scenarios.actions import Invocation, Query
+from mxwire.protocol import EngineEndpoint, Event, LocalProtocolError, Profile, Status, profile_by_name
+from mxwire.scenarios.actions import Invocation, Query, ScenarioApplication
 from mxwire.scenarios.application import NodeApplication
 from mxwire.scenarios.cast import known_hosts
-from mxwire.scenarios.driver import as_json, of_json
+from mxwire.scenarios.driver import Driver, as_json, of_json
 from mxwire.scenarios.expression import Value
 from mxwire.scenarios.live import LiveTarget, address_of
 from mxwire.scenarios.parser import parse
+from mxwire.scenarios.processes import FIRST, HostProcesses
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.tester import Station, TestedEndpoint, Tester
 from mxwire.wire.dialect import MXOE, Dialect, dialect_by_name
 
 
 class HostApplication(NodeApplication):
-    """Calls on the engine of a live host."""
+    """Calls on the engine of a live host, whose endpoint numbers are claimed if it shares its interface."""
 
-    def __init__(self, host: Host, endpoint: Any, events: list[Event]) -> None:
-        super().__init__(host.core.node, endpoint)
+    def __init__(self, host: Host, events: list[Event]) -> None:
+        super().__init__(host.core.node, None)
         self._core = host.core
+        self._sharing = host.sharing
         self.events = events
 
     def call(self, action: Invocation) -> Any:
@@ -45,39 +51,109 @@ class HostApplication(NodeApplication):
         with self._core.section:
             return super().ask(action)
 
+    def _open_endpoint(self, number: int, key: int, **options: Any) -> EngineEndpoint:
+        if self._sharing is None:
+            return super()._open_endpoint(number, key, **options)
+        try:
+            self._sharing.claim(0, number)
+        except HostError as error:
+            raise LocalProtocolError(error.status, str(error)) from None
+        try:
+            return super()._open_endpoint(number, key, **options)
+        except LocalProtocolError:
+            self._sharing.release(0, number)
+            raise
+
+    def _close_endpoint(self, endpoint: EngineEndpoint) -> None:
+        super()._close_endpoint(endpoint)
+        if self._sharing is not None:
+            self._sharing.release(0, endpoint.number)
+
     def _new_events(self) -> list[Event]:
         return []
 
 
 @contextmanager
 def hosted(
-    script: Script, link: Link, tester: bytes, dialect: Dialect = MXOE, profile: Profile | str = "open-mx-1.5"
-) -> Iterator[tuple[LiveTarget, HostApplication]]:
+    script: Script,
+    link: Link,
+    tester: bytes,
+    dialect: Dialect = MXOE,
+    profile: Profile | str = "open-mx-1.5",
+    process: int = FIRST,
+) -> Iterator[tuple[LiveTarget, ScenarioApplication]]:
     """Open a live host on ``link``, configured for ``script``, with the tester in its peer table.
 
-    ``tester`` is the Ethernet address of the tester's link. Closes ``link`` at the end. Raises
-    :class:`~mxwire.errors.MxwireError` if the profile does not exist or the host cannot be opened.
+    ``tester`` is the Ethernet address of the tester's link. Another ``process`` than the first has no endpoint at
+    first. Those that the scenario opens endpoints in are started on the same interface, in the network namespace of
+    this thread. Closes ``link`` at the end. Raises :class:`~mxwire.errors.MxwireError` if the profile does not exist or
+    the host cannot be opened.
     """
     profile = profile_by_name(script.profile or profile) if isinstance(profile, str) else profile
     events: list[Event] = []
-    host = Host(
-        link,
-        name="host",
-        dialect=dialect,
-        profile=script.profile_from(profile),
-        announce=script.discovery == "announce",
-        on_event=events.append,
-        rng=Random(0),
-    )
-    target = LiveTarget(link.address, dialect)
-    with host:
+    with ExitStack() as stack:
+        sharing = None
+        if script.several_processes:
+            _check_shareable(link)
+            sharing = stack.enter_context(closing(MachineSharing([link.name])))
+        host = Host(
+            link,
+            name="host",
+            dialect=dialect,
+            profile=script.profile_from(profile),
+            announce=script.discovery == "announce" and process == FIRST,
+            on_event=events.append,
+            # A process that is started again has another session.
+            rng=Random(0) if process == FIRST else None,
+            sharing=sharing,
+        )
+        target = LiveTarget(link.address, dialect)
+        stack.enter_context(host)
+        application = HostApplication(host, events)
         with host.core.section:
             for number, name in known_hosts(script).items():
                 host.core.node.add_peer(address_of(tester, number), name)
-            node = host.core.node
-            endpoint = node.open_endpoint(target.endpoint, target.key) if script.endpoint else None
+            if script.endpoint and process == FIRST:
+                application.open(target.endpoint, target.key)
             host.core.transmit()
-        yield target, HostApplication(host, endpoint, events)
+        if not script.several_processes or process != FIRST:
+            yield target, application
+            return
+        others = _OtherProcesses(stack, script, link.name, tester, dialect, profile)
+        yield target, HostProcesses(application, others.start, others.kill)
+
+
+def _check_shareable(link: Link) -> None:
+    try:
+        socket.if_nametoindex(link.name)
+    except OSError:
+        raise MxwireError(f"{link.name}: several processes need an interface of this machine") from None
+
+
+class _OtherProcesses:
+    """The other processes of a host: each is driven as a host on another machine would be."""
+
+    def __init__(
+        self, stack: ExitStack, script: Script, interface: str, tester: bytes, dialect: Dialect, profile: Profile
+    ) -> None:
+        self._stack = stack
+        self._details = script, dialect, tester
+        self._command = shlex.join(
+            [sys.executable, "-m", "mxwire", "scenario", "host", "-i", interface, "--profile", profile.name]
+        )
+        self._drivers: dict[int, Driver] = {}
+
+    def start(self, number: int) -> Driver:
+        """Start a process."""
+        driver = self._drivers[number] = self._stack.enter_context(Driver(self._command))
+        answer = driver.host(*self._details, process=number)
+        if isinstance(answer, str):
+            raise LocalProtocolError(Status.BAD_ERROR, answer)
+        return driver
+
+    def kill(self, number: int) -> None:
+        """Kill a process."""
+        self._drivers[number].kill()
 
 
 _NONE = TestedEndpoint(bytes(6), 0, 0, 0)
@@ -94,7 +170,7 @@ class DrivenHost:
         profile_by_name(profile)
         self._profile = profile
         self._stack = ExitStack()
-        self._application: HostApplication | None = None
+        self._application: ScenarioApplication | None = None
         self._target = _NONE
         self._dialect: Dialect = MXOE
         self._made: list[Any] = []
@@ -129,7 +205,7 @@ class DrivenHost:
         tester, link = mac_bytes(question["tester"]), self._open_link()
         try:
             target, self._application = self._stack.enter_context(
-                hosted(script, link, tester, self._dialect, self._profile)
+                hosted(script, link, tester, self._dialect, self._profile, int(question.get("process", FIRST)))
             )
         except MxwireError as error:
             link.close()
@@ -151,9 +227,9 @@ class DrivenHost:
 
     def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         known = self._calls().ask(Query(question["subject"], self._target_of(question), self._tester(question)))
-        return {"known": {name: as_json(each) for name, each in known.items()}}
+        return {"known": known and {name: as_json(each) for name, each in known.items()}}
 
-    def _calls(self) -> HostApplication:
+    def _calls(self) -> ScenarioApplication:
         if self._application is None:
             raise ValueError("no host has been created")
         return self._application

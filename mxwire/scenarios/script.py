@@ -89,6 +89,11 @@ class Script:
         return any(isinstance(each, calling) and not _of_counters(each) for each in walk(self.steps))
 
     @property
+    def several_processes(self) -> bool:
+        """True if endpoints of the host under test belong to several processes."""
+        return any(isinstance(each, CallStep) and "process" in each.arguments for each in walk(self.steps))
+
+    @property
     def interfaces(self) -> int:
         """Number of interfaces that the host under test needs."""
         return 1 + max((each.interface for each in self.actors), default=0)

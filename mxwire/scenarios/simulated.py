@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from mxwire.ethernet import DESTINATION
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node, Profile, profile_by_name
-from mxwire.scenarios.actions import Transmission, answer
+from mxwire.scenarios.actions import ScenarioApplication, Transmission, answer
 from mxwire.scenarios.application import NodeApplication
 from mxwire.scenarios.cast import HOST, Cast, known_hosts
 from mxwire.scenarios.outcome import ScenarioOutcome, ScenarioVerdict
+from mxwire.scenarios.processes import FIRST, HostProcesses
 from mxwire.scenarios.run import ScenarioRun
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.tester import TestedEndpoint
+from mxwire.units import MILLISECOND
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.numbers import DEFAULT_KEY
+
+if TYPE_CHECKING:
+    from mxwire.simulation.local_path import SimulatedPath
 
 START: Final = 1_000_000_000
 HOP: Final = 1_000
@@ -47,10 +54,16 @@ def run_simulated(
         for number in range(script.interfaces)
     ]
     cast = Cast(script, dialect, target, stations(script), rng, dict(enumerate(more, 1)))
-    node = _node(script, profile, dialect, rng)
+    machine = _Machine(script, profile, dialect, rng)
+    node = machine.start(FIRST)
     endpoint = node.open_endpoint(ENDPOINT, DEFAULT_KEY) if script.endpoint else None
     run = ScenarioRun(script, cast, START)
-    _play(run, node, NodeApplication(node, endpoint))
+    application: ScenarioApplication = NodeApplication(node, endpoint)
+    if script.several_processes:
+        application = HostProcesses(
+            application, lambda number: NodeApplication(machine.start(number), None), machine.kill
+        )
+    machine.play(run, application)
     return outcome_of(run, dialect, profile.name, seed)
 
 
@@ -64,54 +77,99 @@ def stations(script: Script) -> dict[int, bytes]:
     return {number: bytes([2, 0, 0, 0, 1, number]) for number in numbers}
 
 
-def _node(script: Script, profile: Profile, dialect: Dialect, rng: Random) -> Node:
-    addresses = stations(script)
-    peers = {addresses[number]: name for number, name in known_hosts(script).items()}
-    return Node(
-        [_host_mac(number) for number in range(script.interfaces)],
-        "host",
-        dialect=dialect,
-        profile=profile,
-        rng=rng,
-        peers=peers,
-        announce=script.discovery == "announce",
-        listen=script.discovery == "listen",
-    )
+class _Machine:
+    """The host under test: a node, or one for each of its processes, with channels between them."""
 
+    def __init__(self, script: Script, profile: Profile, dialect: Dialect, rng: Random) -> None:
+        self._script = script
+        self._profile = profile
+        self._dialect = dialect
+        self._rng = rng
+        self._nodes: dict[int, Node] = {}
+        self._paths: dict[int, SimulatedPath] = {}
+        self._all: list[SimulatedPath] = []
+        self._due: dict[int, int] = {}
+        """When processes take the records of others, by process."""
+        self._now = START
 
-def _play(run: ScenarioRun, node: Node, application: NodeApplication) -> None:
-    now = START
-    for _ in range(TURNS):
-        action = run.advance(now)
-        if isinstance(action, Transmission):
-            now += HOP
+    def start(self, process: int) -> Node:
+        """Start a process."""
+        from mxwire.simulation.local_path import SimulatedPath
+
+        script = self._script
+        path: SimulatedPath | None = None
+        if script.several_processes:
+            old = self._paths.get(process)
+            path = self._paths[process] = SimulatedPath(self._all) if old is None else old.successor()
+            path.on_notice = partial(self._notice, process)
+        addresses = stations(script)
+        node = self._nodes[process] = Node(
+            [_host_mac(number) for number in range(script.interfaces)],
+            "host",
+            dialect=self._dialect,
+            profile=self._profile,
+            rng=self._rng,
+            peers={addresses[number]: name for number, name in known_hosts(script).items()},
+            announce=script.discovery == "announce" and process == FIRST,
+            listen=script.discovery == "listen",
+            sharing=path,
+            path=path,
+        )
+        if path is not None:
+            path.node = node
+        return node
+
+    def kill(self, process: int) -> None:
+        """End a process without closing its endpoints."""
+        del self._nodes[process]
+        self._due.pop(process, None)
+        self._paths[process].die()
+
+    def play(self, run: ScenarioRun, application: ScenarioApplication) -> None:
+        """Play a run to its end."""
+        for _ in range(TURNS):
+            action = run.advance(self._now)
+            if isinstance(action, Transmission):
+                self._now += HOP
+                self._receive(action.frames)
+            elif action is not None:
+                run.give(answer(application, action))
+            elif run.finished:
+                return
+            moved = self._carry(run)
+            if action is None and not moved:
+                deadlines = [node.deadline() for node in self._nodes.values()]
+                due = [each for each in (run.deadline, *deadlines, *self._due.values()) if each is not None]
+                self._now = max(self._now + 1, min(due))
+            elif moved:
+                self._now += HOP
+        raise RuntimeError("the scenario does not terminate")
+
+    def _receive(self, frames: Sequence[bytes]) -> None:
+        for node in self._nodes.values():
             for number in range(len(node.interfaces)):
                 # A frame with an unknown destination goes to the first interface, as a switch may flood it.
-                mine = [each for each in action.frames if _interface_of(node, each) == number]
+                mine = [each for each in frames if _interface_of(node, each) == number]
                 if mine:
-                    node.receive(FrameBatch.from_frames(mine), now, number)
-        elif action is not None:
-            run.give(answer(application, action))
-        elif run.finished:
-            return
-        moved = _carry(run, node, now)
-        if action is None and not moved:
-            due = [each for each in (run.deadline, node.deadline()) if each is not None]
-            now = max(now + 1, min(due))
-        elif moved:
-            now += HOP
-    raise RuntimeError("the scenario does not terminate")
+                    node.receive(FrameBatch.from_frames(mine), self._now, number)
 
+    def _carry(self, run: ScenarioRun) -> bool:
+        """Pass on the queued frames and records of all processes; return whether there were any."""
+        moved = False
+        for process in [process for process, time in self._due.items() if time <= self._now]:
+            del self._due[process]
+            moved |= self._paths[process].receive(self._now)
+        for node in self._nodes.values():
+            for number in range(len(node.interfaces)):
+                batch = node.transmit(self._now, number)
+                for place in range(len(batch)):
+                    run.arrive(self._now + HOP, batch.frame(place))
+                moved = moved or len(batch) > 0
+        return moved
 
-def _carry(run: ScenarioRun, node: Node, now: int) -> bool:
-    """Deliver the node's queued frames to the run; return whether there were any."""
-    moved = False
-    for number in range(len(node.interfaces)):
-        batch = node.transmit(now, number)
-        for place in range(len(batch)):
-            run.arrive(now + HOP, batch.frame(place))
-        moved = moved or len(batch) > 0
-    return moved
+    def _notice(self, process: int, later: bool) -> None:
+        time = self._now + (MILLISECOND if later else HOP)
+        self._due[process] = min(time, self._due.get(process, time))
 
 
 def _interface_of(node: Node, frame: bytes) -> int:

@@ -26,12 +26,16 @@ OWN_FIELDS: Final = {"PULL_REPLY": {"frame": "number of the frame in the transfe
 
 FLAGS: Final = {"synchronous", "consume"}
 VERBS: Final[dict[str, dict[str, str]]] = {
-    "open": {"endpoint": "n", "key": "n", "context_bits": "n", "context_shift": "n", "session": "n"},
-    "connect": {"endpoint": "n", "key": "n", "resend_maximum": "n"},
-    "send": {"length": "n", "data": "b", "match": "n", "pieces": "n", "resend_maximum": "n", "seed": "n"},
+    "open": {"endpoint": "n", "key": "n", "context_bits": "n", "context_shift": "n", "session": "n", "process": "n"},
+    "connect": {"endpoint": "n", "local": "n", "key": "n", "resend_maximum": "n"},
+    "send": {
+        **dict.fromkeys(("length", "match", "pieces", "resend_maximum", "seed", "local"), "n"),
+        "data": "b",
+    },
     "receive": {"length": "n", "match": "n", "mask": "n", "pieces": "n"},
     "probe": {"match": "n", "mask": "n"},
-    **{each: {} for each in ("cancel", "connect_self", "disconnect", "close", "reopen", "stop", "go")},
+    "disconnect": {"local": "n"},
+    **{each: {} for each in ("cancel", "connect_self", "close", "reopen", "kill", "stop", "go")},
     **{each: {} for each in ("consume", "keep", "forget_names", "add_peer")},
 }
 """Calls of the application, with their parameters."""

@@ -51,7 +51,11 @@ def once(script: Script, number: int, cable: tuple[Port, Port]) -> ScenarioOutco
     dialect = dialects[number % len(dialects)]
     tester = link_of(cable[0], promiscuous=True)
     try:
-        with hosted(script, link_of(cable[1]), tester.address, dialect) as (target, application):
+        # Other processes of the host are started in the network namespace of this thread.
+        with (
+            cable[1].namespace.inside(),
+            hosted(script, PacketLink.open(cable[1].interface), tester.address, dialect) as (target, application),
+        ):
             return run_live(script, tester, target, application=application, longest=LONGEST)
     finally:
         tester.close()
@@ -131,7 +135,17 @@ def test_a_driver_makes_the_calls_on_another_host(cables: list[tuple[Port, Port]
     near, far = cables[1]
     driver = f"ip netns exec {far.namespace.name} {sys.executable} {ROOT / 'cli.py'} scenario host -i {far.interface}"
     done = near.namespace.run(
-        *(sys.executable, str(ROOT / "cli.py"), "scenario", "run", "matching", "rendezvous", "malformed", "--json"),
+        *(
+            sys.executable,
+            str(ROOT / "cli.py"),
+            "scenario",
+            "run",
+            "matching",
+            "rendezvous",
+            "malformed",
+            "local/killed-receiver",
+            "--json",
+        ),
         *("-i", near.interface, "--driver", driver),
         timeout=120,
     )

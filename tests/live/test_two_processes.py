@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mxwire.host import Host, HostError
+from mxwire.host.sharing import MachineSharing
 from mxwire.protocol.counters import Counter
 
 ROOT = Path(__file__).parents[2]
@@ -85,3 +86,24 @@ def test_an_endpoint_is_taken(echoing):
     with pytest.raises(AssertionError):
         start(1)
     assert first.poll() is None
+
+
+def test_endpoints_belong_to_the_network_namespace_of_their_interface(jumbo_cable):
+    """R-LOC-03: also for a thread that has left it; the same interface name elsewhere is another interface."""
+    near, far = jumbo_cable
+    with near.namespace.inside(), Host.open(near.interface, name="alpha") as host:
+        with far.namespace.inside():
+            sharing = MachineSharing([near.interface])
+            opened = host.open_endpoint(3)
+            assert host.open_endpoint().number == 0
+            sharing.claim(0, 3)
+            sharing.close()
+        other = MachineSharing([near.interface])
+        try:
+            assert other.elsewhere(0, 3) and other.owner(0, 3) == "another host of this process"
+            with far.namespace.inside():
+                assert other.path.reach(0, 3) is not None
+                opened.close()
+            other.claim(0, 3)
+        finally:
+            other.close()

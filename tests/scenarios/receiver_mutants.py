@@ -285,4 +285,25 @@ RECEIVER_MUTANTS = (
         "            pull.fire(PullEvent.NACKED, status)\n",
         "            pass\n",
     ),
+    Mutant(
+        "sends to a process that was killed never end",
+        "R-LOC-02",
+        "neighbours.py",
+        "for send in list(self.sends.values()):",
+        "for send in []:",
+    ),
+    Mutant(
+        "any key opens the endpoint of another process",
+        "R-EP-04",
+        "neighbours.py",
+        "elif endpoint.key != key:",
+        "elif False:",
+    ),
+    Mutant(
+        "a process takes messages for an earlier session",
+        "R-EP-02",
+        "neighbours.py",
+        "or peer is None or endpoint.session != session:",
+        "or peer is None:",
+    ),
 )
