@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "replay": GROUND | {"wire", "protocol", "rules", "link"},
     "linerate": GROUND | {"wire", "protocol", "link", "host", "replay"},
     "myriexpress": GROUND | {"wire", "protocol", "link", "host"},
-    "scenarios": GROUND | {"wire", "protocol", "rules", "link", "host"},
+    "scenarios": GROUND | {"wire", "protocol", "rules", "link", "host", "simulation"},
     "analysis": GROUND | {"wire", "rules"},
     "report": GROUND | {"wire", "analysis", "rules"},
 }
@@ -85,8 +85,8 @@ TOUCHES_THE_WORLD = {
 }
 
 
-STAGE_AND_LIBRARY = {"live.py", "files.py", "driver.py"}
-"""Of the scenarios: what has a clock, and what reads files."""
+STAGE_AND_LIBRARY = {"live.py", "files.py", "driver.py", "local_host.py"}
+"""Of the scenarios: what has a clock, what reads files, and what starts processes."""
 
 
 def room(module: Path) -> str:
