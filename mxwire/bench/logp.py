@@ -6,7 +6,7 @@ The first method is that of the paper (Culler, Liu, Martin and Yoshikawa, as ext
 fragments of two programs. Half a round trip is that of a ping-pong. The interval g is that of a flood in the steady
 state. The overhead of the sender follows from floods in which the sender works for D after each message: the interval
 is then o_s + D as soon as this exceeds g, so o_s is the mean of interval - D. The overhead of the receiver follows
-likewise from work at the receiver. L is what half a round trip takes longer than both overheads; a negative L means
+likewise from work at the receiver. L is half a round trip less both overheads; a negative L means
 that the send overlaps the flight, as on a virtual cable whose sender also does the receiver's work in the kernel.
 
 The second method (Hoefler and others; netgauge) needs round trips only: n messages d apart and one answer take

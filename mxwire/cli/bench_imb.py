@@ -62,7 +62,7 @@ def split_names(_: click.Context, parameter: click.Parameter, value: str) -> tup
 )
 @integer_option("Ranks: 2 to 8 live, up to 16 simulated.", "--ranks", least=2, most=16, default=2)
 @click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
-@click.option("--dialect", default="mxoe", show_default=True, help="Dialect of the hosts: mxoe, or omx:M.")
+@click.option("--dialect", metavar="mxoe|omx:M", default="mxoe", show_default=True, help="Dialect of the hosts.")
 @integer_option("MTU of the link.  [default: at least 9000]", "--mtu", least=1500, most=65535, metavar="BYTES")
 @integer_option("Longest message.", "--largest", most=1 << 26, default=4 << 20, metavar="BYTES")
 @click.option("--algorithm", metavar="NAME", help="Algorithm of the collectives.  [default: by length]")

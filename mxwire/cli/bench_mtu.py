@@ -69,8 +69,8 @@ def _durations(_: click.Context, __: click.Parameter, value: str | None) -> tupl
 
 @click.command(epilog=EPILOG)
 @bench_options
-@click.option("--mtu", "mtus", default="1500-9000", show_default=True, callback=_mtus, help="MTUs: a range or a list.")
-@click.option("--blocks", default="8,32", show_default=True, callback=_depths, help="Frames per block.")
+@click.option("--mtu", "mtus", metavar="A-B|LIST", default="1500-9000", show_default=True, callback=_mtus, help="MTUs.")
+@click.option("--blocks", metavar="LIST", default="8,32", show_default=True, callback=_depths, help="Frames per block.")
 @click.option("--delay", "delays", callback=_durations, metavar="LIST", help="Delays, like 7us,70us.")
 @click.option("--coalescing", callback=_durations, metavar="LIST", help="Delays of interrupts, like 20us,63us.")
 @click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")

@@ -46,7 +46,7 @@ BATCHES = 64
 @click.option(
     "--ask-dialect/--no-ask-dialect",
     default=True,
-    help="Detect the dialect of hosts by a request that only some refuse.  [default: ask]",
+    help="Detect the dialect of hosts by a PULL that every host refuses.  [default: ask]",
 )
 @json_option("JSON Lines: one object per host, at the end.")
 def command(live: LiveOptions, seconds: float, count: int | None, ask_dialect: bool, as_json: bool) -> None:

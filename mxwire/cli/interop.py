@@ -160,7 +160,7 @@ class _Matrix(click.Command):
 
 @click.group(cls=_Group, epilog=EPILOG)
 def command(**_: Any) -> None:
-    """Play all implementations to each other: which cases work between them, which fail, and why.
+    """Play all implementations against each other: which cases work between them, which fail, and why.
 
     Without a file, all are simulated: releases of Open-MX in both formats, with and without their defects, and native
     MX. A file describes live hosts: interfaces of this machine, and external hosts with the commands to run there.

@@ -58,7 +58,7 @@ def command() -> None:
     """Measure networks and hosts with test frames at up to line rate.
 
     A generator sends valid MXoE frames with a stamp, a sink on the other side counts and checks them; the tests use
-    both to search for limits. The pages of the documentation explain what each way of sending can reach.
+    both to search for limits. docs/linerate.md explains what each path through the kernel can reach.
     """
 
 

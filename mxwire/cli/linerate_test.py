@@ -224,7 +224,7 @@ def _epilog(*examples: str) -> str:
 )
 @test_options
 def throughput(options: LineTestOptions) -> None:
-    """Search the highest rate without loss (RFC 2544, section 26.1)."""
+    """Find the highest rate without loss (RFC 2544, section 26.1)."""
     _run(options, "throughput", lambda tester, measured: iter([tester.throughput(measured)]))
 
 
@@ -270,7 +270,7 @@ def loss(options: LineTestOptions) -> None:
 )
 @test_options
 def burst(options: LineTestOptions) -> None:
-    """Search the longest burst at full speed without loss (RFC 2544, section 26.4; RFC 9004)."""
+    """Find the longest burst at full speed without loss (RFC 2544, section 26.4; RFC 9004)."""
     _run(options, "burst", lambda tester, measured: iter([tester.burst(measured)]))
 
 
@@ -476,7 +476,7 @@ def messages(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Search the highest rate of messages without retransmissions, and measure round trips below it.
+    """Find the highest rate of messages without retransmissions, and measure round trips below it.
 
     The partner is a real host: mxwire serve, or an application of Open-MX or MX.
     """

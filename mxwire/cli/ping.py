@@ -41,7 +41,7 @@ Exit code: 0 if there was any answer, 1 if none, 2 if the host was not found or 
 @click.command(epilog=EPILOG)
 @click.argument("destination", metavar="HOST[:ENDPOINT]", type=host_type)
 @live_options
-@count_option("Stop after N.  [default: until Ctrl-C]")
+@count_option("Stop after N requests.  [default: until Ctrl-C]")
 @amount_option(
     "Seconds between requests; 0: send each on receipt of the previous answer.", "--interval", default=1.0, zero=True
 )

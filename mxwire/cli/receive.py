@@ -86,7 +86,7 @@ class ReceiveOptions:
     "--match", type=number_type(_ALL), metavar="N", help="Receive only messages with this match info.  [default: all]"
 )
 @click.option("--mask", type=number_type(_ALL), metavar="N", help="The bits of --match to compare.  [default: all]")
-@integer_option("Stop after N; 0: no limit.", "-c", "--count", default=1)
+@integer_option("Stop after N messages; 0: no limit.", "-c", "--count", default=1)
 @integer_option(
     "Longest message; longer ones are truncated.", "--maximum", most=(1 << 32) - 1, default=1 << 30, metavar="BYTES"
 )

@@ -109,10 +109,10 @@ def _microseconds(name: str, text: str) -> Decorator:
 @table_option
 @integer_option("Hosts, 1 to 8; 1 needs --processes.  [default: 2]", "--hosts", least=1, most=8)
 @integer_option("Messages.  [default: 100]", "--messages", least=1)
-@name_option("Exchanged messages; see below.  [default: all-to-all]", "workload", "--workload")
+@name_option("Exchanged messages; see above.  [default: all-to-all]", "workload", "--workload")
 @live_dialect_option("Dialect of the hosts.  [default: mxoe]")
 @name_option(
-    "Kinds of the hosts, in turn; see below.  [default: open-mx]",
+    "Kinds of the hosts, in turn; see above.  [default: open-mx]",
     "profile",
     "--profile",
     metavar="NAME[/HZ],…",
@@ -152,7 +152,7 @@ def _microseconds(name: str, text: str) -> Decorator:
 @_count("mtu", "Periods in which long frames do not pass.")
 @click.option("--judge/--no-judge", "judged", default=None, help="Check all frames against the rules, or do not.")
 @click.option("--pcap", type=click.Path(dir_okay=False), metavar="FILE", help="Write all frames to a capture file.")
-@integer_option("With --pcap: only frames that this host sends and receives.", "--at", metavar="HOST")
+@integer_option("With --pcap: only frames that this host sends or receives.", "--at", metavar="HOST")
 @json_option("JSON Lines: one object per run.")
 def command(
     seed: int | None,
@@ -167,10 +167,10 @@ def command(
 ) -> None:
     """Run hosts in a simulated network, and check invariants.
 
-    The seed determines how applications connect, send and receive, while frames are lost and applications die. The same
-    options and version give the same frames and the same digest on any machine. A campaign draws, for each seed, the
-    settings that no option fixes; the first failed run is reduced before it is shown. Exit code 1: an invariant was
-    violated.
+    The seed determines how applications connect, send and receive, which frames are lost, and when applications die.
+    The same options and version give the same frames and the same digest on any machine. A campaign draws, for each
+    seed, the settings that no option fixes; the first failed run is reduced before it is shown. Exit code 1: an
+    invariant was violated.
 
     Profiles: open-mx (the newest without its defects), open-mx-1.5-as-found, open-mx-1.1, open-mx-1.0, open-mx-0.6,
     open-mx-0.5, native-mx; with /HZ appended, the ticks of the host's clock per second.

@@ -121,7 +121,7 @@ class MessageTester:
         self._progress = progress
 
     def measure(self, length: int) -> dict[str, Any]:
-        """Search the highest rate that is delivered without retransmissions, and measure latencies below it.
+        """Find the highest rate that is delivered without retransmissions, and measure latencies below it.
 
         The limit is first measured without a pace: with ``window`` messages in flight. Raises
         :class:`~mxwire.host.HostError` if the partner is lost.

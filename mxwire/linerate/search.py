@@ -30,7 +30,7 @@ class SearchResult:
 
 
 def search_rate(limit: float, resolution: float, repetitions: int = 1) -> Generator[float, bool, SearchResult]:
-    """Search the highest rate at which all trials pass, up to ``limit``; yields rates, receives whether one passed.
+    """Find the highest rate at which all trials pass, up to ``limit``; yields rates, receives whether one passed.
 
     Bisection until the lowest failed rate is at most ``resolution`` of the limit above the highest passed one, which is
     then tried until it has passed ``repetitions`` times. A failure in these trials continues the search below
@@ -76,7 +76,7 @@ def step_down(limit: float) -> Generator[float, float, list[tuple[float, float]]
 
 
 def search_count(maximum: int, resolution: int = 1) -> Generator[int, bool, SearchResult]:
-    """Search the highest count that passes, from 1 to ``maximum``; yields counts, receives whether one passed.
+    """Find the highest count that passes, from 1 to ``maximum``; yields counts, receives whether one passed.
 
     For bursts (RFC 2544, section 26.4; RFC 9004): ``resolution`` is in frames.
     """

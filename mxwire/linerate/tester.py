@@ -200,7 +200,7 @@ class LineTester:
     # Tests
 
     def throughput(self, measured: SizeMeasurement) -> dict[str, Any]:
-        """Search the highest rate without more than the accepted loss."""
+        """Find the highest rate without more than the accepted loss."""
         options = self._options
         found = _decide(
             search_rate(measured.top, options.resolution, options.repetitions),
@@ -252,7 +252,7 @@ class LineTester:
         return record | {"percent": round(100 * worst, 6)}
 
     def burst(self, measured: SizeMeasurement) -> dict[str, Any]:
-        """Search the longest burst at the tester's full speed that arrives without loss, several times."""
+        """Find the longest burst at the tester's full speed that arrives without loss, several times."""
         lengths = []
         for number in range(self._options.repetitions):
 

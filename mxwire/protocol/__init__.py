@@ -4,11 +4,14 @@ It has no socket, file, thread, clock or randomness of its own: frames, calls an
 the next deadline come out. Every run can therefore be repeated from its seed.
 
 ``node.py`` is a host. Its card (``card/``) checks each received frame and refuses it with a nack if its endpoint or
-session is wrong (``card/interface.py``), and transfers large messages (``card/pull.py``). Its library (``library/``)
-connects, numbers, matches, acknowledges and retransmits: received packets, including early and
-duplicate ones and the fragments of a MEDIUM, pass ``library/inbound.py``. The life of a message and of a received frame
-is described in ``library/endpoint.py``, the state of a remote endpoint in ``library/partner.py``. Limits and times are
-in :mod:`mxwire.wire.numbers`; the choices of an implementation, and its resend delay in ticks, in ``profile.py``.
+session is wrong (``card/interface.py``), transfers large messages (``card/pull.py``), and packs the headers of
+transmitted frames (``card/outgoing.py``). Its library (``library/``) connects, numbers, matches and acknowledges:
+received packets, including early and duplicate ones and the fragments of a MEDIUM, pass ``library/inbound.py``;
+``library/reliability.py`` retransmits messages, and abandons a partner that does not answer. The life of a message and
+of a received frame is described in ``library/endpoint.py``, the state of a remote endpoint in ``library/partner.py``.
+
+Two places have numbers: ``profile.py`` those that an implementation chooses, such as the resend delay in ticks and the
+number of retransmissions after which a partner is abandoned, and :mod:`mxwire.wire.numbers` those of the protocol.
 """
 
 from mxwire.protocol.counters import Counter, Counters

@@ -311,7 +311,7 @@ class Names:
         """True if a query must leave with the next transmission, whatever the time."""
 
     def search(self, peer: Peer) -> None:
-        """Search the name of a peer that was added without one."""
+        """Start a search for the name of a peer that was added without one."""
         found = self._searches.setdefault(peer, NameSearch(self, peer))
         if found.state == NameState.NEW:
             self._wanted[found] = None

@@ -37,7 +37,7 @@ def _found(path: Path) -> Path:
         return inside
     hint = (
         suggestion(name, scenario_names())
-        or f" (mxwire scenario list lists the library; own files end in {SCENARIO_SUFFIX})"
+        or f" (mxwire scenario list lists the library; files of your own end in {SCENARIO_SUFFIX})"
     )
     raise MxwireError(f"unknown scenario {path}{hint}")
 

@@ -3,9 +3,10 @@
 A run is a function of its :class:`Scenario`: the same seed gives the same frames, events and digest on any machine.
 
 ``network.py`` is the switch, which drops, duplicates, reorders and delays frames; ``world.py`` joins it with hosts and
-applications, and ``simulation.py`` runs the whole. ``invariants.py`` lists what every run is checked for, and
-``shrinker.py`` reduces a run that fails. Where ``scenario.py`` draws faults from a seed, ``exhaustive.py`` plays all
-plans of a few faults (``faults.py``).
+applications, and triggers the incidents of a run, such as kills, pauses and partitions; ``simulation.py`` runs the
+whole, and ``schedule.py`` is its virtual time. ``scenario.py`` draws the probabilities and numbers of faults from a
+seed; ``faults.py`` has plans of given faults instead, of which ``exhaustive.py`` plays all. ``invariants.py`` lists
+what every run is checked for, and ``shrinker.py`` reduces a run that fails.
 """
 
 from mxwire.simulation.exhaustive import ExhaustivePlay

@@ -167,8 +167,8 @@ def limits(facts: Facts) -> list[str]:
     late = sum(not each.connect_count for each in follower.conversations)
     if late:
         remarks.append(
-            f"{count_of(late, 'conversation')} without a connect: the capture began later, or is incomplete; how "
-            "they were opened could not be judged"
+            f"{count_of(late, 'conversation')} without a connect: the capture began later, or is incomplete; the "
+            "connects could not be judged"
         )
     if facts.disordered:
         remarks.append(
