@@ -41,7 +41,7 @@ from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
 from mxwire.report.plot import number_text, tidy
 from mxwire.wire.dialect import MXOE
-from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
 
 TRIP: Final = "half round trip"
 ALONE: Final = "alone"
@@ -50,8 +50,12 @@ FRAME: Final = "frame interval"
 RUNGS: Final = ("shared memory", "xdp", "ring", "frames", "udp", "tcp", "mxoe", "omx:9000")
 """The ladder, from the least to the most."""
 SIZES: Final = (64, 4096, 65536, 1 << 20)
-HOST_SIZES: Final = (0, 64, 1024, 4096, 16384, RENDEZVOUS_THRESHOLD, 65536, 262144, 1 << 20, 4 << 20)
-"""Sizes of mxoe, which the cost table of this machine is fitted to and compared with."""
+_KINDS: Final = (TINY_MAXIMUM, SMALL_MAXIMUM, RENDEZVOUS_THRESHOLD)
+"""Last lengths of the kinds of messages."""
+HOST_SIZES: Final = tuple(
+    sorted({0, 64, 1024, 4096, 16384, *_KINDS, *(each + 1 for each in _KINDS), 65536, 262144, 1 << 20, 4 << 20})
+)
+"""Sizes of mxoe, which the cost table of this machine is fitted to and compared with, and both sides of each step."""
 _QUICK_SIZES: Final = (64, 4096)
 BUDGET_SIZES: Final = (64, 4096)
 _FRAME: Final = 1486
@@ -59,6 +63,8 @@ _FRAME: Final = 1486
 _WINDOW: Final = 64
 _PILOT: Final = 20
 _TRACED: Final = 20
+_TRACED_LARGE: Final = 5
+"""Traced round trips of messages above 4 KiB, which stop at many copies."""
 _SECTION_NS: Final = 15_000_000
 SPEEDS: Final = ((10, "10 Mb/s"), (100, "100 Mb/s"), (1_000, "1 Gb/s"), (10_000, "10 Gb/s"), (100_000, "100 Gb/s"))
 """Links of the papers' table and of today, in Mb/s."""
@@ -268,21 +274,32 @@ class PathStudy:
 
     def _trace(self, out: set[str]) -> None:
         """Count the system calls and copied bytes of a round trip, in a run that is not timed."""
-        sizes = _QUICK_SIZES if self._options.quick else SIZES
+        sizes = _QUICK_SIZES if self._options.quick else SIZES[:3]
         for rung in RUNGS[1:]:
             name = f"{rung}, blocking"
             if name in out or self._stage.can_use(rung) is not None:
                 continue
-            for size in sizes[:2]:
+            for size in sizes:
                 self._progress(f"counting: {rung}, {size} bytes")
-                parameters = {"size": size, "count": _TRACED, "traced_active": True}
+                parameters = {"size": size, "count": _traced(size), "traced_active": True}
                 try:
                     active, _ = self._stage.run("traced trips", carrier=rung, spin=False, **parameters)
                 except (StageError, SilenceError) as error:
                     self._recording.remarks.append(f"{rung}: system calls are not counted: {error}")
                     break
                 active.pop("lost")
+                if rung == "xdp":
+                    # The kernel fills memory of the process, which the trail of copies does not know.
+                    active = {key: value for key, value in active.items() if not key.startswith("bytes copied")}
                 self._points.count(TRIP, name, active, size=size)
+        for size in sizes:
+            self._progress(f"counting: engine, {size} bytes")
+            try:
+                found = self._stage.run_alone("traced engine", dialect="mxoe", size=size, count=_traced(size))
+            except StageError as error:
+                self._recording.remarks.append(f"engine: copies are not counted: {error}")
+                break
+            self._points.count(ALONE, "engine", found, size=size)
 
     # Conclusions
 
@@ -305,6 +322,11 @@ class PathStudy:
         if copies[0] is not None and copies[-1] is not None and len(copies) > 1:
             sizes = self._sizes("memory copy", "alone")
             facts["copied byte, ns"] = (copies[-1].median - copies[0].median) * 1e3 / (sizes[-1] - sizes[0])
+
+
+def _traced(size: int) -> int:
+    """Traced round trips of a size."""
+    return _TRACED if size <= SIZES[1] else _TRACED_LARGE
 
 
 def steps(trips: Series) -> Iterator[tuple[int, str, float, float | None]]:
@@ -370,7 +392,9 @@ def path_blocks(recording: Recording) -> Iterator[Block]:
         counted = _counted(trips)
         if counted.rows:
             yield Heading("Counted per round trip, one side, blocking", 3)
+            yield Paragraph(_COPIES)
             yield counted
+            yield from _engine_copies(_series(recording, ALONE))
     for name in (ALONE, CALL, FRAME):
         series = _series(recording, name)
         if series.measurements:
@@ -416,16 +440,42 @@ def _orderings(trips: Series) -> Iterator[Block]:
         yield Paragraph(f"Round by round, {size} bytes: {'; '.join(texts)}.")
 
 
-_COUNTED: Final = ("system calls", "bytes to the kernel", "bytes in place", "bytes from the kernel")
+_COUNTED: Final = {
+    "system calls": "system calls",
+    "bytes to the kernel": "to the kernel",
+    "bytes in place": "in place",
+    "bytes from the kernel": "from the kernel",
+    "bytes copied, sent": "copied, sending",
+    "bytes copied, received": "copied, receiving",
+}
+"""Counts of a round trip, and their headings."""
 
 
 def _counted(trips: Series) -> Table:
     rows = []
     for each in trips.measurements:
         if "system calls" in each.counts:
-            values = (f"{each.counts.get(key, 0):,.1f}" for key in _COUNTED)
+            values = (f"{each.counts[key]:,.1f}" if key in each.counts else "" for key in _COUNTED)
             rows.append(Row((each.name.partition(",")[0], f"{each.parameters['size']:,}", *values)))
-    return Table((Column("rung"), *number_columns("size", *_COUNTED)), tuple(rows))
+    return Table((Column("rung"), *number_columns("size", *_COUNTED.values())), tuple(rows), divisible=True)
+
+
+_COPIES: Final = (
+    "Bytes per message of this side. To the kernel: copied by system calls, in place: of these, out of the "
+    "application's message. Copied: by the process itself, between the message and the system calls or the ring; bare "
+    "frames are built beforehand."
+)
+
+
+def _engine_copies(alone: Series) -> Iterator[Block]:
+    """The bytes that the engines of both sides copy per message."""
+    texts = [
+        f"{each.counts['bytes copied']:,.0f} of {each.parameters['size']:,}"
+        for each in alone.curve("engine")
+        if "bytes copied" in each.counts
+    ]
+    if texts:
+        yield Paragraph(f"The engines of both sides alone copy, in bytes per message: {'; '.join(texts)}.")
 
 
 def _budget_table(found: list[Budget]) -> Table:

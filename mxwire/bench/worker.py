@@ -54,6 +54,7 @@ LONE_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "system call": alone.system_call,
     "engine": alone.engine,
     "hosts": alone.hosts,
+    "traced engine": tracing.traced_engine,
 }
 """Roles of one side, without a channel."""
 _MOST: Final = 10_000_000

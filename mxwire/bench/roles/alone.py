@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, Final
 
@@ -70,6 +70,14 @@ def system_call(count: int) -> dict[str, Any]:
 
 def engine(dialect: str, sizes: list[int], counts: list[int]) -> dict[str, Any]:
     """Half round trips between two nodes that hand each other their frames: the engines of both sides, and no more."""
+    points = {}
+    for size, count, trip in zip(sizes, counts, engine_trips(dialect, sizes), strict=True):
+        points[str(size)] = _timed(trip, count)
+    return {"points": points}
+
+
+def engine_trips(dialect: str, sizes: list[int]) -> Iterator[Callable[[], None]]:
+    """A function per size that plays a round trip between two nodes of this process."""
     left, right = _node(0, dialect), _node(1, dialect)
     one, two = left.open_endpoint(0, DEFAULT_KEY), right.open_endpoint(0, DEFAULT_KEY)
 
@@ -84,8 +92,7 @@ def engine(dialect: str, sizes: list[int], counts: list[int]) -> dict[str, Any]:
         drive(each)
     there, back = connects[0].partner, connects[1].partner
     assert there is not None and back is not None
-    points = {}
-    for size, count in zip(sizes, counts, strict=True):
+    for size in sizes:
         buffers, content = (bytearray(max(size, 1)), bytearray(max(size, 1))), memoryview(PATTERNS[0])[:size]
 
         def trip(buffers: tuple[bytearray, bytearray] = buffers, content: memoryview = content) -> None:
@@ -95,8 +102,7 @@ def engine(dialect: str, sizes: list[int], counts: list[int]) -> dict[str, Any]:
             two.send(back, content)
             drive(answered)
 
-        points[str(size)] = _timed(trip, count)
-    return {"points": points}
+        yield trip
 
 
 def _node(number: int, dialect: str) -> Node:

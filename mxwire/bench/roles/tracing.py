@@ -1,7 +1,7 @@
-"""System calls of a side, counted by tracing: a child process plays the role, and every call of it is stopped at.
+"""System calls and copies of a side, counted by tracing: a child process plays the role, and stops at each of them.
 
 Needs no privilege and no program: a process may trace its own children. Tracing makes it slow, so a role is either
-traced or timed.
+traced or timed. Copies are counted on x86-64 (:mod:`mxwire.bench.roles.copies`).
 """
 
 from __future__ import annotations
@@ -12,17 +12,25 @@ import os
 import platform
 import signal
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
 from mxwire.bench.channels.channel import Channel
+from mxwire.bench.roles.alone import engine_trips
 from mxwire.bench.roles.common import PATTERNS
+from mxwire.bench.roles.copies import SENT, CopyTrail, rings_of, routines_of
 from mxwire.errors import MxwireError
 
 _TRACE_ME, _SYSCALL, _SET_OPTIONS, _INFO = 0, 24, 0x4200, 0x420E
+_POKE, _STEP, _GET_REGISTERS, _SET_REGISTERS = 4, 9, 12, 13
+_REGISTERS: Final = struct.Struct("=27Q")
+"""struct user_regs_struct of x86-64."""
+_RDX, _RSI, _RDI, _RIP = 12, 13, 14, 16
+_BREAK: Final = 0xCC
+"""The instruction int3."""
 _GOOD_CALLS, _EXIT_KILL = 1, 1 << 20
 """Options: mark stops at system calls, and end the child with its tracer."""
 _STOP_AT_CALL: Final = signal.SIGTRAP | 0x80
@@ -78,6 +86,8 @@ class TracedCalls:
     """Of these, bytes that the kernel read from the application's message, without a copy in between."""
     received: int = 0
     """Bytes that the kernel copied into memory of this process in calls; a mapped ring needs none."""
+    copied: dict[str, int] | None = None
+    """Bytes of messages that this process copied itself: of ``sent`` and of ``received`` ones; None: not counted."""
 
     def record(self, operations: int) -> dict[str, float]:
         """Counts per operation."""
@@ -89,7 +99,8 @@ class TracedCalls:
             "bytes in place": self.in_place / operations,
             "bytes from the kernel": self.received / operations,
         }
-        return whole | made
+        copied = {f"bytes copied, {kind}": count / operations for kind, count in (self.copied or {}).items()}
+        return whole | copied | made
 
 
 def traced_trips(channel: Channel, size: int, count: int, traced_active: bool) -> dict[str, Any]:
@@ -103,11 +114,28 @@ def traced_trips(channel: Channel, size: int, count: int, traced_active: bool) -
 
     def play() -> None:
         _play(channel, size, warm)
-        os.getppid()
-        _play(channel, size, count)
+        for _ in range(count):
+            os.getppid()
+            _play(channel, size, 1)
         os.getppid()
 
-    return trace(play).record(count)
+    return trace(play, count).record(count)
+
+
+def traced_engine(dialect: str, size: int, count: int) -> dict[str, Any]:
+    """The engines of both sides in one process: the bytes that they copy per message."""
+    trip = next(engine_trips(dialect, [size]))
+
+    def play() -> None:
+        trip()
+        for _ in range(count):
+            os.getppid()
+            trip()
+        os.getppid()
+
+    # A trip has two messages, and each is sent and received by the same process.
+    found = trace(play, count).copied
+    return {} if found is None else {"bytes copied": found[SENT] / count / 2}
 
 
 def _play(channel: Channel, size: int, count: int) -> None:
@@ -120,10 +148,12 @@ def _play(channel: Channel, size: int, count: int) -> None:
             channel.send(size)
 
 
-def trace(play: Callable[[], None]) -> TracedCalls:
-    """Run a function in a child process, and count its system calls between its first two calls of ``getppid``.
+def trace(play: Callable[[], None], operations: int = 1) -> TracedCalls:
+    """Run a function in a child process, and count its system calls and copies.
 
-    Raises :class:`~mxwire.errors.MxwireError` if this system does not permit it, or the function failed.
+    The function calls ``getppid`` before each of its operations and after the last one; what it does before and
+    afterwards does not count. Raises :class:`~mxwire.errors.MxwireError` if this system does not permit it, or the
+    function failed.
     """
     names = _CALLS.get(platform.machine())
     if names is None:
@@ -141,13 +171,17 @@ def trace(play: Callable[[], None]) -> TracedCalls:
                 code = 0
         finally:
             os._exit(code)
-    return _Tracer(libc, child, names).run()
+    return _Tracer(libc, child, names, operations).run()
 
 
 class _Tracer:
     """Follows a child from stop to stop."""
 
-    def __init__(self, libc: Any, child: int, names: dict[int, str]) -> None:
+    def __init__(self, libc: Any, child: int, names: dict[int, str], operations: int) -> None:
+        self._operations = operations
+        self._trail: CopyTrail | None = None
+        self._routines: dict[int, int] = {}
+        """The word of memory at each copying routine, without the breakpoint."""
         self._libc = libc
         self._child = child
         self._names = names
@@ -171,9 +205,11 @@ class _Tracer:
             if os.WIFEXITED(status) or os.WIFSIGNALED(status):
                 break
             stopped = os.WSTOPSIG(status)
-            passed = 0 if stopped == _STOP_AT_CALL else stopped
             if stopped == _STOP_AT_CALL:
+                passed = 0
                 self._stop()
+            else:
+                passed = 0 if stopped == signal.SIGTRAP and self._copy() else stopped
         if not os.WIFEXITED(status) or os.WEXITSTATUS(status):
             raise MxwireError("the traced side has failed")
         return self.found
@@ -193,8 +229,12 @@ class _Tracer:
         name, arguments = self._call
         if name == _MARK:
             self._marks += 1
+            if self._marks == 1:
+                self._watch()
+            elif self._trail is not None:
+                self._trail.forget()
             return
-        if self._marks != 1:
+        if not 1 <= self._marks <= self._operations:
             return
         found = self.found
         found.calls[name] = found.calls.get(name, 0) + 1
@@ -202,11 +242,63 @@ class _Tracer:
             found.empty += value in (-errno.EAGAIN, -errno.EINTR)
         elif name in ("recvfrom", "recvmsg"):
             found.received += value
+            if self._trail is not None:
+                for start, length in self._filled(name, arguments, value):
+                    self._trail.arrived(start, length)
         elif name in _SENDS:
             for base, length in self._sent(name, arguments, value):
                 found.sent += length
                 start = self._message.ctypes.data
                 found.in_place += length if start <= base < start + self._message.size else 0
+
+    def _filled(self, name: str, arguments: tuple[int, ...], value: int) -> Iterator[tuple[int, int]]:
+        """Base and length of the memory that a receiving call has filled."""
+        if name == "recvfrom":
+            yield arguments[1], value
+            return
+        for base, length in self._vectors(arguments[1]):
+            yield base, min(length, value)
+            value -= min(length, value)
+
+    def _watch(self) -> None:
+        """Set breakpoints at the copying routines, where this is known how."""
+        if platform.machine() != "x86_64":
+            return
+        start = self._message.ctypes.data
+        self._trail = CopyTrail((start, start + self._message.size), rings_of(self._child))
+        self.found.copied = self._trail.copied
+        for address in routines_of(self._child):
+            word = self._peek(address)
+            self._routines[address] = word
+            self._poke(address, word & ~0xFF | _BREAK)
+
+    def _copy(self) -> bool:
+        """Note the copy at whose breakpoint the child has stopped, and let it continue; False if there is none."""
+        room = ctypes.create_string_buffer(_REGISTERS.size)
+        if self._trail is None or self._libc.ptrace(_GET_REGISTERS, self._child, None, ctypes.addressof(room)):
+            return False
+        registers = list(_REGISTERS.unpack(room.raw))
+        address = registers[_RIP] - 1
+        word = self._routines.get(address)
+        if word is None:
+            return False
+        if self._marks <= self._operations:
+            self._trail.copy(registers[_RDI], registers[_RSI], registers[_RDX])
+        registers[_RIP] = address
+        _REGISTERS.pack_into(room, 0, *registers)
+        self._libc.ptrace(_SET_REGISTERS, self._child, None, ctypes.addressof(room))
+        self._poke(address, word)
+        self._libc.ptrace(_STEP, self._child, None, None)
+        os.waitpid(self._child, _WALL)
+        self._poke(address, word & ~0xFF | _BREAK)
+        return True
+
+    def _peek(self, address: int) -> int:
+        return int.from_bytes(self._read(address, 8), "little")
+
+    def _poke(self, address: int, word: int) -> None:
+        if self._libc.ptrace(_POKE, self._child, address, word):
+            raise MxwireError(f"copies cannot be counted: {os.strerror(ctypes.get_errno())}")
 
     def _sent(self, name: str, arguments: tuple[int, ...], value: int) -> list[tuple[int, int]]:
         """Base and length of the memory that a call has sent."""
@@ -216,10 +308,14 @@ class _Tracer:
         count = value if name == "sendmmsg" else 1
         found = []
         for each in range(count):
-            _, _, vectors, amount, *_ = _MESSAGE.unpack(self._read(arguments[1] + each * step, _MESSAGE.size))
-            raw = self._read(vectors, 16 * amount)
-            found += [struct.unpack_from("=QQ", raw, 16 * place) for place in range(amount)]
+            found += self._vectors(arguments[1] + each * step)
         return found
+
+    def _vectors(self, header: int) -> list[tuple[int, int]]:
+        """Base and length of each part of a message header's memory."""
+        _, _, vectors, amount, *_ = _MESSAGE.unpack(self._read(header, _MESSAGE.size))
+        raw = self._read(vectors, 16 * amount)
+        return [struct.unpack_from("=QQ", raw, 16 * place) for place in range(amount)]
 
     def _read(self, address: int, size: int) -> bytes:
         with open(f"/proc/{self._child}/mem", "rb", buffering=0) as memory:  # noqa: PTH123 - offsets beyond 2**63

@@ -1,0 +1,93 @@
+"""Copies of messages, counted in a traced process."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+
+import numpy as np
+import pytest
+
+from mxwire.bench.roles.common import PATTERNS
+from mxwire.bench.roles.copies import CopyTrail
+from mxwire.bench.roles.tracing import trace, traced_engine
+from mxwire.errors import MxwireError
+
+SIZE = 4096
+
+
+def copies_of(play, operations: int = 1) -> dict[str, int]:
+    def marked() -> None:
+        for _ in range(operations):
+            os.getppid()
+            play()
+        os.getppid()
+
+    try:
+        found = trace(marked, operations).copied
+    except MxwireError as error:
+        pytest.skip(str(error))
+    if found is None:
+        pytest.skip(f"copies are not counted on {platform.machine()}")
+    return found
+
+
+def test_copies_of_a_message_are_counted_through_their_whole_path():
+    message = memoryview(PATTERNS[0])[:SIZE]
+
+    def play() -> None:
+        first = bytes(message)
+        second = np.zeros(SIZE, np.uint8)
+        second[:] = np.frombuffer(first, np.uint8)
+        b"".join([b"header of the frame", second.data])
+
+    assert copies_of(play, 3) == {"sent": 3 * 3 * SIZE, "received": 0}
+
+
+def test_copies_of_other_memory_do_not_count():
+    other = bytes(SIZE)
+    assert copies_of(lambda: bytes(memoryview(other))) == {"sent": 0, "received": 0}
+
+
+def test_received_bytes_are_followed_from_the_call_of_the_kernel():
+    left, right = socket.socketpair()
+
+    def play() -> None:
+        left.send(memoryview(PATTERNS[1])[:SIZE])
+        place = bytearray(SIZE)
+        right.recv_into(place)
+        bytes(place)
+
+    assert copies_of(play) == {"sent": 0, "received": SIZE}
+
+
+def test_the_engine_copies_large_messages_once_per_side():
+    try:
+        found = traced_engine("mxoe", 65536, 2)
+    except MxwireError as error:
+        pytest.skip(str(error))
+    if not found:
+        pytest.skip(f"copies are not counted on {platform.machine()}")
+    assert found == {"bytes copied": 2 * 65536}
+
+
+def test_memory_that_is_written_again_is_no_longer_part_of_a_message():
+    trail = CopyTrail((1000, 2000), [])
+    trail.copy(5000, 1000, 1000)
+    trail.copy(5200, 9000, 100)
+    trail.copy(7000, 5000, 1000)
+    assert trail.copied["sent"] == 1000 + 900
+    trail.forget()
+    trail.copy(8000, 7000, 1000)
+    trail.copy(8000, 1500, 1000)
+    assert trail.copied["sent"] == 1900 + 500
+
+
+def test_rings_and_received_memory_are_followed_apart_from_sent_messages():
+    trail = CopyTrail((0x1000, 0x2000), [(0x10000, 0x20000)])
+    trail.copy(0x30000, 0x10100, 64)
+    trail.arrived(0x40000, 100)
+    trail.copy(0x50000, 0x40000, 100)
+    trail.copy(0x60000, 0x1F00, 8)
+    assert trail.copied == {"sent": 0, "received": 164}
