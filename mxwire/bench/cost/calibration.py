@@ -7,13 +7,14 @@ only (:data:`FITTED`); half round trips of other lengths are predictions, and ma
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
-from mxwire.bench.cost.tables import HERE, Costs
+from mxwire.bench.cost.tables import HERE, Costs, FittedNumber
 from mxwire.bench.imb.patterns import benchmark_by_name, measured
 from mxwire.errors import MxwireError
 from mxwire.wire.dialect import MXOE, Dialect
@@ -56,7 +57,8 @@ def calibrate(measured_us: Mapping[int, float], about: str = "this machine") -> 
         # Costs stay positive, and a step changes them by at most a factor of four: the model has kinks.
         values = values * np.clip(1 + step, 0.25, 4.0)
         found = _predicted(values, about)
-    return _costs(values, about)
+    numbers = tuple(FittedNumber("half round trip", "mxoe, spinning", each, measured_us[each]) for each in FITTED)
+    return replace(_costs(values, about), fitted_to=numbers)
 
 
 def half_round_trip(costs: Costs, length: int, dialect: Dialect = MXOE) -> float:

@@ -205,9 +205,9 @@ class ModelHost:
                     self.copied_at = max(self.copied_at, submitted) + round(length * costs.engine)
                     taken = 0
                 elif not options.received_in_place:
-                    taken += length * costs.copy_cold
+                    taken += length * costs.delivery_copy
             elif packet_type == _MEDIUM:
-                taken += (len(frame) - MEDIUM_DATA_OFFSET) * costs.copy_cold
+                taken += (len(frame) - MEDIUM_DATA_OFFSET) * costs.delivery_copy
             self.schedule.at(self.bottom.run(now, taken, "bottom half"), self._receive, frame)
 
     def _receive(self, frame: bytes) -> None:

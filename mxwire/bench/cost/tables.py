@@ -1,4 +1,7 @@
-"""Tables of unit costs: the machines of the paper on Open-MX (2010), and this machine as it was measured."""
+"""Tables of unit costs: the machines of two papers (1998 and 2010), and this machine as it was measured.
+
+A table names the numbers to which it was fitted (:attr:`Costs.fitted_to`). Claims cannot use them as evidence.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,22 @@ from mxwire.errors import MxwireError, OutputError
 from mxwire.words import suggestion
 
 Source = Literal["given", "derived", "fitted", "guess", "measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedNumber:
+    """A point of a series to which a table was fitted, or from which one of its values was derived."""
+
+    series: str
+    name: str
+    x: float
+    value: float
+    unit: str = "µs"
+
+    @property
+    def text(self) -> str:
+        """The number in words: ``half round trip of tcp at 0: 13.2 µs``."""
+        return f"{self.series} of {self.name} at {self.x:,.15g}: {self.value:g} {self.unit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +80,33 @@ class Costs:
     """The bottom half of TCP/IP per received frame."""
     tcp_copy: float = 0.0
     """A byte that a receive of TCP copies to the application."""
+    to_adapter: float = 0.0
+    """A byte on the I/O bus from memory to the adapter; 0: the bus does not limit."""
+    from_adapter: float = 0.0
+    """A byte on the I/O bus from the adapter to memory."""
+    pio_word: float = 0.0
+    """Writing a word of 4 bytes to the adapter."""
+    pio_line: float = 0.0
+    """Writing a line of 32 bytes to the adapter, with write combining."""
+    dma_start: float = 0.0
+    """Starting a transfer between memory and adapter, by the adapter's processor."""
+    firmware: float = 0.0
+    """The adapter's processor per packet and side."""
+    protection: float = 0.0
+    """Protection of processes from each other, per message and side."""
+    reliability: float = 0.0
+    """Recovery in the firmware, per packet and side."""
+    request: float = 0.0
+    """A request of Active Messages or its handler, beyond a message: tokens and reply."""
     sources: dict[str, Source] = field(default_factory=dict)
     """The source of each value that is not 0."""
+    fitted_to: tuple[FittedNumber, ...] = ()
+    """The numbers that decided the fitted and derived values."""
+
+    @property
+    def delivery_copy(self) -> float:
+        """A byte that the bottom half copies out of a frame; an adapter with firmware delivers without a copy."""
+        return 0.0 if self.firmware else self.copy_cold
 
     def record(self) -> dict[str, Any]:
         """The table as an object for JSON."""
@@ -92,6 +136,21 @@ _GIVEN_2010: Final[dict[str, Source]] = {
     "pin": "guess",
     "combine": "guess",
 }
+_FITTED_2010: Final = (
+    FittedNumber("half round trip", "open-mx", 0, 7.3),
+    FittedNumber("half round trip", "tcp", 0, 13.2),
+    FittedNumber("half round trip", "mx", 0, 2.0),
+    # 800 MiB/s with an MTU of 9000, half of the line with 1500; TCP at two thirds of the line.
+    FittedNumber("half round trip", "open-mx", 4 << 20, 5_000.0),
+    FittedNumber("half round trip", "omx:1500", 4 << 20, 6_745.0),
+    FittedNumber("half round trip", "tcp", 4 << 20, 5_060.0),
+    # The costs of the bottom half were derived from these rates, as if it were their limit.
+    FittedNumber("processor share", "bottom half", 4 << 20, 1.0, "of the time"),
+    FittedNumber("half round trip by coalescing", "open-mx", 62.7, 70.0),
+    FittedNumber("half round trip by coalescing", "open-mx", 0, 7.3),
+    FittedNumber("half round trip by coalescing", "tcp", 0, 13.2),
+)
+"""The paper's numbers from which the table of 2010 was made."""
 CLOVERTOWN: Final = Costs(
     "clovertown-2010",
     "two Xeon E5345 with Myri-10G as plain Ethernet, Linux 2.6.30, Open-MX 1.2.1",
@@ -114,6 +173,7 @@ CLOVERTOWN: Final = Costs(
     tcp_frame=700.0,
     tcp_copy=1.21,
     sources=_GIVEN_2010,
+    fitted_to=_FITTED_2010,
 )
 CLOVERTOWN_1G: Final = replace(
     CLOVERTOWN,
@@ -122,6 +182,11 @@ CLOVERTOWN_1G: Final = replace(
     line=1e9,
     adapter_send=11_200.0,
     adapter_receive=11_200.0,
+    fitted_to=(
+        *_FITTED_2010,
+        FittedNumber("half round trip, 1G", "open-mx", 0, 24.9),
+        FittedNumber("half round trip, 1G", "tcp", 0, 30.8),
+    ),
 )
 MX_FIRMWARE: Final = replace(
     CLOVERTOWN,
@@ -140,7 +205,51 @@ COALESCING_10G: Final = 62_700.0
 COALESCING_1G: Final = 19_700.0
 """The same of the 1G adapter."""
 
-TABLES: Final = {each.name: each for each in (CLOVERTOWN, CLOVERTOWN_1G, MX_FIRMWARE)}
+MYRINET_FITTED: Final = ("call", "copy_cold", "copy_warm", "pio_line", "protection", "reliability", "request")
+"""Values that :func:`mxwire.bench.cost.libraries.fit` finds."""
+MYRINET: Final = Costs(
+    "myrinet-1998",
+    "two Pentium Pro at 200 MHz with Myrinet (LANai 4.1), Linux 2.0.24",
+    line=1.28e9,
+    line_overhead=0,
+    adapter_send=100.0,
+    cores=1,
+    call=975.0,
+    event=975.0,
+    frame_send=478.0,
+    copy_cold=17.8,
+    copy_warm=4.55,
+    local_copy=4.55,
+    combine=17.8,
+    to_adapter=7.81,
+    from_adapter=7.55,
+    pio_word=120.0,
+    pio_line=478.0,
+    dma_start=700.0,
+    firmware=1_200.0,
+    protection=1_380.0,
+    reliability=2_680.0,
+    request=4_100.0,
+    sources={
+        **dict.fromkeys(("line", "line_overhead", "adapter_send", "cores"), "given"),
+        **dict.fromkeys(("to_adapter", "from_adapter", "pio_word", "dma_start", "firmware"), "guess"),
+        **dict.fromkeys(("call", "event", "frame_send", "local_copy", "combine"), "fitted"),
+        **dict.fromkeys(MYRINET_FITTED, "fitted"),
+    },
+    fitted_to=(
+        *(
+            FittedNumber("RTT/2", library, 4, value)
+            for library, value in (("AM", 17.0), ("BIP", 6.0), ("FM", 9.0), ("PM", 9.0), ("VMMC", 13.0))
+        ),
+        FittedNumber("RTT/2", "AM", 4096, 197.9),
+        FittedNumber("g", "AM", 4096, 153.5),
+        *(
+            FittedNumber("bandwidth", library, 1 << 20, value, "MB/s")
+            for library, value in (("AM", 50.0), ("BIP", 125.0), ("FM", 65.0), ("VMMC", 100.0))
+        ),
+    ),
+)
+TABLES: Final = {each.name: each for each in (CLOVERTOWN, CLOVERTOWN_1G, MX_FIRMWARE, MYRINET)}
 HERE: Final = "here"
 """Name of the table of this machine."""
 
@@ -202,6 +311,10 @@ def _table_of(record: Any, path: Path) -> Costs:
         number = kinds[name] in ("float", "int")
         if number and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf")):
             raise MxwireError(f"cost table {path}: {name} is {value!r}, not a number from 0")
+    try:
+        fitted = tuple(FittedNumber(**each) for each in record.get("fitted_to", ()))
+    except TypeError:
+        raise MxwireError(f"cost table {path}: fitted_to is not a list of numbers of a series") from None
     if not record.get("line", 1) or not record.get("cores", 1):
         raise MxwireError(f"cost table {path}: line and cores cannot be 0")
-    return Costs(**record)
+    return Costs(**record | {"fitted_to": fitted})

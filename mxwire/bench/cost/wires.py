@@ -24,11 +24,21 @@ class WirePort:
         self._interrupt = False
 
     def send(self, target: WirePort, what: Any, length: int, frames: int, leave: int, delay: float) -> None:
-        """Send ``frames`` frames of ``length`` bytes in total, which are ready at time ``leave``."""
-        costs = self.costs
-        taken = (length + frames * costs.line_overhead) * 8e9 / min(costs.line, target.costs.line)
-        self._free_at = max(self._free_at, leave) + round(taken)
-        arrival = self._free_at + round(costs.adapter_send + delay + target.costs.adapter_receive)
+        """Send ``frames`` frames of ``length`` bytes in total, which are ready at time ``leave``.
+
+        Both adapters and the link work on different frames at the same time: the slowest of them limits the rate, and
+        a frame takes the time of all three.
+        """
+        costs, other = self.costs, target.costs
+        stations = (
+            (length + frames * costs.line_overhead) * 8e9 / min(costs.line, other.line),
+            frames * (costs.firmware + costs.dma_start) + length * costs.to_adapter,
+            frames * (other.firmware + other.dma_start) + length * other.from_adapter,
+        )
+        slowest = max(stations)
+        self._free_at = max(self._free_at, leave) + round(slowest)
+        others = (sum(stations) - slowest) / frames
+        arrival = self._free_at + round(others + costs.adapter_send + delay + other.adapter_receive)
         self._schedule.at(arrival, target._arrive, what)
 
     def _arrive(self, what: Any) -> None:
