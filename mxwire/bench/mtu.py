@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,6 +98,8 @@ def run_mtu(
         with LiveRanks(RankOptions(mtu=9000), package=study.package) as probe:
             conditions = replace(probe.conditions, quick=options.quick, mtu=max(study.mtus))
     recording = Recording(STUDY, conditions)
+    if study.costs is not None:
+        recording.facts["fitted"] = [asdict(each) for each in study.costs.fitted_to]
     started(recording)
     points = Points(recording)
     run = _Run(study, options, points, Turns(recording, progress), _QUICK_LARGE if options.quick else LARGE)

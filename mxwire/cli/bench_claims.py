@@ -19,6 +19,7 @@ from mxwire.report.json_line import json_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mxwire.bench.claims.claim import ClaimEvidence
     from mxwire.bench.record import Recording
     from mxwire.report.document import Block
 
@@ -116,7 +117,7 @@ def claims(
     if markdown is not None:
         _text(markdown, page(evidence))
     if html is not None:
-        _page(html, evidence.recordings, claim_blocks(found))
+        _page(html, evidence, claim_blocks(found))
     if interrupted:
         sys.exit(130)
     if any(not each.complete for each in evidence.recordings):
@@ -125,12 +126,14 @@ def claims(
 
 def _run(bench: BenchOptions, model_only: bool, recordings: list[Recording]) -> None:
     """Run the studies in turn; each is in ``recordings`` from its beginning."""
+    from mxwire.bench.claims.library_study import run_libraries
     from mxwire.bench.claims.model_study import run_model
     from mxwire.bench.cost.tables import CLOVERTOWN
     from mxwire.bench.machine import compiled_folder, live_refusal
     from mxwire.bench.mtu import MtuStudy, run_mtu
 
     recordings.append(run_model(bench.quick, bench.progress))
+    recordings.append(run_libraries(bench.quick, bench.progress))
     modelled = MtuStudy(mtus=(1500, 9000), costs=CLOVERTOWN, copy_engine=True)
     run_mtu(modelled, bench.study, bench.progress, recordings.append)
     refusal = None if not model_only else "--model-only"
@@ -171,14 +174,16 @@ def _text(path: Path, text: str) -> None:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def _page(folder: Path, recordings: list[Recording], blocks: Iterable[Block]) -> None:
+def _page(folder: Path, evidence: ClaimEvidence, blocks: Iterable[Block]) -> None:
+    from mxwire.bench.claims.figures import claim_figures
     from mxwire.bench.claims.page import SEEDS
     from mxwire.bench.record import Recording
     from mxwire.bench.report import write_page
 
+    recordings = evidence.recordings
     if not recordings:
         note("no page: there are no recordings")
         return
     joined = Recording("claims", recordings[-1].conditions, complete=all(each.complete for each in recordings))
     title = "Claims of the papers: " + ", ".join(SEEDS)
-    note(f"wrote {write_page(folder, joined, title, list(blocks), ())}")
+    note(f"wrote {write_page(folder, joined, title, list(blocks), list(claim_figures(evidence)))}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -12,15 +12,19 @@ from mxwire.bench.claims.claim import (
     OUTCOMES,
     ClaimEvidence,
     ClaimVerdict,
+    EvidenceError,
+    FittedError,
     all_of,
     compared,
-    modelled,
     record_of,
 )
+from mxwire.bench.claims.figures import claim_figures
 from mxwire.bench.claims.model_study import COLLECTIVE, SHARE, TABLE_1, TRIP, run_model
 from mxwire.bench.claims.page import judged, page, read_evidence
+from mxwire.bench.cost.tables import FittedNumber
 from mxwire.bench.record import Conditions, Measurement, Recording, Series
 from mxwire.errors import MxwireError
+from mxwire.report.plot import rendered
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -81,8 +85,9 @@ def test_latency_is_judged_live(tcp, outcome):
 def test_a_disturbed_measurement_leaves_a_claim_undecided():
     low, high = point("a", (1.0,) * 9), point("b", (2.0,) * 9)
     assert compared(low, replace(high, marks=("disturbed",)), "2 µs") == ClaimVerdict(
-        "undecided", "2 µs (disturbed)", "live"
+        "undecided", "2 µs (disturbed: b)", "live"
     )
+    assert all_of([compared(low, replace(high, marks=("disturbed",)), "")], "x").numbers == "x (disturbed: b)"
     shaken = replace(point("frames", (-0.5,) * 9, 4096), marks=("disturbed",))
     assert verdict_of("S1-D-d", live("logp", "L", shaken)).outcome == "undecided"
 
@@ -123,19 +128,92 @@ def test_claims_about_logp_are_judged_by_its_recording():
     for carrier in ("frames", "tcp"):
         rates |= {f"{carrier}_unidirectional": 409.6, f"{carrier}_ping_pong": 200.0, f"{carrier}_simultaneous": 420.0}
     recording = live("logp", "L", point("frames", (-0.5,) * 9, 4096), point("tcp", (2.0,) * 9, 4096))
-    recording.series += [curve("g", frames=10.0, tcp=10.0), curve("o_s", frames=1.0), curve("bandwidth", **rates)]
+    gaps = {"frames": 10.0, "tcp": 10.0, "frames_round trips": 10.0, "tcp_round trips": 10.5}
+    sends = [point("frames", (1.0,) * 9, 64), point("tcp", (1.0,) * 9, 64), point("tcp", (2.0,) * 9, 4096)]
+    recording.series += [curve("g", **gaps), curve("o_s", frames=1.5), curve("bandwidth", **rates)]
+    recording.named("o_s").measurements.extend(sends)
     assert verdict_of("S1-F11-a", recording).outcome == "confirmed"
+    assert verdict_of("S1-F6-b", recording).outcome == "confirmed"
+    assert "no recording" not in verdict_of("S1-F7-b", recording).numbers
     assert verdict_of("S1-F12-a", recording).outcome == "refuted"
     assert verdict_of("S1-D-d", recording).numbers.startswith("1 of 2 points")
     assert verdict_of("S1-D-e", recording).outcome == "confirmed"
 
 
-def test_fitted_numbers_confirm_nothing():
-    assert modelled(True, "1 µs").outcome == "confirmed"
-    assert modelled(False, "1 µs").outcome == "refuted"
-    fitted = modelled(True, "1 µs", fitted="7.3 µs")
-    assert fitted.outcome == "not applicable"
-    assert "fitted to 7.3 µs" in fitted.numbers
+def model_of(series: str, *points: Measurement, fitted: list[FittedNumber], study: str = "model") -> Recording:
+    facts = {"fitted": [asdict(each) for each in fitted]}
+    return Recording(
+        study, Conditions(stage="virtual time, x"), [Series(series, "µs", measurements=list(points))], facts=facts
+    )
+
+
+def test_numbers_to_which_a_table_was_fitted_are_refused_as_evidence():
+    free, fitted = (point(name, (value,), 0) for name, value in (("mixed", 4.7), ("mx", 2.0)))
+    evidence = ClaimEvidence([model_of(TRIP, free, fitted, fitted=[FittedNumber(TRIP, "mx", 0, 2.1)])])
+    assert evidence.model(TRIP, "mixed", 0) == 4.7
+    with pytest.raises(FittedError, match=r"half round trip at 0: mx 2.1 µs \(model: 2\)"):
+        evidence.model(TRIP, "mx", 0)
+    with pytest.raises(FittedError):
+        evidence.models(TRIP, ("mixed", "mx"), 0)
+    assert evidence.given(TRIP, "mx", 0) == 2.0
+
+
+def test_a_recording_in_virtual_time_must_name_the_fitted_numbers():
+    recording = model_of(TRIP, point("mx", (2.0,), 0), fitted=[])
+    recording.facts.clear()
+    with pytest.raises(EvidenceError, match="does not name the numbers"):
+        ClaimEvidence([recording]).model(TRIP, "mx", 0)
+
+
+@pytest.mark.parametrize(
+    "number", ["S1-F4-a", "S1-F4-b", "S1-F4-c", "S1-F4-e", "S1-F5-b", "S1-F10-a", "S1-F10-b", "S1-D-c"]
+)
+def test_claims_on_fitted_latencies_and_rates_are_not_applicable(recorded, number):
+    found = judged(recorded, [number])[0][1]
+    assert (found.outcome, found.how) == ("not applicable", "modelled")
+    assert "fitted to the paper's" in found.numbers
+
+
+@pytest.mark.parametrize("number", ["S2-F9-c", "S2-F11-a"])
+def test_claims_on_numbers_that_the_table_of_2010_was_derived_from_are_not_applicable(recorded, number):
+    found = judged(recorded, [number])[0][1]
+    assert found.outcome == "not applicable" and "fitted to the paper's" in found.numbers
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return read_evidence([DOCS / "studies.jsonl"])
+
+
+def test_the_steps_between_kinds_of_messages_are_judged_live():
+    values = {32: 10.0, 33: 11.0, 128: 11.0, 129: 12.0, 32768: 100.0, 32769: 120.0}
+    points = [point("mxoe, spinning", (value,) * 9, size) for size, value in values.items()]
+    assert verdict_of("S2-F9-f", live("path", TRIP, *points)).outcome == "confirmed"
+    points[-1] = point("mxoe, spinning", (105.0,) * 9, 32769)
+    assert verdict_of("S2-F9-f", live("path", TRIP, *points)).outcome == "refuted"
+
+
+def test_copies_of_the_kernel_are_reported_with_their_counts():
+    counts = {
+        "bytes to the kernel": 4096.0,
+        "bytes from the kernel": 0.0,
+        "bytes copied, sent": 0.0,
+        "bytes copied, received": 4096.0,
+    }
+    points = [
+        replace(point(f"{each}, blocking", (1.0,) * 9, 4096), counts=counts) for each in ("tcp", "udp", "ring", "mxoe")
+    ]
+    found = verdict_of("S0-e", live("path", TRIP, *points))
+    assert (found.outcome, found.how) == ("not applicable", "counted")
+    assert "tcp 1.00 and 1.00" in found.numbers
+    assert "not counted" in verdict_of("S0-e", live("path", TRIP, replace(points[0], counts={}))).numbers
+
+
+def test_the_page_of_claims_has_a_figure_per_recorded_figure(recorded):
+    figures = [each for each in claim_figures(recorded) if "Virtual time" in each.caption or "myrinet" in each.caption]
+    assert len(figures) == 7
+    (drawn,) = [rendered(each.figure, "svg").decode() for each in figures if "I/OAT; in place" in each.caption]
+    assert "figure 10" in drawn and "the paper" in drawn
 
 
 def test_unknown_claims_are_refused():

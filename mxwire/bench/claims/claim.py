@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -27,6 +28,10 @@ class ClaimVerdict:
 
 class EvidenceError(Exception):
     """Evidence that a claim needs was not recorded."""
+
+
+class FittedError(EvidenceError):
+    """A claim rests on a number to which the cost table was fitted."""
 
 
 class ClaimEvidence:
@@ -67,8 +72,34 @@ class ClaimEvidence:
         return self.point(study, series, name, x)
 
     def model(self, series: str, name: str, x: float, study: str = "model") -> float:
-        """A value in virtual time."""
+        """A value in virtual time that supports a verdict; see :meth:`models`."""
+        return self.models(series, (name,), x, study)[name]
+
+    def models(self, series: str, names: Iterable[str], x: float, study: str = "model") -> dict[str, float]:
+        """Values in virtual time that support a verdict, by name.
+
+        Raise :class:`FittedError` if the cost table of the recording was fitted to one of them.
+        """
+        found = {name: self.point(study, series, name, x, modelled=True) for name in names}
+        fitted = []
+        for each in self._fitted(study):
+            if each["series"] == series and each["x"] == x and each["name"] in found:
+                model = text_of(found[each["name"]].median)
+                fitted.append(f"{each['name']} {text_of(each['value'], each['unit'])} (model: {model})")
+        if fitted:
+            raise FittedError(f"the cost table was fitted to the paper's {series} at {x:,.15g}: {', '.join(fitted)}")
+        return {name: point.median for name, point in found.items()}
+
+    def given(self, series: str, name: str, x: float, study: str = "model") -> float:
+        """A value in virtual time as a premise: a claim may start from it, even if the table was fitted to it."""
         return self.point(study, series, name, x, modelled=True).median
+
+    def _fitted(self, study: str) -> list[dict[str, Any]]:
+        """The numbers to which the table of a recording was fitted."""
+        numbers = self._modelled[study].facts.get("fitted")
+        if numbers is None:
+            raise EvidenceError(f"{study}: the recording does not name the numbers to which its table was fitted")
+        return list(numbers)
 
 
 Judge = Callable[[ClaimEvidence], ClaimVerdict]
@@ -90,6 +121,8 @@ class Claim:
         """Judge the claim; without evidence it is not applicable."""
         try:
             return self.judge(evidence)
+        except FittedError as error:
+            return ClaimVerdict("not applicable", str(error), "modelled")
         except EvidenceError as error:
             return ClaimVerdict("not applicable", str(error))
 
@@ -113,41 +146,74 @@ def unanswered(number: str, text: str, reason: str, paper: str = "", *, derived:
     CLAIMS[number] = Claim(number, text, paper, lambda _: ClaimVerdict("not applicable", reason), derived)
 
 
-def disturbed(*measurements: Measurement) -> bool:
-    """Return whether a polling side of one of them lacked its processor in many rounds."""
-    return any("disturbed" in each.marks for each in measurements)
+def disturbed(*measurements: Measurement) -> list[str]:
+    """The names of those in which a polling side lacked its processor in many rounds."""
+    return list(dict.fromkeys(each.name for each in measurements if "disturbed" in each.marks))
 
 
 def compared(less: Measurement, greater: Measurement, numbers: str, factor: float = 1.0) -> ClaimVerdict:
-    """Judge round by round whether ``less`` is below ``factor`` times ``greater``; undecided if one was disturbed."""
-    if disturbed(less, greater):
-        return ClaimVerdict("undecided", f"{numbers} (disturbed)", "live")
+    """Judge round by round whether ``less`` is below ``factor`` times ``greater``.
+
+    The verdict is undecided if one of them was disturbed, which it names, or if the rounds disagree.
+    """
+    names = disturbed(less, greater)
+    if names:
+        return ClaimVerdict("undecided", f"{numbers} (disturbed: {', '.join(names)})".lstrip(), "live")
     found = order(less.samples, greater.samples, factor)
     outcomes: dict[str, Outcome] = {"less": "confirmed", "greater": "refuted"}
     return ClaimVerdict(outcomes.get(found, "undecided"), numbers, "live")
 
 
+def combined(
+    name: str, left: Measurement, right: Measurement, made: Callable[[float, float], float] = operator.sub
+) -> Measurement:
+    """A measurement of two, round by round: their difference unless ``made`` computes something else."""
+    samples = tuple(made(one, other) for one, other in zip(left.samples, right.samples, strict=False))
+    return Measurement(name, left.unit, samples, marks=tuple(dict.fromkeys((*left.marks, *right.marks))))
+
+
 def all_of(verdicts: Iterable[ClaimVerdict], numbers: str, how: How = "live") -> ClaimVerdict:
-    """The verdict of several conditions: refuted if one is, else undecided if one is."""
-    outcomes = {each.outcome for each in verdicts}
-    worst: Outcome = "refuted" if "refuted" in outcomes else "undecided" if "undecided" in outcomes else "confirmed"
-    return ClaimVerdict(worst, numbers, how)
+    """The verdict of several conditions: refuted if one is, else undecided if one is.
 
-
-def modelled(holds: bool, numbers: str, *, fitted: str = "") -> ClaimVerdict:
-    """The verdict of a condition in virtual time; ``fitted`` names the numbers to which the table was fitted.
-
-    A table confirms nothing to which it was fitted: such a claim is not applicable.
+    Conditions without numbers of their own contribute the names of disturbed measurements.
     """
-    if fitted:
-        return ClaimVerdict("not applicable", f"{numbers}; the table was fitted to {fitted}", "modelled")
+    judged = list(verdicts)
+    outcomes = {each.outcome for each in judged}
+    worst: Outcome = "refuted" if "refuted" in outcomes else "undecided" if "undecided" in outcomes else "confirmed"
+    notes = dict.fromkeys(each.numbers for each in judged if each.numbers.startswith("(disturbed"))
+    return ClaimVerdict(worst, " ".join([numbers, *notes]), how)
+
+
+def modelled(holds: bool, numbers: str) -> ClaimVerdict:
+    """The verdict of a condition in virtual time."""
     return ClaimVerdict("confirmed" if holds else "refuted", numbers, "modelled")
+
+
+def counted(holds: bool, numbers: str) -> ClaimVerdict:
+    """The verdict of a condition on counts."""
+    return ClaimVerdict("confirmed" if holds else "refuted", numbers, "counted")
+
+
+def by_construction(numbers: str, reason: str) -> ClaimVerdict:
+    """The verdict of a condition that a model meets because it was built so."""
+    return ClaimVerdict("not applicable", f"{numbers}; {reason}", "modelled")
+
+
+_KINDS: Final = "TFDI"
+"""Tables, figures, discussion, and paths within a host: the order in which claims are listed."""
+
+
+def _place(number: str) -> tuple[str, int, int, str]:
+    """The place of a claim in a list: ``S1-F4-a`` is the first of figure 4 of the second text."""
+    seed, _, rest = number.partition("-")
+    part, _, letter = rest.partition("-")
+    return seed, _KINDS.find(part[0]), int(part[1:] or 0) if letter else 0, letter or part
 
 
 def selected(names: Iterable[str]) -> Iterator[Claim]:
     """The claims whose identifiers begin with one of ``names``, or all without names."""
     wanted = [each.upper() for each in names]
-    for number, claim in CLAIMS.items():
+    for number, claim in sorted(CLAIMS.items(), key=lambda each: _place(each[0])):
         if not wanted or any(number.upper() == each or number.upper().startswith(f"{each}-") for each in wanted):
             yield claim
 
@@ -160,6 +226,11 @@ def text_of(value: float, unit: str = "") -> str:
 def percent(ratio: float) -> str:
     """A ratio as a gain: ``+12 %``."""
     return f"{(ratio - 1) * 100:+.0f} %"
+
+
+def share_text(share: float) -> str:
+    """A share in percent: ``95 %``."""
+    return f"{share * 100:.0f} %"
 
 
 def record_of(claim: Claim, verdict: ClaimVerdict) -> dict[str, Any]:

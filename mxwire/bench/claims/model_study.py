@@ -10,6 +10,7 @@ Series: ``half round trip`` and ``half round trip, 1G`` (µs, by ``size``) of ``
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Final
 
 import numpy as np
@@ -29,12 +30,11 @@ COALESCED: Final = "half round trip by coalescing"
 COLLECTIVE: Final = "collective"
 SHARE: Final = "processor share"
 STREAM: Final = "stream time"
-SIZES: Final = (0, 32, 128, 129, 4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, 262144, 4 << 20)
+SIZES: Final = (0, 128, 4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, 262144, 4 << 20)
 SLOW_SIZES: Final = (0, 16384, 65536, 262144, 4 << 20)
 COLLECTIVE_SIZES: Final = (16, 4096, 65536, 1 << 20)
 """The paper's fourth length is 4 MiB, which takes too long in a model with all its bytes."""
 SHARE_SIZES: Final = (RENDEZVOUS_THRESHOLD + 1, 262144, 1 << 20, 4 << 20)
-STEP_SIZES: Final = (32, 33, 128, 129, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1)
 COALESCING_US: Final = (0.0, 20.0, COALESCING_10G / 1000)
 RANKS: Final = 16
 TABLE_1: Final = ("Sendrecv", "Exchange", "Allreduce", "Reduce", "Allgather", "Gather", "Scatter", "Alltoall", "Bcast")
@@ -61,6 +61,7 @@ _CARRIERS: Final[dict[str, tuple[RankOptions, Costs | tuple[Costs, Costs]]]] = {
 def run_model(quick: bool = False, progress: Callable[[str], object] = lambda _: None) -> Recording:
     """Compute all of it."""
     recording = Recording(STUDY, model_conditions(CLOVERTOWN, quick))
+    recording.facts["fitted"] = [asdict(each) for each in CLOVERTOWN_1G.fitted_to]
     points = Points(recording)
     points.declare(TRIP, "µs")
     points.declare(SLOW, "µs")
@@ -79,7 +80,7 @@ def _trips(points: Points, quick: bool, progress: Callable[[str], object]) -> No
     for name, (options, costs) in _CARRIERS.items():
         progress(f"{TRIP}, {name}")
         ranks = ModelRanks(options, costs)
-        for length in SIZES[:_QUICK] if quick else sorted({*SIZES, *STEP_SIZES}):
+        for length in SIZES[:_QUICK] if quick else SIZES:
             _add_trip(points, TRIP, name, ranks, length)
     for name, options in (("open-mx", RankOptions(dialect=_JUMBO)), ("tcp", RankOptions("tcp"))):
         ranks = ModelRanks(options, CLOVERTOWN_1G)
@@ -91,6 +92,10 @@ def _trips(points: Points, quick: bool, progress: Callable[[str], object]) -> No
             )
             half = _half_trip(delayed, 0)
             points.add(COALESCED, name, half, marks=("modelled",), coalescing=coalescing)
+
+    if not quick:
+        ranks = ModelRanks(RankOptions(dialect="omx:1500", mtu=1500), CLOVERTOWN_1G)
+        _add_trip(points, SLOW, "omx:1500", ranks, SLOW_SIZES[-1])
 
 
 def _add_trip(points: Points, series: str, name: str, ranks: ModelRanks, length: int) -> None:

@@ -1,0 +1,252 @@
+"""Figures of the page of claims: what was measured or computed, with the papers' own numbers as crosses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import mean
+from typing import Any, Final
+
+from mxwire.bench.claims.claim import ClaimEvidence
+from mxwire.bench.claims.library_study import STUDY as LIBRARIES
+from mxwire.bench.claims.model_study import (
+    COLLECTIVE,
+    COLLECTIVE_SIZES,
+    SHARE,
+    SHARE_SIZES,
+    SLOW,
+    STUDY,
+    TABLE_1,
+    TRIP,
+)
+from mxwire.bench.logp import BANDWIDTH, PARAMETERS
+from mxwire.bench.mtu import PACKETS_OF_MXOE
+from mxwire.bench.path import path_figures
+from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.report import COLOURS, Figure, PageFigure, draw_series, line_styles, plotted, series_figure
+from mxwire.report import plot
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
+
+_MIB: Final = 1 << 20
+_LARGE: Final = 4 << 20
+_CROSS: Final[dict[str, Any]] = {"linestyle": "", "marker": "x", "markersize": 9, "markeredgewidth": 2}
+_PAPER: Final = "the paper"
+PaperPoints = Mapping[str, Sequence[tuple[float, float]]]
+"""Numbers of a paper by curve, as places and values."""
+
+_LATENCIES: Final[PaperPoints] = {"open-mx": [(0, 7.3)], "tcp": [(0, 13.2)], "mx": [(0, 2.0)], "mixed": [(0, 4.6)]}
+_SLOW_LATENCIES: Final[PaperPoints] = {"open-mx": [(0, 24.9)], "tcp": [(0, 30.8)]}
+_RATES: Final[PaperPoints] = {
+    "open-mx": [(_LARGE, 800)],
+    "open-mx, engine": [(_LARGE, 1186)],
+    "open-mx, in place": [(_LARGE, 1186)],
+    "mx": [(_LARGE, 1140)],
+}
+_SHARES: Final = {
+    "": ((RENDEZVOUS_THRESHOLD, 0.50), (_LARGE, 0.95)),
+    ", engine": ((RENDEZVOUS_THRESHOLD, 0.42), (_LARGE, 0.60)),
+}
+"""The paper's total use of a core, without and with offload."""
+_GAINS: Final[Mapping[str, Sequence[float]]] = {
+    "Sendrecv": (107, 4.66, 8.88, 32.7),
+    "Exchange": (143, 8.38, 24.2, 29.0),
+    "Allreduce": (87.9, 2.51, 11.6, 4.77),
+    "Reduce": (64.7, 23.1, 26.5, -23.6),
+    "Allgather": (79.2, -7.1, 21.5, 56.0),
+    "Gather": (72.5, 52.6, 4.57, 76.4),
+    "Scatter": (86.3, 51.6, 18.4, 80.9),
+    "Alltoall": (47.0, 15.2, 47.2, 54.7),
+    "Bcast": (44.6, 20.1, -26.9, -39.6),
+}
+"""Gains of Open-MX over TCP in percent, at 16 B, 4 KB, 64 KB and 4 MB: the paper's table 1."""
+_LIBRARY_POINTS: Final[Mapping[str, PaperPoints]] = {
+    "RTT/2": {"AM": [(4, 17), (4096, 197.9)], "BIP": [(4, 6)], "FM": [(4, 9)], "PM": [(4, 9)], "VMMC": [(4, 13)]},
+    "g": {"AM": [(4096, 153.5)]},
+    BANDWIDTH: {
+        "AM": [(_MIB, 50)],
+        "BIP": [(_MIB, 125)],
+        "FM": [(_MIB, 65)],
+        "VMMC": [(_MIB, 100)],
+    },
+}
+
+
+def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
+    """The figures for which there are recordings, in the order of the texts."""
+    for each in evidence.recordings:
+        if each.conditions.stage.startswith("virtual time") or each.conditions.quick:
+            continue
+        if each.study == "path":
+            yield from path_figures(each)
+        shown = [series for name in ("RTT/2", "o_s", "o_r", "L") if (series := each.named(name))]
+        if each.study == "logp" and shown:
+            yield PageFigure(series_figure(shown, "LogP, live"), "Live, by carrier; both methods.")
+    for each in evidence.recordings:
+        if each.conditions.stage.startswith("virtual time") and not each.conditions.quick:
+            makers = {LIBRARIES: _library_figures, STUDY: _model_figures}
+            yield from makers.get(each.study, _mtu_figures)(each)
+    for each in evidence.recordings:
+        if each.study == "mtu" and not each.conditions.stage.startswith("virtual time") and not each.conditions.quick:
+            yield from _mtu_figures(each)
+
+
+def _against(shown: Sequence[tuple[Series, PaperPoints]], title: str) -> Figure:
+    """Curves over size, a panel per series, with the numbers of the paper."""
+
+    def figure(pyplot: Any) -> Any:
+        height = 1.0 + 2.9 * len(shown)
+        made, panels = pyplot.subplots(len(shown), 1, squeeze=False, figsize=(9.5, height), layout="constrained")
+        for (series, paper), (axes,) in zip(shown, panels, strict=True):
+            styles = line_styles(series.contestants())
+            known = {name: points for name, points in paper.items() if name in styles}
+            if known:
+                axes.plot([], [], color="black", label=_PAPER, **_CROSS)
+            for name, points in known.items():
+                places, values = zip(*((x or 0.5, y) for x, y in points), strict=True)
+                axes.plot(places, values, color=styles[name][0], **_CROSS)
+            draw_series(axes, series)
+            crossed = [y for points in known.values() for _, y in points]
+            if crossed:
+                drawn = [each.median for each in series.measurements if each.median > 0]
+                plot.vertical_axis(axes, min(drawn + crossed), max(drawn + crossed))
+            plot.length_axis(axes, [plotted(each.parameters[series.x]) for each in series.measurements])
+            plot.tidy(axes)
+        panels[-1][0].set_xlabel("size, bytes")
+        made.suptitle(title, x=0.01, ha="left", fontsize=13)
+        return made
+
+    return figure
+
+
+def _chosen(series: Series, names: Sequence[str], name: str = "", unit: str = "") -> Series:
+    """Some curves of a series; with a unit of MiB/s as the rates of half round trips."""
+    points = [each for each in series.measurements if each.name in names]
+    if unit:
+        points = [_rate(each, unit) for each in points if each.parameters["size"]]
+    return Series(name or series.name, unit or series.unit, series.x, series.x_unit, points)
+
+
+def _rate(point: Measurement, unit: str) -> Measurement:
+    samples = tuple(point.parameters["size"] / _MIB / (each / 1e6) for each in point.samples)
+    return Measurement(point.name, unit, samples, point.parameters, marks=point.marks)
+
+
+def _library_figures(recording: Recording) -> Iterator[PageFigure]:
+    shown = [(each, _LIBRARY_POINTS.get(each.name, {})) for each in recording.series if each.name in PARAMETERS]
+    rates = recording.named(BANDWIDTH)
+    if rates is not None:
+        shown.append((rates, _LIBRARY_POINTS[BANDWIDTH]))
+    if shown:
+        yield PageFigure(
+            _against(shown, "Five libraries on Myrinet, 1998 (figures 4 to 8 and 11)"),
+            "Data paths in virtual time, table myrinet-1998. Crosses: the paper's numbers; the table was fitted to all "
+            "of them. The paper prints no other values.",
+        )
+
+
+def _model_figures(recording: Recording) -> Iterator[PageFigure]:
+    trips, slow = recording.named(TRIP), recording.named(SLOW)
+    if trips is not None:
+        latencies = [(_chosen(trips, ("open-mx", "tcp", "mx", "mixed")), _LATENCIES)]
+        if slow is not None:
+            latencies.append((_chosen(slow, ("open-mx", "tcp")), _SLOW_LATENCIES))
+        yield PageFigure(
+            _against(latencies, "Half a round trip (figures 9 and 13)"),
+            "Virtual time, table clovertown-2010. Crosses: the paper's numbers. The table was fitted to all but that "
+            "of the mixed pair.",
+        )
+        names = ("open-mx", "open-mx, engine", "open-mx, in place", "mx", "mixed", "tcp")
+        yield PageFigure(
+            _against([(_chosen(trips, names, "rate", "MiB/s"), _RATES)], "Rate of a ping-pong at 10 Gb/s (figure 10)"),
+            "Virtual time. engine: large messages are copied by I/OAT; in place: not copied. Crosses: the paper's "
+            "numbers. The table was fitted to that of Open-MX without offload and to the rate of TCP.",
+        )
+    collectives = recording.named(COLLECTIVE)
+    if collectives is not None:
+        yield PageFigure(
+            _gain_figure(collectives),
+            "Virtual time, 16 ranks on 2 hosts. The paper's longest message is 4 MB, the model's 1 MiB.",
+        )
+    shares = recording.named(SHARE)
+    if shares is not None:
+        yield PageFigure(
+            _share_figure(shares),
+            "Virtual time. Left bars: copies by the processor, right bars: by I/OAT. Crosses: the paper's totals.",
+        )
+
+
+def _gain_figure(series: Series) -> Figure:
+    def figure(pyplot: Any) -> Any:
+        made, panels = pyplot.subplots(1, len(COLLECTIVE_SIZES), sharey=True, figsize=(11, 4.4), layout="constrained")
+        places = range(len(TABLE_1))
+        for column, (axes, size) in enumerate(zip(panels, COLLECTIVE_SIZES, strict=True)):
+            here = [_gain(series, name, size) for name in TABLE_1]
+            paper = [_GAINS[name][column] for name in TABLE_1]
+            axes.barh([each - 0.2 for each in places], paper, 0.38, color=plot.MARK, label=_PAPER)
+            axes.barh([each + 0.2 for each in places], here, 0.38, color=COLOURS[0], label="here, modelled")
+            for values, colour in ((paper, plot.MARK), (here, COLOURS[0])):
+                axes.axvline(mean(values), color=colour, linestyle="--", linewidth=1)
+            axes.axvline(0, color="black", linewidth=0.8)
+            axes.set_title(f"{size:,} B" if size < _MIB else "1 MiB (paper: 4 MB)", fontsize=10)
+            axes.set_xlabel("gain over TCP, %")
+            plot.tidy(axes)
+        panels[0].set_yticks(list(places), TABLE_1)
+        panels[0].invert_yaxis()
+        panels[-1].legend(fontsize=8, loc="lower right", **plot.OVER_LINES)
+        made.suptitle("Collectives, Open-MX against TCP (table 1); dashed: means", x=0.01, ha="left", fontsize=13)
+        return made
+
+    return figure
+
+
+def _gain(series: Series, name: str, size: int) -> float:
+    own, tcp = (series.point(f"{name}, {each}", size) for each in ("open-mx", "tcp"))
+    return 0.0 if own is None or tcp is None else (tcp.median / own.median - 1) * 100
+
+
+def _share_figure(series: Series) -> Figure:
+    kinds = ("bottom half", "driver", "library")
+
+    def figure(pyplot: Any) -> Any:
+        made, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
+        for side, suffix in enumerate(("", ", engine")):
+            for place, size in enumerate(SHARE_SIZES):
+                bottom = 0.0
+                for kind, colour in zip(kinds, COLOURS, strict=False):
+                    point = series.point(f"{kind}{suffix}", size)
+                    value = 0.0 if point is None else point.median * 100
+                    label = "_nolegend_" if side or place else kind
+                    axes.bar(place + 0.4 * side - 0.2, value, 0.36, bottom=bottom, color=colour, label=label)
+                    bottom += value
+            for size, total in _SHARES[suffix]:
+                place = 0 if size == RENDEZVOUS_THRESHOLD else SHARE_SIZES.index(size)
+                label = "_nolegend_" if side or place else _PAPER
+                axes.plot([place + 0.4 * side - 0.2], [total * 100], color="black", label=label, **_CROSS)
+        axes.set_xticks(range(len(SHARE_SIZES)), [f"{each:,} B" for each in SHARE_SIZES])
+        axes.set_ylabel("share of a core, %")
+        axes.set_ylim(0, 108)
+        axes.legend(fontsize=8, ncols=4, loc="upper center", **plot.OVER_LINES)
+        plot.tidy(axes)
+        made.suptitle("Use of the receiver's processor (figure 11)", x=0.01, ha="left", fontsize=13)
+        return made
+
+    return figure
+
+
+_BLOCKS: Final = ("mxoe, 8 ", f"{PACKETS_OF_MXOE}, ")
+"""Depths of blocks with packets of 4 KiB, whose bounds are within reach."""
+_MTU_FIGURES: Final[Mapping[str, str]] = {
+    "rate by frame limit": "Rate of 4 MiB by MTU (figure 12)",
+    "rate by delay": "Rate of 4 MiB by delay and depth of blocks (figure 14)",
+}
+
+
+def _mtu_figures(recording: Recording) -> Iterator[PageFigure]:
+    modelled = recording.conditions.stage.startswith("virtual time")
+    for name, title in _MTU_FIGURES.items():
+        series = recording.named(name)
+        # Without delays, which take a live study long, there is one point.
+        if series is not None and len({each.parameters[series.x] for each in series.measurements}) > 1:
+            kind = "virtual time" if modelled else "live"
+            names = [each for each in series.contestants() if each.removeprefix("bound: ").startswith(_BLOCKS)]
+            shown = _chosen(series, names) if names else series
+            yield PageFigure(series_figure([shown], f"{title}, {kind}"), f"{kind.capitalize()}.")

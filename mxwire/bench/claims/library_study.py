@@ -1,0 +1,56 @@
+"""The study ``libraries``: LogP and bandwidth of the five libraries of 1998 in virtual time.
+
+Series: ``RTT/2``, ``g``, ``o_s``, ``o_r`` and ``L`` (µs, by ``size``) of ``AM``, ``BIP``, ``FM``, ``PM`` and ``VMMC``,
+with ``BIP, not synchronised`` in ``g``; ``bandwidth`` (MB/s of 10^6 bytes; unidirectional). Sizes are those of the
+paper, and those beside the lengths at which a library changes from writing to DMA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Final
+
+from mxwire.bench.cost.libraries import LIBRARIES, LibraryPair
+from mxwire.bench.cost.tables import MYRINET
+from mxwire.bench.imb.rank_stage import model_conditions
+from mxwire.bench.logp import BANDWIDTH, PARAMETERS
+from mxwire.bench.record import Recording
+from mxwire.bench.study import Points, kept
+
+STUDY: Final = "libraries"
+SIZES: Final = (4, 16, 60, 64, 68, 128, 248, 252, 256, 512, 1024, 2048, 4096)
+BANDWIDTH_SIZES: Final = (64, 256, 1024, 4096, 16384, 65536, 262144, 1 << 20)
+NOT_SYNCHRONISED: Final = "BIP, not synchronised"
+_QUICK: Final = 2
+"""Sizes of a quick study."""
+
+
+def run_libraries(quick: bool = False, progress: Callable[[str], object] = lambda _: None) -> Recording:
+    """Compute all of it."""
+    recording = Recording(STUDY, model_conditions(MYRINET, quick))
+    recording.facts["fitted"] = [asdict(each) for each in MYRINET.fitted_to]
+    points = Points(recording)
+    for each in PARAMETERS:
+        points.declare(each, "µs")
+    points.declare(BANDWIDTH, "MB/s")
+    with kept(recording, points):
+        for path in LIBRARIES:
+            progress(f"{STUDY}, {path.name}")
+            pair = LibraryPair(MYRINET, path)
+            for size in SIZES[:_QUICK] if quick else SIZES:
+                _add(points, path.name, pair, size)
+                if path.waits_for_receive:
+                    interval = pair.interval(size, synchronised=False)
+                    points.add("g", NOT_SYNCHRONISED, interval / 1e3, marks=("modelled",), size=size)
+            for size in BANDWIDTH_SIZES[:_QUICK] if quick else BANDWIDTH_SIZES:
+                points.add(BANDWIDTH, path.name, size / pair.interval(size) * 1e3, marks=("modelled",), size=size)
+    return recording
+
+
+def _add(points: Points, name: str, pair: LibraryPair, size: int) -> None:
+    trip, sent, received = pair.half_round_trip(size), pair.send_overhead(size), pair.receive_overhead(size)
+    values = (trip, pair.interval(size), sent, received, trip - sent - received)
+    for parameter, value in zip(PARAMETERS, values, strict=True):
+        # To whole ns: a difference of equal times is 0.
+        points.add(parameter, name, round(value) / 1e3, marks=("modelled",), size=size)
