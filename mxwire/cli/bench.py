@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.bench_claims import claims
+from mxwire.cli.bench_compare import compare
 from mxwire.cli.bench_imb import imb
 from mxwire.cli.bench_mtu import mtu
 from mxwire.cli.bench_options import BenchOptions, bench_options, conduct, stage_of, stage_options
@@ -36,6 +37,7 @@ Examples:
   sudo mxwire bench imb PingPong Allreduce --ranks 4  patterns and collectives, in the columns of IMB or OSU
   mxwire bench mtu --simulated here --delay 70us      frame limit, depth of blocks, delay and coalescing
   sudo mxwire bench claims S1 S2 --html claims        the papers' claims, judged on this machine
+  mxwire bench compare a.jsonl b.jsonl                do two recordings of a study agree?
 """
 _PATH_EPILOG = """\b
 The rungs, from memory shared by two processes to TCP and mxwire, polling and blocking, run between two pinned processes
@@ -226,3 +228,4 @@ def serve(interface: str, as_json: bool) -> None:
 command.add_command(imb)
 command.add_command(mtu)
 command.add_command(claims)
+command.add_command(compare)

@@ -1,0 +1,56 @@
+"""``mxwire bench compare``: do two recordings of a study agree?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from mxwire.cli.options import json_option
+from mxwire.report.json_line import json_line
+
+EPILOG: Final = """\b
+A and B are recordings of the same study (-w FILE of any bench command). A point agrees if the confidence intervals of
+both medians overlap. It is undecided if a polling side was without its processor in one of them.
+
+\b
+Examples:
+  sudo mxwire bench path -w monday.jsonl; sudo mxwire bench path -w tuesday.jsonl
+  mxwire bench compare monday.jsonl tuesday.jsonl
+  mxwire bench compare monday.jsonl tuesday.jsonl --tolerance 5
+  mxwire bench compare a.jsonl b.jsonl --json | jq 'select(.outcome == "differ")'
+
+\b
+Exit code: 0 no point differs, 1 some do, 2 a file is not a recording, or they have no study in common.
+"""
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command(epilog=EPILOG)
+@click.argument("left", metavar="A", type=_FILE)
+@click.argument("right", metavar="B", type=_FILE)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1000),
+    default=0.0,
+    metavar="PERCENT",
+    help="Widen the intervals by this share of the median.  [default: 0]",
+)
+@json_option("JSON Lines: one object per point.")
+def compare(left: Path, right: Path, tolerance: float, as_json: bool) -> None:
+    """Compare two recordings of a study point by point, within their confidence intervals."""
+    from mxwire.bench.comparison import compare_recordings, comparison_blocks, differing_conditions
+    from mxwire.bench.record import read_recordings
+    from mxwire.report.document import show
+
+    one, other = read_recordings(left), read_recordings(right)
+    found = list(compare_recordings(one, other, tolerance / 100))
+    if as_json:
+        for each in found:
+            click.echo(json_line(each.record()))
+    else:
+        show(list(comparison_blocks(found, differing_conditions(one, other))))
+    if any(each.outcome == "differ" for each in found):
+        sys.exit(1)
