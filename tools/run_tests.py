@@ -8,8 +8,9 @@ With CI=true a skipped test fails the run too. The last line has the total in py
 plugin of pytest (``-p tools.run_tests``), which writes the result of a run to a file.
 
 Tests marked ``realtime`` mostly wait, but must notice at once when the wait is over. So they run first, when the only
-other load is the compilation of the live hosts, which gets the idle time of the processors. Of the other tests, many
-wait for a moment, so there are two processes per processor.
+other load is the preparation, which gets the idle time of the processors: pytest's bytecode of the test files, which
+each process would otherwise make for itself, and the compilation of the live hosts. Of the other tests, many wait for a
+moment, so there are two processes per processor.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import argparse
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,15 +71,31 @@ class RunError(Exception):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that names the file."""
+    """Add the options of this module."""
     parser.addoption("--outcome", metavar="FILE", help="write the numbers of the run to FILE")
+    parser.addoption("--store-bytecode", action="store_true", help="store the bytecode of the test files, and run none")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Skip the collection of files without such tests when only those that need a clock are run."""
+    if config.getoption("--store-bytecode") and collection_path.suffix == ".py":
+        _store_bytecode(collection_path, config)
+        return True
     if config.getoption("markexpr") == REALTIME and collection_path.suffix == ".py":
         return "mark.realtime" not in collection_path.read_text(encoding="utf-8") or None
     return None
+
+
+def _store_bytecode(path: Path, config: pytest.Config) -> None:
+    """Store the bytecode as pytest does when it imports a file, but without running the file."""
+    from _pytest.assertion import rewrite
+
+    stored = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
+    if not fnmatch(path.name, "test_*.py") or rewrite._read_pyc(path, stored) is not None:
+        return
+    stored.parent.mkdir(exist_ok=True)
+    digest, code = rewrite._rewrite_test(path, config)
+    rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, digest, stored)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -93,13 +112,17 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 # --- the runs
 
 
-class Compilation:
-    """The compilation of the live hosts, in the background: it gets idle time only, until it is needed."""
+class Preparation:
+    """The preparation for the tests, in the background: it gets idle time only, until it is needed."""
 
     def __init__(self) -> None:
-        command = [sys.executable, str(ROOT / "tools" / "compile.py")]
+        bytecode = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "tools.run_tests", "--store-bytecode"]
+        compilation = [sys.executable, str(ROOT / "tools" / "compile.py")]
+        command = f"{shlex.join(bytecode)} 2>/dev/null; {shlex.join(compilation)}"
         environment = os.environ | {"MXWIRE_OPTIMIZE": "0"}
-        self._process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, process_group=0)
+        self._process = subprocess.Popen(
+            command, shell=True, env=environment, stdout=subprocess.DEVNULL, process_group=0
+        )
         os.setpriority(os.PRIO_PGRP, self._process.pid, LOWEST_PRIORITY)
 
     def hurry(self) -> None:
@@ -135,12 +158,12 @@ def run(title: str, *options: str) -> Outcome:
     return outcome
 
 
-def run_all(tests: Sequence[str], workers: int, compilation: Compilation | None) -> tuple[Outcome, list[str]]:
+def run_all(tests: Sequence[str], workers: int, preparation: Preparation | None) -> tuple[Outcome, list[str]]:
     """Run the tests; returns the total, and the node ids of the flaky tests."""
     few = (f"-n{-(-3 * _processors() // 2)}", "--dist=worksteal", f"-m={REALTIME}")
     total = run("Tests that need a clock:", *few, *tests)
-    if compilation is not None:
-        compilation.hurry()
+    if preparation is not None:
+        preparation.hurry()
     many = (f"-n{workers}", "--dist=worksteal", f"-m=not {REALTIME}")
     total.add(run("The other tests:", *many, *tests))
     if not 0 < len(total.failed) <= MOST_RERUN:
@@ -191,16 +214,16 @@ def main() -> int:
     parser.add_argument("tests", nargs="*", help="files or folders; default: all tests")
     options = parser.parse_args()
     started = time.monotonic()
-    compilation = None if options.no_compile else Compilation()
+    preparation = None if options.no_compile else Preparation()
     try:
-        total, flaky = run_all(options.tests, options.workers, compilation)
+        total, flaky = run_all(options.tests, options.workers, preparation)
     except RunError as error:
         return int(str(error)) or 1
     except KeyboardInterrupt:
         return 130
     finally:
-        if compilation is not None:
-            compilation.end()
+        if preparation is not None:
+            preparation.end()
     return report(total, flaky, time.monotonic() - started)
 
 

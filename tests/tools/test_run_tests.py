@@ -75,3 +75,18 @@ def test_nothing_is_skipped_in_ci(tmp_path):
 
 def test_a_run_without_tests_fails(tmp_path):
     assert run(tmp_path)[0] == 1
+
+
+def test_stored_bytecode_is_that_of_pytest(tmp_path):
+    (tmp_path / "test_any.py").write_text(GOOD)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    kept |= {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    found = []
+    for options, last in ((["-p", "tools.run_tests", "--store-bytecode"], "no tests ran"), ([], "1 passed")):
+        command = [sys.executable, "-m", "pytest", *options]
+        done = subprocess.run(command, cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=300)
+        assert last in done.stdout.splitlines()[-1], done.stdout + done.stderr
+        (stored,) = (tmp_path / "__pycache__").glob("*.pyc")
+        found.append((stored.name, stored.read_bytes()))
+        stored.unlink()
+    assert found[0] == found[1]
