@@ -108,10 +108,11 @@ def _python(source: str, *, tests: bool) -> Iterator[tuple[int, str, Kind]]:
             comment.append((token.start[0], token.string.lstrip("# ")))
     if comment:
         yield comment[0][0], "\n".join(line for _, line in comment), Kind.OTHER
-    tree = ast.parse(source)
-    documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+    documented = set()
+    for node in ast.walk(ast.parse(source)):  # parents first
+        if isinstance(node, ast.Expr):
+            documented.add(id(node.value))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             if id(node) in documented:
                 yield node.lineno, node.value, Kind.DOCSTRING
             elif not tests:
