@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def as_nobody(code: str, *capabilities: str) -> list[str]:
     return [*words, sys.executable, "-c", code]
 
 
+@cache
 def missing() -> str | None:
     """Why there cannot be namespaces here, None if there can."""
     if sys.platform != "linux":

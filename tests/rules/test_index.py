@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,18 +14,20 @@ from mxwire.cli.main import cli
 from mxwire.errors import MxwireError
 from mxwire.report.rules import select
 from mxwire.rules import CATALOGUE
-from mxwire.rules.index import numbers_in, places, scan
+from mxwire.rules.index import Places, numbers_in, places, scan
 
 ROOT = Path(__file__).parents[2]
 
-"""Rules that the engine does not name yet, or no test does. It only shrinks."""
 
-FOUND = scan(ROOT)
+@cache
+def found_places() -> dict[str, Places]:
+    """Scan the checkout once, in the processes that run these tests."""
+    return scan(ROOT)
 
 
 def missing(number: str) -> list[str]:
     """Return the missing places of a rule: implementation (of the wire format: a judge) and test."""
-    rule, found = CATALOGUE[number], FOUND[number]
+    rule, found = CATALOGUE[number], found_places()[number]
     if rule.checker_only:
         return []
     implemented = found.judge if number.startswith(("W-", "D-")) and found.judge else found.engine
@@ -58,7 +61,7 @@ def test_the_index_knows_every_rule():
 
 
 def test_places_exist():
-    for found in FOUND.values():
+    for found in found_places().values():
         for place in (*found.engine, *found.judge, *found.tests):
             assert (ROOT / place.partition(":")[0]).is_file()
 

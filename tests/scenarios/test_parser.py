@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mxwire.errors import MxwireError
-from mxwire.scenarios import ScriptError, library, parse, run_simulated
+from mxwire.scenarios import ScriptError, parse, run_simulated
+from mxwire.scenarios.files import paths_of
 from mxwire.scenarios.steps import (
     AnyOrderStep,
     BurstStep,
@@ -183,7 +184,7 @@ def test_errors_at_run_time_are_reported_too(text: str, words: str) -> None:
     assert words in str(caught.value)
 
 
-TEXTS = [each.text for each in library()]
+TEXTS = [path.read_text(encoding="utf-8") for path in paths_of(())]
 WORDS = sorted({word for text in TEXTS for word in text.split()})
 
 
