@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.ethernet import SHORTEST_FRAME, SOURCE, mac_text
+from mxwire.ethernet import ETHERTYPE, ETHERTYPE_MXOE, SHORTEST_FRAME, SOURCE, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.linerate.accounting import LatencyHistogram, StreamAccount, StreamCounts
 from mxwire.linerate.template import (
@@ -287,7 +287,7 @@ class FrameSink:
         self._count_mixed(batch, stamps, altered, known)
 
     def _only_stamped(self, batch: FrameBatch) -> FrameBatch:
-        """Return the frames with a stamp; pass on those of type RAW, and count the others."""
+        """Return the frames of MXoE with a stamp; pass on those of type RAW, and count the others."""
         buffer = batch.buffer
         long_enough = batch.length >= SHORTEST_FRAME
         if not long_enough.all():
@@ -301,6 +301,8 @@ class FrameSink:
             batch = batch.select(~raw)
         stamp_at = batch.offset + batch.length - STAMP.itemsize
         stamped = (buffer[stamp_at] == MAGIC & 0xFF) & (buffer[stamp_at + 1] == MAGIC >> 8)
+        type_at = batch.offset + ETHERTYPE.start
+        stamped &= (buffer[type_at] == ETHERTYPE_MXOE >> 8) & (buffer[type_at + 1] == ETHERTYPE_MXOE & 0xFF)
         if not stamped.all():
             self.foreign += int((~stamped).sum())
             batch = batch.select(stamped)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mxwire.capture import open_capture
@@ -117,6 +117,7 @@ def test_frames_of_a_capture_are_checked_by_their_format():
 
 
 @settings(max_examples=300)
+@example([(bytes(16) + b"\x03" + bytes(23), True)])  # a HOST_QUERY, except for its EtherType
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=120), st.booleans()), min_size=1, max_size=20))
 def test_hostile_frames_are_counted_and_change_no_run(frames):
     good = frames_of(FrameSlots(templates_of("TINY", HERE, THERE)), 40)
