@@ -77,7 +77,7 @@ def main() -> int:
         print(json.dumps(asdict(found) | {"reached": found.reached}))
     else:
         print(f"{found.cells:,} cells in {found.jobs} processes: {found.matrix:.1f} s (goal: {MATRIX_SECONDS:g} s)")
-        print(f"a cell: {found.cell_mean * 1e3:.1f} ms on average, 99 % within {found.cell_p99 * 1e3:.1f} ms")
+        print(f"a cell: {found.cell_mean * 1e3:.1f} ms on average, 99% within {found.cell_p99 * 1e3:.1f} ms")
         print(f"the slowest: {found.cell_slowest * 1e3:.0f} ms, {found.slowest} (goal: {CELL_SECONDS:g} s)")
     return 0 if found.reached else 1
 

@@ -9,7 +9,7 @@ is the ratio of processor time per frame, which depends less on other programs. 
 * without receiver: frames are dropped. The limit is a C program that sends through AF_XDP (xdp_send.c), without stamps.
 * through: a sink checks the header of every frame, and no frame may be lost.
 * live frames: made by the kernel, to a sink over native AF_XDP; beside them the AF_XDP generator to the same sink.
-* paced: 99 % of the arrivals of 50,000 frames per second, compared with tcpreplay.
+* paced: 99% of the arrivals of 50,000 frames per second, compared with tcpreplay.
 
 Goals of hosts over AF_XDP are measured by benchmarks/live.py.
 """
@@ -300,7 +300,7 @@ def contests(bench: Bench, with_c: bool) -> list[tuple[Contest, dict[str, Callab
         tiny = template_of("TINY", bench.far.address, bench.near.address)
         made.append(
             (
-                Contest(f"paced at {RATE:,}/s, 99 % error in µs (50, or no worse)", 1.0, lower_is_better=True),
+                Contest(f"paced at {RATE:,}/s, 99% error in µs (50, or no worse)", 1.0, lower_is_better=True),
                 {SENDMMSG: lambda: bench.paced_ours(tiny), TCPREPLAY: lambda: bench.paced_tcpreplay(tiny)},
             )
         )

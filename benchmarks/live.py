@@ -338,7 +338,7 @@ def _digits(value: float) -> int:
 def _more(outcome: Outcome) -> str:
     more = outcome.more
     if "p99" in more:
-        return f"99 %: {more['p99']:,.2f} µs  "
+        return f"99%: {more['p99']:,.2f} µs  "
     if "cpu_per_GB" in more:
         return f"processor s/GB: {more['cpu_per_GB']:.2f} sender, {more['receiver_cpu_per_GB']:.2f} receiver  "
     return ""

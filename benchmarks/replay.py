@@ -195,7 +195,7 @@ def measure(ports: tuple[Port, Port], folder: Path, rounds: int, quick: bool) ->
     contests = (
         (SMALL_FRAMES, "frames/s", top_speed, folder / "small.pcap", loops, True),
         (MIXED_FRAMES, "frames/s", top_speed, folder / "mixed.pcap", loops, True),
-        (PACED, "µs, 99 %", paced, folder / "paced.pcap", 1, False),
+        (PACED, "µs, 99%", paced, folder / "paced.pcap", 1, False),
     )
     outcomes: dict[tuple[str, str], Outcome] = {}
     for _ in range(rounds):

@@ -11,7 +11,7 @@ that the send overlaps the flight, as on a virtual cable whose sender also does 
 
 The second method (Hoefler and others; netgauge) needs round trips only: n messages d apart and one answer take
 PRTT(n, d) = PRTT(1, 0) + (n - 1) max(o_s + d, g). The overhead of the receiver is the time of a receive whose message
-has arrived. Where both methods differ by more than 15 %, the point is marked ``methods differ``.
+has arrived. Where both methods differ by more than 15%, the point is marked ``methods differ``.
 
 Floods have a window: the receiver returns credit for half of it at a time, for all carriers alike.
 

@@ -117,7 +117,7 @@ class Measurement:
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Confidence interval of the median from order statistics, which assumes no distribution.
 
-        With fewer than 6 samples no interval has 95 %; then it is that of all samples.
+        With fewer than 6 samples no interval has 95%; then it is that of all samples.
         """
         ordered, count = self._ordered, len(self.samples)
         outside = 0.0

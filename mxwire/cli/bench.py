@@ -60,7 +60,7 @@ Exit code: 0 complete, 1 ended early (earlier results are printed), 2 it cannot 
 _LOGP_EPILOG = """\b
 --over takes mx (both dialects: mxoe and omx:9000), mxoe, omx:M, tcp, udp, frames (bare frames, a call each), ring
 (bare frames through a mapped ring) and xdp. Each parameter is measured by the paper's fragments and by parametrised
-round trips; where they differ by more than 15 %, the point is marked. With -i the other side is another machine that
+round trips; where they differ by more than 15%, the point is marked. With -i the other side is another machine that
 runs mxwire bench serve; otherwise both are in network namespaces here (root), or with --memory in this process, for
 shapes and counts only.
 

@@ -237,7 +237,7 @@ def throughput(options: LineTestOptions) -> None:
 @test_options
 @click.option("--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second; else the throughput.")
 def latency(options: LineTestOptions, rate: str | None) -> None:
-    """Measure latencies at 10, 50, 90 and 100 % of the throughput, or of --rate (RFC 2544, 26.2; RFC 8219)."""
+    """Measure latencies at 10, 50, 90 and 100% of the throughput, or of --rate (RFC 2544, 26.2; RFC 8219)."""
     from mxwire.linerate.rates import frame_rate
 
     if rate is not None:
@@ -258,7 +258,7 @@ def latency(options: LineTestOptions, rate: str | None) -> None:
 )
 @test_options
 def loss(options: LineTestOptions) -> None:
-    """Measure the loss at 100 %, 90 % … of the highest rate, until two in a row have none (RFC 2544, 26.3)."""
+    """Measure the loss at 100%, 90% … of the highest rate, until two in a row have none (RFC 2544, 26.3)."""
     _run(options, "loss", lambda tester, measured: iter([tester.loss(measured)]))
 
 

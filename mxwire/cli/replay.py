@@ -494,7 +494,7 @@ def _lines(result: RawReplayResult) -> Iterator[str]:
         yield (
             f"pace: requested {result.requested_ns / 1e9:.6f} s; "
             f"frames late by {errors.mean_ns / 1e3:.1f} µs on average, "
-            f"99 % within {errors.percentile_ns(99) / 1e3:,.0f} µs, at most {errors.largest_ns / 1e3:,.1f} µs"
+            f"99% within {errors.percentile_ns(99) / 1e3:,.0f} µs, at most {errors.largest_ns / 1e3:,.1f} µs"
         )
     if result.refused:
         yield f"{counted(result.refused, 'frame')} refused by the interface"

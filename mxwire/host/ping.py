@@ -181,7 +181,7 @@ class PingTimes:
     """Standard deviation, which ping(8) calls mdev."""
     median: int
     percentile_99: int
-    """99 % of the round trips took at most this time."""
+    """99% of the round trips took at most this time."""
 
 
 class PingStatistics:

@@ -51,15 +51,15 @@ TREATMENTS: Final = {
     each.name: each
     for each in (
         _treatment("none", "none", "every frame arrives, once and in order"),
-        _treatment("loss", "1 % loss", "one frame in a hundred is lost", loss=0.01),
-        _treatment("heavy-loss", "10 % loss", "one frame in ten is lost", loss=0.10),
+        _treatment("loss", "1% loss", "one frame in a hundred is lost", loss=0.01),
+        _treatment("heavy-loss", "10% loss", "one frame in ten is lost", loss=0.10),
         _treatment("duplicates", "duplicates", "one frame in twenty arrives twice", duplicate=0.05),
         _treatment("reorder", "reordering", "one frame in twenty is held back for up to 2 ms", reorder=0.05),
         _treatment("slow", "slow link", "every frame takes 5 ms longer", added_ns=5 * MILLISECOND),
         _treatment(
             "mixed",
             "all combined",
-            "2 % are lost, 5 % arrive twice, 5 % are held back",
+            "2% are lost, 5% arrive twice, 5% are held back",
             loss=0.02,
             duplicate=0.05,
             reorder=0.05,

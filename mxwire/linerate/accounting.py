@@ -167,7 +167,7 @@ class StreamAccount:
 
 
 _PARTS: Final = 32
-"""Buckets per power of two: percentiles are exact to 3 %."""
+"""Buckets per power of two: percentiles are exact to 3%."""
 _OCTAVES: Final = 40
 _BUFFERED: Final = 1 << 16
 LATENCY_MAXIMUM: Final = 10 * SECOND
@@ -231,7 +231,7 @@ class LatencyHistogram:
         self._buckets += np.bincount(place, minlength=len(self._buckets))
 
     def percentile_ns(self, percent: float) -> int | None:
-        """Return the latency that ``percent`` of the frames do not exceed, to 3 %; None without frames."""
+        """Return the latency that ``percent`` of the frames do not exceed, to 3%; None without frames."""
         self._fold()
         if self._maximum is None or self._minimum is None:
             return None

@@ -71,7 +71,7 @@ def check_sizes(requirements: tuple[Requirement, ...], sizes: Sequence[int]) -> 
 
 
 def _shown(key: str, value: float) -> str:
-    units = {"percent": (1.0, " %"), "frames_per_second": (1.0, "/s"), "bits_per_second": (1.0, "bit/s")}
+    units = {"percent": (1.0, "%"), "frames_per_second": (1.0, "/s"), "bits_per_second": (1.0, "bit/s")}
     divisor, unit = (1e3, " us") if key == "p99_ns" else units.get(key, (1.0, ""))
     return f"{value / divisor:,.6g}{unit}"
 

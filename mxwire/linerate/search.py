@@ -37,7 +37,7 @@ def search_rate(limit: float, resolution: float, repetitions: int = 1) -> Genera
     (RFC 2544, section 26.1).
     """
     if not 0 < resolution < 1:
-        raise MxwireError(f"a resolution lies between 0 and 100 %, not {resolution:.3%}")
+        raise MxwireError(f"a resolution lies between 0 and 100%, not {resolution:.3%}")
     step = limit * resolution
     passed: dict[float, int] = {}
     low, high, rate, trials = 0.0, limit, limit, 0
@@ -62,7 +62,7 @@ def search_rate(limit: float, resolution: float, repetitions: int = 1) -> Genera
 
 
 def step_down(limit: float) -> Generator[float, float, list[tuple[float, float]]]:
-    """Try rates from ``limit`` down in steps of 10 % until two in a row have no loss; yields rates, receives the loss.
+    """Try rates from ``limit`` down in steps of 10% until two in a row have no loss; yields rates, receives the loss.
 
     Returns rates and losses (0 to 1) in the order of the trials (RFC 2544, section 26.3).
     """

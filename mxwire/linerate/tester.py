@@ -238,7 +238,7 @@ class LineTester:
             )
 
     def loss(self, measured: SizeMeasurement) -> dict[str, Any]:
-        """Measure the loss from the highest rate down in steps of 10 %."""
+        """Measure the loss from the highest rate down in steps of 10%."""
 
         def share(rate: float) -> float:
             found = self._at_rate(measured, rate)

@@ -86,7 +86,7 @@ def open_sink_link(
     """
     link: PacketLink | XdpLink
     if via is Via.XDP:
-        # Frames of 9000 bytes take 10 % longer than with long chunks, those of up to 1792 a quarter to a third less.
+        # Frames of 9000 bytes take 10% longer than with long chunks, those of up to 1792 a quarter to a third less.
         chunks = min(1 << (max(ring_bytes // SHORT_CHUNK, 1) - 1).bit_length(), _CHUNKS_MAXIMUM)
         link = XdpLink.open(interface, mode=mode, chunks=chunks, chunk=SHORT_CHUNK)
     else:

@@ -176,7 +176,7 @@ def result_blocks(test: str, results: Sequence[Mapping[str, Any]]) -> list[Block
     tables: Mapping[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], tuple[str, ...]]]] = {
         "throughput": (("bit/s",), lambda each: (rate_text(each["bits_per_second"], "bit/s"),)),
         "latency": (("load", "min", "median", "p99", "p99.9", "variation", "lost"), _latency_cells),
-        "loss": (("loss at 100 % of that", "no loss from"), _loss_cells),
+        "loss": (("loss at 100% of that", "no loss from"), _loss_cells),
         "burst": (("burst", "shortest", "longest", "buffer"), _burst_cells),
     }
     columns, cells = tables[test]
@@ -201,13 +201,13 @@ def _end_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
     if not result.get("settled", True):
         remarks.append("not settled: trials at one rate passed and failed")
     line = result["line_frames_per_second"]
-    share = "-" if not line else f"{100 * result['frames_per_second'] / line:.1f} %"
+    share = "-" if not line else f"{100 * result['frames_per_second'] / line:.1f}%"
     return share, f"{result['tester']['frames_per_second']:,.0f}", "; ".join(remarks)
 
 
 def _latency_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
     found = result["latency"]
-    load = f"{result['load_percent']} %"
+    load = f"{result['load_percent']}%"
     if not found.get("count"):
         return (load, *"-----", f"{result['lost']:,}")
     names = ("min_ns", "median_ns", "p99_ns", "p999_ns")
@@ -221,7 +221,7 @@ def _loss_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
     steps = result["steps"]
     clean = [each["rate"] for each in steps if not each["loss"]]
     highest = f"{max(clean):,.0f}/s" if clean else "no rate"
-    return f"{100 * steps[0]['loss']:.4f} %", highest
+    return f"{100 * steps[0]['loss']:.4f}%", highest
 
 
 def _burst_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
@@ -277,7 +277,7 @@ def _incast_table(results: Sequence[Mapping[str, Any]]) -> Table:
 
 _MESSAGES: Final = (
     *number_columns("bytes", "messages/s", "payload", "retransmits from"),
-    *number_columns("round trip at 10 %", "at 50 %", "at 90 %", "p99 at 90 %"),
+    *number_columns("round trip at 10%", "at 50%", "at 90%", "p99 at 90%"),
     Column("limit"),
 )
 

@@ -128,8 +128,8 @@ def _by_length(
 
 
 def _intervals(axes: Any, measured: list[plot.PlottedLength], lengths: Lengths) -> None:
-    """Draw the 95 % confidence interval of each median as a bar."""
-    label = "median, 95 % CI"
+    """Draw the 95% confidence interval of each median as a bar."""
+    label = "median, 95% CI"
     for each in measured:
         estimate = lengths.by_length[each.length].estimate()
         if estimate is None or estimate.median_low is None or estimate.median_high is None:

@@ -78,7 +78,7 @@ def _facts(timing: Timing) -> Iterator[str]:
 
 _UNITS: Final = (("s", 1e9), ("ms", 1e6), ("µs", 1e3))
 """Units of time and their nanoseconds, the largest first."""
-_SPREAD: Final = ("95 % CI", "min", "p10", "p90", "p99", "max")
+_SPREAD: Final = ("95% CI", "min", "p10", "p90", "p99", "max")
 _COLUMNS: Final = number_columns("length", "n", "median µs", *_SPREAD, "MB/s")
 
 

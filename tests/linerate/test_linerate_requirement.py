@@ -32,7 +32,7 @@ def test_a_result_meets_its_requirement(text):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (">=97%", "4136 bytes: 96 % does not meet >=97%"),
+        (">=97%", "4136 bytes: 96% does not meet >=97%"),
         (">=51k/s", "50,000/s does not meet"),
         ("<=1Gbit/s", "1.6e+09bit/s does not meet"),
         ("<=17.9us", "18 us does not meet"),

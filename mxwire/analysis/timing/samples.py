@@ -30,7 +30,7 @@ class DurationEstimate:
     """None if there are too few samples, as are ``p90`` and ``p99``."""
     median: float
     median_low: float | None
-    """Lower bound of the 95 % confidence interval of the median; None if there are too few samples."""
+    """Lower bound of the 95% confidence interval of the median; None if there are too few samples."""
     median_high: float | None
     mean: float
     p90: float | None

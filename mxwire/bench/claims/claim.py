@@ -224,13 +224,13 @@ def text_of(value: float, unit: str = "") -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio as a gain: ``+12 %``."""
-    return f"{(ratio - 1) * 100:+.0f} %"
+    """A ratio as a gain: ``+12%``."""
+    return f"{(ratio - 1) * 100:+.0f}%"
 
 
 def share_text(share: float) -> str:
-    """A share in percent: ``95 %``."""
-    return f"{share * 100:.0f} %"
+    """A share in percent: ``95%``."""
+    return f"{share * 100:.0f}%"
 
 
 def record_of(claim: Claim, verdict: ClaimVerdict) -> dict[str, Any]:

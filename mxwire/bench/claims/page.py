@@ -109,23 +109,22 @@ def conditions_listing(recordings: list[Recording]) -> Listing:
 
 
 _INTRODUCTION: Final = (
-    "The papers by which user-space communication was judged made statements that can be measured again. This page "
-    "lists those of three texts, with the paper's own figure, the number that was found here, and a verdict. It is "
-    "generated from a recorded run (mxwire bench claims --from docs/studies.jsonl); your own machine is judged by "
-    "sudo mxwire bench claims."
+    "The papers on user-space communication made claims that can be measured again. This page lists those of three "
+    "texts, each with the paper's figure, the number found here, and a verdict. It is generated from a recorded run "
+    "(mxwire bench claims --from docs/studies.jsonl); sudo mxwire bench claims judges your own machine."
 )
 _HOW: Final = (
     "live: measured on this machine, contestants in turns; an ordering that 8 of 9 rounds do not share is undecided.",
     "modelled: computed in virtual time by mxwire's engine on hosts with the costs of a table, taken from the paper. "
     "Numbers to which the table was fitted are not evidence; such claims are not applicable.",
     "counted: the same on every machine.",
-    "* marks statements that are derived or added here, not the paper's.",
+    "* marks claims that were derived or added here, and are not the paper's own.",
 )
 _HONESTY: Final = (
-    "Two limits apply to all live numbers. mxwire is written in Python: its library takes longer than a protocol in C, "
-    "more than a kernel's TCP does, so live comparisons with TCP judge this implementation and not the protocol. And "
-    "the machine is virtual, with a virtual cable: wake-ups are slow, adapters have no limits, and TCP uses "
-    "segmentation offload that no wire interrupts."
+    "Two limits apply to all live numbers. mxwire is written in Python: its library takes longer than the TCP of a "
+    "kernel, which is written in C, so live comparisons with TCP judge this implementation and not the protocol. And "
+    "the machine is virtual, with a virtual cable: wake-ups are slow, adapters have no limits, and the segments of TCP "
+    "are never cut, as they would be for a wire."
 )
 
 

@@ -43,7 +43,7 @@ def kernel_path(evidence: ClaimEvidence) -> ClaimVerdict:
 
 @claims("S0-c", "The processing of TCP/IP is a large share of the kernel's path.")
 def protocol_share(evidence: ClaimEvidence) -> ClaimVerdict:
-    """Live, polling, 64 bytes: at least 30 %."""
+    """Live, polling, 64 bytes: at least 30%."""
     tcp, frames = (evidence.live("path", _TRIP, f"{each}, spinning", 64) for each in ("tcp", "frames"))
     share = (tcp.median - frames.median) / tcp.median
     return compared(frames, tcp, f"{share_text(share)} of {text_of(tcp.median, _US)}", factor=0.7)

@@ -193,7 +193,7 @@ def middle_lengths(evidence: ClaimEvidence) -> ClaimVerdict:
 
 for _number, _text, _paper in (
     ("S1-F10-d", "Bandwidth falls when messages leave the cache, with copies only.", "256 and 512 KB"),
-    ("S1-D-b", "Zero copy holds in place only.", ""),
+    ("S1-D-b", "Zero copy holds only for data that is used in place.", ""),
 ):
     unanswered(_number, _text, _IN_MEMORY, _paper)
 unanswered("S1-D-a", "Finding the next message costs VMMC more with more senders.", _MODELS)
@@ -201,7 +201,7 @@ unanswered("S1-D-a", "Finding the next message costs VMMC more with more senders
 
 @claims("S1-F11-a", "Unidirectional bandwidth is length / gap, and at least that of a ping-pong.")
 def gap_bandwidth(evidence: ClaimEvidence) -> ClaimVerdict:
-    """Live, bare frames and TCP, 4 KiB: the gap of parametrised round trips predicts the bandwidth within 10 %."""
+    """Live, bare frames and TCP, 4 KiB: the gap of parametrised round trips predicts the bandwidth within 10%."""
     judged, texts = [], []
     for carrier in _CARRIERS:
         gap = evidence.live("logp", "g", carrier + ROUND_TRIPS, _LENGTH)
@@ -249,7 +249,7 @@ def negative_latency(evidence: ClaimEvidence) -> ClaimVerdict:
 
 @claims("S1-D-e", "Two methods for o and g agree.", derived=True)
 def agreement(evidence: ClaimEvidence) -> ClaimVerdict:
-    """Live: the paper's fragments and parametrised round trips, within 15 % at most of the points."""
+    """Live: the paper's fragments and parametrised round trips, within 15% at most of the points."""
     points = [each for name in ("o_s", "g") for each in evidence.series("logp", name).measurements]
     points = [each for each in points if not disturbed(each)]
     if not points:

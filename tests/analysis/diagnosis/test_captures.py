@@ -47,7 +47,7 @@ EXPECTED: dict[str, set[str]] = {
     "unexpected": ONE_WAY,
     "uninit": {"endpoint-closed", "endpoint-out-of-range"},
     "vect": ONE_WAY,
-    # 2 % of the frames lost, 2 % doubled, and a delay of 1 to 3 ms that lets frames overtake each other; the server
+    # 2% of the frames lost, 2% doubled, and a delay of 1 to 3 ms that lets frames overtake each other; the server
     # connects back late.
     "mxoe-lossy-1M": PERF | CUT | {"frames-lost", "tail-loss", "frames-duplicated", "frames-out-of-order"},
     "omx9000-lossy-1M": PERF | CUT | {"frames-lost", "frames-out-of-order"},

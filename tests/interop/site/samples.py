@@ -34,7 +34,7 @@ CASES: Final = [
 ]
 IMPAIRMENTS: Final = [
     Impairment("none", "none", "every frame arrives"),
-    Impairment("loss", "1 % loss", "one frame in a hundred is lost"),
+    Impairment("loss", "1% loss", "one frame in a hundred is lost"),
 ]
 FATES: Final = {9: Fate(0), 12: Fate(2), 15: Fate(1, 2_000_000)}
 """In the capture of :func:`cell` with an impairment."""

@@ -139,7 +139,7 @@ def _reordered(pair: Pair, found: Reordered) -> Finding:
         share = 100 * frames.late / frames.examined
         text = (
             f"{frames.late} of {count_of(frames.examined, 'fragment or reply', 'fragments and replies')} "
-            f"({share:.2g} %) came after later ones, passed by up to {count_of(frames.deepest, 'frame')}, up to "
+            f"({share:.2g}%) came after later ones, passed by up to {count_of(frames.deepest, 'frame')}, up to "
             f"{seconds(frames.longest_ns)} late"
         )
         shown.append(evidence(text, [each.number for each in frames.samples], frames.samples[0].time_ns))
