@@ -172,9 +172,10 @@ def draw_series(axes: Any, series: Series) -> None:
                 face = "white" if marked else colour
                 axes.plot(*zip(*chosen, strict=True), linestyle="", marker="o", ms=4, mfc=face, mec=colour)
         values += medians
-    if values:
-        plot.vertical_axis(axes, min(values), max(values))
     axes.set_ylabel(f"{series.name}, {series.unit}")
+    if not values:
+        return
+    plot.vertical_axis(axes, min(values), max(values))
     if len(styles) <= _LEGEND_INSIDE:
         axes.legend(fontsize=8, ncols=2, **plot.OVER_LINES)
     else:

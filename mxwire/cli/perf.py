@@ -33,8 +33,9 @@ Without -d it waits for a sender and answers, as `omx_perf` does; the option let
 -r, -S, -E, -M, -I, -N, -W, -P, -U, -Y and --plot are for the sender alone, which sends its parameters to the receiver.
 Both sides poll for frames, which takes a whole CPU on each side. Where CPUs are few (two sides on one machine, a
 virtual machine, other busy programs), use -w on both sides; perf warns when it is being preempted.
---as prints the columns of another benchmark, which its users' parsers read: osu_bw, osu_bibw, osu_mbw_mr and their
-patterns of IMB send windows of 64 messages, each of which the receiver answers; -N is then the number of windows.
+--as prints the columns of another benchmark, so that scripts for it can read them. osu_bw, osu_bibw, osu_mbw_mr,
+imb:Uniband and imb:Biband send windows of 64 messages, each of which the receiver answers; -N is then the number of
+windows, 20 by default. With osu_* and netpipe the first length is 1 by default.
 --profile selects the kind of host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
@@ -174,7 +175,8 @@ class _PreemptionWarning:
     "--as",
     "columns",
     type=click.Choice(list(_AS), case_sensitive=False),
-    help="Sender: print the columns of this benchmark.",
+    metavar="BENCHMARK",
+    help=f"Sender: print the columns of {', '.join(list(_AS)[:-1])} or {list(_AS)[-1]}.",
 )
 @click.option(
     "--plot",

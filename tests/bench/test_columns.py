@@ -97,6 +97,28 @@ def test_rows_are_means_over_repetitions_and_extremes_over_ranks():
     assert row.mean == pytest.approx(7 / 3)
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("osu_bw", "\n# OSU MPI Bandwidth Test v7.4\n{}# Size        Bandwidth (MB/s)\n"),
+        ("osu_bibw", "\n# OSU MPI Bi-Directional Bandwidth Test v7.4\n{}# Size        Bandwidth (MB/s)\n"),
+        (
+            "osu_mbw_mr",
+            "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4\n# [ pairs: 1 ] [ window size: 64 ]\n"
+            "{}# Size                    MB/s          Messages/s\n",
+        ),
+        ("osu_bcast", "\n# OSU MPI Broadcast Latency Test v7.4\n{}# Size         Avg Latency(us)\n"),
+        (
+            "osu_alltoall",
+            "\n# OSU MPI All-to-All Personalized Exchange Latency Test v7.4\n{}# Size         Avg Latency(us)\n",
+        ),
+    ],
+)
+def test_heads_are_those_of_osu(name, expected):
+    lines = "".join(f"{each}\n" for each in osu_head(name, "1.2"))
+    assert lines == expected.format("# Datatype: MPI_CHAR.\n# mxwire 1.2\n")
+
+
 def test_parsers_read_every_row_of_osu():
     for name, test in OSU_TESTS.items():
         benchmark = benchmark_by_name(test.benchmark)
@@ -107,7 +129,9 @@ def test_parsers_read_every_row_of_osu():
             found = REFRAME.match(line)
             assert found is not None
             assert found["size"] == "4096"
-        assert not [each for each in osu_head(name, "1") if each and not each.startswith("#") and name != "osu_barrier"]
+        assert all(each.startswith("#") for each in osu_head(name, "1") if each)
+    assert list(osu_head("osu_barrier", "1"))[1::2] == ["# OSU MPI Barrier Latency Test v7.4", "# Avg Latency(us)"]
+    assert osu_row("osu_barrier", 0, 5.6) == "             5.60"
     assert osu_row("osu_bw", 1, 12.5) == "1                        12.50"
     assert osu_row("osu_mbw_mr", 8, 1.5, 187500.0) == "8                         1.50           187500.00"
 

@@ -24,6 +24,13 @@ class ClaimVerdict:
     numbers: str
     how: How = ""
     """Origin of the numbers."""
+    disturbed: tuple[str, ...] = ()
+    """Measurements during which a polling side lacked its processor."""
+
+    @property
+    def text(self) -> str:
+        """The numbers, and the disturbed measurements."""
+        return f"{self.numbers} (disturbed: {'; '.join(self.disturbed)})" if self.disturbed else self.numbers
 
 
 class EvidenceError(Exception):
@@ -146,9 +153,9 @@ def unanswered(number: str, text: str, reason: str, paper: str = "", *, derived:
     CLAIMS[number] = Claim(number, text, paper, lambda _: ClaimVerdict("not applicable", reason), derived)
 
 
-def disturbed(*measurements: Measurement) -> list[str]:
+def disturbed(*measurements: Measurement) -> tuple[str, ...]:
     """The names of those in which a polling side lacked its processor in many rounds."""
-    return list(dict.fromkeys(each.name for each in measurements if "disturbed" in each.marks))
+    return tuple(dict.fromkeys(each.name for each in measurements if "disturbed" in each.marks))
 
 
 def compared(less: Measurement, greater: Measurement, numbers: str, factor: float = 1.0) -> ClaimVerdict:
@@ -158,7 +165,7 @@ def compared(less: Measurement, greater: Measurement, numbers: str, factor: floa
     """
     names = disturbed(less, greater)
     if names:
-        return ClaimVerdict("undecided", f"{numbers} (disturbed: {', '.join(names)})".lstrip(), "live")
+        return ClaimVerdict("undecided", numbers, "live", names)
     found = order(less.samples, greater.samples, factor)
     outcomes: dict[str, Outcome] = {"less": "confirmed", "greater": "refuted"}
     return ClaimVerdict(outcomes.get(found, "undecided"), numbers, "live")
@@ -173,15 +180,11 @@ def combined(
 
 
 def all_of(verdicts: Iterable[ClaimVerdict], numbers: str, how: How = "live") -> ClaimVerdict:
-    """The verdict of several conditions: refuted if one is, else undecided if one is.
-
-    Conditions without numbers of their own contribute the names of disturbed measurements.
-    """
+    """The verdict of several conditions: refuted if one is, else undecided if one is."""
     judged = list(verdicts)
     outcomes = {each.outcome for each in judged}
     worst: Outcome = "refuted" if "refuted" in outcomes else "undecided" if "undecided" in outcomes else "confirmed"
-    notes = dict.fromkeys(each.numbers for each in judged if each.numbers.startswith("(disturbed"))
-    return ClaimVerdict(worst, " ".join([numbers, *notes]), how)
+    return ClaimVerdict(worst, numbers, how, tuple(dict.fromkeys(name for each in judged for name in each.disturbed)))
 
 
 def modelled(holds: bool, numbers: str) -> ClaimVerdict:
@@ -242,5 +245,6 @@ def record_of(claim: Claim, verdict: ClaimVerdict) -> dict[str, Any]:
         "derived": claim.derived,
         "verdict": verdict.outcome,
         "numbers": verdict.numbers,
+        "disturbed": list(verdict.disturbed),
         "how": verdict.how,
     }

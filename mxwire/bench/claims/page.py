@@ -90,7 +90,7 @@ def _table(found: list[tuple[Claim, ClaimVerdict]]) -> Block:
     rows = []
     for claim, verdict in found:
         number = f"{claim.number}*" if claim.derived else claim.number
-        rows.append(Row((number, claim.text, claim.paper or "-", verdict.numbers, verdict.how, verdict.outcome)))
+        rows.append(Row((number, claim.text, claim.paper or "-", verdict.text, verdict.how, verdict.outcome)))
     return Table(columns, tuple(rows))
 
 

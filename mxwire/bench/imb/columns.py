@@ -15,7 +15,9 @@ from typing import Final
 from mxwire.bench.imb.patterns import ImbBenchmark
 
 _IMB_WIDTH: Final = 13
-_OSU_SIZE, _OSU_WIDTH = 10, 20
+_OSU_SIZE, _OSU_WIDTH, _OSU_LONE = 10, 20, 17
+"""Widths of a length, of a value beside it, and of the value of a test without lengths."""
+_BARRIER: Final = "osu_barrier"
 _MEGA: Final = 1e6
 _RATES: Final = ("Uniband", "Biband")
 _ONE_TIME: Final = ("PingPong", "PingPing")
@@ -161,16 +163,20 @@ def osu_head(name: str, version: str, remark: str = "", window: int = 64) -> Ite
     yield f"# OSU MPI {test.title} Test v7.4"
     if not test.leading_line:
         yield f"# [ pairs: 1 ] [ window size: {window} ]"
-    yield "# Datatype: MPI_CHAR."
+    if name != _BARRIER:
+        yield "# Datatype: MPI_CHAR."
     yield f"# mxwire {version}" + (f": {remark}" if remark else "")
-    heading = "" if name == "osu_barrier" else f"{'# Size':<{_OSU_SIZE}}"
-    yield heading + "".join(f"{each:>{_OSU_WIDTH}}" for each in test.columns)
+    if name == _BARRIER:
+        yield f"# {test.columns[0]}"
+    else:
+        yield f"{'# Size':<{_OSU_SIZE}}" + "".join(f"{each:>{_OSU_WIDTH}}" for each in test.columns)
 
 
 def osu_row(name: str, length: int, *values: float) -> str:
     """The line of one length: its latency in µs, its bandwidth in MB/s, or its bandwidth and messages per second."""
-    start = "" if name == "osu_barrier" else f"{length:<{_OSU_SIZE}}"
-    return start + "".join(f"{each:>{_OSU_WIDTH}.2f}" for each in values)
+    if name == _BARRIER:
+        return f"{values[0]:>{_OSU_LONE}.2f}"
+    return f"{length:<{_OSU_SIZE}}" + "".join(f"{each:>{_OSU_WIDTH}.2f}" for each in values)
 
 
 def osu_values(name: str, benchmark: ImbBenchmark, row: ImbRow) -> tuple[float, ...]:
