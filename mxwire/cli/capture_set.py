@@ -31,6 +31,9 @@ from mxwire.report.document import (
     show,
 )
 from mxwire.report.json_line import json_line
+from mxwire.report.merged_timing import SAMPLES, MergedTiming
+from mxwire.report.pairs import DELIVERY_COLUMNS, delivery_cells
+from mxwire.report.timing import estimate_fields
 from mxwire.rules.finding import SEVERITIES
 from mxwire.words import count_of
 
@@ -120,7 +123,7 @@ class CaptureSet:
         for records in self.records(analysis, streams=as_json):
             merged.add(records)
             if as_json:
-                _print_records(records)
+                _print_records(each for each in records if each["record"] != SAMPLES)
         if as_json:
             _print_records(merged.merged())
         else:
@@ -343,23 +346,25 @@ _SUMS: Final = (
     "re_requests",
     "duplicates",
 )
-_SORTED_BY: Final = {"rate": ("bytes",), "delivery": ("bytes",), "retransmits": ("retransmissions", "re_requests")}
-"""The sums that are added for an order that has another name; rates and times of different captures have no sum."""
+_SORTED_BY: Final = {"rate": ("bytes",), "retransmits": ("retransmissions", "re_requests")}
+"""The sums that are added for an order that has another name; rates of different captures have no sum."""
 
 
 class PairSet(MergedRecords):
-    """Totals per pair of hosts or endpoints in many captures, the greatest ``sort`` first.
+    """Totals per pair of hosts or endpoints in many captures, the greatest ``sort`` first, and durations.
 
     A frame that two captures show counts twice.
     """
 
     def __init__(self, sort: str) -> None:
-        self._keys = _SORTED_BY.get(sort, (sort,))
+        self._sort = sort
+        self._timing = MergedTiming()
         self._totals: dict[tuple[tuple[str, int | None], ...], Counter[str]] = defaultdict(Counter)
 
     def add(self, records: Iterable[Record]) -> None:
         """Add the records of a capture."""
         for each in records:
+            self._timing.add(each)
             if each["record"] in ("host_pair", "endpoint_pair"):
                 sides = each["directions"]
                 names = [(side["host"] or "?", side["endpoint"]) for side in sides]
@@ -369,21 +374,31 @@ class PairSet(MergedRecords):
                     totals["captures"] += 1
 
     def merged(self) -> list[Record]:
-        """Return a record per direction."""
-        found = [
-            {"record": "merged_pair", "source": one[0], "source_endpoint": one[1], "destination": other[0]}
-            | {"destination_endpoint": other[1], **{name: totals[name] for name in ("captures", *_SUMS)}}
-            for (one, other), totals in self._totals.items()
-            if totals["frames"]
-        ]
-        return sorted(
-            found, key=lambda each: (-sum(each[key] for key in self._keys), each["source"], each["destination"])
-        )
+        """Return a record per direction of each pair, with the deliveries in both, and those of the durations."""
+        return [*self._pairs(), *self._timing.records()]
+
+    def _pairs(self) -> list[Record]:
+        found = []
+        for (one, other), totals in self._totals.items():
+            if totals["frames"]:
+                estimate = self._timing.delivery(one, other).estimate()
+                found.append(
+                    {"record": "merged_pair", "source": one[0], "source_endpoint": one[1], "destination": other[0]}
+                    | {"destination_endpoint": other[1], **{name: totals[name] for name in ("captures", *_SUMS)}}
+                    | {"delivery": None if estimate is None else estimate_fields(estimate)}
+                )
+        return sorted(found, key=lambda each: (-self._rank(each), each["source"], each["destination"]))
+
+    def _rank(self, pair: Record) -> float:
+        """Return the value of a pair in the order."""
+        if self._sort == "delivery":
+            return pair["delivery"]["median_ns"] if pair["delivery"] else 0.0
+        return float(sum(pair[each] for each in _SORTED_BY.get(self._sort, (self._sort,))))
 
     def blocks(self, title: str) -> list[Block]:
-        """Return the table of pairs."""
+        """Return the tables of pairs and of durations."""
         shown = ("captures", *_SUMS)
-        merged = self.merged()
+        merged = self._pairs()
         rows = [
             Row((_party(each, "source"), _party(each, "destination"), *(str(each[name]) for name in shown)))
             for each in merged[:SHOWN]
@@ -392,7 +407,27 @@ class PairSet(MergedRecords):
         blocks: list[Block] = [Heading(title), Table(columns, tuple(rows))]
         if len(merged) > SHOWN:
             blocks.append(Paragraph(f"{len(merged) - SHOWN} more: --json lists all."))
-        return blocks
+        return [*blocks, *self._deliveries(merged[:SHOWN]), *self._timing.blocks()]
+
+    def _deliveries(self, merged: Sequence[Record]) -> list[Block]:
+        """Return the table of deliveries, with a row per pair."""
+        rows: dict[tuple[str, str], Row] = {}
+        for each in merged:
+            parties = _party(each, "source"), _party(each, "destination")
+            if each["delivery"] and parties[::-1] not in rows:
+                found = self._timing.delivery(_key(each, "source"), _key(each, "destination")).estimate()
+                rows[parties] = Row((*parties, *delivery_cells(found)))
+        if not rows:
+            return []
+        columns = (*code_columns("one", "other"), *number_columns(*DELIVERY_COLUMNS))
+        return [
+            Heading("Times until the sender knew that a message was received", 3),
+            Table(columns, (*rows.values(),)),
+        ]
+
+
+def _key(record: Record, side: str) -> tuple[str, int | None]:
+    return record[side], record[f"{side}_endpoint"]
 
 
 def _party(record: Record, side: str) -> str:

@@ -114,7 +114,7 @@ def command(
     A filter limits the frames that are counted and the messages that are measured, to those that mxwire decode and
     mxwire messages select; all frames are followed. Totals per pair of endpoints are those of whole conversations.
 
-    With --on, many captures are measured by several processes, and the totals per pair are added up.
+    With --on, many captures are measured by several processes, and merged: totals per pair, durations and gaps.
     """
     from mxwire.analysis.time_sequence import FrameTrace
     from mxwire.analysis.timing import Timing
@@ -191,6 +191,7 @@ def _measure_files(
     from mxwire.cli.capture_set import open_files
     from mxwire.cli.reading import judged_batches, note_messages, refuse_empty, selection_of
     from mxwire.report.json_line import json_line
+    from mxwire.report.merged_timing import sample_records
     from mxwire.report.pairs import pair_records
     from mxwire.report.timing import timing_records
 
@@ -201,7 +202,7 @@ def _measure_files(
             timing.observe(decoded, decoder.start_ns)
         timing.finish()
         refuse_empty(ring, decoder)
-        for record in chain(timing_records(timing), pair_records(timing, order)):
+        for record in chain(timing_records(timing), pair_records(timing, order), sample_records(timing, order)):
             yield json.loads(json_line({"file": ring.name} | record, decoder.start_ns))
         note_messages(ring.name, timing.follower, decoder)
 

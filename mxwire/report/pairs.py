@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from mxwire.analysis.diagnosis import Party
-from mxwire.analysis.timing import SORT_KEYS, PairStatistics, Timing
+from mxwire.analysis.timing import SORT_KEYS, DurationEstimate, PairStatistics, Timing
 from mxwire.analysis.timing.line import common_rates
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
@@ -34,10 +34,16 @@ class PairOrder:
         found = timing.pairs.by_hosts() if self.by == "host" else timing.pairs.by_endpoints(timing.conversations)
         return sorted(found, key=SORT_KEYS[self.sort], reverse=True)
 
+    def parties(self, timing: Timing) -> Iterator[tuple[PairStatistics, list[tuple[str | None, int | None]]]]:
+        """Yield the pairs with their hosts and endpoints as in records."""
+        for pair in self.pairs(timing):
+            yield pair, [(mac_text(end.address) if end.address else None, end.endpoint) for end in pair.ends]
+
 
 _TOTALS: Final = ("frames", "bytes", "MB/s", "messages|msg", "failed|fail", "retransmits|rtx", "duplicates|dup")
 """Columns with a line per direction."""
-_COLUMNS: Final = number_columns(*_TOTALS, "n", "median ms", "p90", "p99")
+DELIVERY_COLUMNS: Final = ("n", "median ms", "p90", "p99")
+_COLUMNS: Final = number_columns(*_TOTALS, *DELIVERY_COLUMNS)
 
 
 def pair_blocks(timing: Timing, order: PairOrder) -> list[Block]:
@@ -69,11 +75,6 @@ def party_text(party: Party, names: Mapping[int, str]) -> str:
 
 def _row(pair: PairStatistics, names: Mapping[int, str]) -> Row:
     one, other = (party_text(each, names) for each in pair.ends)
-    found = pair.delivery.estimate()
-    delivery = ["0", "-", "-", "-"]
-    if found is not None:
-        times = (scaled(each, MILLISECOND, 3) for each in (found.median, found.p90, found.p99))
-        delivery = [str(found.count), *times]
     directions = [
         (
             str(each.frames),
@@ -86,7 +87,20 @@ def _row(pair: PairStatistics, names: Mapping[int, str]) -> Row:
         )
         for side, each in enumerate(pair.totals)
     ]
-    return Row((f"{one} →\n{other} →", *map("\n".join, zip(*directions, strict=True)), *delivery))
+    return Row(
+        (
+            f"{one} →\n{other} →",
+            *map("\n".join, zip(*directions, strict=True)),
+            *delivery_cells(pair.delivery.estimate()),
+        )
+    )
+
+
+def delivery_cells(found: DurationEstimate | None) -> list[str]:
+    """Return the cells of :data:`DELIVERY_COLUMNS`."""
+    if found is None:
+        return ["0", "-", "-", "-"]
+    return [str(found.count), *(scaled(each, MILLISECOND, 3) for each in (found.median, found.p90, found.p99))]
 
 
 def _rate(bytes_per_second: float | None) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from mxwire.analysis.message_counter import SIZE_CLASSES
-from mxwire.analysis.timing import DurationEstimate, Samples, Timing
-from mxwire.analysis.timing.round_trips import Lengths
+from mxwire.analysis.timing import DurationEstimate, DurationSketch, GapHistogram, Samples, Timing
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
 from mxwire.report.messages import COOKED
 from mxwire.report.times import duration_text, seconds_text
@@ -25,34 +24,72 @@ _GAP_SHARES: Final = (0.01, 0.1, 0.5, 0.9, 0.99)
 def timing_blocks(path: str, timing: Timing, pairs: Sequence[Block] = ()) -> list[Block]:
     """All measurements as blocks of a report, with those of ``pairs`` after the totals."""
     shown: list[Block] = [Heading(path), Listing(tuple(_facts(timing))), *pairs]
-    for title, lengths in (
-        (_ITERATION, timing.iterations),
-        (_ANSWER, timing.answers),
-        (_TRANSFER, timing.transfers),
-    ):
-        if lengths.by_length:
-            shown += [Heading(title, 3), _lengths(lengths)]
-    delays = [(name, samples) for name, samples in delays_of(timing).items() if samples.count]
-    if delays:
-        shown += [Heading("Delays in ms", 3), _delays(delays)]
-    if timing.gaps.total:
-        shown += [Heading("Gaps between frames of one sender", 3), _gaps(timing)]
+    shown += duration_blocks({(each.record, each.key): each.samples for each in series_of(timing)}, timing.gaps)
     if timing.follower.cooked:
         shown.append(Paragraph(COOKED))
     return shown
 
 
+def duration_blocks(series: Mapping[tuple[str, Any], Samples | DurationSketch], gaps: GapHistogram) -> list[Block]:
+    """Series of durations and gaps as blocks; ``series`` by the record and the key of :class:`Series`."""
+    shown: list[Block] = []
+    for title, record in ((_ITERATION, "half_iteration"), (_ANSWER, "half_answer"), (_TRANSFER, "transfer")):
+        by_length = {key: samples for (name, key), samples in series.items() if name == record}
+        by_class = {key: samples for (name, key), samples in series.items() if name == f"{record}_class"}
+        if by_length:
+            shown += [Heading(title, 3), _lengths(by_length, by_class)]
+    delays = [(name, series["delay", name]) for name in _DELAYS if ("delay", name) in series]
+    if delays:
+        shown += [Heading("Delays in ms", 3), _delays(delays)]
+    if gaps.total:
+        shown += [Heading("Gaps between frames of one sender", 3), _gaps(gaps)]
+    return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Durations of one kind in a capture, and the record that describes them."""
+
+    record: str
+    field: str
+    """The field of the record that has the ``key``."""
+    key: int | str
+    """Length, size class or name of a delay."""
+    samples: Samples
+
+
+def series_of(timing: Timing) -> Iterator[Series]:
+    """Yield the durations of a capture that have samples, in the order of the records."""
+    for record, lengths in (
+        ("half_iteration", timing.iterations),
+        ("half_answer", timing.answers),
+        ("transfer", timing.transfers),
+    ):
+        for length, samples in sorted(lengths.by_length.items()):
+            yield Series(record, "length", length, samples)
+        for name, _ in SIZE_CLASSES:
+            if name in lengths.by_class:
+                yield Series(f"{record}_class", "size_class", name, lengths.by_class[name])
+    for name, samples in delays_of(timing).items():
+        if samples.count:
+            yield Series("delay", "what", name, samples)
+
+
+_DELAYS: Final[dict[str, Callable[[Timing], Samples]]] = {
+    "last byte to piggyback": lambda timing: timing.ack_delays["piggyback"],
+    "last byte to liback": lambda timing: timing.ack_delays["liback"],
+    "last byte to NOTIFY": lambda timing: timing.notify_delay,
+    "message retransmitted": lambda timing: timing.resend_delay,
+    "block re-requested early": lambda timing: timing.re_request_delays["early"],
+    "block re-requested by timer": lambda timing: timing.re_request_delays["timer"],
+    "block re-requested": lambda timing: timing.re_request_delays["unknown"],
+}
+"""Delays other than round trips, by name."""
+
+
 def delays_of(timing: Timing) -> Mapping[str, Samples]:
     """Delays other than round trips, by name."""
-    return {
-        "last byte to piggyback": timing.ack_delays["piggyback"],
-        "last byte to liback": timing.ack_delays["liback"],
-        "last byte to NOTIFY": timing.notify_delay,
-        "message retransmitted": timing.resend_delay,
-        "block re-requested early": timing.re_request_delays["early"],
-        "block re-requested by timer": timing.re_request_delays["timer"],
-        "block re-requested": timing.re_request_delays["unknown"],
-    }
+    return {name: samples(timing) for name, samples in _DELAYS.items()}
 
 
 def _facts(timing: Timing) -> Iterator[str]:
@@ -82,21 +119,23 @@ _SPREAD: Final = ("95% CI", "min", "p10", "p90", "p99", "max")
 _COLUMNS: Final = number_columns("length", "n", "median µs", *_SPREAD, "MB/s")
 
 
-def _lengths(lengths: Lengths) -> Table:
-    if len(lengths.by_length) <= LENGTHS_SHOWN:
-        rows = [_row(str(length), samples, length) for length, samples in sorted(lengths.by_length.items())]
+def _lengths(
+    by_length: Mapping[int, Samples | DurationSketch], by_class: Mapping[str, Samples | DurationSketch]
+) -> Table:
+    if len(by_length) <= LENGTHS_SHOWN:
+        rows = [_row(str(length), samples, length) for length, samples in sorted(by_length.items())]
     else:
-        rows = [_row(name, lengths.by_class[name], None) for name, _ in SIZE_CLASSES if name in lengths.by_class]
+        rows = [_row(name, by_class[name], None) for name, _ in SIZE_CLASSES if name in by_class]
     return Table(_COLUMNS, tuple(rows))
 
 
-def _row(name: str, samples: Samples, length: int | None) -> Row:
+def _row(name: str, samples: Samples | DurationSketch, length: int | None) -> Row:
     found = _known(samples)
     rate = "-" if not length or not found.median else _figures(length / found.median * 1e3, 3)
     return Row((name, *_cells(found, 1e3, 1), rate))
 
 
-def _known(samples: Samples) -> DurationEstimate:
+def _known(samples: Samples | DurationSketch) -> DurationEstimate:
     found = samples.estimate()
     assert found is not None
     return found
@@ -126,18 +165,18 @@ def _figures(value: float, digits: int) -> str:
     return f"{value:.{min(digits, max(4 - before, 0))}f}"
 
 
-def _delays(delays: list[tuple[str, Samples]]) -> Table:
+def _delays(delays: list[tuple[str, Samples | DurationSketch]]) -> Table:
     columns = (Column("from … to"), *number_columns("n", "median", *_SPREAD))
     return Table(columns, tuple(Row((name, *_cells(_known(samples), 1e6, 3))) for name, samples in delays))
 
 
-def _gaps(timing: Timing) -> Table:
-    found = [(share, timing.gaps.percentile(share)) for share in _GAP_SHARES]
+def _gaps(gaps: GapHistogram) -> Table:
+    found = [(share, gaps.percentile(share)) for share in _GAP_SHARES]
     units = [next(each for each in _UNITS if below >= each[1] or each is _UNITS[-1]) for _, below in found]
     headings = [f"p{share * 100:.0f} {unit}" for (share, _), (unit, _) in zip(found, units, strict=True)]
     columns = number_columns("n", *headings)
     durations = (scaled(below, size, 3) for (_, below), (_, size) in zip(found, units, strict=True))
-    cells = (str(timing.gaps.total), *durations)
+    cells = (str(gaps.total), *durations)
     return Table(columns, (Row(cells),))
 
 
@@ -159,19 +198,9 @@ def timing_records(timing: Timing) -> Iterator[dict[str, Any]]:
         "most_outstanding": timing.most_outstanding,
         "dialect": timing.dialect.name if timing.dialect else None,
     }
-    for what, lengths in (
-        ("half_iteration", timing.iterations),
-        ("half_answer", timing.answers),
-        ("transfer", timing.transfers),
-    ):
-        for length, samples in sorted(lengths.by_length.items()):
-            yield {"record": what, "length": length} | _estimate(samples, length)
-        for name, _ in SIZE_CLASSES:
-            if name in lengths.by_class:
-                yield {"record": f"{what}_class", "size_class": name} | _estimate(lengths.by_class[name], None)
-    for name, samples in delays_of(timing).items():
-        if samples.count:
-            yield {"record": "delay", "what": name} | _estimate(samples, None)
+    for each in series_of(timing):
+        length = each.key if isinstance(each.key, int) else None
+        yield {"record": each.record, each.field: each.key} | length_estimate(each.samples, length)
     gaps = timing.gaps
     yield {
         "record": "gaps",
@@ -198,7 +227,8 @@ def estimate_fields(found: DurationEstimate) -> dict[str, Any]:
     }
 
 
-def _estimate(samples: Samples, length: int | None) -> dict[str, Any]:
+def length_estimate(samples: Samples | DurationSketch, length: int | None) -> dict[str, Any]:
+    """The statistics of durations as fields of a record, with the rate for messages of a ``length``."""
     found = _known(samples)
     made = estimate_fields(found)
     if length is not None:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mxwire.analysis.timing import SORT_KEYS
+from mxwire.analysis.timing import SORT_KEYS, DurationSketch, Samples, Timing
+from mxwire.analysis.timing.samples import SKETCH_BITS
 from mxwire.capture import create_capture, open_capture
 from mxwire.capture.ring import CaptureRing, expanded, rings_of
+from mxwire.ethernet import mac_text
 from mxwire.frames import LINKTYPE_ETHERNET, concatenate
+from mxwire.report.timing import estimate_fields, series_of
+from mxwire.wire.decoder import Decoder
 from tests.cli.support import mxwire
 
 polars = pytest.importorskip("polars")
@@ -187,11 +193,80 @@ def test_totals_of_a_set_are_sorted_in_each_order(sort):
     merged = [each for each in records if each["record"] == "merged_pair"]
     assert merged
     values = [
-        {**each, "rate": each["bytes"], "delivery": each["bytes"]}
+        {**each, "rate": each["bytes"], "delivery": (each["delivery"] or {"median_ns": 0})["median_ns"]}
         | {"retransmits": each["retransmissions"] + each["re_requests"]}
         for each in merged
     ]
     assert [each[sort] for each in values] == sorted((each[sort] for each in values), reverse=True)
+
+
+def test_durations_of_a_set_are_merged():
+    """One process that has all samples of all captures agrees to the resolution of the sketches."""
+    seconds: dict[tuple[str, object], Samples] = defaultdict(lambda: Samples(0))
+    deliveries: dict[tuple[str, ...], Samples] = defaultdict(lambda: Samples(0))
+    gaps = 0
+    for file in FILES:
+        timing, decoder = Timing(), Decoder()
+        with open_capture(file) as reader:
+            for decoded in decoder.decode_all(reader):
+                timing.observe(decoded, decoder.start_ns)
+        timing.finish()
+        gaps += timing.gaps.counts
+        for each in series_of(timing):
+            seconds[each.record, each.key].merge(each.samples)
+        for pair in timing.pairs.by_hosts():
+            deliveries[tuple(sorted(mac_text(end.address) for end in pair.ends))].merge(pair.delivery)
+    run = mxwire("stats", "--on", "local", "--jobs", 2, "--json", PATTERN)
+    assert (run.code, run.err) == (0, "")
+    merged = [each for each in map(json.loads, run.out.splitlines()) if each["record"].startswith("merged_")]
+    found = {
+        (each["record"].removeprefix("merged_"), each.get("length", each.get("size_class", each.get("what")))): each
+        for each in merged
+    }
+    assert {("delay", "last byte to NOTIFY"), ("transfer", 8), ("half_answer_class", "1..32")} <= seconds.keys()
+    for key, samples in seconds.items():
+        assert_close(found[key], samples)
+    assert found["gaps", None]["counts"] == gaps.tolist()
+    pairs = [each for each in merged if each["record"] == "merged_pair"]
+    assert pairs
+    for each in pairs:
+        assert_close(each["delivery"], deliveries[tuple(sorted((each["source"], each["destination"])))])
+    assert "samples" not in run.out
+    shown = mxwire("stats", "--on", "local", "--jobs", 1, PATTERN).out
+    assert "Transfers: " in shown and "Delays in ms" in shown and "Gaps between frames" in shown
+
+
+def assert_close(record, samples):
+    """Compare a record with samples of which all are kept."""
+    estimate = samples.estimate()
+    assert record["count"] == estimate.count
+    for name, value in estimate_fields(estimate).items():
+        close = value if value is None else pytest.approx(value, rel=2**-SKETCH_BITS, abs=0.001)
+        assert record[name] == close, name
+
+
+@given(st.lists(st.lists(st.integers(0, 10**12), max_size=40), max_size=6), st.randoms())
+def test_sketches_merge_in_any_order(parts, random):
+    sketches = []
+    for part in parts:
+        samples = Samples(0, kept=7)  # of longer parts, samples are dropped, and the sketch must have them
+        for each in part:
+            samples.add(each)
+        sketches.append(DurationSketch.of(json.loads(json.dumps(samples.sketch().values()))))
+    whole = sum(sketches, DurationSketch())
+    random.shuffle(sketches)
+    assert sum(sketches, DurationSketch()).estimate() == whole.estimate()
+    values = sorted(each for part in parts for each in part)
+    if not values:
+        assert whole.estimate() is None
+        return
+    estimate = whole.estimate()
+    assert (estimate.count, estimate.least, estimate.most) == (len(values), values[0], values[-1])
+    assert estimate.mean == pytest.approx(sum(values) / len(values))
+    for name, share in (("p10", 10), ("median", 50), ("p90", 90), ("p99", 99)):
+        found = getattr(estimate, name)
+        if found is not None:
+            assert found == pytest.approx(np.percentile(np.array(values, float), share), rel=2**-SKETCH_BITS)
 
 
 def test_bad_captures_of_a_set_are_noted(tmp_path):

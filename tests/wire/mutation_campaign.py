@@ -72,16 +72,17 @@ def through_columns(seed: int) -> int:
 
 def run(frames: int, per_seed: int, function: object, first: int, campaign: Campaign, what: str) -> bool:
     """Play seeds until ``frames`` are decoded; print the count, and return True if all went well."""
-    seeds = range(first, first + -(-frames // per_seed))
-    done, fatal = 0, []
-    for seed, answer in zip(seeds, campaign.play(function, seeds, section=what), strict=True):
-        if isinstance(answer, FatalPiece):
-            fatal.append(seed)
-        else:
-            done += answer
-    print(
-        f"{done:,} mutated frames {what}, seeds {seeds.start} to {seeds.stop - 1}; fatal: {fatal or 'none'}", flush=True
-    )
+    done, fatal, after = 0, [], first
+    while done < frames and not fatal:
+        # Some mutated frames are no longer of MXoE, so the last seeds are known only when the others have been played.
+        seeds = range(after, after + -(-(frames - done) // per_seed))
+        for seed, answer in zip(seeds, campaign.play(function, seeds, section=f"{what} {after}"), strict=True):
+            if isinstance(answer, FatalPiece):
+                fatal.append(seed)
+            else:
+                done += answer
+        after = seeds.stop
+    print(f"{done:,} mutated frames {what}, seeds {first} to {after - 1}; fatal: {fatal or 'none'}", flush=True)
     return not fatal
 
 

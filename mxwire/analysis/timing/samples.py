@@ -1,10 +1,16 @@
-"""Samples of durations in bounded memory, and their statistics; a histogram of gaps between frames."""
+"""Samples of durations in bounded memory, and their statistics; a histogram of gaps between frames.
+
+Samples of many captures are merged as sketches: numbers of durations by their value, rounded. Unlike random samples,
+sketches have the same sum in whatever order they are added.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +24,8 @@ FEWEST: Final = 6
 FEWEST_P90: Final = 10
 FEWEST_P99: Final = 100
 """Minimum numbers of samples for p10 and p90, and for p99: with fewer, they would be the extremes."""
+SKETCH_BITS: Final = 11
+"""Significant bits of the durations in a sketch, whose percentiles are thus exact to 1 part in 2,048."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,8 @@ class Samples:
         self._seed = seed
         self._limit = kept
         self._kept: list[int] = []
+        self._rounded: Counter[int] | None = None
+        """All durations, rounded; None while all are kept."""
         self.count = 0
         self._sum = 0
         self._least = self._most = 0
@@ -63,6 +73,9 @@ class Samples:
         if len(self._kept) < self._limit:
             self._kept.append(duration_ns)
         else:
+            if self._rounded is None:
+                self._rounded = Counter(map(_rounded, self._kept))
+            self._rounded[_rounded(duration_ns)] += 1
             place = self._random.randrange(self.count)
             if place < self._limit:
                 self._kept[place] = duration_ns
@@ -71,6 +84,8 @@ class Samples:
         """Add the samples of ``other``, of more than its limit those that it kept."""
         if not other.count:
             return
+        if self._rounded is not None or other._rounded is not None:
+            self._rounded = self.rounded() + other.rounded()
         self._least = min(self._least, other._least) if self.count else other._least
         self._most = max(self._most, other._most) if self.count else other._most
         self.count += other.count
@@ -82,32 +97,138 @@ class Samples:
         if not self.count:
             return None
         ordered = np.sort(np.array(self._kept, np.float64))
-        p10, median, p90, p99 = np.percentile(ordered, (10, 50, 90, 99)).tolist()
-        low, high = self._median_interval(ordered.tolist())
-        if self.count < FEWEST_P90:
-            p10 = p90 = None
-        if self.count < FEWEST_P99:
-            p99 = None
-        return DurationEstimate(
-            self.count, self._least, p10, median, low, high, self._sum / self.count, p90, p99, self._most
+        interval = _median_interval(len(ordered), self._seed)
+        return _estimate(
+            self.count,
+            (self._least, self._sum / self.count, self._most),
+            np.percentile(ordered, _PERCENTILES).tolist(),
+            None if interval is None else ordered[list(interval)].tolist(),
         )
 
-    def _median_interval(self, ordered: list[float]) -> tuple[float | None, float | None]:
-        """Return the percentile bootstrap interval of the median.
+    def rounded(self) -> Counter[int]:
+        """Return the number of durations by their value, rounded down to :data:`SKETCH_BITS` significant bits."""
+        return Counter(map(_rounded, self._kept)) if self._rounded is None else self._rounded
 
-        The median of n draws with replacement from n ordered values is the value at place floor(n U), where U is the
-        middle of n uniform numbers and thus has a beta distribution: no draws need be made one by one.
-        """
-        count = len(ordered)
-        if count < FEWEST:
-            return None, None
-        middle = (count + 1) // 2
-        generator = np.random.default_rng(self._seed)
-        draws = generator.beta(middle, count - middle + 1, RESAMPLES)
-        places = np.sort(np.minimum((draws * count).astype(np.int64), count - 1))
-        tail = (1 - CONFIDENCE) / 2
-        low, high = places[int(tail * RESAMPLES)], places[int((1 - tail) * RESAMPLES)]
-        return ordered[int(low)], ordered[int(high)]
+    def sketch(self) -> DurationSketch:
+        """Return the samples for merging with those of other captures."""
+        return DurationSketch(self.count, self._sum, self._least, self._most, self._seed, self.rounded())
+
+
+_PERCENTILES: Final = (10, 50, 90, 99)
+
+
+def _rounded(duration_ns: int) -> int:
+    """Round a duration down to :data:`SKETCH_BITS` significant bits."""
+    shift = duration_ns.bit_length() - SKETCH_BITS
+    return duration_ns >> shift << shift if shift > 0 else duration_ns
+
+
+def _estimate(
+    count: int, whole: tuple[int, float, int], percentiles: list[float], interval: list[float] | None
+) -> DurationEstimate:
+    """Return the statistics of ``count`` durations, without those for which they are too few.
+
+    ``whole``: least, mean and most; ``percentiles``: those of :data:`_PERCENTILES`; ``interval``: that of the median.
+    """
+    p10, median, p90, p99 = percentiles
+    low, high = (None, None) if interval is None else interval
+    few, fewer = count < FEWEST_P99, count < FEWEST_P90
+    return DurationEstimate(
+        count,
+        whole[0],
+        None if fewer else p10,
+        median,
+        low,
+        high,
+        whole[1],
+        None if fewer else p90,
+        None if few else p99,
+        whole[2],
+    )
+
+
+def _median_interval(count: int, seed: int) -> tuple[int, int] | None:
+    """Return the places of the percentile bootstrap interval of the median among ``count`` ordered values.
+
+    The median of n draws with replacement from n ordered values is the value at place floor(n U), where U is the middle
+    of n uniform numbers and thus has a beta distribution: no draws need be made one by one.
+    """
+    if count < FEWEST:
+        return None
+    middle = (count + 1) // 2
+    draws = np.random.default_rng(seed).beta(middle, count - middle + 1, RESAMPLES)
+    places = np.sort(np.minimum((draws * count).astype(np.int64), count - 1))
+    tail = (1 - CONFIDENCE) / 2
+    return int(places[int(tail * RESAMPLES)]), int(places[int((1 - tail) * RESAMPLES)])
+
+
+@dataclass(slots=True)
+class DurationSketch:
+    """Durations of several captures, in nanoseconds, of which only the rounded values are known."""
+
+    count: int = 0
+    sum: int = 0
+    least: int = 0
+    most: int = 0
+    seed: int = 0
+    """That of the bootstrap."""
+    rounded: Mapping[int, int] = field(default_factory=Counter)
+    """Numbers of durations by their value, rounded down to :data:`SKETCH_BITS` significant bits."""
+
+    def values(self) -> dict[str, Any]:
+        """Return the sketch as values of JSON."""
+        rounded = sorted(self.rounded.items())
+        return {
+            "count": self.count,
+            "sum": self.sum,
+            "least": self.least,
+            "most": self.most,
+            "seed": self.seed,
+            "rounded": [value for value, _ in rounded],
+            "counts": [count for _, count in rounded],
+        }
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> DurationSketch:
+        """Return the sketch with such :meth:`values`."""
+        rounded = dict(zip(values["rounded"], values["counts"], strict=True))
+        return cls(values["count"], values["sum"], values["least"], values["most"], values["seed"], Counter(rounded))
+
+    def __add__(self, other: DurationSketch) -> DurationSketch:
+        """Return the sketch of the durations of both."""
+        if not self.count or not other.count:
+            return self if self.count else other
+        return DurationSketch(
+            self.count + other.count,
+            self.sum + other.sum,
+            min(self.least, other.least),
+            max(self.most, other.most),
+            self.seed,
+            Counter(self.rounded) + Counter(other.rounded),
+        )
+
+    def estimate(self) -> DurationEstimate | None:
+        """Return the statistics of all durations; None if there are none."""
+        if not self.count:
+            return None
+        values = sorted(self.rounded)
+        ends = np.cumsum([self.rounded[each] for each in values])
+        middles = [each + ((1 << max(each.bit_length() - SKETCH_BITS, 0)) >> 1) for each in values]
+        known = np.clip(np.array(middles, np.float64), self.least, self.most)
+
+        def at(places: NDArray[np.int64]) -> NDArray[np.float64]:
+            return np.asarray(known[np.searchsorted(ends, places, side="right")])
+
+        places = np.array(_PERCENTILES) / 100 * (self.count - 1)
+        below = np.floor(places).astype(np.int64)
+        low, high = at(below), at(np.minimum(below + 1, self.count - 1))
+        interval = _median_interval(self.count, self.seed)
+        return _estimate(
+            self.count,
+            (self.least, self.sum / self.count, self.most),
+            (low + (high - low) * (places - below)).tolist(),
+            None if interval is None else at(np.array(interval)).tolist(),
+        )
 
 
 A_DECADE: Final = 20
@@ -144,6 +265,11 @@ class GapHistogram:
             step = (np.log10(gaps / LEAST_NS) * A_DECADE).astype(np.int64)
             self.counts += np.bincount(np.clip(step, 0, len(self.counts) - 1), minlength=len(self.counts))
             self.total += len(gaps)
+
+    def merge(self, counts: NDArray[np.int64]) -> None:
+        """Add the counts of another histogram."""
+        self.counts += counts
+        self.total += int(counts.sum())
 
     def percentile(self, share: float) -> float:
         """Return the percentile of gaps for ``share`` (0 to 1), in nanoseconds, to the precision of the steps."""
