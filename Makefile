@@ -2,7 +2,9 @@
 # make test      install the rest and run all checks and tests, which also build the documentation
 #                with another Python: make test PYTHON=python3.13 (in .venv-python3.13)
 # make bench     measure decoding beside other tools
-# make nightly   fuzz for ten minutes, mutated frames by both paths, and 100,000 random seeds: some hours
+# make nightly   fuzz for ten minutes, soak live hosts for ten, mutated frames by both paths, and 100,000 random seeds:
+#                some hours
+# make soak      soak live hosts only (SOAK=SECONDS)
 # make compiled  compile the modules that run for every frame, into build/compiled
 # make docs      build the documentation into site/
 
@@ -13,7 +15,7 @@ MXWIRE := $(BIN)/mxwire
 SHOW := captures/mxoe-every-type.pcap
 WRONG := captures/mxoe-no-reverse-connect.pcap
 
-.PHONY: run test check style types generated unit coverage docs compiled bench nightly setup system clean
+.PHONY: run test check style types generated unit coverage docs compiled bench nightly soak setup system clean
 
 run: $(VENV)/.run
 	@echo '$$ mxwire info $(SHOW)'; $(MXWIRE) info $(SHOW)
@@ -72,10 +74,15 @@ NIGHTLY_ON ?= local
 nightly: setup
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python tools/fuzz.py --seconds 600
+	@$(MAKE) --no-print-directory soak
 	$(BIN)/python -m tests.wire.mutation_campaign --columns 100000000 --both 1000000 --on $(NIGHTLY_ON)
 	@mkdir -p build
 	$(MXWIRE) simulate --seeds 0-99999 --on $(NIGHTLY_ON) --checkpoint build/nightly-seeds.jsonl
 	@rm -f build/nightly-seeds.jsonl
+
+SOAK ?= 600
+soak: setup
+	$(BIN)/python -m tests.live.soak --seconds $(SOAK)
 
 setup: $(VENV)/.test
 

@@ -10,11 +10,12 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -25,7 +26,9 @@ from mxwire.extras import import_extra
 
 PLACES: Final = "local, dask:local, dask:ADDRESS, dask-slurm:FILE or mpi"
 _WAIT_SECONDS: Final = 10 * 60
-"""Time for the first worker of a cluster to start: Slurm jobs wait in a queue, so it is renewed while they do."""
+"""Time for the first worker of a running cluster to start."""
+_QUEUE_SECONDS: Final = 10.0
+"""Interval at which Slurm is asked whether jobs without a worker are still in its queue, where they may wait long."""
 _CONNECT_SECONDS: Final = 15
 _LOCAL_FAILURES: Final = 1
 """Losses of workers after which a local cluster reports a chunk: nothing else on this machine kills them often."""
@@ -217,7 +220,8 @@ def _dask(kind: str, detail: str, processes: int) -> Iterator[WorkerPool]:
     with dask.config.set({"distributed.logging.distributed": "critical"}):
         if kind == "dask-slurm":
             with _slurm_cluster(Path(detail)) as cluster, distributed.Client(cluster) as client:
-                _await_worker(client, f"{detail}: no Slurm job has started")
+                while not _has_worker(client, _QUEUE_SECONDS):
+                    _check_queue(Path(detail), cluster)
                 yield DaskPool(client)
         elif detail == "local":
             failures = {"distributed.scheduler.allowed-failures": _LOCAL_FAILURES}
@@ -231,7 +235,9 @@ def _dask(kind: str, detail: str, processes: int) -> Iterator[WorkerPool]:
                 yield DaskPool(client)
         else:
             with _connected(distributed, detail) as client:
-                _await_worker(client, f"--on dask:{detail}: the scheduler has no workers")
+                if not _has_worker(client, _WAIT_SECONDS):
+                    minutes = _WAIT_SECONDS // 60
+                    raise MxwireError(f"--on dask:{detail}: the scheduler has no workers within {minutes} minutes")
                 yield DaskPool(client)
 
 
@@ -249,12 +255,13 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
         yield client
 
 
-def _await_worker(client: Any, problem: str) -> None:
-    """Wait until there is a worker; raise :class:`~mxwire.errors.MxwireError` with ``problem`` if none appears."""
+def _has_worker(client: Any, seconds: float) -> bool:
+    """Wait for a worker, at most some seconds; return whether there is one."""
     try:
-        client.wait_for_workers(1, timeout=_WAIT_SECONDS)
+        client.wait_for_workers(1, timeout=seconds)
     except TimeoutError:
-        raise MxwireError(f"{problem} within {_WAIT_SECONDS // 60} minutes") from None
+        return False
+    return True
 
 
 @contextmanager
@@ -279,14 +286,36 @@ def _slurm_cluster(path: Path) -> Iterator[Any]:
     arguments = {name: value for name, value in settings.items() if name not in _SLURM_KEYS}
     # The work is bound by the processor and holds Python's lock: one process per core.
     arguments.setdefault("processes", arguments.get("cores", 1))
-    try:
-        cluster = jobqueue.SLURMCluster(**arguments, scheduler_options={"dashboard_address": None})
-        cluster.scale(jobs=jobs)
-    except (TypeError, ValueError, OSError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise MxwireError(f"{path}: the Slurm jobs cannot be started: {reason}") from None
-    with cluster:
+    with ExitStack() as stack:
+        try:
+            cluster = jobqueue.SLURMCluster(**arguments, scheduler_options={"dashboard_address": None})
+            stack.enter_context(cluster)
+            _check_job(path, cluster.job_script())
+            cluster.scale(jobs=jobs)
+        except (TypeError, ValueError, OSError, RuntimeError) as error:
+            reason = str(error).splitlines()[0]
+            raise MxwireError(f"{path}: the Slurm jobs cannot be started: {reason}") from None
         yield cluster
+
+
+def _check_job(file: Path, script: str) -> None:
+    """Raise :class:`~mxwire.errors.MxwireError` if Slurm would refuse a job.
+
+    The cluster submits its jobs in the background, where an error is only logged.
+    """
+    tried = subprocess.run(["sbatch", "--test-only"], input=script, capture_output=True, text=True)
+    if tried.returncode:
+        reason = tried.stderr.strip().splitlines()
+        raise MxwireError(f"{file}: Slurm refuses the job: {reason[0] if reason else f'exit code {tried.returncode}'}")
+
+
+def _check_queue(file: Path, cluster: Any) -> None:
+    """Raise :class:`~mxwire.errors.MxwireError` if no job of a cluster is in the queue of Slurm or running."""
+    jobs = ",".join(str(each.job_id) for each in cluster.workers.values() if each.job_id)
+    listed = subprocess.run(["squeue", "--noheader", "--jobs", jobs or "0"], capture_output=True, text=True)
+    # Slurm forgets jobs some minutes after their end: then it calls their numbers invalid.
+    if not listed.stdout.strip():
+        raise MxwireError(f"{file}: the Slurm jobs {jobs} ended before a worker started: see their output, slurm-*.out")
 
 
 # MPI

@@ -363,8 +363,11 @@ class WorkerOptions:
         if on == "local" and pieces is not None:
             jobs = min(jobs or os.cpu_count() or 1, max(pieces, 1))
         with ExitStack() as stack:
+            # Every process of an MPI job comes here, and all but the first end when they have served as workers: they
+            # must not open the checkpoint. Other workers may take long to start: mistakes are reported before.
+            workers = stack.enter_context(open_workers(on, jobs)) if on == "mpi" else None
             known = stack.enter_context(Checkpoint(self.checkpoint, self._name())) if self.checkpoint else None
-            yield Campaign(stack.enter_context(open_workers(on, jobs)), known)
+            yield Campaign(workers or stack.enter_context(open_workers(on, jobs)), known)
 
     def _name(self) -> str:
         """The options that determine the results, for the checkpoint."""

@@ -22,7 +22,6 @@ import logging
 import signal
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FrameType, TracebackType
@@ -43,7 +42,6 @@ from mxwire.units import MILLISECOND
 Handler = Callable[[int, FrameType | None], Any]
 
 _MAIN: Final = threading.main_thread().ident
-NOTICES_KEPT: Final = 256
 _ROUNDS: Final = 4
 """Rounds of transmitting and notifying before the links are polled again.
 
@@ -204,8 +202,6 @@ class Core:
         """Pending waits, checked after each step that may have changed something."""
         self.ended: MxwireError | None = None
         """The reason why the host has stopped; None while it runs."""
-        self.notices: deque[Event] = deque(maxlen=NOTICES_KEPT)
-        """Events other than completed requests, the newest last."""
         self.before_handler: Callable[[], None] | None = None
         """Called before each call of an unexpected handler, within the section."""
         self.after: Callable[[], None] | None = None
@@ -384,9 +380,8 @@ class Core:
     def _notify(self) -> bool:
         """Report events and check the waiters; return False if there are neither."""
         events = self.node.events()
-        for event in events:
-            self.notices.append(event)
-            if self.on_event is not None:
+        if self.on_event is not None:
+            for event in events:
                 try:
                     self.on_event(event)
                 except Exception:

@@ -98,7 +98,6 @@ def test_unreachable_workers_are_reported_in_a_line(monkeypatch, tmp_path):
         (f"dask-slurm:{no_toml}", "not a TOML file"),
         (f"dask-slurm:{no_jobs}", "jobs = 0: give the number of Slurm jobs"),
         (f"dask-slurm:{wrong}", "the Slurm jobs cannot be started: "),
-        ("mpi", "--on mpi"),
     ):
         with pytest.raises(MxwireError) as caught, workers.open_workers(on):
             pass
