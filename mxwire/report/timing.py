@@ -31,7 +31,7 @@ def timing_blocks(path: str, timing: Timing, pairs: Sequence[Block] = ()) -> lis
 
 
 def duration_blocks(series: Mapping[tuple[str, Any], Samples | DurationSketch], gaps: GapHistogram) -> list[Block]:
-    """Series of durations and gaps as blocks; ``series`` by the record and the key of :class:`Series`."""
+    """Durations and gaps as blocks; ``series`` by the record and the key of :class:`DurationSeries`."""
     shown: list[Block] = []
     for title, record in ((_ITERATION, "half_iteration"), (_ANSWER, "half_answer"), (_TRANSFER, "transfer")):
         by_length = {key: samples for (name, key), samples in series.items() if name == record}
@@ -47,7 +47,7 @@ def duration_blocks(series: Mapping[tuple[str, Any], Samples | DurationSketch], 
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class DurationSeries:
     """Durations of one kind in a capture, and the record that describes them."""
 
     record: str
@@ -58,7 +58,7 @@ class Series:
     samples: Samples
 
 
-def series_of(timing: Timing) -> Iterator[Series]:
+def series_of(timing: Timing) -> Iterator[DurationSeries]:
     """Yield the durations of a capture that have samples, in the order of the records."""
     for record, lengths in (
         ("half_iteration", timing.iterations),
@@ -66,13 +66,13 @@ def series_of(timing: Timing) -> Iterator[Series]:
         ("transfer", timing.transfers),
     ):
         for length, samples in sorted(lengths.by_length.items()):
-            yield Series(record, "length", length, samples)
+            yield DurationSeries(record, "length", length, samples)
         for name, _ in SIZE_CLASSES:
             if name in lengths.by_class:
-                yield Series(f"{record}_class", "size_class", name, lengths.by_class[name])
+                yield DurationSeries(f"{record}_class", "size_class", name, lengths.by_class[name])
     for name, samples in delays_of(timing).items():
         if samples.count:
-            yield Series("delay", "what", name, samples)
+            yield DurationSeries("delay", "what", name, samples)
 
 
 _DELAYS: Final[dict[str, Callable[[Timing], Samples]]] = {
