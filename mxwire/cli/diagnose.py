@@ -46,7 +46,7 @@ Examples:
 \b
 Severity: error (something cannot work), warning (it works, but wrong or slower than it could), note (nothing is wrong).
 Confidence: high (few other causes look like this), medium (the likeliest of a few causes), low (a hint).
-Cost: the time during which it stopped transfers, or the frames that it added; "-" if unknown.
+Cost: the time during which it stopped transfers, or the frames that it added.
 Exit code: 0 nothing found, or only notes; 1 errors or warnings; 2 an input could not be read, or has no MXoE frame.
 """
 _INTERVAL = 2.0

@@ -18,7 +18,7 @@ Since = Callable[[int], int]
 """Converts a timestamp to nanoseconds since the start of the capture."""
 
 _NAMES_SHOWN = 16
-NO_COST = "cost -"
+NO_COST = "cost unknown"
 SEE = f"mxwire diagnose --explain ID explains a diagnosis and how to distinguish it; {SEE_FRAME}"
 
 
@@ -64,7 +64,7 @@ def _within(title: str) -> str:
 
 
 def cost_text(cost: Cost, facts: Facts) -> str:
-    """A cost relative to the duration, or the frame count, of the whole capture; ``cost -`` if unknown."""
+    """A cost relative to the duration, or the frame count, of the whole capture; ``cost unknown`` without frames."""
     parts = []
     if cost.ns is not None:
         parts.append(f"{seconds(cost.ns)} of {seconds(facts.duration_ns)}")

@@ -12,6 +12,7 @@ from mxwire.analysis.diagnosis.traffic import HostDirection
 from mxwire.ethernet import mac_text
 from mxwire.wire.enums import PacketType
 from mxwire.wire.numbers import ABANDONED_DONE, FIRST_NUMBER, NUMBER_MASK
+from mxwire.words import count_of
 
 LEAST: Final = 3
 """Minimum number of unanswered queries."""
@@ -59,13 +60,12 @@ class UnansweredQueries:
 
     def evidence(self) -> Evidence:
         """The queries as evidence."""
-        kinds = [
-            f"{self.direction.count(kind)} {name}" for kind, name in QUESTIONS.items() if self.direction.count(kind)
-        ]
+        counts = {name: self.direction.count(kind) for kind, name in QUESTIONS.items()}
+        kinds = [count_of(number, name) for name, number in counts.items() if number]
         numbers, first_ns = self.direction.first(*QUESTIONS)
         text = (
             f"{mac_text(self.source)} sent {', '.join(kinds)} to {mac_text(self.destination)} within "
-            f"{seconds(self.direction.last_ns - self.direction.first_ns)}, and nothing came back"
+            f"{seconds(self.direction.last_ns - self.direction.first_ns)}, without an answer"
         )
         return evidence(text, numbers, first_ns)
 

@@ -20,7 +20,7 @@ _NEW: Final[frozenset[str]] = frozenset({"N3", "N4"})
 DIALECT: Final = Diagnosis(
     id="dialect-mismatch",
     severity="error",
-    title="A build compatible with MX talks to a native build",
+    title="A build that is wire-compatible with MX talks to one that is not",
     group="builds",
     users_see="Hosts find each other and connect, messages up to 128 bytes arrive, longer ones never do. The card's "
     "counters of dropped packets grow (bad data length, bad number of replies).",
@@ -31,14 +31,14 @@ DIALECT: Final = Diagnosis(
         "Build Open-MX alike on all hosts: wire-compatible with MX everywhere (then omx_info shows wire in its "
         "line on the build), or nowhere.",
         "Where native MX hosts take part, all Open-MX hosts must be built wire-compatible.",
-        "Ask mxwire compat FILE which messages the two can exchange until then.",
+        "Until then, mxwire compat FILE shows which messages the two can exchange.",
     ),
     needs=frozenset({"both directions"}),
 )
 GENERATION: Final = Diagnosis(
     id="generation-mismatch",
     severity="error",
-    title="Native builds of different generations",
+    title="Builds in dialect omx of different generations",
     group="builds",
     users_see="Hosts with different releases of Open-MX exchange small messages, and some large ones; mediums arrive "
     "empty, cut or not at all.",
@@ -55,7 +55,7 @@ GENERATION: Final = Diagnosis(
 FRAME_LIMIT: Final = Diagnosis(
     id="frame-limit-mismatch",
     severity="error",
-    title="Native builds with different frame limits",
+    title="Builds in dialect omx with different frame limits",
     group="builds",
     users_see="Small messages arrive; mediums of more than one fragment and large messages hang, or fail after 500 s.",
     capture_shows="Both hosts speak `omx`, but the sizes of their fragments, pull replies or blocks follow from "
@@ -129,7 +129,7 @@ def _difference(one: Detection, other: Detection) -> tuple[Diagnosis | None, tup
     assert first is not None and second is not None
     if first.family != second.family:
         compatible, native = (one, other) if first.family == "mxoe" else (other, one)
-        # Old native builds send MEDIUMs in the layout of mxoe; only PULLs distinguish them (differences, section 4.2).
+        # Old builds of omx send MEDIUMs in the layout of mxoe; only PULLs distinguish them (differences, section 4.2).
         if _has(compatible, Hint.PULL_MXOE) or not _generations(native) & _OLD:
             return DIALECT, (f"speaks {first.name}", f"speaks {second.name}")
         return None, ("", "")

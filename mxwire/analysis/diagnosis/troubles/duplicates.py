@@ -130,7 +130,7 @@ class DuplicateExaminer(Examiner):
             shown = self._shown[pair]
             if number >= _LEAST:
                 direction = f"from {mac_text(source)} to {mac_text(destination)}"
-                summary = f"{number} of {frames.get(pair, number)} frames {direction} are copies"
+                summary = f"{number} of {frames.get(pair, number)} frames {direction} are duplicates"
                 sure: Confidence = "high" if number > _LEAST else "medium"
                 pulls, replies = self._pulls.get(pair, 0), self._replies.get(pair, 0)
                 if number == pulls or (number == pulls + replies and {pair, pair[::-1]} & reordered):

@@ -21,7 +21,7 @@ from mxwire.wire.numbers import ENDPOINT_MAXIMUM
 CLOSED: Final = Diagnosis(
     id="endpoint-closed",
     severity="error",
-    title="That endpoint is not open",
+    title="An endpoint is not open",
     group="connections",
     users_see='Connecting fails with "remote endpoint closed", or messages that seemed to be sent are lost: the '
     "sender's next call reports it.",
@@ -79,7 +79,7 @@ KEY: Final = Diagnosis(
     advice=(
         "Give both programs the same key (the filter of mx_open_endpoint and mx_connect).",
         "If the key is right, another program has the endpoint open: check its number.",
-        "Mind that even such a request changes what the target knows of its partner (D-2).",
+        "Note that even such a request changes what the target knows of its partner (D-2).",
     ),
 )
 

@@ -55,7 +55,8 @@ TAIL: Final = Diagnosis(
     "is noticed as soon as a later block is complete (R-PUL-07); no block follows the last one.",
     distinction="From an earlier loss, which costs a fraction of a millisecond.",
     advice=(
-        "Find and stop the loss: see frames-lost. Few frames are enough, as each one at the end costs a second.",
+        "Find and stop the loss: see frames-lost. Few lost frames are enough, as each one at the end of a message "
+        "costs a second.",
         "Transfer fewer, larger messages: each has only one end.",
     ),
     needs=frozenset({"both directions", "every frame"}),

@@ -139,14 +139,14 @@ def _reordered(pair: Pair, found: Reordered) -> Finding:
         share = 100 * frames.late / frames.examined
         text = (
             f"{frames.late} of {count_of(frames.examined, 'fragment or reply', 'fragments and replies')} "
-            f"({share:.2g}%) came after later ones, passed by up to {count_of(frames.deepest, 'frame')}, up to "
+            f"({share:.2g}%) passed after later ones, overtaken by up to {count_of(frames.deepest, 'frame')}, up to "
             f"{seconds(frames.longest_ns)} late"
         )
         shown.append(evidence(text, [each.number for each in frames.samples], frames.samples[0].time_ns))
     passed = [each for numbering in found.messages for each in numbering.shown]
     shown += [_message_evidence(each) for each in passed[:SHOWN]]
     direction = f"from {mac_text(pair[0])} to {mac_text(pair[1])}"
-    summary = f"{direction} {count_of(found.late, 'frame')} came after later ones"
+    summary = f"{direction}, {count_of(found.late, 'frame')} passed after later ones"
     sure: Confidence = "high" if found.late > 1 else "medium"
     waits = [*frames.waits, *(wait for each in found.messages for wait in each.waits)]
     return ORDER.found(sure, (Party(pair[0]), Party(pair[1])), summary, shown, cost=Cost(standstill(waits)))

@@ -136,7 +136,7 @@ class ReverseConnectExaminer(Examiner):
                 shown.append(evidence(text, [connect.frame], connect.time_ns))
             late, other = ends(stalls[0][0])
             times = "" if len(stalls) == 1 else f", {len(stalls)} times"
-            summary = f"{late} connects back to {other} only after it has sent{times}"
+            summary = f"{late} connects back to {other} only after it has sent messages{times}"
             waits = [(connected_ns(flow) or last_ns, last_ns) for flow, _, last_ns in stalls]
             yield LATE.found("high", (late, other), summary, shown, cost=Cost(standstill(waits)))
 
