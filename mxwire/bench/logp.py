@@ -11,7 +11,8 @@ that the send overlaps the flight, as on a virtual cable whose sender also does 
 
 The second method (Hoefler and others; netgauge) needs round trips only: n messages d apart and one answer take
 PRTT(n, d) = PRTT(1, 0) + (n - 1) max(o_s + d, g). The overhead of the receiver is the time of a receive whose message
-has arrived. Where both methods differ by more than 15%, the point is marked ``methods differ``.
+has arrived. Where both methods differ by more than 15% in nearly all rounds, the point is marked ``methods differ``;
+where the rounds do not agree on that, ``undecided``.
 
 Floods have a window: the receiver returns credit for half of it at a time, for all carriers alike.
 
@@ -21,7 +22,8 @@ Series ``RTT/2``, ``g``, ``o_s``, ``o_r`` and ``L`` (µs, over ``size``): one na
 ``tcp``, ``udp``, ``frames``, ``ring``, ``xdp``), and ``<carrier>, round trips`` for the second method. Series
 ``bandwidth`` (MB/s of 10^6 bytes): ``<carrier>, unidirectional``, ``<carrier>, ping-pong``, ``<carrier>, simultaneous``
 (both directions together) and ``<carrier>, simultaneous, each way``. Facts: ``gap per byte`` (G by carrier and
-segment), ``agreement`` (share of points on which the methods agree, by carrier), ``spin error``, ``round trips``.
+segment), ``agreement`` (by carrier: number of points on which the methods agree, differ, and are undecided),
+``spin error``, ``round trips``.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ import numpy as np
 
 from mxwire.bench.channels.carriers import check_carrier, is_host
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import PageFigure, estimate, series_blocks, series_figure
-from mxwire.bench.rounds import within
+from mxwire.bench.report import PageFigure, estimate, series_blocks, series_figure, shared_marks
+from mxwire.bench.rounds import Agreement, agreement, within
 from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import LEAST_OPERATIONS, Points, StudyOptions, Turns, kept, round_marks
 from mxwire.errors import MxwireError
@@ -52,6 +54,8 @@ CARRIERS: Final = ("mx", "tcp", "udp", "frames")
 DIALECTS: Final = ("mxoe", "omx:9000")
 """The carriers that ``mx`` stands for."""
 PARAMETERS: Final = ("RTT/2", "g", "o_s", "o_r", "L")
+COMPARED: Final = ("g", "o_s", "o_r")
+"""Parameters that both methods measure."""
 BANDWIDTH: Final = "bandwidth"
 _MULTIPLES: Final = (150, 250)
 """Work of the loaded floods, in hundredths of the interval without work: above it, as the method requires."""
@@ -151,7 +155,9 @@ class LogpStudy:
             if self._stage.spins:
                 self._spin_error(possible[0])
             turns = Turns(self._recording, self._progress)
-            turns.play({each: partial(self._round, each) for each in possible}, self._options.rounds)
+            # In virtual time all rounds are equal, and none decides how long the next is.
+            rounds, warm_up = (1, 0) if self._stage.virtual else (self._options.rounds, 1)
+            turns.play({each: partial(self._round, each) for each in possible}, rounds, warm_up=warm_up)
         self._conclude(possible)
 
     def _spin_error(self, carrier: str) -> None:
@@ -180,7 +186,7 @@ class LogpStudy:
         if number < 0:
             self._plan(carrier, active["points"])
             return
-        marks = [*round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)]
+        marks = [*self._stage.marks, *round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)]
         for size in self._sizes:
             self._add(carrier, size, active["points"][str(size)], tuple(dict.fromkeys(marks)))
 
@@ -230,13 +236,7 @@ class LogpStudy:
 
     def _conclude(self, carriers: Sequence[str]) -> None:
         recording = self._recording
-        agreement = {}
-        for carrier in carriers:
-            agreed = [self._compare(carrier, name, size) for name in ("g", "o_s", "o_r") for size in self._sizes]
-            known = [each for each in agreed if each is not None]
-            if known:
-                agreement[carrier] = sum(known) / len(known)
-        recording.facts["agreement"] = agreement
+        recording.facts["agreement"] = {each: found for each in carriers if (found := self._agreement(each))}
         recording.facts["round trips"] = {
             carrier: {str(size): {name: median(values) for name, values in each.items()} for size, each in by.items()}
             for carrier, by in self._round_trips.items()
@@ -244,18 +244,30 @@ class LogpStudy:
         recording.facts["gap per byte"] = {each: list(gaps_per_byte(recording, each)) for each in carriers}
         self._mark("L", lambda each: each.median <= 0, "overlap")
 
-    def _compare(self, carrier: str, name: str, size: int) -> bool | None:
-        """Compare both methods; mark the point if they differ. None if one of them has no result."""
+    def _agreement(self, carrier: str) -> dict[str, Any]:
+        """Compare both methods at all points of a carrier; empty if it has none."""
+        by = {name: [self._compare(carrier, name, size) for size in self._sizes] for name in COMPARED}
+        found = [each for verdicts in by.values() for each in verdicts if each is not None]
+        if not found:
+            return {}
+        return {"within": TOLERANCE} | _counted(found) | {"by": {name: _counted(each) for name, each in by.items()}}
+
+    def _compare(self, carrier: str, name: str, size: int) -> Agreement | None:
+        """Compare both methods; mark the point unless they agree. None if one of them has no result."""
         series = self._recording.named(name)
         if series is None:
             return None
         one, other = series.point(carrier, size), series.point(carrier + ROUND_TRIPS, size)
         if one is None or other is None:
             return None
-        agree = within(one.median, other.median, TOLERANCE)
-        if not agree:
-            self._mark(name, lambda each: each is one, "methods differ")
-        return agree
+        found: Agreement
+        if self._stage.virtual:
+            found = "agree" if within(one.median, other.median, TOLERANCE) else "differ"
+        else:
+            found = agreement(one.samples, other.samples, TOLERANCE)
+        if found != "agree":
+            self._mark(name, lambda each: each is one, "methods differ" if found == "differ" else "undecided")
+        return found
 
     def _mark(self, name: str, chosen: Callable[[Measurement], bool], mark: str) -> None:
         series = self._recording.named(name)
@@ -263,6 +275,13 @@ class LogpStudy:
             series.measurements[:] = [
                 replace(each, marks=(*each.marks, mark)) if chosen(each) else each for each in series.measurements
             ]
+
+
+def _counted(found: Sequence[Agreement | None]) -> dict[str, int]:
+    """The number of points, and of those with each verdict."""
+    kinds: tuple[Agreement, ...] = ("agree", "differ", "undecided")
+    counts = {kind: found.count(kind) for kind in kinds}
+    return {"points": sum(counts.values())} | counts
 
 
 def overhead(found: dict[str, Any]) -> float:
@@ -311,18 +330,20 @@ def gaps_per_byte(recording: Recording, carrier: str) -> Iterator[dict[str, Any]
 def logp_blocks(recording: Recording) -> Iterator[Block]:
     """The parameters by carrier and size, both methods side by side, G, and the bandwidths."""
     yield Heading("LogP")
+    known = shared_marks([each for series in recording.series for each in series.measurements])
     for carrier in _carriers(recording):
-        yield Heading(f"{carrier}, µs", 3)
-        yield _parameters(recording, carrier)
+        yield Heading(", ".join([carrier, "µs", *known]), 3)
+        yield _parameters(recording, carrier, known)
     present = _marks(recording)
     legend = "; ".join(f"{_SHORT[each]} {meaning}" for each, meaning in _MEANINGS.items() if each in present)
     if legend:
         yield Paragraph(f"Marks: {legend}.")
     yield from _gap_blocks(recording)
-    agreement = recording.facts.get("agreement", {})
-    if agreement:
-        shown = ", ".join(f"{carrier} {share:.0%}" for carrier, share in agreement.items())
-        yield Paragraph(f"Points on which both methods agree within {TOLERANCE:.0%}: {shown}.")
+    agreed = recording.facts.get("agreement", {})
+    if agreed:
+        yield Heading(f"Agreement: points on which both methods agree within {TOLERANCE:.0%}", 3)
+        rows = [Row((carrier, *map(_agreed, (*found["by"].values(), found)))) for carrier, found in agreed.items()]
+        yield Table((Column("carrier"), *number_columns(*COMPARED, "all")), tuple(rows))
     errors = recording.facts.get("spin error", {})
     if errors:
         shown = ", ".join(f"{float(error):+.1%} of {int(ns) / 1e3:g} µs" for ns, error in errors.items())
@@ -332,12 +353,17 @@ def logp_blocks(recording: Recording) -> Iterator[Block]:
             yield from series_blocks(series)
 
 
+def _agreed(found: dict[str, Any]) -> str:
+    """The number of points that agree, and of those that are undecided."""
+    return f"{found['agree']} of {found['points']}" + (f", {found['undecided']} ?" if found["undecided"] else "")
+
+
 def _carriers(recording: Recording) -> list[str]:
     names = [name for series in recording.series if series.name == "RTT/2" for name in series.contestants()]
     return list(dict.fromkeys(names))
 
 
-def _parameters(recording: Recording, carrier: str) -> Table:
+def _parameters(recording: Recording, carrier: str, known: tuple[str, ...]) -> Table:
     by = {series.name: series for series in recording.series}
     columns = [(name, kind) for name in PARAMETERS for kind in ("", ROUND_TRIPS) if _has(by, name, carrier + kind)]
     rows = []
@@ -345,7 +371,7 @@ def _parameters(recording: Recording, carrier: str) -> Table:
         cells = []
         for name, kind in columns:
             point = by[name].point(carrier + kind, size)
-            cells.append("" if point is None else _cell(point))
+            cells.append("" if point is None else _cell(point, known))
         rows.append(Row((f"{size:,}", *cells)))
     headings = [name + (" (PRTT)" if kind else "") for name, kind in columns]
     return Table((Column("size, bytes", right=True), *number_columns(*headings)), tuple(rows), divisible=True)
@@ -355,9 +381,17 @@ def _has(by: dict[str, Series], name: str, curve: str) -> bool:
     return name in by and curve in by[name].contestants()
 
 
-_SHORT: Final = {"methods differ": "≠", "overlap": "<", "disturbed": "~", "retransmitted": "r", "lost": "!"}
+_SHORT: Final = {
+    "methods differ": "≠",
+    "undecided": "?",
+    "overlap": "<",
+    "disturbed": "~",
+    "retransmitted": "r",
+    "lost": "!",
+}
 _MEANINGS: Final = {
     "methods differ": "the methods differ",
+    "undecided": "undecided whether the methods agree",
     "overlap": "the send overlaps the flight, so L is negative",
     "disturbed": "disturbed",
     "retransmitted": "retransmitted",
@@ -376,8 +410,8 @@ def _marks(recording: Recording) -> set[str]:
     }
 
 
-def _cell(point: Measurement) -> str:
-    marks = "".join(f" {_SHORT.get(each, each)}" for each in point.marks)
+def _cell(point: Measurement, known: tuple[str, ...]) -> str:
+    marks = "".join(f" {_SHORT.get(each, each)}" for each in point.marks if each not in known)
     return estimate(point) + marks
 
 

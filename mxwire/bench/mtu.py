@@ -15,15 +15,14 @@ Series and their axes: ``rate by frame limit`` and ``half round trip by frame li
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
-from mxwire.bench.cost.tables import MX_FIRMWARE, Costs
+from mxwire.bench.cost.tables import MX_FIRMWARE
 from mxwire.bench.imb.columns import ImbRow
 from mxwire.bench.imb.patterns import benchmark_by_name
-from mxwire.bench.imb.rank_stage import LiveRanks, RankOptions, RankRunner, model_conditions, open_ranks
+from mxwire.bench.imb.rank_stage import NAMESPACES, RankOptions, RankRunner, RankSurroundings
 from mxwire.bench.record import Recording
 from mxwire.bench.stage import StageError
 from mxwire.bench.study import Points, StudyOptions, Turns, kept
@@ -56,11 +55,9 @@ class MtuStudy:
     blocks: tuple[int, ...] = BLOCKS
     delays: tuple[float, ...] = DELAYS_US
     coalescing: tuple[float, ...] = COALESCING_US
-    costs: Costs | None = None
-    """Table of a study in virtual time; None: live."""
+    surroundings: RankSurroundings = NAMESPACES
     copy_engine: bool = False
     """Large messages are copied by the copy engine of the model."""
-    package: Path | None = None
 
 
 @dataclass
@@ -79,9 +76,10 @@ class _Run:
         """Two ranks."""
         return RankOptions(copy_engine=self.study.copy_engine, polling=not self.options.quick, **changes)
 
-    def open(self, options: RankOptions) -> AbstractContextManager[RankRunner]:
-        """Open ranks in the surroundings of the study."""
-        return open_ranks(options, self.study.costs, self.study.package)
+    @property
+    def virtual(self) -> bool:
+        """True for a study in virtual time."""
+        return self.study.surroundings.costs is not None
 
 
 def run_mtu(
@@ -91,15 +89,26 @@ def run_mtu(
     started: Callable[[Recording], object] = lambda _: None,
 ) -> Recording:
     """Run the study; ``started`` is called with its recording, which Ctrl-C or the end of a side leaves partial."""
-    if study.costs is not None:
+    surroundings = study.surroundings
+    with surroundings.open(RankOptions()) as probe:
+        conditions = replace(probe.conditions, quick=options.quick)
+    remarks = []
+    if surroundings.costs is not None:
         options = replace(options, rounds=1)
-        conditions = model_conditions(study.costs, options.quick)
+    elif surroundings.interface is None:
+        conditions = replace(conditions, mtu=max(study.mtus))
     else:
-        with LiveRanks(RankOptions(mtu=9000), package=study.package) as probe:
-            conditions = replace(probe.conditions, quick=options.quick, mtu=max(study.mtus))
-    recording = Recording(STUDY, conditions)
-    if study.costs is not None:
-        recording.facts["fitted"] = [asdict(each) for each in study.costs.fitted_to]
+        possible = tuple(each for each in study.mtus if each <= conditions.mtu)
+        if not possible:
+            raise StageError(
+                f"the MTU of {surroundings.interface} is {conditions.mtu}: no MTU of the study is possible"
+            )
+        if possible != study.mtus:
+            remarks.append(f"MTUs above {conditions.mtu}, that of {surroundings.interface}: not applicable")
+        study = replace(study, mtus=possible)
+    recording = Recording(STUDY, conditions, remarks=remarks)
+    if surroundings.costs is not None:
+        recording.facts["fitted"] = [asdict(each) for each in surroundings.costs.fitted_to]
     started(recording)
     points = Points(recording)
     run = _Run(study, options, points, Turns(recording, progress), _QUICK_LARGE if options.quick else LARGE)
@@ -109,9 +118,9 @@ def run_mtu(
     points.declare("rate by coalescing", "MiB/s", "coalescing", "µs")
     points.declare("mixed pairs", "µs")
     with kept(recording, points):
-        _by_frame_limit(run)
+        _by_frame_limit(run, recording)
         _by_delay(run, recording)
-        if study.costs is not None:
+        if run.virtual:
             _by_coalescing(run)
         _mixed(run)
     return recording
@@ -121,16 +130,19 @@ def _half_trip(run: _Run, ranks: RankRunner, length: int) -> tuple[float, tuple[
     """Half a round trip in µs, its marks, and the frames per message."""
     benchmark = benchmark_by_name(_PING_PONG)
     probe = ImbRow.of(length, ranks.measure(benchmark, length, 1, 1).times).most
-    count = 2 if run.study.costs is not None or run.options.quick else max(3, round(_ROUND_NS / (probe * 1000 + 1)))
+    count = 2 if run.virtual or run.options.quick else max(3, round(_ROUND_NS / (probe * 1000 + 1)))
     found = ranks.measure(benchmark, length, 1, min(count, 1000))
     frames = {f"frames {name}": value / min(count, 1000) / 2 for name, value in found.frames.items()}
     return sum(found.times[0]) / len(found.times[0]) / 2000, found.marks, frames
 
 
-def _by_frame_limit(run: _Run) -> None:
+def _by_frame_limit(run: _Run, recording: Recording) -> None:
     for mtu in run.study.mtus:
-        carriers = {f"omx:{mtu}": run.pair(dialect=f"omx:{mtu}", mtu=mtu), "tcp": run.pair(over="tcp", mtu=mtu)}
-        if run.study.costs is None:
+        carriers = {f"omx:{mtu}": run.pair(dialect=f"omx:{mtu}", mtu=mtu)}
+        # TCP uses the MTU of the interface, which is that of a virtual cable or of a model.
+        if run.study.surroundings.interface is None or mtu == recording.conditions.mtu:
+            carriers["tcp"] = run.pair(over="tcp", mtu=mtu)
+        if not run.virtual and run.study.surroundings.interface is None:
             carriers["tcp, no segmentation offload"] = run.pair(over="tcp", mtu=mtu, offloads=False)
         if mtu >= as_dialect("mxoe").frame_limit:
             carriers["mxoe"] = run.pair(mtu=mtu)
@@ -178,7 +190,7 @@ def _by_delay(run: _Run, recording: Recording) -> None:
 def _round_trip(run: _Run, delay: float) -> float:
     """Round trip of a frame in µs: that of the shortest message without a delay, and twice the delay."""
     if not run.base_us:
-        with run.open(run.pair()) as ranks:
+        with run.study.surroundings.open(run.pair()) as ranks:
             run.base_us = 2 * min(_half_trip(run, ranks, 0)[0] for _ in range(run.options.rounds))
     return run.base_us + 2 * delay
 
@@ -197,13 +209,13 @@ def _mixed(run: _Run) -> None:
     """Pairs of open-mx and native-mx: in the model with the costs of each, live by their behaviour alone."""
     pairs = {"open-mx": ("open-mx",) * 2, "native-mx": ("native-mx",) * 2, "mixed": ("native-mx", "open-mx")}
     sizes = _MIXED_SIZES[:2] if run.options.quick else _MIXED_SIZES
-    costs = run.study.costs
+    costs = run.study.surroundings.costs
     for name, profiles in pairs.items():
         tables = None
         if costs is not None:
             left, right = (MX_FIRMWARE if each == "native-mx" else costs for each in profiles)
             tables = left, right
-        with open_ranks(run.pair(profiles=profiles), tables, run.study.package) as ranks:
+        with run.study.surroundings.open(run.pair(profiles=profiles), tables) as ranks:
             for length in sizes:
                 for _ in range(run.options.rounds):
                     half, marks, counts = _half_trip(run, ranks, length)
@@ -227,7 +239,7 @@ def _play(
     with ExitStack() as held:
         contestants: dict[str, Callable[[int], None]] = {}
         for name, options in carriers.items():
-            ranks = held.enter_context(run.open(options))
+            ranks = held.enter_context(run.study.surroundings.open(options))
 
             def measure(_: int, name: str = name, ranks: RankRunner = ranks, options: RankOptions = options) -> None:
                 more = {**parameters, "dialect": options.dialect if options.over == "mx" else "tcp"}

@@ -6,33 +6,50 @@ that a host that is measured receives none of them.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from random import SystemRandom
 from typing import Any, Final
 
+import mxwire
 from mxwire.bench import machine
+from mxwire.bench.channels.carriers import is_host
 from mxwire.bench.channels.channel import SilenceError
+from mxwire.bench.imb.rank import MODULE, setup_of
 from mxwire.bench.processors import placement
 from mxwire.bench.record import Conditions, load_average, now_text
+from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.bench.stage import PATIENCE, ProcessSide, SideLostError, StageError, StudySide, StudyStage
 from mxwire.bench.worker import SideSetup, failure
 from mxwire.errors import MxwireError
-from mxwire.ethernet import BROADCAST, ETHERTYPE, SOURCE, mac_text
+from mxwire.ethernet import BROADCAST, ETHERTYPE, HEADER_SIZE, SOURCE, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.linerate.control import ControlMessage, ControlRequest, decode_control
 from mxwire.link import Link, PacketLink
 from mxwire.link.dialogue import converse
 from mxwire.link.interface import read_interface
 from mxwire.link.xdp import xdp_refusal
+from mxwire.wire.dialect import as_dialect
 
 CONTROL_ETHERTYPE: Final = 0x88B5
 """EtherType of requests: the first for local experiments."""
 _ANSWERS: Final = 5.0
 """Seconds for an answer to a request that needs no work."""
 _OPENING: Final = 30.0
+_CLOSING: Final = 1.0
 _POLL: Final = 0.02
 _KEPT: Final = 64
+_SIDE: Final = "side"
+RANK: Final = "rank"
+"""Kinds of processes that a machine starts for others."""
+_RETURNED: Final = ("use", "frames", "interval", "times")
+"""Values of a role that are returned: those that have room in a frame."""
+_STUDY: Final = SystemRandom().randrange(1 << 30)
+"""Identifies the studies of this process: another one ends the processes that they have left."""
 
 
 def _retyped(frame: bytes) -> bytes:
@@ -48,19 +65,23 @@ class StudyRequest(ControlRequest):
         return [_retyped(each) for each in super().transmit(now)]
 
 
-class RemoteSide(StudySide):
-    """The passive side, on another machine."""
+class RemoteMachine:
+    """The conversation with a machine that runs ``mxwire bench serve``; ``address`` None: the one that answers."""
 
     def __init__(self, link: Link, address: bytes | None) -> None:
         self._link = link
         self._number = SystemRandom().randrange(1 << 30)
         self.address = address or BROADCAST
-        self.about = self._ask("hello", _ANSWERS)
-        self._running = False
+        self.about = self.ask("hello")
 
-    def _ask(self, verb: str, timeout: float, **fields: Any) -> Mapping[str, Any]:
+    def ask(self, verb: str, timeout: float = _ANSWERS, **fields: Any) -> Mapping[str, Any]:
+        """Send a request, and return the fields of its answer.
+
+        Raises :class:`~mxwire.bench.stage.SideLostError` without one, :class:`StageError` with the other machine's
+        error, and :class:`~mxwire.bench.channels.channel.SilenceError` if messages were lost there.
+        """
         self._number += 1
-        message = ControlMessage(f"study {verb}", self._number, fields)
+        message = ControlMessage(f"study {verb}", self._number, {"study": _STUDY} | fields)
         request = StudyRequest(message, self._link.address, self.address)
         found = converse(self._link, request, request.done, timeout)
         if found is None:
@@ -77,9 +98,19 @@ class RemoteSide(StudySide):
             raise StageError(f"passive side: {answer['error']}")
         return answer
 
+
+class RemoteSide(StudySide):
+    """A side on another machine: a process that it starts with a setup, if there is none with the same one."""
+
+    def __init__(self, machine: RemoteMachine, kind: str, setup: dict[str, Any], *, interpreted: bool = False) -> None:
+        self._machine = machine
+        self._process = {"kind": kind, "setup": setup, "interpreted": interpreted}
+        self._started = False
+
     def start(self, role: str, parameters: dict[str, Any]) -> None:
         """Begin a role; the answer arrives when its channel is open."""
-        self._ask("start", _OPENING, role=role, parameters=parameters, ip=machine.ip_address(self._link.name))
+        self._started = True
+        self._machine.ask("start", _OPENING, process=self._process, role=role, parameters=parameters)
 
     def ready(self) -> None:
         """Return at once: the answer to the start reported it."""
@@ -88,51 +119,70 @@ class RemoteSide(StudySide):
         """Ask for the result until there is one."""
         end = time.monotonic() + PATIENCE
         while True:
-            answer = self._ask("result", _ANSWERS)
+            answer = self._machine.ask("result", process=self._process)
             if "result" in answer:
                 return dict(answer["result"])
             if time.monotonic() > end:
-                raise SideLostError(f"the side at {mac_text(self.address)} has no result within {PATIENCE:g} s")
+                address = mac_text(self._machine.address)
+                raise SideLostError(f"the side at {address} has no result within {PATIENCE:g} s")
             time.sleep(_POLL)
 
     def close(self) -> None:
-        """Do nothing: the other machine ends its side when another one is started."""
+        """End the process; one that cannot be reached ends when the next study begins there."""
+        if self._started:
+            self._started = False
+            with suppress(MxwireError):
+                self._machine.ask("end", _CLOSING, process=self._process)
 
 
 class RemoteStage(StudyStage):
     """One side here and one on another machine that runs ``mxwire bench serve``.
 
-    ``address`` is its Ethernet address; None: the machine that answers a broadcast. Raises :class:`StageError` if none
-    does, and :class:`~mxwire.link.errors.LinkError` if the interface cannot be used.
+    ``address`` is its Ethernet address; None: the machine that answers a broadcast. ``package`` is the folder with the
+    mxwire that the local side runs; if it is the interpreted one of this process, so is that of the other side. Raises
+    :class:`StageError` if no machine answers, and :class:`~mxwire.link.errors.LinkError` if the interface cannot be
+    used.
     """
 
-    def __init__(self, interface: str, address: bytes | None = None) -> None:
+    def __init__(self, interface: str, address: bytes | None = None, package: Path | None = None) -> None:
         super().__init__()
         self._load, self._time = load_average(), now_text()
         self._interface = interface
+        self._package = package
         try:
             link = PacketLink.open(interface, ethertype=CONTROL_ETHERTYPE)
             self._held.callback(link.close)
-            remote = RemoteSide(link, address)
-            self.own = machine.interface_record(interface)
-            if remote.about["mtu"] != self.own["mtu"]:
-                raise StageError(f"MTU {self.own['mtu']} here and {remote.about['mtu']} there: set the same on both")
-            addresses = (self.own["ip"], remote.about["ip"])
-            setup = SideSetup(
-                interface,
-                True,
-                processor=placement()[0],
-                own=self.own["address"],
-                other=remote.address.hex(),
-                addresses=None if None in addresses else addresses,
-            )
-            local = ProcessSide(setup, machine.compiled_folder())
-            self._held.callback(local.close)
+            self._machine = RemoteMachine(link, address)
+            self.own, self.about = machine.interface_record(interface), self._machine.about
+            if self.about["mtu"] != self.own["mtu"]:
+                raise StageError(f"MTU {self.own['mtu']} here and {self.about['mtu']} there: set the same on both")
+            self._addressed = None not in (self.own["ip"], self.about["ip"])
+            self.sides = self._start()
         except BaseException:
             self.close()
             raise
-        self.sides = local, remote
-        self._addressed = setup.addresses is not None
+
+    def _start(self) -> tuple[StudySide, StudySide]:
+        addresses = (self.own["ip"], self.about["ip"]) if self._addressed else None
+        setup = SideSetup(
+            self._interface,
+            True,
+            processor=placement()[0],
+            own=self.own["address"],
+            other=self._machine.address.hex(),
+            addresses=addresses,
+        )
+        local = ProcessSide(setup, self._package)
+        self._held.callback(local.close)
+        self.compiled = bool(local.about["compiled"])
+        theirs = {"other": self.own["address"], "addresses": None if addresses is None else addresses[::-1]}
+        return local, self._remote(_SIDE, theirs)
+
+    def _remote(self, kind: str, setup: dict[str, Any]) -> RemoteSide:
+        interpreted = self._package is not None and self._package == Path(mxwire.__file__).parents[1]
+        side = RemoteSide(self._machine, kind, setup, interpreted=interpreted)
+        self._held.callback(side.close)
+        return side
 
     def can_use(self, carrier: str) -> str | None:
         """Return the reason why a carrier cannot be used."""
@@ -140,18 +190,21 @@ class RemoteStage(StudyStage):
             return "both interfaces need an IPv4 address"
         if carrier == "shared memory":
             return "two machines share no memory"
+        if is_host(carrier):
+            needed = as_dialect(carrier.removesuffix(OVER_XDP)).frame_limit - HEADER_SIZE
+            if needed > self.own["mtu"]:
+                return f"it needs an MTU of {needed}, not {self.own['mtu']}"
         return xdp_refusal(read_interface(self._interface)) if "xdp" in carrier else None
 
     @property
     def conditions(self) -> Conditions:
         """The circumstances of this machine."""
-        local, own = self.sides[0], self.own
-        assert isinstance(local, ProcessSide)
+        own = self.own
         return Conditions(
             **machine.machine_conditions(),
             time=self._time,
             stage="machines",
-            compiled=bool(local.about["compiled"]),
+            compiled=self.compiled,
             load=self._load,
             mtu=own["mtu"],
             offloads=tuple(own["offloads"]),
@@ -168,9 +221,12 @@ class StudyServer:
         self._interface = interface
         self._link = PacketLink.open(interface, ethertype=CONTROL_ETHERTYPE)
         self._on_role = on_role
-        self._side: ProcessSide | None = None
-        self._partner: tuple[bytes, str | None] = (b"", None)
+        self._sides: dict[str, ProcessSide] = {}
+        """Processes of the study under way, by their description."""
+        self._study: tuple[bytes, Any] = (b"", None)
         self._replies: dict[tuple[bytes, int], bytes] = {}
+        self.studies = self.roles = 0
+        """Number of studies and of their roles so far."""
 
     def step(self, timeout: float) -> None:
         """Answer the requests that arrive within ``timeout`` seconds.
@@ -189,7 +245,7 @@ class StudyServer:
         if frame is None:
             try:
                 fields = self._answer(source, message.verb.removeprefix("study "), message.fields)
-            except (MxwireError, ValueError, TypeError, KeyError) as error:
+            except (MxwireError, ValueError, TypeError, LookupError, AttributeError) as error:
                 fields = failure(error)
                 fields.pop("trace", None)
             reply = ControlMessage(message.verb, message.number, fields, reply=True)
@@ -206,47 +262,77 @@ class StudyServer:
     def _answer(self, source: bytes, verb: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         if verb == "hello":
             return machine.interface_record(self._interface)
+        if self._study != (source, fields["study"]):
+            self._end_sides()
+            self._study = source, fields["study"]
+            self.studies += 1
+        process = fields["process"]
+        key = json.dumps(process, sort_keys=True)
         if verb == "start":
-            role, parameters, ip = str(fields["role"]), dict(fields["parameters"]), fields.get("ip")
-            self._on_role(f"{mac_text(source)}: {role} over {parameters.get('carrier')}")
-            side = self._side_for(source, ip if isinstance(ip, str) else None)
+            role, parameters = str(fields["role"]), dict(fields["parameters"])
+            self.roles += 1
+            self._on_role(f"{mac_text(source)}: {_described(role, parameters)}")
+            if key in self._sides and self._sides[key].busy:
+                # Its last role was abandoned.
+                self._sides.pop(key).close()
+            if key not in self._sides:
+                self._sides[key] = self._opened(process)
+            side = self._sides[key]
             try:
                 side.start(role, parameters)
                 side.ready()
             except SideLostError:
-                self._end_side()
+                self._sides.pop(key).close()
                 raise
             return {"ready": True}
-        if verb == "result" and self._side is not None:
-            if self._side.pending:
+        if verb == "end":
+            if key in self._sides:
+                self._sides.pop(key).close()
+            return {"ended": True}
+        if verb == "result" and key in self._sides:
+            if self._sides[key].pending:
                 return {"pending": True}
-            found = self._side.result()
-            return {"result": {key: value for key, value in found.items() if key in ("use", "frames", "interval")}}
+            found = self._sides[key].result()
+            if "times" in found:
+                # A frame has no room for single times, of which only the mean is used.
+                found["times"] = [round(sum(found["times"]) / len(found["times"]))]
+            return {"result": {key: value for key, value in found.items() if key in _RETURNED}}
         raise StageError("there is no role under way")
 
-    def _side_for(self, source: bytes, ip: str | None) -> ProcessSide:
-        """The process for a partner; a new one if the last role has not ended, as after an abandoned study."""
-        if self._side is not None and (self._partner != (source, ip) or self._side.busy):
-            self._end_side()
-        if self._side is None:
-            own = machine.interface_record(self._interface)
+    def _opened(self, process: Mapping[str, Any]) -> ProcessSide:
+        """Start a process: a side of a study, or a rank."""
+        given, interpreted = dict(process["setup"]), bool(process["interpreted"])
+        package = Path(mxwire.__file__).parents[1] if interpreted else machine.compiled_folder()
+        if process["kind"] == _SIDE:
+            own = machine.interface_record(self._interface)["address"]
+            addresses = given["addresses"]
             setup = SideSetup(
                 self._interface,
                 False,
                 processor=placement()[1],
-                own=own["address"],
-                other=source.hex(),
-                addresses=None if ip is None or own["ip"] is None else (own["ip"], ip),
+                own=own,
+                other=str(given["other"]),
+                addresses=None if addresses is None else (str(addresses[0]), str(addresses[1])),
             )
-            self._side, self._partner = ProcessSide(setup, machine.compiled_folder()), (source, ip)
-        return self._side
+            return ProcessSide(setup, package)
+        rank = replace(setup_of(given), interface=self._interface, namespace=None)
+        processors = placement(rank.size)
+        rank = replace(rank, processor=processors[rank.places[rank.rank][2]])
+        return ProcessSide(rank, package, MODULE, f"rank {rank.rank}'s")
 
-    def _end_side(self) -> None:
-        if self._side is not None:
-            self._side.close()
-            self._side = None
+    def _end_sides(self) -> None:
+        for each in self._sides.values():
+            each.close()
+        self._sides.clear()
 
     def close(self) -> None:
-        """End the side, and close the link."""
-        self._end_side()
+        """End the sides, and close the link."""
+        self._end_sides()
         self._link.close()
+
+
+def _described(role: str, parameters: Mapping[str, Any]) -> str:
+    """A role in words."""
+    if "benchmark" in parameters:
+        return f"{parameters['benchmark']}, {parameters.get('length')} bytes"
+    return f"{role} over {parameters['carrier']}" if "carrier" in parameters else role

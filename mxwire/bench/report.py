@@ -46,7 +46,7 @@ def spread(measurement: Measurement, known: Collection[str] = ()) -> str:
     return estimate(measurement) + "".join(f" {each}" for each in measurement.marks if each not in known)
 
 
-def _shared_marks(measurements: Sequence[Measurement]) -> tuple[str, ...]:
+def shared_marks(measurements: Sequence[Measurement]) -> tuple[str, ...]:
     """The marks that all measurements have."""
     first = measurements[0].marks if measurements else ()
     return tuple(mark for mark in first if all(mark in each.marks for each in measurements))
@@ -75,8 +75,8 @@ def series_table(series: Series) -> Table:
     Marks that a contestant's measurements share are in the heading, unless those of all do: see :func:`series_blocks`.
     """
     names = series.contestants()
-    known = {name: _shared_marks(series.curve(name)) for name in names}
-    shared = _shared_marks(series.measurements)
+    known = {name: shared_marks(series.curve(name)) for name in names}
+    shared = shared_marks(series.measurements)
     headings = [", ".join([name, *(mark for mark in known[name] if mark not in shared)]) for name in names]
     values = sorted({each.parameters.get(series.x, 0) for each in series.measurements})
     rows = []
@@ -89,7 +89,7 @@ def series_table(series: Series) -> Table:
 
 def series_blocks(series: Series) -> Iterator[Block]:
     """A series as a table with a heading."""
-    yield Heading(", ".join([series.name, series.unit, *_shared_marks(series.measurements)]), 3)
+    yield Heading(", ".join([series.name, series.unit, *shared_marks(series.measurements)]), 3)
     yield series_table(series)
 
 
@@ -161,7 +161,7 @@ def draw_series(axes: Any, series: Series) -> None:
         lows = [max(low, median / 100) for (low, _), median in zip(intervals, medians, strict=True)]
         axes.fill_between(places, lows, [high for _, high in intervals], color=colour, alpha=0.15, linewidth=0)
         axes.plot(places, medians, color=colour, linestyle=dashes, linewidth=1.4, label=name)
-        shared = _shared_marks(curve)
+        shared = shared_marks(curve)
         for marked in (False, True):
             chosen = [
                 (x, y)

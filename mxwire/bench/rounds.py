@@ -16,6 +16,7 @@ QUICK_ROUNDS: Final = 2
 DOUBT: Final = 0.02
 """Largest probability of an ordering by chance: 8 of 9 rounds have 0.0195."""
 Order = Literal["less", "greater", "undecided"]
+Agreement = Literal["agree", "differ", "undecided"]
 
 
 def order(left: Sequence[float], right: Sequence[float], factor: float = 1.0) -> Order:
@@ -30,6 +31,14 @@ def order(left: Sequence[float], right: Sequence[float], factor: float = 1.0) ->
     if chance(less, less + greater) <= DOUBT:
         return "less"
     return "greater" if chance(greater, less + greater) <= DOUBT else "undecided"
+
+
+def agreement(left: Sequence[float], right: Sequence[float], share: float = 0.15) -> Agreement:
+    """Judge round by round whether the samples of two contestants differ by at most ``share`` of the larger one."""
+    orders = order(left, right, 1 - share), order(right, left, 1 - share)
+    if "less" in orders:
+        return "differ"
+    return "agree" if orders == ("greater", "greater") else "undecided"
 
 
 def chance(wins: int, rounds: int) -> float:

@@ -229,6 +229,10 @@ class StudyStage(ABC):
     """Two sides. Attributes describe what the stage can do."""
 
     sides: tuple[StudySide, StudySide]
+    virtual = False
+    """True if times are those of a model."""
+    marks: tuple[str, ...] = ()
+    """Marks of all measurements on this stage."""
 
     def __init__(self) -> None:
         self.lost = 0

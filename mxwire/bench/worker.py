@@ -46,6 +46,7 @@ STUDY_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "arrived": exchanges.arrived,
     "simultaneous": exchanges.simultaneous,
     "spin error": exchanges.spin_error,
+    "hosts among frames": alone.hosts_among_frames,
     "traced trips": tracing.traced_trips,
 }
 """Roles over a channel, which both sides play with the same parameters."""
@@ -82,7 +83,7 @@ def check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     ``carrier``, ``spin`` and ``depth`` are removed from ``parameters``. Raises :class:`RoleError`.
     """
     for name, value in parameters.items():
-        if name == "carrier":
+        if name in ("carrier", "dialect"):
             continue
         most = LARGEST if name in ("size", "sizes") else _LONGEST_NS if name in _TIMES else _LIMITS.get(name, 1)
         values = value if isinstance(value, list) else [value]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,12 +12,21 @@ from mxwire.cli.bench_claims import claims
 from mxwire.cli.bench_compare import compare
 from mxwire.cli.bench_imb import imb
 from mxwire.cli.bench_mtu import mtu
-from mxwire.cli.bench_options import BenchOptions, bench_options, conduct, stage_of, stage_options
+from mxwire.cli.bench_options import (
+    BenchOptions,
+    CableOptions,
+    OtherMachine,
+    bench_options,
+    cable_options,
+    conduct,
+    machine_options,
+)
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import end_like_interrupt
-from mxwire.cli.notes import note
+from mxwire.cli.notes import end_interrupted_line, note
 from mxwire.cli.options import given_options, interface_option, json_option
 from mxwire.errors import MxwireError
+from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +60,7 @@ Examples:
   sudo mxwire bench path --plot path.svg
   sudo mxwire bench path --html studies -w path.jsonl
   sudo mxwire bench path --no-steering --offloads off
+  sudo mxwire bench path -i eth0                        with mxwire bench serve -i eth0 on the other machine
   sudo mxwire bench path --quick --json | jq 'select(.series == "half round trip").counts'
 
 \b
@@ -62,13 +73,15 @@ _LOGP_EPILOG = """\b
 (bare frames through a mapped ring) and xdp. Each parameter is measured by the paper's fragments and by parametrised
 round trips; where they differ by more than 15%, the point is marked. With -i the other side is another machine that
 runs mxwire bench serve; otherwise both are in network namespaces here (root), or with --memory in this process, for
-shapes and counts only.
+shapes and counts only. --simulated runs them in virtual time on hosts with the costs of a table: clovertown-2010,
+clovertown-2010-1g, mx-2010, here (of this machine, written by bench path) or FILE.json.
 
 \b
 Examples:
   sudo mxwire bench logp --over mx,tcp,udp,frames --html studies
   sudo mxwire bench logp --over mxoe --sizes 1,1024,4096,65536 --as netgauge > loggp.txt
   sudo mxwire bench logp -i eth0 --over mx,frames       with mxwire bench serve -i eth0 on the other machine
+  mxwire bench logp --simulated clovertown-2010 --over mx,tcp
   mxwire bench logp --memory --quick --over mx --json
 
 \b
@@ -82,6 +95,9 @@ them. Each role runs in a process of its own. Studies of UDP and TCP need an IPv
 Examples:
   sudo mxwire bench serve -i eth0
   sudo mxwire bench serve -i eth0 --json
+
+\b
+Exit code: 130 after Ctrl-C and SIGTERM, 2 it cannot start, or the interface is gone.
 """
 
 
@@ -96,18 +112,18 @@ def command() -> None:
 
 @command.command(epilog=_PATH_EPILOG)
 @bench_options
-@stage_options
+@machine_options
+@cable_options
 @click.option("--interpreted", is_flag=True, help="Do not use a compiled mxwire.")
-def path(
-    bench: BenchOptions, mtu: int, steering: bool, delay: float | None, offloads: str | None, interpreted: bool
-) -> None:
+def path(bench: BenchOptions, machine: OtherMachine, cable: CableOptions, interpreted: bool) -> None:
     """Measure where the time goes: copies, system calls, frames, the kernel's protocols, the engine, wake-ups."""
     end_like_interrupt()
     from mxwire.bench.path import measure_path, path_blocks, path_figures
 
+    opener = cable.opener(machine)
+
     def measure(started: Callable[[Recording], object]) -> Recording:
-        stage = stage_of(mtu, steering, delay, offloads)
-        return measure_path(bench.study, stage, bench.progress, compiled=not interpreted, recording_made=started)
+        return measure_path(opener, bench.study, bench.progress, compiled=not interpreted, recording_made=started)
 
     def measure_and_calibrate(started: Callable[[Recording], object]) -> Recording:
         recording = measure(started)
@@ -150,30 +166,25 @@ def _sizes(value: str) -> tuple[int, ...]:
     metavar="BYTES",
     help="Lengths of the messages, with commas.  [default: 4 to 1 MiB, times 4]",
 )
-@interface_option("Measure to another machine over this interface.")
-@click.option("-d", "destination", metavar="MAC", help="Its Ethernet address.  [default: the one that answers]")
+@machine_options
 @click.option("--memory", is_flag=True, help="Both sides in this process, without root: shapes and counts only.")
+@click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
 @click.option("--as", "form", type=click.Choice(["netgauge"]), help="Print the file format of netgauge's LogGP.")
 @bench_options
-@stage_options
+@cable_options
 def logp(
     over: str,
     sizes: tuple[int, ...] | None,
-    interface: str | None,
-    destination: str | None,
+    machine: OtherMachine,
     memory: bool,
+    simulated: str | None,
     form: str | None,
     bench: BenchOptions,
-    **cable: Any,
+    cable: CableOptions,
 ) -> None:
     """Measure L, o_s, o_r, g and G by two methods, and three bandwidths, of mxwire, TCP, UDP and bare frames."""
     end_like_interrupt()
-    if destination is not None and interface is None:
-        raise MxwireError("-d is for a study over an interface: add -i IF")
-    if interface is not None:
-        given = sorted({"--mtu", "--steering", "--delay", "--offloads", "--memory"} & set(given_options().values()))
-        if given:
-            raise MxwireError(f"{', '.join(given)}: not with -i, which measures the interface as it is")
+    opener = _logp_stage(machine, memory, simulated, cable)
     from mxwire.bench.logp import expanded, logp_blocks, logp_figures, measure_logp, netgauge_text
 
     carriers = expanded([each.strip() for each in over.split(",")])
@@ -181,32 +192,44 @@ def logp(
         raise MxwireError("the format of netgauge describes one network: measure one carrier (--over mxoe)")
 
     def measure(started: Callable[[Recording], object]) -> Recording:
-        with _stage(interface, destination, memory, cable) as stage:
+        with opener() as stage:
             return measure_logp(stage, bench.study, carriers, sizes, bench.progress, recording_made=started)
 
-    conduct(bench, "LogP", measure, logp_blocks, logp_figures, text=netgauge_text if form else None)
+    text = netgauge_text if form else None
+    conduct(bench, "LogP", measure, logp_blocks, logp_figures, text=text, live=simulated is None)
 
 
-def _stage(
-    interface: str | None, destination: str | None, memory: bool, cable: dict[str, Any]
-) -> AbstractContextManager[StudyStage]:
-    """The stage that the options describe."""
-    if interface is not None:
-        from mxwire.bench.remote import RemoteStage
-        from mxwire.ethernet import mac_bytes
+def _logp_stage(
+    machine: OtherMachine, memory: bool, simulated: str | None, cable: CableOptions
+) -> Callable[[], AbstractContextManager[StudyStage]]:
+    """A function that opens the stage which the options describe."""
+    machine.check("--memory", "--simulated")
+    if memory or simulated is not None:
+        chosen = "--memory" if memory else "--simulated"
+        others = {"--steering", "--offloads", "--simulated" if memory else "", "--delay" if memory else ""}
+        given = sorted(others & set(given_options().values()))
+        if given:
+            raise MxwireError(f"{', '.join(given)}: not with {chosen}")
+    if memory:
+        from mxwire.bench.stage import MemoryStage
 
-        return RemoteStage(interface, None if destination is None else mac_bytes(destination))
+        return partial(MemoryStage, cable.mtu)
+    if simulated is not None:
+        from mxwire.bench.cost.stage import VirtualStage
+        from mxwire.bench.cost.tables import table_by_name
+
+        return partial(VirtualStage, table_by_name(simulated), mtu=cable.mtu, delay=cable.delay or 0.0)
     from mxwire.bench.machine import compiled_folder
-    from mxwire.bench.stage import MemoryStage, open_stage
 
-    return MemoryStage(cable["mtu"]) if memory else open_stage(replace(stage_of(**cable), package=compiled_folder()))
+    opener = cable.opener(machine)
+    return lambda: opener(compiled_folder())
 
 
 @command.command(epilog=_SERVE_EPILOG)
 @interface_option(required=True)
 @json_option("JSON Lines: one object per role.")
 def serve(interface: str, as_json: bool) -> None:
-    """Be the other side of studies on another machine, until Ctrl-C."""
+    """Be the other side of studies on another machine, until Ctrl-C or SIGTERM."""
     end_like_interrupt()
     from mxwire.bench.remote import StudyServer
     from mxwire.report.json_line import keyed_line
@@ -215,12 +238,16 @@ def serve(interface: str, as_json: bool) -> None:
         click.echo(keyed_line(event="role", text=text) if as_json else text)
 
     server = StudyServer(interface, report)
-    note(f"serving studies on {interface}: mxwire bench logp -i IF on the other machine")
-    if as_json:
-        click.echo(keyed_line(event="serving", interface=interface))
     try:
+        note(f"serving studies on {interface}: mxwire bench path, logp, imb or mtu with -i IF on the other machine")
+        if as_json:
+            click.echo(keyed_line(event="serving", interface=interface))
         while True:
             server.step(1.0)
+    except KeyboardInterrupt:
+        end_interrupted_line()
+        note(f"ended: {count_of(server.studies, 'study', 'studies')} served, {count_of(server.roles, 'role')}")
+        sys.exit(130)
     finally:
         server.close()
 

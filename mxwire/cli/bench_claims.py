@@ -18,9 +18,11 @@ from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractContextManager
 
     from mxwire.bench.claims.claim import ClaimEvidence
     from mxwire.bench.record import Recording
+    from mxwire.bench.stage import StudyStage
     from mxwire.report.document import Block
 
 EPILOG = """\b
@@ -129,12 +131,13 @@ def _run(bench: BenchOptions, model_only: bool, recordings: list[Recording]) -> 
     from mxwire.bench.claims.library_study import run_libraries
     from mxwire.bench.claims.model_study import run_model
     from mxwire.bench.cost.tables import CLOVERTOWN
+    from mxwire.bench.imb.rank_stage import RankSurroundings
     from mxwire.bench.machine import compiled_folder, live_refusal
     from mxwire.bench.mtu import MtuStudy, run_mtu
 
     recordings.append(run_model(bench.quick, bench.progress))
     recordings.append(run_libraries(bench.quick, bench.progress))
-    modelled = MtuStudy(mtus=(1500, 9000), costs=CLOVERTOWN, copy_engine=True)
+    modelled = MtuStudy(mtus=(1500, 9000), surroundings=RankSurroundings(CLOVERTOWN), copy_engine=True)
     run_mtu(modelled, bench.study, bench.progress, recordings.append)
     refusal = None if not model_only else "--model-only"
     refusal = refusal or live_refusal()
@@ -146,12 +149,15 @@ def _run(bench: BenchOptions, model_only: bool, recordings: list[Recording]) -> 
     from mxwire.bench.path import measure_path
     from mxwire.bench.stage import StageOptions, open_stage
 
-    measure_path(bench.study, StageOptions(), bench.progress, recording_made=recordings.append)
-    with open_stage(StageOptions(package=compiled_folder())) as stage:
+    def opened(package: Path | None) -> AbstractContextManager[StudyStage]:
+        return open_stage(StageOptions(package=package))
+
+    measure_path(opened, bench.study, bench.progress, recording_made=recordings.append)
+    with opened(compiled_folder()) as stage:
         measure_logp(
             stage, bench.study, ("mxoe", "tcp", "frames"), _LOGP_SIZES, bench.progress, recording_made=recordings.append
         )
-    live = MtuStudy(mtus=(1500, 9000), blocks=(8,), delays=(), package=compiled_folder())
+    live = MtuStudy(mtus=(1500, 9000), blocks=(8,), delays=(), surroundings=RankSurroundings(package=compiled_folder()))
     run_mtu(live, bench.study, bench.progress, recordings.append)
 
 

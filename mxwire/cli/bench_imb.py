@@ -5,12 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from mxwire.cli.bench_options import BenchOptions, bench_options, conduct
+from mxwire.cli.bench_options import (
+    BenchOptions,
+    OtherMachine,
+    bench_options,
+    conduct,
+    machine_options,
+    rank_surroundings,
+)
 from mxwire.cli.live import end_like_interrupt
 from mxwire.cli.options import integer_option
 from mxwire.errors import MxwireError
@@ -33,6 +39,7 @@ rabenseifner (Allreduce).
 Examples:
   sudo mxwire bench imb PingPong Allreduce --ranks 4
   sudo mxwire bench imb PingPong --over mx,tcp --dialect omx:9000 --plot pingpong.svg
+  sudo mxwire bench imb -i eth0 --ranks 4               with mxwire bench serve -i eth0 on the other machine
   mxwire bench imb Bcast --ranks 8 --simulated clovertown-2010 --over mx,tcp
   mxwire bench imb Allreduce --simulated here --format osu
   sudo mxwire bench imb --quick --json | jq 'select(.series == "PingPong").median'
@@ -66,6 +73,7 @@ def split_names(_: click.Context, parameter: click.Parameter, value: str) -> tup
 @integer_option("MTU of the link.  [default: at least 9000]", "--mtu", least=1500, most=65535, metavar="BYTES")
 @integer_option("Longest message.", "--largest", most=1 << 26, default=4 << 20, metavar="BYTES")
 @click.option("--algorithm", metavar="NAME", help="Algorithm of the collectives.  [default: by length]")
+@machine_options
 @click.option("--neighbours", is_flag=True, help="Neighbouring ranks on one host.  [default: on both in turn]")
 @click.option(
     "--format",
@@ -87,10 +95,10 @@ def imb(
     algorithm: str | None,
     neighbours: bool,
     columns: str,
+    machine: OtherMachine,
 ) -> None:
     """Run message patterns and collectives over mxwire and TCP, in the columns of IMB or OSU."""
     end_like_interrupt()
-    from mxwire.bench.cost.tables import table_by_name
     from mxwire.bench.imb.patterns import BENCHMARKS, benchmark_by_name
     from mxwire.bench.imb.rank_stage import RANKS_MAXIMUM
     from mxwire.bench.imb.study import ImbStudy, carriers_of, run_imb
@@ -108,8 +116,7 @@ def imb(
         carriers_of(over, ranks, dialect, neighbours, mtu),
         largest if not bench.quick else min(largest, 1 << 16),
         algorithm=algorithm,
-        costs=None if simulated is None else table_by_name(simulated),
-        package=None if simulated is not None else _compiled(),
+        surroundings=rank_surroundings(machine, simulated, "--mtu"),
     )
 
     def measure(started: Callable[[Recording], object]) -> Recording:
@@ -117,12 +124,6 @@ def imb(
 
     text = None if columns == "table" else partial(_text, study, columns)
     conduct(bench, _TITLE, measure, study_blocks, _figures, text=text, live=simulated is None)
-
-
-def _compiled() -> Path | None:
-    from mxwire.bench.machine import compiled_folder
-
-    return compiled_folder()
 
 
 def _text(study: ImbStudy, columns: str, recording: Recording) -> str:

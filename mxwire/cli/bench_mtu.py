@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.bench_options import BenchOptions, bench_options, conduct, duration_type
+from mxwire.cli.bench_options import (
+    BenchOptions,
+    OtherMachine,
+    bench_options,
+    conduct,
+    duration_type,
+    machine_options,
+    rank_surroundings,
+)
 from mxwire.cli.live import end_like_interrupt
 
 if TYPE_CHECKING:
@@ -20,13 +28,15 @@ A pull has a number of blocks in flight, so its rate cannot exceed blocks x bloc
 drawn beside the rates. A delay is that of each frame in each direction; live, mxwire's hosts delay their own frames.
 Coalescing (--simulated only) is the delay of interrupts. --simulated runs in virtual time on hosts with the costs of a
 table: clovertown-2010, clovertown-2010-1g, here (of this machine, written by bench path) or FILE.json; --copy-engine
-lets its copy engine (I/OAT) copy large messages.
+lets its copy engine (I/OAT) copy large messages. With -i one side is another machine that runs mxwire bench serve; then
+the MTUs are those up to that of the interface.
 
 \b
 Examples:
   mxwire bench mtu --simulated clovertown-2010 --delay 70us --plot blocks.svg
   mxwire bench mtu --simulated here --delay 70us
   sudo mxwire bench mtu --mtu 1500-9000 --blocks 8,32 --html studies
+  sudo mxwire bench mtu -i eth0 --delay 70us            with mxwire bench serve -i eth0 on the other machine
   sudo mxwire bench mtu --quick --json | jq 'select(.series == "rate by delay")'
 
 \b
@@ -75,6 +85,7 @@ def _durations(_: click.Context, __: click.Parameter, value: str | None) -> tupl
 @click.option("--coalescing", callback=_durations, metavar="LIST", help="Delays of interrupts, like 20us,63us.")
 @click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
 @click.option("--copy-engine", is_flag=True, help="With --simulated: a copy engine copies large messages.")
+@machine_options
 def mtu(
     bench: BenchOptions,
     mtus: tuple[int, ...],
@@ -83,11 +94,10 @@ def mtu(
     coalescing: tuple[float, ...] | None,
     simulated: str | None,
     copy_engine: bool,
+    machine: OtherMachine,
 ) -> None:
     """Measure the rates of large messages by MTU, depth of blocks, delay and coalescing, with the pull's bound."""
     end_like_interrupt()
-    from mxwire.bench.cost.tables import table_by_name
-    from mxwire.bench.machine import compiled_folder
     from mxwire.bench.mtu import MtuStudy, run_mtu
     from mxwire.bench.report import study_blocks
     from mxwire.errors import MxwireError
@@ -100,14 +110,12 @@ def mtu(
         axes["delays"] = tuple(sorted({0.0, *delays}))
     if coalescing is not None:
         axes["coalescing"] = tuple(sorted({0.0, *coalescing}))
-    costs = None if simulated is None else table_by_name(simulated)
-    package = None if costs is not None else compiled_folder()
-    study = MtuStudy(costs=costs, copy_engine=copy_engine, package=package, **axes)
+    study = MtuStudy(surroundings=rank_surroundings(machine, simulated), copy_engine=copy_engine, **axes)
 
     def measure(started: Callable[[Recording], object]) -> Recording:
         return run_mtu(study, bench.study, bench.progress, started)
 
-    conduct(bench, _TITLE, measure, study_blocks, _figures, live=costs is None)
+    conduct(bench, _TITLE, measure, study_blocks, _figures, live=simulated is None)
 
 
 def _figures(recording: Recording) -> Iterator[PageFigure]:

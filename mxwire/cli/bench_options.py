@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from mxwire.cli.notes import note
-from mxwire.cli.options import Amount, Decorator, integer_option, json_option, option_group
+from mxwire.cli.options import Amount, given_options, integer_option, interface_option, json_option, option_group
 from mxwire.cli.perf import check_writable
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
+    from mxwire.bench.imb.rank_stage import RankSurroundings
     from mxwire.bench.record import Recording
     from mxwire.bench.report import PageFigure
-    from mxwire.bench.stage import StageOptions
+    from mxwire.bench.stage import StudyStage
     from mxwire.bench.study import StudyOptions
     from mxwire.report.document import Block
 
@@ -120,35 +122,105 @@ bench_options = option_group("bench", BenchOptions, *_OPTIONS)
 """The options of all studies, passed to the command as ``bench``, :class:`BenchOptions`."""
 
 
-def stage_options(command: Any) -> Any:
-    """``--mtu``, ``--steering``, ``--delay`` and ``--offloads`` of studies in namespaces."""
-    added: tuple[Decorator, ...] = (
-        integer_option("MTU of the virtual cable.", "--mtu", least=1500, most=65535, default=9000, metavar="BYTES"),
-        click.option(
-            "--steering/--no-steering",
-            default=True,
-            help="Have frames processed by the receiver's CPU, as between machines, or by the sender's.  "
-            "[default: steering]",
-        ),
-        click.option(
-            "--delay", type=duration_type, metavar="TIME", help="Delay each frame in each direction, like 70us."
-        ),
-        click.option(
-            "--offloads",
-            type=click.Choice(["on", "off"]),
-            help="TSO, GSO and GRO, which make TCP faster.  [default: those of the kernel]",
-        ),
-    )
-    for each in reversed(added):
-        command = each(command)
-    return command
+@dataclass(frozen=True, slots=True)
+class OtherMachine:
+    """Parsed options of a study between two machines."""
+
+    interface: str | None = None
+    destination: str | None = None
+
+    def check(self, *others: str) -> None:
+        """Refuse ``-d`` without ``-i``, and ``-i`` with ``others``: options of what is not measured then.
+
+        Raises :class:`~mxwire.errors.MxwireError`.
+        """
+        if self.interface is None:
+            if self.destination is not None:
+                raise MxwireError("-d is for a study over an interface: add -i IF")
+            return
+        given = sorted(set(others) & set(given_options().values()))
+        if given:
+            raise MxwireError(f"{', '.join(given)}: not with -i, which measures the interface as it is")
+
+    @property
+    def address(self) -> bytes | None:
+        """The Ethernet address of the other machine; None for the one that answers."""
+        from mxwire.ethernet import mac_bytes
+
+        return None if self.destination is None else mac_bytes(self.destination)
 
 
-def stage_of(mtu: int, steering: bool, delay: float | None, offloads: str | None) -> StageOptions:
-    """The stage of these options."""
-    from mxwire.bench.stage import StageOptions
+machine_options = option_group(
+    "machine",
+    OtherMachine,
+    interface_option("Measure to another machine over this interface, with mxwire bench serve there."),
+    click.option("-d", "destination", metavar="MAC", help="Its Ethernet address.  [default: the one that answers]"),
+)
+"""``-i`` and ``-d``, passed to the command as ``machine``, :class:`OtherMachine`."""
 
-    return StageOptions(mtu, steering, delay or 0.0, {"on": True, "off": False, None: None}[offloads])
+
+def rank_surroundings(machine: OtherMachine, simulated: str | None, *others: str) -> RankSurroundings:
+    """The surroundings of the ranks of a study; ``others`` are options that another machine does not permit.
+
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown table, and options that exclude each other.
+    """
+    from mxwire.bench.cost.tables import table_by_name
+    from mxwire.bench.imb.rank_stage import RankSurroundings
+    from mxwire.bench.machine import compiled_folder
+
+    machine.check("--simulated", *others)
+    if simulated is not None:
+        return RankSurroundings(table_by_name(simulated))
+    return RankSurroundings(None, compiled_folder(), machine.interface, machine.address)
+
+
+@dataclass(frozen=True, slots=True)
+class CableOptions:
+    """Parsed options of a virtual cable between two namespaces."""
+
+    mtu: int = 9000
+    steering: bool = True
+    delay: float | None = None
+    offloads: str | None = None
+
+    def opener(self, machine: OtherMachine) -> Callable[[Path | None], AbstractContextManager[StudyStage]]:
+        """Return a function that opens the stage: on the cable, or with another machine.
+
+        Its parameter is the folder of the mxwire that the sides run, or None for the one that runs here.
+        """
+        machine.check(*(f"--{each.name}" for each in fields(self)))
+
+        def open_it(package: Path | None) -> AbstractContextManager[StudyStage]:
+            if machine.interface is not None:
+                from mxwire.bench.remote import RemoteStage
+
+                return RemoteStage(machine.interface, machine.address, package)
+            from mxwire.bench.stage import StageOptions, open_stage
+
+            offloads = {"on": True, "off": False, None: None}[self.offloads]
+            return open_stage(StageOptions(self.mtu, self.steering, self.delay or 0.0, offloads, package))
+
+        return open_it
+
+
+cable_options = option_group(
+    "cable",
+    CableOptions,
+    integer_option("MTU of the virtual cable.", "--mtu", least=1500, most=65535, default=9000, metavar="BYTES"),
+    click.option(
+        "--steering/--no-steering",
+        default=True,
+        help="Have frames processed by the receiver's CPU, as between machines, or by the sender's.  "
+        "[default: steering]",
+    ),
+    click.option("--delay", type=duration_type, metavar="TIME", help="Delay each frame in each direction, like 70us."),
+    click.option(
+        "--offloads",
+        type=click.Choice(["on", "off"]),
+        help="TSO, GSO and GRO, which make TCP faster.  [default: those of the kernel]",
+    ),
+)
+"""Options of the virtual cable, passed to the command as ``cable``, :class:`CableOptions`."""
 
 
 def conduct(

@@ -99,6 +99,7 @@ def test_methods_that_differ_and_negative_latencies_are_marked():
         Series("g", "µs", measurements=[_point("tcp", 10.0), _point("tcp, round trips", 11.0)]),
         Series("o_s", "µs", measurements=[_point("tcp", 10.0), _point("tcp, round trips", 12.0)]),
         Series("L", "µs", measurements=[_point("tcp", -1.0)]),
+        Series("RTT/2", "µs", measurements=[_point("tcp", 10.0)]),
     ]
     recording = Recording("logp", Conditions(), series)
     study = logp.LogpStudy(MemoryStage(), recording, StudyOptions(), (4,), print)
@@ -106,7 +107,24 @@ def test_methods_that_differ_and_negative_latencies_are_marked():
     assert recording.named("g").measurements[0].marks == ()
     assert recording.named("o_s").measurements[0].marks == ("methods differ",)
     assert recording.named("L").measurements[0].marks == ("overlap",)
-    assert recording.facts["agreement"] == {"tcp": 0.5}
+    agreement = recording.facts["agreement"]["tcp"]
+    assert agreement | {"by": {}} == {"within": 0.15, "points": 2, "agree": 1, "differ": 1, "undecided": 0, "by": {}}
+    assert agreement["by"]["g"] == {"points": 1, "agree": 1, "differ": 0, "undecided": 0}
+    text = plain(list(logp_blocks(recording)), 80)
+    assert re.search(r"^tcp +1 of 1 +0 of 1 +0 of 0 +1 of 2$", text, re.MULTILINE)
+
+
+def test_rounds_that_contradict_each_other_leave_the_methods_undecided():
+    one = replace(_point("tcp", 10.0), samples=(10.0,) * 5 + (20.0,) * 4)
+    series = [
+        Series("g", "µs", measurements=[one, _point("tcp, round trips", 10.0)]),
+        Series("RTT/2", "µs", measurements=[_point("tcp", 10.0)]),
+    ]
+    recording = Recording("logp", Conditions(), series)
+    logp.LogpStudy(MemoryStage(), recording, StudyOptions(), (4,), print)._conclude(["tcp"])
+    assert recording.named("g").measurements[0].marks == ("undecided",)
+    assert recording.facts["agreement"]["tcp"]["undecided"] == 1
+    assert re.search(r"^tcp +0 of 1, 1 \?", plain(list(logp_blocks(recording)), 80), re.MULTILINE)
 
 
 def _point(name: str, value: float, size: int = 4) -> Measurement:

@@ -19,7 +19,7 @@ from mxwire.bench.cost.tables import (
 )
 from mxwire.bench.imb.columns import imb_row
 from mxwire.bench.imb.patterns import BENCHMARKS, benchmark_by_name
-from mxwire.bench.imb.rank_stage import LiveRanks, ModelRanks, RankOptions
+from mxwire.bench.imb.rank_stage import LiveRanks, ModelRanks, RankOptions, RankSurroundings
 from mxwire.bench.imb.study import ImbStudy, carriers_of, imb_row_of, run_imb
 from mxwire.bench.mtu import MtuStudy, run_mtu
 from mxwire.bench.record import Recording
@@ -33,7 +33,12 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None,
 
 def study(over: tuple[str, ...], ranks: int, costs: Costs | None, names: tuple[str, ...] = ()) -> ImbStudy:
     chosen = tuple(benchmark_by_name(each) for each in names) or tuple(BENCHMARKS.values())
-    return ImbStudy(chosen, carriers_of(over, ranks, "mxoe", False, None), sizes=(0, 4096, 40_000), costs=costs)
+    return ImbStudy(
+        chosen,
+        carriers_of(over, ranks, "mxoe", False, None),
+        sizes=(0, 4096, 40_000),
+        surroundings=RankSurroundings(costs),
+    )
 
 
 def half_trip(ranks: ModelRanks, length: int) -> float:
@@ -120,7 +125,7 @@ def test_ctrl_c_keeps_the_measurements_until_then():
 
 
 def test_the_mtu_study_has_all_its_series_in_virtual_time():
-    recording = run_mtu(MtuStudy(mtus=(1500, 9000), costs=CLOVERTOWN), QUICK)
+    recording = run_mtu(MtuStudy(mtus=(1500, 9000), surroundings=RankSurroundings(CLOVERTOWN)), QUICK)
     assert recording.complete
     assert [each.name for each in recording.series] == [
         "rate by frame limit",

@@ -39,6 +39,16 @@ from .support import mxwire
         (["logp", "-i", "none0", "--mtu", "1500"], "not with -i"),
         (["logp", "-i", "none0"], "none0"),
         (["logp", "--memory", "--over", "tcp"], "no carrier can be used"),
+        (["logp", "--memory", "--simulated", "here"], "--simulated: not with --memory"),
+        (["logp", "--simulated", "clovertown-2010", "--no-steering"], "--steering: not with --simulated"),
+        (["logp", "--simulated", "clovertown"], "no cost table 'clovertown' (did you mean clovertown-2010 "),
+        (["logp", "--simulated", "mx-2010", "--over", "udp"], "no carrier can be used: udp: not applicable"),
+        (["logp", "-i", "none0", "--simulated", "here"], "--simulated: not with -i"),
+        (["path", "-i", "none0", "--offloads", "off"], "--offloads: not with -i"),
+        (["path", "-d", "02:00:00:00:00:01"], "add -i IF"),
+        (["imb", "-i", "none0", "--mtu", "9000"], "--mtu: not with -i"),
+        (["imb", "PingPong", "-i", "none0"], "none0"),
+        (["mtu", "-i", "none0", "--simulated", "here"], "--simulated: not with -i"),
         (["serve"], "-i"),
         (["serve", "-i", "none0"], "none0"),
     ],
@@ -57,6 +67,17 @@ def test_without_root_the_reason_is_given(words):
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 2 and "needs root" in run.stderr and not run.stdout
     assert "Traceback" not in run.stderr
+
+
+def test_logp_in_virtual_time_needs_no_root_and_names_carriers_without_a_model(tmp_path):
+    words = ["logp", "--simulated", "clovertown-2010", "--quick", "--sizes", "4,1024", "-w", "logp.jsonl"]
+    run = mxwire("bench", *words, cwd=tmp_path)
+    assert run.code == 0 and "tcp, µs, modelled" in run.out and "Agreement" in run.out
+    assert "frames: not applicable: not in virtual time" in run.out
+    assert max(map(len, run.out.splitlines())) <= 100
+    (recording,) = read_recordings(tmp_path / "logp.jsonl")
+    assert recording.conditions.stage == "virtual time, clovertown-2010"
+    assert set(recording.facts["agreement"]) == {"mxoe", "omx:9000", "tcp"}
 
 
 def test_a_study_in_memory_needs_no_root_and_has_all_formats(tmp_path):

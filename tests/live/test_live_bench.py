@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -148,19 +149,117 @@ def test_a_quick_logp_has_every_parameter_of_every_carrier(_namespaces_work, tmp
     assert "LogP" in (tmp_path / "p" / "logp.html").read_text()
 
 
-def test_two_machines_measure_over_their_interface(laboratory, tmp_path):
+@pytest.fixture
+def machines(laboratory):
+    """Two machines with IP addresses on their interfaces."""
     left, right = laboratory.pair(9000)
     left.namespace.ip("addr", "add", "10.9.9.1/24", "dev", "veth0")
     right.namespace.ip("addr", "add", "10.9.9.2/24", "dev", "veth1")
+    return left.namespace, right.namespace
+
+
+@contextmanager
+def served(machine):
+    """``mxwire bench serve`` on a machine, once it serves."""
+    with machine.start(*COMMAND, "serve", "-i", "veth1", "--json") as server:
+        assert server.stdout is not None and json.loads(server.stdout.readline())["event"] == "serving"
+        try:
+            yield server
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.communicate(timeout=20)
+
+
+def test_path_between_two_machines_has_the_rungs_of_a_network(machines):
+    here, there = machines
+    with served(there):
+        done = here.run(*COMMAND, "path", "-i", "veth0", "--quick", "--rounds", "1", "--json", timeout=150)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows[0]["conditions"]["stage"] == "machines" and rows[-1]["complete"]
+    rungs = {row["parameters"]["over"] for row in rows if row.get("series") == "half round trip"}
+    assert rungs >= {"ring", "frames", "udp", "tcp", "mxoe", "omx:9000"} and "shared memory" not in rungs
+    assert "shared memory: not applicable: two machines share no memory" in rows[-1]["remarks"]
+    if len(os.sched_getaffinity(0)) > 1:
+        assert {each["name"] for each in rows[-1]["facts"]["budgets"]} == {"mxoe, spinning", "mxoe, blocking"}
+    tcp = next(row for row in rows if row.get("name") == "tcp, blocking" and row["parameters"]["size"] == 4096)
+    assert tcp["counts"]["bytes to the kernel"] == 4096
+
+
+@pytest.mark.parametrize(("ranks", "over"), [(3, "mx,tcp"), (2, "mx")])
+def test_imb_between_two_machines_has_every_rank(machines, ranks, over):
+    here, there = machines
+    study = [*COMMAND, "imb", "PingPong", "Allreduce", "--ranks", str(ranks), "--over", over, "--largest", "4096"]
+    with served(there) as server:
+        done = here.run(*study, "-i", "veth0", "--quick", "--rounds", "1", "--json", timeout=150)
+        assert done.returncode == 0, done.stderr
+        roles = [json.loads(server.stdout.readline())["text"] for _ in range(2)]
+    assert roles[0].endswith("connect")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows[0]["conditions"]["stage"] == "machines" and rows[-1]["complete"]
+    found = {(row["series"], row["name"], row["parameters"]["size"]) for row in rows if row["record"] == "measurement"}
+    names = {"mxoe"} | ({"tcp"} if "tcp" in over else set())
+    assert {(series, name) for series, name, _ in found} == {(s, n) for s in ("PingPong", "Allreduce") for n in names}
+    assert {size for series, _, size in found if series == "PingPong"} >= {0, 1, 4096}
+
+
+def test_mtu_between_two_machines_stays_below_that_of_the_interface(machines):
+    here, there = machines
+    axes = ["--mtu", "1500,16000", "--blocks", "8", "--delay", "0us"]
+    with served(there):
+        done = here.run(*COMMAND, "mtu", "-i", "veth0", *axes, "--quick", "--rounds", "1", "--json", timeout=150)
+        refused = here.run(*COMMAND, "mtu", "-i", "veth0", "--mtu", "16000", "--quick", timeout=60)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert "MTUs above 9000, that of veth0: not applicable" in rows[-1]["remarks"]
+    limits = {row["name"]: row["parameters"]["mtu"] for row in rows if row.get("series") == "rate by frame limit"}
+    assert limits == {"omx": 1500}
+    delays = {row["parameters"]["delay"] for row in rows if row.get("series") == "rate by delay"}
+    assert delays == {0.0}
+    assert refused.returncode == 2 and "no MTU of the study is possible" in refused.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serve_ends_in_one_line(machines, number):
+    with machines[1].start(*COMMAND, "serve", "-i", "veth1", stderr=subprocess.PIPE) as server:
+        assert server.stderr is not None and "serving studies" in server.stderr.readline()
+        server.send_signal(number)
+        out, err = server.communicate(timeout=20)
+    assert server.returncode == 130 and not out
+    assert err == "mxwire: ended: 0 studies served, 0 roles\n"
+
+
+def test_a_study_that_dies_leaves_no_process_behind(machines):
+    """The server ends the processes of a partner that has gone as soon as another study begins, or at its own end."""
+    here, there = machines
+    study = [*COMMAND, "logp", "-i", "veth0", "--over", "mxoe", "--rounds", "50", "--json"]
+    with served(there) as server:
+        with here.start(*study) as first:
+            assert server.stdout is not None and "spin error" in server.stdout.readline()
+            first.kill()
+        (abandoned,) = _children(server.pid)
+        done = here.run(*study[:-3], "--rounds", "1", "--quick", "--sizes", "4", timeout=100)
+        assert done.returncode == 0, done.stderr
+        assert abandoned not in _children(server.pid)
+        left = _children(server.pid)
+    assert all(not Path(f"/proc/{each}").exists() for each in left)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_two_machines_measure_over_their_interface(machines, tmp_path):
+    left, right = machines
     words = ["-m", "mxwire", "bench"]
     study = [sys.executable, *words, "logp", "-i", "veth0", "--quick", "--rounds", "1", "--sizes", "64", "--json"]
-    with right.namespace.start(sys.executable, *words, "serve", "-i", "veth1", "--json") as server:
+    with right.start(sys.executable, *words, "serve", "-i", "veth1", "--json") as server:
         assert server.stdout is not None and json.loads(server.stdout.readline())["event"] == "serving"
-        done = left.namespace.run(*study, "--over", "mxoe,tcp,frames", timeout=100)
+        done = left.run(*study, "--over", "mxoe,tcp,frames", timeout=100)
         assert done.returncode == 0, done.stderr
         role = json.loads(server.stdout.readline())
         assert role["event"] == "role" and "spin error over mxoe" in role["text"]
-        refused = left.namespace.run(*study, "--over", "mxoe", "-d", "02:00:00:00:00:99", timeout=60)
+        refused = left.run(*study, "--over", "mxoe", "-d", "02:00:00:00:00:99", timeout=60)
         assert refused.returncode == 2 and "does not answer" in refused.stderr
         server.send_signal(signal.SIGINT)
         server.communicate(timeout=20)
@@ -169,5 +268,5 @@ def test_two_machines_measure_over_their_interface(laboratory, tmp_path):
     assert rows[0]["conditions"]["stage"] == "machines"
     names = {row["name"] for row in rows if row.get("series") == "RTT/2"}
     assert names == {"mxoe", "tcp", "frames"} and rows[-1]["complete"]
-    alone = left.namespace.run(*study, timeout=60)
+    alone = left.run(*study, timeout=60)
     assert alone.returncode == 2 and "mxwire bench serve" in alone.stderr

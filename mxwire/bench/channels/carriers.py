@@ -9,6 +9,7 @@ from mxwire.bench.channels.hosts import HostChannel
 from mxwire.bench.channels.links import LinkChannel
 from mxwire.bench.channels.shared_memory import SharedChannel
 from mxwire.bench.channels.sockets import FrameChannel, TcpChannel, UdpChannel
+from mxwire.bench.channels.virtual import VirtualChannel
 from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.errors import MxwireError
 from mxwire.wire.dialect import as_dialect
@@ -43,4 +44,6 @@ def open_channel(setup: ChannelSetup) -> Channel:
 
     Raises :class:`~mxwire.errors.MxwireError` if the carrier cannot be used here.
     """
+    if setup.thread is not None:
+        return VirtualChannel(setup)
     return _CARRIERS.get(setup.carrier, HostChannel)(setup)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mxwire.bench.processors import SpinWork
 from mxwire.bench.roles.common import LARGE, PATTERNS
 from mxwire.errors import MxwireError
 from mxwire.link import MemoryNetwork
+
+if TYPE_CHECKING:
+    from mxwire.bench.channels.virtual import RankThread
 
 SILENCE: Final = 3.0
 """Seconds after which a message that has not arrived is lost."""
@@ -45,6 +48,8 @@ class ChannelSetup:
     """Messages that may be in flight in one direction."""
     network: MemoryNetwork | None = None
     """The network in memory, instead of an interface."""
+    thread: RankThread | None = None
+    """The thread of a rank in virtual time, instead of an interface."""
 
 
 class Channel(ABC):

@@ -8,12 +8,12 @@ paper, and those beside the lengths at which a library changes from writing to D
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Final
 
 from mxwire.bench.cost.libraries import LIBRARIES, LibraryPair
+from mxwire.bench.cost.stage import VirtualStage
 from mxwire.bench.cost.tables import MYRINET
-from mxwire.bench.imb.rank_stage import model_conditions
 from mxwire.bench.logp import BANDWIDTH, PARAMETERS
 from mxwire.bench.record import Recording
 from mxwire.bench.study import Points, kept
@@ -28,7 +28,7 @@ _QUICK: Final = 2
 
 def run_libraries(quick: bool = False, progress: Callable[[str], object] = lambda _: None) -> Recording:
     """Compute all of it."""
-    recording = Recording(STUDY, model_conditions(MYRINET, quick))
+    recording = Recording(STUDY, replace(VirtualStage(MYRINET).conditions, quick=quick))
     recording.facts["fitted"] = [asdict(each) for each in MYRINET.fitted_to]
     points = Points(recording)
     for each in PARAMETERS:

@@ -10,15 +10,16 @@ Series: ``half round trip`` and ``half round trip, 1G`` (µs, by ``size``) of ``
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Final
 
 import numpy as np
 
+from mxwire.bench.cost.stage import VirtualStage
 from mxwire.bench.cost.tables import CLOVERTOWN, CLOVERTOWN_1G, COALESCING_10G, MX_FIRMWARE, Costs
 from mxwire.bench.imb.communicator import Communicator, Program
 from mxwire.bench.imb.patterns import BENCHMARKS, ImbBenchmark, benchmark_by_name
-from mxwire.bench.imb.rank_stage import ModelRanks, RankOptions, model_conditions
+from mxwire.bench.imb.rank_stage import ModelRanks, RankOptions
 from mxwire.bench.record import Recording
 from mxwire.bench.study import Points, kept
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
@@ -60,7 +61,7 @@ _CARRIERS: Final[dict[str, tuple[RankOptions, Costs | tuple[Costs, Costs]]]] = {
 
 def run_model(quick: bool = False, progress: Callable[[str], object] = lambda _: None) -> Recording:
     """Compute all of it."""
-    recording = Recording(STUDY, model_conditions(CLOVERTOWN, quick))
+    recording = Recording(STUDY, replace(VirtualStage(CLOVERTOWN).conditions, quick=quick))
     recording.facts["fitted"] = [asdict(each) for each in CLOVERTOWN_1G.fitted_to]
     points = Points(recording)
     points.declare(TRIP, "µs")
@@ -153,7 +154,7 @@ def _shares(points: Points, quick: bool, progress: Callable[[str], object]) -> N
         for length in SHARE_SIZES[:1] if quick else SHARE_SIZES:
             progress(f"{SHARE}{suffix}, {length:,} bytes")
             ranks = ModelRanks(RankOptions(dialect=_JUMBO, copy_engine=engine), CLOVERTOWN)
-            taken = ranks.fabric.run(_stream(length))[1]
+            taken = ranks.ranks.run(_stream(length))[1]
             used: dict[str, int] = {}
             # Cores of the receiver: the paper counts the time of one core, on which all its work is bound.
             for core in ranks.cores[1][:2]:

@@ -67,8 +67,12 @@ class _EndpointOperation:
         self.request: Any = None
 
     @property
+    def posted(self) -> bool:
+        return self.request is not None
+
+    @property
     def done(self) -> bool:
-        return self.request is not None and self.request.done
+        return self.posted and self.request.done
 
 
 class EndpointRank(ModelRank):

@@ -5,17 +5,25 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from mxwire.bench.cost.processor import ModelCore
 from mxwire.bench.cost.tables import Costs
-from mxwire.bench.imb.communicator import Communicator, Operation, Program, RankFunction, Result
+from mxwire.bench.imb.communicator import Buffer, Communicator, Operation, Program, RankFunction, Result
 from mxwire.errors import MxwireError
 from mxwire.simulation.schedule import Schedule
 from mxwire.units import SECOND
 
 _LONGEST: Final = 3600 * SECOND
 """Virtual time in which every program ends; one that does not would run without limit."""
+
+
+class PostedOperation(Operation, Protocol):
+    """An operation of which it is known whether the call that posted it has returned."""
+
+    @property
+    def posted(self) -> bool:
+        """True if the call has returned."""
 
 
 class ModelRank(Communicator):
@@ -31,6 +39,10 @@ class ModelRank(Communicator):
         self._resumed = False
         self._ended: Callable[[int, Any], None] = _ignore
 
+    @abstractmethod
+    def isend(self, target: int, data: Buffer, tag: int = 0) -> PostedOperation:
+        """Post a send to another rank."""
+
     def now(self) -> int:
         """The virtual time at which the rank is when its calls so far have returned."""
         return max(self.schedule.now, self.core.free_at)
@@ -38,6 +50,10 @@ class ModelRank(Communicator):
     def compute(self, length: int) -> None:
         """Charge the core for a reduction."""
         self.core.run(self.schedule.now, length * self.costs.combine, "application")
+
+    def work_for(self, duration: int) -> None:
+        """Occupy the core for ``duration`` ns with work of the application."""
+        self.core.run(self.schedule.now, duration, "application")
 
     def start(self, program: Program[Any], ended: Callable[[int, Any], None]) -> None:
         """Begin to run a program; ``ended`` is called with the rank and the result."""
@@ -106,6 +122,11 @@ class ModelOperation:
     """An operation whose end the carrier notes."""
 
     done: bool = False
+
+    @property
+    def posted(self) -> bool:
+        """True if the call has returned: a send of TCP does when its data are in the socket's buffer."""
+        return self.done
 
 
 def _ignore(_: int, __: Any) -> None:

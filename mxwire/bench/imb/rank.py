@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final
 
 from mxwire.bench.imb.carriers import EndpointCommunicator, RankSetup, StreamCommunicator, open_communicator
 from mxwire.bench.imb.collectives import barrier_dissemination
@@ -20,6 +20,9 @@ from mxwire.bench.machine import is_compiled
 from mxwire.bench.processors import pin, read_use
 from mxwire.errors import MxwireError
 from mxwire.interop.namespaces import inside
+
+MODULE: Final = "mxwire.bench.imb.rank"
+"""This module, as a program."""
 
 
 def setup_of(record: dict[str, Any]) -> RankSetup:

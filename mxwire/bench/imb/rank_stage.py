@@ -1,24 +1,24 @@
-"""Stages of ranks with one API: live in two namespaces, or on modelled hosts in virtual time."""
+"""Stages of ranks with one API: in two namespaces, on two machines, or on modelled hosts in virtual time."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
+from mxwire.bench.cost.hosts import ModelHostOptions
 from mxwire.bench.cost.processor import ModelCore
-from mxwire.bench.cost.ranks import ModelFabric
-from mxwire.bench.cost.streams import StreamFabric
+from mxwire.bench.cost.stage import VirtualStage
 from mxwire.bench.cost.tables import Costs
 from mxwire.bench.imb.carriers import RankSetup
 from mxwire.bench.imb.patterns import ImbBenchmark, measured
-from mxwire.bench.machine import live_refusal, machine_conditions
-from mxwire.bench.processors import available
-from mxwire.bench.record import Conditions, load_average, now_text
+from mxwire.bench.imb.rank import MODULE
+from mxwire.bench.machine import compiled_folder, live_refusal
+from mxwire.bench.processors import available, placement
+from mxwire.bench.remote import RANK, RemoteStage
 from mxwire.bench.roles.common import IP_ADDRESSES
 from mxwire.bench.stage import NamespaceStage, ProcessSide, StageError, StageOptions, StudySide
 from mxwire.bench.study import round_marks
@@ -29,7 +29,6 @@ from mxwire.wire.dialect import as_dialect
 
 RANKS_MAXIMUM: Final = 8
 CARRIERS: Final = ("mx", "tcp")
-_NS: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,96 +100,43 @@ class RankRunner(ABC):
         """Run a benchmark in all ranks. Raises :class:`~mxwire.errors.MxwireError` if a rank fails."""
 
 
-class ModelRanks(RankRunner):
+class ModelRanks(VirtualStage, RankRunner):
     """Ranks in virtual time; ``costs`` is the table of all hosts, or one table per host."""
 
     def __init__(self, options: RankOptions, costs: Costs | tuple[Costs, Costs]) -> None:
-        tables = costs if isinstance(costs, tuple) else (costs, costs)
-        delay, coalescing = options.delay * _NS, options.coalescing * _NS
-        self.fabric: ModelFabric
-        if options.over == "tcp":
-            self.fabric = StreamFabric(
-                tables[0],
-                options.ranks,
-                mtu=options.link_mtu,
-                coalescing=coalescing,
-                delay=delay,
-                blocks=options.blocks,
-            )
-            return
-        dialect = as_dialect(options.dialect)
+        super().__init__(costs, mtu=options.link_mtu, delay=options.delay, coalescing=options.coalescing)
+        hosts = None if options.over == "tcp" else [self._host(options, place) for place in range(len(self.tables))]
+        self.ranks = self.fabric(hosts, options.ranks, blocks=options.blocks)
+
+    def _host(self, options: RankOptions, place: int) -> ModelHostOptions:
+        dialect, profile = as_dialect(options.dialect), profile_by_name(options.profiles[place % len(options.profiles)])
         if options.frames_per_block is not None:
             dialect = replace(dialect, frames_per_block=options.frames_per_block)
-        hosts = []
-        for place, table in enumerate(tables):
-            profile = profile_by_name(options.profiles[place % len(options.profiles)])
-            if options.blocks_in_flight is not None:
-                profile = replace(profile, blocks_in_flight=options.blocks_in_flight)
-            hosts.append(ModelHostOptions(table, dialect, profile, coalescing, options.copy_engine, options.in_place))
-        self.fabric = EndpointFabric(hosts, options.ranks, delay=delay, blocks=options.blocks)
+        if options.blocks_in_flight is not None:
+            profile = replace(profile, blocks_in_flight=options.blocks_in_flight)
+        return self.host_options(
+            place, dialect, profile=profile, offload=options.copy_engine, received_in_place=options.in_place
+        )
 
     def measure(self, benchmark: ImbBenchmark, length: int, warmup: int, count: int, algorithm: str = "") -> RankTimes:
         """Run a benchmark."""
-        found = self.fabric.run(
+        found = self.ranks.run(
             lambda comm: measured(comm, lambda rank: benchmark.make(rank, length, algorithm), warmup, count)
         )
-        return RankTimes(found[: benchmark.ranks or len(found)], {}, ("modelled",))
+        return RankTimes(found[: benchmark.ranks or len(found)], {}, self.marks)
 
     @property
     def cores(self) -> list[list[ModelCore]]:
         """The cores of each host."""
-        return self.fabric.cores
+        return self.ranks.cores
 
 
-class LiveRanks(NamespaceStage, RankRunner):
-    """Ranks as processes in two namespaces. They poll if there is a processor for each, otherwise they block.
+class RankProcesses(RankRunner):
+    """Ranks as processes. They poll if there is a processor for each, otherwise they block."""
 
-    Raises :class:`~mxwire.bench.stage.StageError` if they cannot be started.
-    """
-
-    def __init__(self, options: RankOptions, steered: bool = True, package: Path | None = None) -> None:
-        reason = live_refusal()
-        if reason is not None:
-            raise StageError(reason)
+    def __init__(self) -> None:
         self._ranks: list[StudySide] = []
-        self.spinning = options.polling and options.ranks <= len(available())
-        self.rank_options = options
-        # Kernels without netem cannot delay frames, but a host with a link of its own can.
-        self._own_delay = options.delay if options.over == "mx" and options.ranks == 2 else 0.0
-        delay = 0.0 if self._own_delay else options.delay
-        super().__init__(StageOptions(options.link_mtu, steered, delay, options.offloads, package))
-
-    def _start(self, addresses: list[str]) -> tuple[StudySide, StudySide]:
-        options = self.rank_options
-        if not 2 <= options.ranks <= RANKS_MAXIMUM:
-            raise StageError(f"{options.ranks} ranks: live ranks are 2 to {RANKS_MAXIMUM}")
-        places, used = [], [0, 0]
-        sides = [_side(rank, options) for rank in range(options.ranks)]
-        for side in sides:
-            places.append((bytes.fromhex(addresses[side]).hex(":"), IP_ADDRESSES[side], used[side]))
-            used[side] += 1
-        for rank, side in enumerate(sides):
-            namespace, interface = self.ends[side]
-            setup = RankSetup(
-                rank,
-                tuple(places),
-                interface,
-                namespace,
-                options.over,
-                options.dialect,
-                options.frames_per_block,
-                options.profiles[side % len(options.profiles)],
-                options.blocks_in_flight,
-                self.spinning,
-                self._own_delay,
-                processor=self.placement[side],
-            )
-            process = ProcessSide(setup, self.options.package, "mxwire.bench.imb.rank", f"rank {rank}'s")
-            self._held.callback(process.close)
-            self._ranks.append(process)
-            self.compiled = bool(process.about["compiled"])
-        self._play("connect", {})
-        return self._ranks[0], self._ranks[1]
+        self.spinning = False
 
     def _play(self, role: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         for each in self._ranks:
@@ -212,23 +158,166 @@ class LiveRanks(NamespaceStage, RankRunner):
         return RankTimes([each["times"] for each in took_part], frames, tuple(sorted(marks)))
 
 
+class LiveRanks(NamespaceStage, RankProcesses):
+    """Ranks in two namespaces.
+
+    Raises :class:`~mxwire.bench.stage.StageError` if they cannot be started.
+    """
+
+    def __init__(self, options: RankOptions, steered: bool = True, package: Path | None = None) -> None:
+        reason = live_refusal()
+        if reason is not None:
+            raise StageError(reason)
+        RankProcesses.__init__(self)
+        self.spinning = options.polling and options.ranks <= len(available())
+        self.rank_options = options
+        # Kernels without netem cannot delay frames, but a host with a link of its own can.
+        self._own_delay = options.delay if options.over == "mx" and options.ranks == 2 else 0.0
+        delay = 0.0 if self._own_delay else options.delay
+        NamespaceStage.__init__(self, StageOptions(options.link_mtu, steered, delay, options.offloads, package))
+
+    def _start(self, addresses: list[str]) -> tuple[StudySide, StudySide]:
+        options = self.rank_options
+        for setup in _setups(options, addresses, IP_ADDRESSES, self.spinning, self._own_delay):
+            side = _side(setup.rank, options)
+            namespace, interface = self.ends[side]
+            setup = replace(setup, interface=interface, namespace=namespace, processor=self.placement[side])
+            process = ProcessSide(setup, self.options.package, MODULE, f"rank {setup.rank}'s")
+            self._held.callback(process.close)
+            self._ranks.append(process)
+            self.compiled = bool(process.about["compiled"])
+        self._play("connect", {})
+        return self._ranks[0], self._ranks[1]
+
+
+class RemoteRanks(RemoteStage, RankProcesses):
+    """Ranks on this machine and on another one, which runs ``mxwire bench serve``.
+
+    Hosts of mxwire with different dialects cannot share an interface, so ranks end when others begin to measure.
+    """
+
+    _at_work: RemoteRanks | None = None
+
+    def __init__(self, options: RankOptions, interface: str, address: bytes | None, package: Path | None) -> None:
+        RankProcesses.__init__(self)
+        self.rank_options = options
+        if options.over == "mx" and options.delay and options.ranks != 2:
+            raise StageError("between two machines the frames of 2 ranks can be delayed, not of more")
+        if options.over == "tcp" and (options.delay or options.offloads is not None):
+            raise StageError("between two machines neither the delay of TCP nor its offloads can be changed")
+        RemoteStage.__init__(self, interface, address, package)
+
+    def _start(self) -> tuple[StudySide, StudySide]:
+        options = self.rank_options
+        reason = self.can_use(options.dialect if options.over == "mx" else "tcp")
+        if reason is not None:
+            raise StageError(f"{options.name}: {reason}")
+        sides = [_side(rank, options) for rank in range(options.ranks)]
+        here, there = len(available()), int(self.about["processors"])
+        self.spinning = options.polling and sides.count(0) <= here and sides.count(1) <= there
+        self.compiled = self._package == compiled_folder() is not None
+        self._begin()
+        return self._ranks[0], self._ranks[1]
+
+    def _begin(self) -> None:
+        """Start and connect the ranks."""
+        if RemoteRanks._at_work is not None and self.rank_options.over == "mx":
+            RemoteRanks._at_work.end()
+        options = self.rank_options
+        # Hosts of mxwire need no IP addresses; these are the names of the sides.
+        addresses = (self.own["ip"], self.about["ip"]) if options.over == "tcp" else IP_ADDRESSES
+        ethernet = [self.own["address"], self._machine.address.hex()]
+        for setup in _setups(options, ethernet, addresses, self.spinning, options.delay):
+            if _side(setup.rank, options):
+                self._ranks.append(self._remote(RANK, asdict(setup)))
+                continue
+            processor = placement(options.ranks)[setup.places[setup.rank][2]]
+            setup = replace(setup, interface=self._interface, processor=processor)
+            local = ProcessSide(setup, self._package, MODULE, f"rank {setup.rank}'s")
+            self._held.callback(local.close)
+            self._ranks.append(local)
+        if options.over == "mx":
+            RemoteRanks._at_work = self
+        self._play("connect", {})
+
+    def end(self) -> None:
+        """End the ranks; the next measurement starts them again."""
+        for each in self._ranks:
+            each.close()
+        self._ranks.clear()
+        if RemoteRanks._at_work is self:
+            RemoteRanks._at_work = None
+
+    def measure(self, benchmark: ImbBenchmark, length: int, warmup: int, count: int, algorithm: str = "") -> RankTimes:
+        """Run a benchmark."""
+        if not self._ranks:
+            self._begin()
+        return super().measure(benchmark, length, warmup, count, algorithm)
+
+    def close(self) -> None:
+        """End the ranks, and the conversation with the other machine."""
+        self.end()
+        super().close()
+
+
+def _setups(
+    options: RankOptions, ethernet: Sequence[str], addresses: Sequence[str], spin: bool, delay: float
+) -> Iterator[RankSetup]:
+    """The setups of all ranks, without interfaces; ``ethernet`` and ``addresses`` are those of both sides."""
+    if not 2 <= options.ranks <= RANKS_MAXIMUM:
+        raise StageError(f"{options.ranks} ranks: live ranks are 2 to {RANKS_MAXIMUM}")
+    places, used = [], [0, 0]
+    for rank in range(options.ranks):
+        side = _side(rank, options)
+        places.append((bytes.fromhex(ethernet[side]).hex(":"), addresses[side], used[side]))
+        used[side] += 1
+    for rank in range(options.ranks):
+        yield RankSetup(
+            rank,
+            tuple(places),
+            "",
+            None,
+            options.over,
+            options.dialect,
+            options.frames_per_block,
+            options.profiles[_side(rank, options) % len(options.profiles)],
+            options.blocks_in_flight,
+            spin,
+            delay,
+        )
+
+
 def _side(rank: int, options: RankOptions) -> int:
     return rank * 2 // options.ranks if options.blocks else rank % 2
 
 
-@contextmanager
-def open_ranks(
-    options: RankOptions, costs: Costs | tuple[Costs, Costs] | None, package: Path | None = None
-) -> Iterator[ModelRanks | LiveRanks]:
-    """Yield ranks in virtual time if there is a table of ``costs``, otherwise live ranks."""
-    if costs is not None:
-        yield ModelRanks(options, costs)
-        return
-    with LiveRanks(options, package=package) as live:
-        yield live
+@dataclass(frozen=True, slots=True)
+class RankSurroundings:
+    """The surroundings of ranks: virtual time with ``costs``, another machine over ``interface``, or namespaces."""
+
+    costs: Costs | None = None
+    """Table of a study in virtual time."""
+    package: Path | None = None
+    """Folder with the mxwire that live ranks run; None: the one that runs here."""
+    interface: str | None = None
+    """Interface to the other machine."""
+    address: bytes | None = None
+    """Its Ethernet address; None: that of the machine that answers."""
+
+    @contextmanager
+    def open(
+        self, options: RankOptions, tables: tuple[Costs, Costs] | None = None
+    ) -> Iterator[ModelRanks | LiveRanks | RemoteRanks]:
+        """Yield ranks; ``tables`` are the tables of both hosts of a model, if they differ."""
+        if self.costs is not None:
+            yield ModelRanks(options, tables or self.costs)
+        elif self.interface is not None:
+            with RemoteRanks(options, self.interface, self.address, self.package) as remote:
+                yield remote
+        else:
+            with LiveRanks(options, package=self.package) as live:
+                yield live
 
 
-def model_conditions(costs: Costs, quick: bool) -> Conditions:
-    """The conditions of a recording in virtual time."""
-    about = machine_conditions()
-    return Conditions(**about, time=now_text(), stage=f"virtual time, {costs.name}", load=load_average(), quick=quick)
+NAMESPACES: Final = RankSurroundings()
+"""Two namespaces of this machine, with the mxwire that runs here."""

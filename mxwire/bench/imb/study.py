@@ -11,13 +11,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-from mxwire.bench.cost.tables import Costs
 from mxwire.bench.imb.columns import ImbRow
 from mxwire.bench.imb.patterns import ImbBenchmark, repetitions_of
-from mxwire.bench.imb.rank_stage import LiveRanks, ModelRanks, RankOptions, RankRunner, model_conditions, open_ranks
+from mxwire.bench.imb.rank_stage import NAMESPACES, RankOptions, RankProcesses, RankRunner, RankSurroundings
 from mxwire.bench.record import Measurement, Recording
 from mxwire.bench.study import Points, StudyOptions, Turns, kept
 
@@ -40,9 +38,7 @@ class ImbStudy:
     """Lengths in bytes; None: those of IMB up to ``largest``."""
     algorithm: str | None = None
     """Algorithm of the collectives; None: the usual one of each length."""
-    costs: Costs | None = None
-    """Table of a study in virtual time; None: live."""
-    package: Path | None = None
+    surroundings: RankSurroundings = NAMESPACES
 
     def lengths(self, benchmark: ImbBenchmark) -> tuple[int, ...]:
         """The lengths of a benchmark."""
@@ -59,20 +55,15 @@ def run_imb(
 ) -> Recording:
     """Run the study; ``started`` is called with its recording, which Ctrl-C or the end of a rank leaves partial."""
     with ExitStack() as opened:
-        stages: dict[str, ModelRanks | LiveRanks] = {}
+        stages = {}
         for each in study.carriers:
-            stages[each.name] = opened.enter_context(
-                open_ranks(replace(each, polling=not options.quick), study.costs, study.package)
-            )
+            ranks = study.surroundings.open(replace(each, polling=not options.quick))
+            stages[each.name] = opened.enter_context(ranks)
         first = next(iter(stages.values()))
-        if isinstance(first, LiveRanks):
-            conditions = replace(first.conditions, quick=options.quick)
-        else:
-            assert study.costs is not None
-            conditions = model_conditions(study.costs, options.quick)
+        if first.virtual:
             options = replace(options, rounds=1)
-        recording = Recording(STUDY, conditions)
-        if isinstance(first, LiveRanks):
+        recording = Recording(STUDY, replace(first.conditions, quick=options.quick))
+        if isinstance(first, RankProcesses):
             how = "poll" if first.spinning else "block: quick, or more of them than processors"
             recording.remarks.append(f"live: {study.carriers[0].ranks} ranks, which {how}")
         started(recording)
@@ -110,7 +101,7 @@ def _contestant(
 
     def run(_: int) -> None:
         if not plan:
-            if study.costs is not None:
+            if study.surroundings.costs is not None:
                 plan.append(1 if options.quick else _MODEL_REPETITIONS)
             else:
                 probe = ImbRow.of(length, stage.measure(benchmark, length, 1, _PROBES, algorithm).times)
