@@ -34,7 +34,7 @@ from mxwire.host.errors import HostClosedError
 from mxwire.host.requests import Pending, Waiter
 from mxwire.link import FewLink, Link, RoomLink
 from mxwire.link.errors import LinkError
-from mxwire.link.local import SharedMemoryPath
+from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.protocol import EngineEndpoint, Event, Node, Status
 from mxwire.protocol.card.outgoing import FEW
 from mxwire.units import MILLISECOND
@@ -242,8 +242,9 @@ class Core:
                 if local is not None:
                     channels = local.poll(now)
                     if channels:
-                        received, self._due_known = True, False
+                        self._due_known = False
                         self.node.receive_local(channels, now)
+                        received = self._has_news(channels) or self.node.eager()
                 for number, link, few in self._numbered:
                     found = link.receive(0.0) if few is None or self.observers else few.receive_few()
                     if not found:
@@ -322,11 +323,16 @@ class Core:
 
         The caller is about to sleep until then, so other processes are requested to wake it.
         """
-        if self.local is not None and self.local.arm():
+        if self.local is not None and (channels := self.local.arm()) and self._has_news(channels):
             return 0
         if not self._due_known:
             self._due, self._due_known = self.node.deadline(), True
         return None if self._due is None else max(0, self._due - self.clock())
+
+    def _has_news(self, channels: Sequence[SharedMemoryChannel]) -> bool:
+        """Return False if the only records in the channels are some that their endpoints cannot take now."""
+        neighbourhood = self.node.neighbourhood
+        return not neighbourhood.refusals or not all(neighbourhood.stuck(each) for each in channels)
 
     def end(self, why: MxwireError) -> None:
         """Stop the host, and wake all waiters."""

@@ -358,7 +358,9 @@ class SharedMemoryChannel:
         ring.control[_CONSUMED] = ring.position
 
     def settle(self) -> None:
-        """Wake a producer that waits for room."""
+        """Wake a producer that waits for room, and note room that this side has waited for."""
+        if self._produced.blocked and self._has_room():
+            self._produced.blocked = False
         control = self._consumed.control
         _fence()
         if control[_STARVED]:
@@ -426,23 +428,22 @@ class SharedMemoryChannel:
         ring = self._consumed
         return ring.control[_PRODUCED] != ring.position or self.ended or (self._produced.blocked and self._has_room())
 
-    @property
-    def watched(self) -> tuple[int, int] | None:
+    def watched(self, stuck: bool) -> tuple[int, int] | None:
         """Address of the producer's position, and the position of this side, for callers that poll in C.
 
-        There is a record if the two differ. None if that is not all that a caller must poll for.
+        There is a record if the two differ; if ``stuck``, one behind those that cannot be taken now. None if that is
+        not all that a caller must poll for.
         """
         if self._closed or self.ended or self._produced.blocked:
             return None
-        return self._consumed.address, self._consumed.position
+        ring = self._consumed
+        return ring.address, ring.seen if stuck else ring.position
 
     def arm(self) -> bool:
-        """Request a wake-up for the next record; return whether there is something new already."""
-        ring = self._consumed
-        ring.control[_ASLEEP] = 1
+        """Request a wake-up for the next record; return whether there is something already."""
+        self._consumed.control[_ASLEEP] = 1
         _fence()
-        # A record that was left since its target cannot take it is nothing new.
-        return ring.control[_PRODUCED] != ring.seen or self.ended or (self._produced.blocked and self._has_room())
+        return self.waits()
 
     def listen(self) -> None:
         """Take what the socket has: the greeting, wake-ups, or the end of the other process."""
@@ -562,18 +563,18 @@ class SharedMemoryPath:
             self._check()
         return [each for each in self._channels if each.waits()]
 
-    def arm(self) -> bool:
-        """Request wake-ups, since the process is about to sleep; return whether it should poll again instead."""
+    def arm(self) -> list[SharedMemoryChannel]:
+        """Request wake-ups, since the process is about to sleep; return the channels that have something already."""
         self._armed = True
-        news = False
-        for each in self._channels:
-            news |= each.arm()
-        return news
+        return [each for each in self._channels if each.arm()]
 
     def forget(self, channel: SharedMemoryChannel) -> None:
         """Remove a channel that is being closed."""
         if channel in self._channels:
             self._channels.remove(channel)
+        self._unwatch(channel)
+
+    def _unwatch(self, channel: SharedMemoryChannel) -> None:
         for descriptor in (channel.connection.fileno(), channel.pidfd):
             if self._by_descriptor.pop(descriptor, None) is not None:
                 with suppress(OSError):
@@ -606,6 +607,9 @@ class SharedMemoryPath:
                     channel.ended = True
                 else:
                     channel.listen()
+                if channel.ended:
+                    # Its records may have to wait, while its descriptors would wake each sleep.
+                    self._unwatch(channel)
             elif descriptor in self._listeners:
                 self._accept(self._listeners[descriptor])
             elif descriptor in self._greeting:

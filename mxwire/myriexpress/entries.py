@@ -245,7 +245,7 @@ class Entries:
     def _publish_channels(self, local: SharedMemoryPath) -> None:
         """Write the positions in the channels to other processes of this host."""
         words, count, work = self._words, 0, 0
-        channels = local.channels
+        neighbourhood, channels = self._host.core.node.neighbourhood, local.channels
         if channels != self._watching:
             # Another thread may still be reading the memory of a channel that is gone.
             now = time.monotonic()
@@ -253,7 +253,7 @@ class Entries:
             self._retired = [each for each in self._retired if now - each[0] < _RETIREMENT]
             self._watching = channels
         for channel in channels:
-            watched = channel.watched
+            watched = channel.watched(neighbourhood.stuck(channel))
             if watched is None or count == self._consumed - self._produced:
                 work = 1
                 continue

@@ -372,7 +372,10 @@ class Neighbour:
         try:
             for _ in range(_RECORDS):
                 record = channel.peek()
-                if record is None or not self._take(record):
+                if record is None:
+                    break
+                if not self._take(record):
+                    self._refuse(record)
                     break
                 channel.advance()
             if len(self._queue) > _QUEUE_MAXIMUM or len(self._pushes) > _QUEUE_MAXIMUM + len(self.sends):
@@ -385,6 +388,12 @@ class Neighbour:
             self._neighbourhood.lose(self)
         elif self._queue or self._pushes or self.full:
             self._flush()
+
+    def _refuse(self, record: memoryview) -> None:
+        """Note the state in which an endpoint cannot take a record."""
+        endpoint = self._neighbourhood.endpoint_at(RECORD_HEAD.unpack_from(record)[5])
+        if endpoint is not None:
+            self._neighbourhood.refusals[id(self.channel)] = endpoint, _intake(endpoint)
 
     def _take(self, record: memoryview) -> bool:
         """Handle a record; return False if it must stay in the channel."""
@@ -563,6 +572,13 @@ class Neighbourhood:
         """All neighbours, by the identity of their channel."""
         self._own: dict[int, tuple[Peer, HostInterface]] = {}
         """The local interfaces by address."""
+        self.refusals: dict[int, tuple[EngineEndpoint, tuple[object, ...]]] = {}
+        """The endpoints that could not take the oldest record of a channel, and their states then, by channel."""
+
+    def stuck(self, channel: LocalChannel) -> bool:
+        """Return whether the oldest record of a channel will be refused again: its endpoint is as it was."""
+        refusal = self.refusals.get(id(channel))
+        return refusal is not None and refusal[0].open and refusal[1] == _intake(refusal[0])
 
     def towards(self, partner: Partner) -> Neighbour | None:
         """The neighbour that has an endpoint of this host open, which is searched for if it is not known."""
@@ -577,6 +593,8 @@ class Neighbourhood:
     def receive(self, channels: Sequence[LocalChannel]) -> None:
         """Take the records of channels that have some, or have ended."""
         for channel in channels:
+            if self.refusals:
+                self.refusals.pop(id(channel), None)
             self._neighbour(channel).receive()
 
     def close_endpoint(self, endpoint: EngineEndpoint) -> None:
@@ -588,6 +606,7 @@ class Neighbourhood:
         """Forget a neighbour whose channel has ended."""
         if self.neighbours.pop(id(neighbour.channel), None) is None:
             return
+        self.refusals.pop(id(neighbour.channel), None)
         places = {place for place, each in self.routes.items() if each is neighbour}
         for place in places:
             del self.routes[place]
@@ -629,6 +648,13 @@ class Neighbourhood:
         if found is None:
             found = self.neighbours[id(channel)] = Neighbour(self, channel)
         return found
+
+
+def _intake(endpoint: EngineEndpoint) -> tuple[object, ...]:
+    """Everything that decides whether an endpoint can take a record."""
+    matching, room = endpoint.matching, endpoint.card.ring.room
+    kept = matching.unexpected, matching.unexpected_bytes, len(matching.offered), matching.posted
+    return endpoint.works, room, len(endpoint.partners), kept
 
 
 def place_of(address: bytes, number: int) -> int:

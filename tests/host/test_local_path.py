@@ -7,6 +7,7 @@ import asyncio
 import fcntl
 import mmap
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -18,9 +19,10 @@ from random import Random
 
 import pytest
 
-from mxwire.host import AsyncHost, Host, HostError
-from mxwire.link import local
-from mxwire.protocol import Status
+from mxwire.host import AsyncHost, Endpoint, Host, HostError
+from mxwire.host.sharing import MachineSharing
+from mxwire.link import MemoryNetwork, local
+from mxwire.protocol import Partner, Status
 from mxwire.protocol.neighbours import RECORD_MAXIMUM
 
 from .local_ranks import PATIENCE, content, opened
@@ -303,3 +305,82 @@ def test_messages_pass_where_memory_cannot_be_read(interface, monkeypatch: pytes
         endpoint.send(partner, content(1, 2, 300_000), 9, timeout=PATIENCE)
         assert bytes(endpoint.receive(9, timeout=PATIENCE)) == content(1, 2, 300_000)
         assert not any(each.reads for each in host.sharing.path.channels)
+
+
+def unattended(interface: str) -> Host:
+    """A host that makes progress in calls only."""
+    link, sharing = MemoryNetwork().attach(), MachineSharing([interface])
+    return Host(link, sharing=sharing, name="ranks", announce=False, background=False)
+
+
+def rest(*hosts: Host) -> None:
+    """Poll until all hosts may sleep."""
+    for _ in range(1000):
+        if all(host.core.pause() != 0 for host in hosts):
+            return
+        for host in hosts:
+            host.poll()
+    raise AssertionError("the hosts never rest")
+
+
+@contextmanager
+def joined(interface: str) -> Iterator[tuple[Host, Host, Endpoint, Endpoint, Partner]]:
+    with unattended(interface) as source, unattended(interface) as target:
+        one, two = source.open_endpoint(1), target.open_endpoint(2)
+        connect = one.iconnect(target.name, 2)
+        for _ in range(1000):
+            source.poll()
+            target.poll()
+            if one.test(connect):
+                break
+        assert connect.status == Status.SUCCESS and connect.partner is not None
+        yield source, target, one, two, connect.partner
+
+
+def test_no_process_sleeps_before_it_has_taken_all_records(interface):
+    """More of them than it takes from one neighbour at once."""
+    with joined(interface) as (_, target, one, two, partner):
+        for number in range(1000):
+            one.isend(partner, b"x", number)
+        rest(target)
+        assert two.engine.matching.unexpected == 1000
+
+
+def test_records_for_a_suspended_endpoint_keep_no_process_awake(interface):
+    """R-GEN-01: those that its ring has no room for wait in the channel, and are taken when it resumes."""
+    with joined(interface) as (source, target, one, two, partner):
+        two.suspend()
+        sends = [one.isend(partner, number.to_bytes(4000, "big"), number) for number in range(1200)]
+        rest(source, target)
+        active = target.core.active
+        assert not all(each.done for each in sends)
+        for _ in range(5):
+            target.poll()
+        assert target.core.active == active
+        assert not select.select([target.core.local], [], [], 0)[0]
+        two.resume()
+        assert target.core.pause() == 0
+        rest(source, target)
+        assert all(each.done for each in sends)
+        assert two.engine.matching.unexpected == 1200
+        assert two.receive(timeout=PATIENCE).match_info == 0
+
+
+def test_a_process_that_has_ended_keeps_no_other_one_awake(interface):
+    """R-CLS-02: while its last records wait for a suspended endpoint, which then receives them."""
+    with joined(interface) as (source, target, one, two, partner):
+        two.suspend()
+        for number in range(1100):
+            one.isend(partner, b"x", number)
+        rest(target)
+        source.close()
+        wakes = 0
+        while select.select([target.core.local], [], [], 0)[0]:
+            wakes += 1
+            assert wakes < 10
+            target.poll()
+            rest(target)
+        two.resume()
+        rest(target)
+        assert two.engine.matching.unexpected == 1100
+        assert not target.core.local.channels
