@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from link.link_frames import BROADCAST, frame
 
 from mxwire.capture import open_capture
 
+from .commands import LONGEST
 from .namespaces import Namespace, Port, as_nobody
 from .test_live_tap import send_raw
 
@@ -26,6 +28,11 @@ ENOUGH = 3
 """Frames by which a capture has certainly begun, and after which it is ended."""
 
 
+def reader_of(fifo: Path) -> BinaryIO:
+    """Open a FIFO without waiting for its writer, since a program that fails never opens it."""
+    return os.fdopen(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK), "rb")
+
+
 def captured(port: Port, interface: str, folder: Path, *options: str) -> tuple[list[bytes], subprocess.Popen[str], str]:
     """Capture until frames have passed, then end as Wireshark does, with SIGTERM; the frames are sent until then."""
     fifo, made = folder / "fifo", folder / "made.pcapng"
@@ -33,8 +40,7 @@ def captured(port: Port, interface: str, folder: Path, *options: str) -> tuple[l
     words = [*PROGRAM, "--capture", "--extcap-interface", interface, "--fifo", str(fifo), *options]
     process = port.namespace.start(*words)
     sent, ended = frame(BROADCAST), False
-    with fifo.open("rb") as pipe, made.open("wb") as file:
-        os.set_blocking(pipe.fileno(), False)
+    with reader_of(fifo) as pipe, made.open("wb") as file:
         while process.poll() is None:
             if made.stat().st_size < ENOUGH * len(sent):
                 send_raw(port, sent)
@@ -79,9 +85,9 @@ def test_without_permission(cable: tuple[Port, Port], tmp_path: Path) -> None:
     for each in (fifo, tmp_path, *tmp_path.parents[:2]):
         each.chmod(0o777)
     process = cable[0].namespace.start(*as_nobody(code))
-    with fifo.open("rb") as pipe:
+    with reader_of(fifo) as pipe:
+        errors = process.communicate(timeout=LONGEST)[1]
         assert pipe.read() == b""
-    errors = process.communicate()[1]
     assert process.returncode == 2 and "CAP_NET_RAW" in errors and errors.count("\n") == 1
 
 
