@@ -16,16 +16,33 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from wire.support import read_capture
 
 from mxwire.cli.main import cli
 from mxwire.dissector import plugin_path
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = tuple(sorted(each.stem for each in (ROOT / "captures").glob("*.pcap")))
+DIALECTS = ("mxoe", "omx9000", "omx1500")
+"""Prefixes of the names of captures."""
 
 
 def capture(name: str) -> Path:
     return ROOT / "captures" / f"{name}.pcap"
+
+
+def captures_of(dialect: str) -> list[str]:
+    """The names of the captures of a dialect."""
+    return [each for each in CAPTURES if each.startswith(dialect)]
+
+
+def parts(captures: Path) -> Iterator[tuple[str, slice]]:
+    """The name and the rows of each capture in the fixture ``captures``."""
+    start = 0
+    for name in captures_of(captures.stem):
+        end = start + len(read_capture(name))
+        yield name, slice(start, end)
+        start = end
 
 
 @cache

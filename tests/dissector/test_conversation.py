@@ -7,7 +7,6 @@ import re
 import shutil
 import struct
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +22,7 @@ from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import Medium
 
-from .support import CAPTURES, capture, columns, isolated, mxwire, needs_tshark, packets, tshark
+from .support import capture, columns, isolated, mxwire, needs_tshark, packets, parts, tshark
 from .test_fields import compared
 
 pytestmark = needs_tshark
@@ -40,38 +39,12 @@ def reported(path: Path, names: tuple[str, ...], *arguments: str) -> list[list[s
     return columns(path, wanted, *arguments)
 
 
-@pytest.fixture(scope="module", params=("mxoe", "omx9000", "omx1500"))
-def captures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All captures of a dialect in one, one after the other, each between hosts of its own: it takes tshark longer to
-    start than to read them all."""
-    path = tmp_path_factory.mktemp("captures") / f"{request.param}.pcap"
-    with create_capture(path) as writer:
-        start = 0
-        for which, name in enumerate(each for each in CAPTURES if each.startswith(request.param)):
-            batch = read_capture(name)
-            times = (batch.timestamp_ns - batch.timestamp_ns[0] + start).tolist()
-            frames = [_of_hosts(raw, which) for raw in frames_of(batch)]
-            made = FrameBatch.from_frames(frames, times)
-            writer.write(replace(made, wire_length=batch.wire_length))
-            start = times[-1] + 100_000_000_000
-    return path
-
-
-def _of_hosts(raw: bytes, which: int) -> bytes:
-    """A frame between two other hosts."""
-    changed = bytearray(raw)
-    for address in (0, 6):
-        if changed[address : address + 6] != b"\xff" * 6:
-            changed[address + 3] = which + 1
-    return bytes(changed)
-
-
 def test_two_passes_agree_with_one(captures: Path) -> None:
     once = reported(captures, BACKWARD)
     twice = reported(captures, BACKWARD, "-2")
     filtered = reported(captures, BACKWARD, "-2", "-R", "mxoe")
     assert once == twice == filtered
-    assert len(once) == sum(len(read_capture(each)) for each in CAPTURES if each.startswith(captures.stem))
+    assert len(once) == sum(rows.stop - rows.start for _, rows in parts(captures))
 
 
 def test_links_lead_to_and_fro(captures: Path) -> None:
