@@ -127,7 +127,7 @@ def packets(path: Path, *arguments: str) -> Iterator[dict[str, list[Any]]]:
     def pairs(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
         return found
 
-    for packet in json.loads(tshark(path, *arguments, "-T", "json"), object_pairs_hook=pairs):
+    for packet in json.loads(tshark(path, *arguments, "-T", "json", "-J", "mxoe"), object_pairs_hook=pairs):
         flat: dict[str, list[Any]] = {}
         _flatten(dict(dict(packet)["_source"])["layers"], flat)
         yield flat

@@ -22,7 +22,7 @@ from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import Medium
 
-from .support import capture, columns, isolated, mxwire, needs_tshark, packets, parts, tshark
+from .support import CAPTURES, capture, columns, isolated, mxwire, needs_tshark, packets, parts, tshark
 from .test_fields import compared
 
 pytestmark = needs_tshark
@@ -211,16 +211,18 @@ FLAGS = {
 """The descriptions in the index of captures can be seen in them; the last ones show nothing unusual."""
 
 
-@pytest.mark.parametrize("name", FLAGS)
-def test_flags(name: str) -> None:
-    found = set()
-    texts = {each.name: each for each in expert_rows()}
-    wanted = sorted(texts)
-    for row in columns(capture(name), wanted):
-        found |= {each for each, value in zip(wanted, row, strict=False) if value}
-    assert {f"mxoe.{each}" for each in FLAGS[name]} <= found
-    if not FLAGS[name]:
-        assert not found
+def test_flags(captures: Path) -> None:
+    wanted = sorted(each.name for each in expert_rows())
+    seen = columns(captures, wanted)
+    for name, rows in parts(captures):
+        found = {each for row in seen[rows] for each, value in zip(wanted, row, strict=False) if value}
+        if name in FLAGS:
+            assert {f"mxoe.{each}" for each in FLAGS[name]} <= found, name
+            assert FLAGS[name] or not found, name
+
+
+def test_flags_are_those_of_captures() -> None:
+    assert FLAGS.keys() <= set(CAPTURES)
 
 
 def rewrite(path: Path, frames: list[bytes], gap_ns: int = 1_000_000) -> Path:
