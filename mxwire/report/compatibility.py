@@ -18,12 +18,13 @@ _CLASSES: Final = (Column("class"), Column("covers", wraps=True), Column("works"
 _SEEN: Final = (Column("messages"), *number_columns("A to B", "B to A"))
 _CONCLUSIONS: Final = {
     "yes": "They can communicate.",
-    "unknown": "Nothing observed prevents it; unknown classes were not observed.",
+    "unknown": "Nothing that was observed prevents it; classes marked unknown were not observed.",
     "partly": "They can communicate, with the limits listed above.",
     "no": "They can communicate, but not with all classes of messages.",
 }
 _NAMED: Final = 6
 """Up to this many candidate builds are listed by name."""
+_ARROWS: Final = "→: messages from A to B; ←: messages from B to A."
 _NOTHING: Final = "They cannot communicate at all."
 
 
@@ -33,6 +34,8 @@ def compatibility_blocks(one: Side, other: Side, judgement: Judgement, exchanged
     for letter, side in (("A", one), ("B", other)):
         shown += _side(letter, side)
     shown += [Heading("Can they communicate?"), Table(_CLASSES, tuple(_class_rows(judgement)))]
+    if any("→" in answer.why for answer in judgement.values()):
+        shown.append(Paragraph(_ARROWS))
     changes = dict.fromkeys(change for answer in judgement.values() for change in answer.change.split("; ") if change)
     shown.append(Paragraph(_conclusion(judgement)))
     if changes:

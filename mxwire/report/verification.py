@@ -98,7 +98,7 @@ def _host(record: HostRecord) -> Row:
 
 def _findings(kept: list[Violation], count: int) -> Iterator[Block]:
     first = kept[0]
-    yield Paragraph(f"{first.rule}, {first.severity}, {mac_text(first.host)}: {first.expected}")
+    yield Paragraph(f"{first.rule}, {first.severity}, {mac_text(first.host)}; expected: {first.expected}")
     lines = [_finding(each, "" if each.expected == first.expected else f"; expected: {each.expected}") for each in kept]
     if count > len(kept):
         lines.append(f"… and {count - len(kept)} more (--json lists all)")

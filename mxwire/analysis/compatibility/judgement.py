@@ -23,7 +23,7 @@ CLASSES: Final[dict[MessageClass, str]] = {
     "tiny": "0 to 32 bytes",
     "small": "33 to 128 bytes",
     "medium": "129 to 32768 bytes",
-    "large": "more, and synchronous sends",
+    "large": "longer ones, and synchronous sends",
 }
 """Exchanges between two hosts, from the first step on."""
 _WORSE: Final[dict[Word, int]] = {"yes": 0, "unknown": 1, "partly": 2, "no": 3}
