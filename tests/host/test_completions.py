@@ -313,6 +313,42 @@ def test_a_task_cancelled_after_its_receive_has_ended_gives_the_message_back(len
     assert asyncio.run(run()) == [b"earlier", bytes([7]) * length, b"later"]
 
 
+@pytest.mark.parametrize("length", [100, 20_000, 100_000])
+@pytest.mark.parametrize("waiting", [False, True])
+def test_a_truncated_message_that_is_given_back_stays_truncated(length, waiting):
+    """R-MSC-01: the rest is gone, and the sender of a long one knows."""
+
+    async def run():
+        network = MemoryNetwork()
+        links = network.attach("a"), network.attach("b")
+        async with (
+            AsyncHost(links[0], name="alpha", peers={links[1].address: "beta:0"}) as alpha,
+            AsyncHost(links[1], name="beta") as beta,
+        ):
+            one, two = alpha.open_endpoint(0), beta.open_endpoint(3)
+            partner = await one.connect("beta", 3)
+            tasks = [asyncio.create_task(two.receive(2, maximum=10)), asyncio.create_task(two.receive(2, maximum=50))]
+            await asyncio.sleep(0)
+            if not waiting:
+                tasks.pop().cancel()
+            send = one.isend(partner, bytes([7]) * length, 2)
+            while not beta.core.waiters[0].done:
+                await asyncio.sleep(0)
+            tasks[0].cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await tasks[0]
+            await one.wait(send)
+            if not waiting:
+                found = await two.probe(2)
+                assert found.length == length and two.engine.matching.unexpected_bytes == 10
+            message = await (tasks[1] if waiting else two.receive(2))
+            assert two.engine.matching.unexpected_bytes == 0
+            return message
+
+    message = asyncio.run(run())
+    assert message.truncated and message.length == length and bytes(message.data) == bytes([7]) * 10
+
+
 def test_a_message_given_back_goes_to_a_task_that_waits_for_it():
     async def run():
         network = MemoryNetwork()

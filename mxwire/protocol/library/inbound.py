@@ -85,7 +85,8 @@ class Unexpected(Keepable):
         self.length = length
         """Length of the whole message in bytes."""
         self.data = data
-        """The message if it is complete; in the unexpected handler also that of a MEDIUM in one fragment."""
+        """The message if it is complete, or what remains of one that a receive has truncated and given back; in the
+        unexpected handler also that of a MEDIUM in one fragment."""
         self.reassembly = reassembly
         self.rendezvous = rendezvous
         self.local = local
@@ -99,7 +100,9 @@ class Unexpected(Keepable):
     @property
     def buffered(self) -> int:
         """Bytes of memory that the message occupies."""
-        return self.length if self.rendezvous is None and self.local is None else 0
+        if self.rendezvous is not None or self.local is not None:
+            return 0
+        return self.length if self.data is None else len(self.data)
 
 
 # The receive window.

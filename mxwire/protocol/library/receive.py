@@ -157,19 +157,20 @@ class Receive(ListedRequest):
     def give_back(self) -> bool:
         """Return the message of a receive that has ended to the queue of unexpected messages, at its former position.
 
-        For an application that will not see the receive. A receive that was posted since takes the message. Return
-        False if that is impossible: if the receive has failed, or the message was truncated.
+        For an application that will not see the receive. A receive that was posted since takes the message. A message
+        that was truncated stays so. Return False if the receive has failed.
         """
         partner = self.partner
-        if self.status is not _SUCCESS or self.transferred != self.length or partner is None:
+        if self.status not in (_SUCCESS, _TRUNCATED) or partner is None:
             return False
-        data = bytes(self.buffer) if self.buffer is not None else self.memory.copy()[: self.length]
+        data = bytes(self.buffer) if self.buffer is not None else self.memory.copy()
+        data = data[: self.transferred]
+        message = Unexpected(partner, self.match_info, self.length, data=data)
         matching = self.endpoint.matching
         following = matching.arrive(self.match_info)
         if following is not None:
-            following.take_message(partner, self.match_info, data)
+            following.take_unexpected(message)
         else:
-            message = Unexpected(partner, self.match_info, self.length, data=data)
             matching.put_back(message, self._position)
         self.status = Status.CANCELLED
         return True
@@ -243,7 +244,13 @@ class Receive(ListedRequest):
             self.take_local(message.partner, message.local)
         else:
             assert message.data is not None
-            self.take_message(message.partner, message.match_info, message.data)
+            if message.length == len(message.data):
+                self.take_message(message.partner, message.match_info, message.data)
+                return
+            # Another receive has truncated it, and has given it back.
+            self._taken(message.partner, message.match_info, message.length)
+            self.memory.put_bytes(message.data)
+            self.fire(ReceiveEvent.MESSAGE, _TRUNCATED, min(len(message.data), self.memory.length))
 
     def start(self, now: int) -> None:
         """Begin the pull (R-PUL-04)."""
