@@ -16,8 +16,9 @@ Names in the recording
 ----------------------
 Series ``half round trip`` (µs, over ``size``): ``<rung>, spinning`` and ``<rung>, blocking`` with the parameters
 ``over`` (the rung) and ``mode``; rungs are ``shared memory`` (spinning only), ``xdp``, ``ring``, ``frames``, ``udp``,
-``tcp``, ``mxoe`` and ``omx:9000``, and ``mxoe interpreted`` beside a compiled ``mxoe``. The counts of a point are per
-round trip and side. Series ``alone`` (µs, over ``size``): ``memory copy, warm``, ``memory copy, cold``, ``engine``,
+``tcp``, ``mxoe``, ``omx:9000`` and ``mxoe over xdp``, and ``mxoe interpreted`` beside a compiled ``mxoe``. The counts
+of a point are per round trip and side. Series ``alone`` (µs, over ``size``): ``memory copy, warm``, ``memory copy,
+cold``, ``engine``,
 ``hosts``, ``hosts among frames, spinning`` and ``blocking``, the latter four also with ``interpreted`` before the
 comma. Series ``call`` (ns): ``system call`` and ``clock``. Series ``frame interval`` (µs): ``ring`` and ``frames``.
 Facts: ``budgets``, ``steps``, ``wake-up``, ``predictions``, ``agreement``.
@@ -38,6 +39,7 @@ from mxwire.bench import machine
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import COLOURS, Figure, PageFigure, estimate, series_blocks, series_figure
+from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.bench.rounds import Agreement, agreement, order, within
 from mxwire.bench.stage import StageError, StudyStage
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
@@ -51,7 +53,7 @@ ALONE: Final = "alone"
 AMONG: Final = "hosts among frames"
 CALL: Final = "call"
 FRAME: Final = "frame interval"
-RUNGS: Final = ("shared memory", "xdp", "ring", "frames", "udp", "tcp", "mxoe", "omx:9000")
+RUNGS: Final = ("shared memory", "xdp", "ring", "frames", "udp", "tcp", "mxoe", "omx:9000", f"mxoe{OVER_XDP}")
 """The ladder, from the least to the most."""
 SIZES: Final = (64, 4096, 65536, 1 << 20)
 _KINDS: Final = (TINY_MAXIMUM, SMALL_MAXIMUM, RENDEZVOUS_THRESHOLD)

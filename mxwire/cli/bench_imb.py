@@ -32,6 +32,8 @@ Without names all benchmarks of IMB-MPI1 run: PingPong PingPing Sendrecv Exchang
 Scatter Alltoall Bcast Barrier Uniband Biband. Live ranks are processes in two network namespaces (root), in turn; they
 poll if each has a CPU, and block otherwise. --simulated runs them in virtual time on hosts with the costs of a table:
 clovertown-2010, clovertown-2010-1g, mx-2010, here (of this machine, written by bench path) or FILE.json.
+ProducerConsumer and CentralQueue (rank 0 serves the others), which IMB lacks, work on the messages in place; with
+Copied in their names, on copies.
 Each collective names its algorithm: --algorithm chooses binomial or scatter+ring (Bcast), recursive-doubling or
 rabenseifner (Allreduce).
 

@@ -63,6 +63,36 @@ def test_every_benchmark_runs_over_both_carriers_in_virtual_time():
     }
 
 
+QUEUES = ("ProducerConsumer", "ProducerConsumerCopied", "CentralQueue", "CentralQueueCopied")
+
+
+def test_a_copy_costs_each_side_its_time_in_virtual_time():
+    recording = run_imb(study(("mx", "tcp"), 4, CLOVERTOWN, QUEUES), QUICK)
+    assert recording.complete and len(recording.series) == 4
+    for carrier in ("mxoe", "tcp"):
+        times = {name: recording.named(name).point(carrier, 40_000).median for name in QUEUES}
+        copy = 40_000 * CLOVERTOWN.local_copy / 1e3
+        # The copies of a producer may overlap the flight of the message before; a server copies for three clients.
+        assert times["ProducerConsumerCopied"] - times["ProducerConsumer"] > 8 * copy
+        assert times["CentralQueueCopied"] - times["CentralQueue"] > 2.5 * copy
+
+
+def test_the_server_of_a_queue_needs_longer_for_more_clients():
+    times = []
+    for ranks in (2, 4, 8):
+        recording = run_imb(study(("tcp",), ranks, CLOVERTOWN, ("CentralQueue",)), QUICK)
+        times.append(recording.named("CentralQueue").point("tcp", 4096).median)
+    assert times[0] < times[1] < times[2]
+
+
+@needs_root
+def test_queues_run_live():
+    recording = run_imb(study(("mx", "tcp"), 3, None, QUEUES), StudyOptions(1, True))
+    assert recording.complete, recording.remarks
+    for name in QUEUES:
+        assert recording.named(name).contestants() == ["mxoe", "tcp"]
+
+
 def test_virtual_time_gives_the_same_recording_twice():
     first, second = (run_imb(study(("mx", "tcp"), 3, CLOVERTOWN, ("Alltoall",)), QUICK) for _ in range(2))
     assert first.series == second.series

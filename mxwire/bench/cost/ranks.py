@@ -51,6 +51,11 @@ class ModelRank(Communicator):
         """Charge the core for a reduction."""
         self.core.run(self.schedule.now, length * self.costs.combine, "application")
 
+    def copy(self, target: Buffer, source: Buffer) -> None:
+        """Copy an array, and charge the core for it."""
+        super().copy(target, source)
+        self.core.run(self.schedule.now, source.nbytes * self.costs.local_copy, "application")
+
     def work_for(self, duration: int) -> None:
         """Occupy the core for ``duration`` ns with work of the application."""
         self.core.run(self.schedule.now, duration, "application")

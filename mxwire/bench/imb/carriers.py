@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from mxwire.bench.imb.communicator import Buffer, Communicator, Operation, Program, Result, flat, run_blocking
+from mxwire.bench.imb.communicator import Buffer, Communicator, FirstOf, Operation, Program, Result, flat, run_blocking
 from mxwire.errors import MxwireError
 from mxwire.host import Host, HostError, HostTimeoutError
 from mxwire.link import FaultyLink, open_link
@@ -113,7 +113,10 @@ class EndpointCommunicator(LiveCommunicator):
         """Wait for requests of the endpoint."""
         try:
             for each in operations:
-                self._endpoint.wait(each, PATIENCE)
+                if isinstance(each, FirstOf):
+                    self._endpoint.wait_any(each.operations, PATIENCE)
+                else:
+                    self._endpoint.wait(each, PATIENCE)
         except HostTimeoutError:
             raise MxwireError(f"rank {self.rank}: no progress for {PATIENCE:g} s") from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -55,6 +56,22 @@ class Communicator(ABC):
     def compute(self, length: int) -> None:
         """Note that the rank has combined ``length`` bytes; a carrier in virtual time charges the processor for it."""
         del length
+
+    def copy(self, target: Buffer, source: Buffer) -> None:
+        """Copy an array of the rank to another one; a carrier in virtual time charges the processor for it."""
+        target[:] = source
+
+
+@dataclass(frozen=True, slots=True)
+class FirstOf:
+    """Done as soon as one of some operations is: what a rank yields that waits for any of them."""
+
+    operations: Sequence[Any]
+
+    @property
+    def done(self) -> bool:
+        """True if one is done."""
+        return any(each.done for each in self.operations)
 
 
 def flat(data: Buffer) -> memoryview:

@@ -1,4 +1,4 @@
-"""The benchmarks of IMB-MPI1 and their windows of OSU, as programs over a communicator.
+"""The benchmarks of IMB-MPI1, their windows of OSU, and two patterns with queues, as programs over a communicator.
 
 A benchmark has a step that is repeated. Its time, times a factor, is the time that IMB prints; its bandwidth is bytes
 times another factor over that time. Collectives rotate their root, as IMB does.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mxwire.bench.imb.collectives import ALGORITHMS, barrier_dissemination, usual_algorithm
-from mxwire.bench.imb.communicator import Communicator, Program
+from mxwire.bench.imb.communicator import Communicator, FirstOf, Operation, Program
 from mxwire.errors import MxwireError
 from mxwire.words import suggestion
 
@@ -31,6 +33,8 @@ VOLUME: Final = 40 << 20
 """Bytes that the repetitions of a size move at most."""
 WINDOW: Final = 64
 """Messages in flight in benchmarks of bandwidth, as in OSU."""
+QUEUED: Final = 16
+"""Messages per step of a producer, and of each client of a queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,85 @@ def _window(comm: Communicator, length: int, both: bool) -> Step:
     return step if comm.rank < 2 else _idle
 
 
+def _produced(comm: Communicator, length: int, _: str, *, copied: bool) -> Step:
+    """A producer changes numbers and sends them; a consumer adds them up. Each has two buffers in turn.
+
+    In place both work in the buffers of the messages; if ``copied``, in memory of their own.
+    """
+    buffers = [_numbers(length), _numbers(length)]
+    own = _numbers(length)
+    answer = _bytes(4)
+
+    def produce(number: int) -> Program[None]:
+        under_way: list[Operation] = []
+        for place in range(QUEUED):
+            buffer = buffers[place % 2]
+            if len(under_way) == 2:
+                yield [under_way.pop(0)]
+            target = own if copied else buffer
+            np.add(target, number + place, out=target)
+            comm.compute(length)
+            if copied:
+                comm.copy(buffer, own)
+            under_way.append(comm.isend(1, buffer, _TAG))
+        done = comm.irecv(1, answer, _TAG + 1)
+        yield [*under_way, done]
+
+    def consume(_: int) -> Program[None]:
+        receives = [comm.irecv(0, each, _TAG) for each in buffers]
+        for place in range(QUEUED):
+            yield [receives[place % 2]]
+            _consume(comm, buffers[place % 2], own, copied)
+            if place + 2 < QUEUED:
+                receives[place % 2] = comm.irecv(0, buffers[place % 2], _TAG)
+        yield [comm.isend(0, answer, _TAG + 1)]
+
+    return _idle if comm.rank > 1 else consume if comm.rank else produce
+
+
+def _queue(comm: Communicator, length: int, _: str, *, copied: bool) -> Step:
+    """Rank 0 is the server of a queue: it takes requests of all others as they arrive, and answers each.
+
+    It has a posted receive per client, and finds the one that is done.
+    """
+    requests, own = [_numbers(length) for _ in range(comm.size)], _numbers(length)
+    answer = _bytes(4)
+
+    def serve(_: int) -> Program[None]:
+        receives = {client: comm.irecv(client, requests[client], _TAG) for client in range(1, comm.size)}
+        left = dict.fromkeys(receives, QUEUED)
+        answers: list[Operation] = []
+        while receives:
+            yield [FirstOf(tuple(receives.values()))]
+            for client in [each for each, receive in receives.items() if receive.done]:
+                _consume(comm, requests[client], own, copied)
+                answers.append(comm.isend(client, answer, _TAG + 1))
+                left[client] -= 1
+                if left[client]:
+                    receives[client] = comm.irecv(client, requests[client], _TAG)
+                else:
+                    del receives[client]
+        yield answers
+
+    def ask(_: int) -> Program[None]:
+        for _ in range(QUEUED):
+            reply = comm.irecv(0, answer, _TAG + 1)
+            if copied:
+                comm.copy(requests[0], own)
+            yield [comm.isend(0, requests[0], _TAG), reply]
+
+    return ask if comm.rank else serve
+
+
+def _consume(comm: Communicator, buffer: NDArray[np.float32], own: NDArray[np.float32], copied: bool) -> None:
+    """Add the numbers of a message up: in place, or in memory of its own if ``copied``."""
+    if copied:
+        comm.copy(own, buffer)
+        buffer = own
+    buffer.sum()
+    comm.compute(buffer.nbytes)
+
+
 def _collective(operation: str) -> Callable[[Communicator, int, str], Step]:
     def make(comm: Communicator, length: int, algorithm: str) -> Step:
         run = ALGORITHMS[operation][algorithm]
@@ -201,6 +284,11 @@ def _bytes(length: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return data
 
 
+def _numbers(length: int) -> NDArray[np.float32]:
+    """Memory of numbers whose pages exist."""
+    return np.ones(length // _NUMBER, REDUCED)
+
+
 _NUMBER: Final = REDUCED().itemsize
 BENCHMARKS: Final = {
     each.name.lower(): each
@@ -226,10 +314,23 @@ BENCHMARKS: Final = {
 """Benchmarks by name in lower case, in the order of IMB."""
 
 
+_QUEUE_KINDS: Final[tuple[tuple[str, Any, dict[str, Any]], ...]] = (
+    ("ProducerConsumer", _produced, {"ranks": 2, "bandwidth_factor": QUEUED}),
+    ("CentralQueue", _queue, {"time_factor": 1 / QUEUED}),
+)
+QUEUES: Final = {
+    (name + suffix).lower(): ImbBenchmark(name + suffix, partial(make, copied=copied), smallest=_NUMBER, **more)
+    for name, make, more in _QUEUE_KINDS
+    for suffix, copied in (("", False), ("Copied", True))
+}
+"""Patterns that the paper on user-space communication misses in such benchmarks; they are none of IMB's."""
+
+
 def benchmark_by_name(name: str) -> ImbBenchmark:
-    """Return the benchmark with a name of IMB; raise :class:`~mxwire.errors.MxwireError` for another one."""
-    found = BENCHMARKS.get(name.strip().lower())
+    """Return the benchmark of a name; raise :class:`~mxwire.errors.MxwireError` if there is none."""
+    every = BENCHMARKS | QUEUES
+    found = every.get(name.strip().lower())
     if found is None:
-        known = [each.name for each in BENCHMARKS.values()]
+        known = [each.name for each in every.values()]
         raise MxwireError(f"no benchmark {name!r}{suggestion(name, known)}: use one of {', '.join(known)}")
     return found
