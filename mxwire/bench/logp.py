@@ -38,7 +38,7 @@ import numpy as np
 
 from mxwire.bench.channels.carriers import check_carrier, is_host
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import PageFigure, estimate, series_blocks, series_figure, shared_marks
+from mxwire.bench.report import PageFigure, estimate, series_figure, shared_marks, spread
 from mxwire.bench.rounds import Agreement, agreement, within
 from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import LEAST_OPERATIONS, Points, StudyOptions, Turns, kept, round_marks
@@ -57,6 +57,7 @@ PARAMETERS: Final = ("RTT/2", "g", "o_s", "o_r", "L")
 COMPARED: Final = ("g", "o_s", "o_r")
 """Parameters that both methods measure."""
 BANDWIDTH: Final = "bandwidth"
+BANDWIDTHS: Final = ("unidirectional", "ping-pong", "simultaneous", "simultaneous, each way")
 _MULTIPLES: Final = (150, 250)
 """Work of the loaded floods, in hundredths of the interval without work: above it, as the method requires."""
 _CLEARLY: Final = 1.1
@@ -152,7 +153,7 @@ class LogpStudy:
         if not possible:
             raise MxwireError(f"no carrier can be used: {self._recording.remarks[0]}")
         with kept(self._recording, self._points):
-            if self._stage.spins:
+            if self._stage.spins and not self._stage.virtual:
                 self._spin_error(possible[0])
             turns = Turns(self._recording, self._progress)
             # In virtual time all rounds are equal, and none decides how long the next is.
@@ -221,13 +222,8 @@ class LogpStudy:
             add(name, carrier, value / 1e3, details=details)
         for name, value in others.items():
             add(name, carrier + ROUND_TRIPS, value / 1e3)
-        rates = {
-            "unidirectional": size / values["g"],
-            "ping-pong": size / values["RTT/2"],
-            "simultaneous": 2 * size / found["both"],
-            "simultaneous, each way": size / found["both"],
-        }
-        for name, rate in rates.items():
+        rates = size / values["g"], size / values["RTT/2"], 2 * size / found["both"], size / found["both"]
+        for name, rate in zip(BANDWIDTHS, rates, strict=True):
             # Bytes per ns are 1000 MB/s.
             add(BANDWIDTH, f"{carrier}, {name}", rate * 1e3)
         kept_trips = self._round_trips.setdefault(carrier, {}).setdefault(size, {"one": [], "burst": [], "apart": []})
@@ -348,9 +344,11 @@ def logp_blocks(recording: Recording) -> Iterator[Block]:
     if errors:
         shown = ", ".join(f"{float(error):+.1%} of {int(ns) / 1e3:g} µs" for ns, error in errors.items())
         yield Paragraph(f"Error of the calibrated work: {shown}.")
-    for series in recording.series:
-        if series.name == BANDWIDTH:
-            yield from series_blocks(series)
+    bandwidth = recording.named(BANDWIDTH)
+    if bandwidth is not None:
+        for carrier in _carriers(recording):
+            yield Heading(", ".join([f"Bandwidth of {carrier}", bandwidth.unit, *known]), 3)
+            yield _bandwidths(bandwidth, carrier, known)
 
 
 def _agreed(found: dict[str, Any]) -> str:
@@ -375,6 +373,14 @@ def _parameters(recording: Recording, carrier: str, known: tuple[str, ...]) -> T
         rows.append(Row((f"{size:,}", *cells)))
     headings = [name + (" (PRTT)" if kind else "") for name, kind in columns]
     return Table((Column("size, bytes", right=True), *number_columns(*headings)), tuple(rows), divisible=True)
+
+
+def _bandwidths(series: Series, carrier: str, known: tuple[str, ...]) -> Table:
+    rows = []
+    for size in sorted({each.parameters["size"] for each in series.measurements}):
+        points = [series.point(f"{carrier}, {kind}", size) for kind in BANDWIDTHS]
+        rows.append(Row((f"{size:,}", *("" if each is None else spread(each, (*known, *_SHORT)) for each in points))))
+    return Table((Column("size, bytes", right=True), *number_columns(*BANDWIDTHS)), tuple(rows))
 
 
 def _has(by: dict[str, Series], name: str, curve: str) -> bool:
