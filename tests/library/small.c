@@ -2,6 +2,7 @@
  *
  *   fork   children call mx_init while another thread of their parent does
  *   exit   the unexpected handler exits
+ *   stuck  the unexpected handler does not return, and the program exits
  *   show   prints the number of threads, and whether 10,000 bytes to the own and to another endpoint are copied
  */
 
@@ -52,6 +53,35 @@ static void exit_in_handler(mx_endpoint_t endpoint, mx_endpoint_addr_t own)
         MUST(mx_progress(endpoint));
 }
 
+static volatile int entered;
+
+static mx_unexp_handler_action_t stay(void *context, mx_endpoint_addr_t source, uint64_t info, uint32_t length,
+                                      void *data)
+{
+    (void)context, (void)source, (void)info, (void)length, (void)data;
+    for (entered = 1; entered;)
+        pause();
+    return MX_RECV_CONTINUE;
+}
+
+static void *send_to_own(void *endpoint)
+{
+    mx_endpoint_addr_t own;
+    MUST(mx_get_endpoint_addr(endpoint, &own));
+    send_to(endpoint, own, "x", 1, 1);
+    return NULL;
+}
+
+static void exit_beside_handler(mx_endpoint_t endpoint)
+{
+    pthread_t sender;
+    MUST(mx_register_unexp_handler(endpoint, stay, NULL));
+    pthread_create(&sender, NULL, send_to_own, endpoint);
+    while (!entered)
+        usleep(1000);
+    exit(6);
+}
+
 static int entries_of(const char *path)
 {
     int count = 0;
@@ -85,6 +115,8 @@ int main(int count, char **words)
     MUST(mx_get_endpoint_addr(endpoint, &own));
     if (count > 1 && !strcmp(words[1], "exit"))
         exit_in_handler(endpoint, own);
+    if (count > 1 && !strcmp(words[1], "stuck"))
+        exit_beside_handler(endpoint);
     MUST(mx_open_endpoint(0, 2, 1, NULL, 0, &other));
     MUST(mx_connect(endpoint, own_nic(), 2, 1, 5000, &to_other));
     printf("%d %u %u\n", entries_of("/proc/self/task"), buffered(endpoint, own), buffered(endpoint, to_other));

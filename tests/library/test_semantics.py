@@ -125,6 +125,12 @@ def test_a_handler_may_exit(small: Path, alone: dict[str, str]):
     assert (done.returncode, done.stderr) == (7, "")
 
 
+def test_a_program_may_exit_while_a_handler_does_not_return(small: Path, alone: dict[str, str]):
+    variables = alone | {"MXWIRE_LINGER": "0.2"}
+    done = subprocess.run([small, "stuck"], env=variables, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (6, "")
+
+
 @pytest.mark.parametrize(
     ("variables", "threads", "buffered"),
     [

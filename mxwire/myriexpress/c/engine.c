@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "internal.h"
 
@@ -93,11 +94,19 @@ static void prepare_for_forks(void)
     pthread_atfork(prepare_fork, parent_forked, child_forked);
 }
 
-/* A handler that exits cannot wait for its own end. */
+/* A handler that exits cannot wait for its own end, and an exit does not wait for ever for one that does not return:
+   the kernel frees what is left. */
 static void at_exit(void)
 {
-    if (mxw_alive && !mxw_in_handler)
-        mx_finalize();
+    uint64_t limit = mxw_now() + (uint64_t)(mxw_seconds("MXWIRE_LINGER", LINGER_SECONDS) * 1e9);
+    if (!mxw_alive || mxw_in_handler)
+        return;
+    while (__atomic_load_n(&mxw_handlers, __ATOMIC_ACQUIRE)) {
+        if (mxw_now() >= limit)
+            return;
+        usleep(1000);
+    }
+    mx_finalize();
 }
 
 /* Refuse a Python of another version in this process: two of them have the same symbols. */

@@ -135,6 +135,8 @@ double mxw_seconds(const char *variable, double otherwise);
 extern uint64_t mxw_beats;
 extern int mxw_tick;
 extern __thread int mxw_in_handler;
+/* The number of unexpected handlers that run now, on any thread. */
+extern int mxw_handlers;
 uint64_t mxw_now(void);
 void mxw_progress(void);
 void mxw_changed_locked(void);

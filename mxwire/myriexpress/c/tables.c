@@ -273,6 +273,8 @@ static void name_partner(uint32_t place, uint32_t endpoint, uint64_t nic_id, uin
     pthread_mutex_unlock(&mxw_lock);
 }
 
+int mxw_handlers;
+
 /* Call the unexpected handler of a program; return 1 if it has consumed the message. */
 static int unexpected(uint32_t place, uint32_t partner, uint64_t match_info, uint32_t length, void *data)
 {
@@ -283,7 +285,9 @@ static int unexpected(uint32_t place, uint32_t partner, uint64_t match_info, uin
     mxw_drain();
     mxw_hand_over();
     mxw_in_handler++;
+    __atomic_add_fetch(&mxw_handlers, 1, __ATOMIC_ACQ_REL);
     int action = handler(endpoint->unexpected_context, mxw_address(partner), match_info, length, data);
+    __atomic_sub_fetch(&mxw_handlers, 1, __ATOMIC_ACQ_REL);
     mxw_in_handler--;
     return action == MX_RECV_FINISHED;
 }
