@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeGuard
 
 from mxwire.capture import CaptureReader, open_capture
 from mxwire.capture.time_order import in_time_order
@@ -17,8 +17,6 @@ from mxwire.cli.notes import counted, end_interrupted_line, listening, note
 from mxwire.errors import MxwireError, OutputError
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.frames import FrameBatch
-from mxwire.link.live_source import EndSignals, LiveSource
-from mxwire.link.packet_filter import WHOLE
 from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
 from mxwire.words import count_of
 
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from mxwire.analysis.selection import MessageSelector, Selection
     from mxwire.cli.filters import FilterOptions
     from mxwire.cli.options import DecodingOptions
+    from mxwire.link.live_source import LiveSource
 
 BatchFilter = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]
 
@@ -81,20 +80,22 @@ def live_source(
     seconds: float | None = None,
     ethertypes: tuple[int, ...] = (),
     ring_bytes: int = _RING_BYTES,
-    snap: int = WHOLE,
+    snap: int | None = None,
     copied: bool = True,
     quiet: bool = False,
 ) -> Iterator[LiveSource]:
     """Watch an interface; Ctrl-C then ends the batches instead of the program.
 
-    Of each frame ``snap`` bytes are captured; ``copied`` is that of :class:`LiveSource`. The start, and the numbers of
-    frames and of lost frames at the end, are printed on standard error unless ``quiet``. Raises
+    Of each frame ``snap`` bytes are captured, by default all; ``copied`` is that of :class:`LiveSource`. The start, and
+    the numbers of frames and of lost frames at the end, are printed on standard error unless ``quiet``. Raises
     :class:`~mxwire.link.errors.LinkError` if the interface cannot be watched, or disappears.
     """
     from mxwire.link import Tap
     from mxwire.link.interface import read_interface
+    from mxwire.link.live_source import EndSignals, LiveSource
+    from mxwire.link.packet_filter import WHOLE
 
-    wanted = ethertypes or (ETHERTYPE_MXOE,)
+    wanted, snap = ethertypes or (ETHERTYPE_MXOE,), WHOLE if snap is None else snap
     only = wanted[0] if len(wanted) == 1 else None
     with Tap.open(interface, ethertype=only, promiscuous=True, ring_bytes=ring_bytes, snap=snap) as tap:
         signals = EndSignals(tap)
@@ -122,9 +123,15 @@ def _live_summary(source: LiveSource) -> str:
     return f"{text}, 0 dropped"
 
 
+def is_live(source: BatchSource) -> TypeGuard[LiveSource]:
+    """Return whether a source is an interface; links are not imported for files, since that takes a while."""
+    module = sys.modules.get("mxwire.link.live_source")
+    return module is not None and isinstance(source, module.LiveSource)
+
+
 def dropped_by(source: BatchSource) -> int:
     """Frames that a live source has lost so far, 0 for files."""
-    return source.dropped if isinstance(source, LiveSource) else 0
+    return source.dropped if is_live(source) else 0
 
 
 # Decoding
@@ -152,7 +159,7 @@ def judged_batches(
 
     def decode(batches: Iterable[FrameBatch]) -> Iterator[DecodedBatch]:
         seen = watch(batches)
-        ordered = seen if isinstance(reader, LiveSource) else in_time_order(seen)
+        ordered = seen if is_live(reader) else in_time_order(seen)
         return decoder.decode_all(ordered, _settle(reader))
 
     return _analysed(reader, decode, streams=streams)
@@ -260,7 +267,7 @@ def followed(
     """
     from mxwire.analysis.conversations.message import MessageSorter
 
-    live = reader if isinstance(reader, LiveSource) else None
+    live = reader if is_live(reader) else None
     order = None if live is not None else MessageSorter()
 
     def taken(messages: Iterable[CapturedMessage]) -> Iterator[CapturedMessage]:
@@ -442,11 +449,11 @@ def refuse_empty(source: BatchSource, decoder: Decoder, selection: Selection | N
     """
     if decoder.decoded:
         unknown = selection.unannounced if selection is not None else []
-        if unknown and isinstance(source, LiveSource):
+        if unknown and is_live(source):
             raise MxwireError(f"{source.name}: {unannounced_text(unknown)}")
         return
     types = _types(decoder)
-    if isinstance(source, LiveSource):
+    if is_live(source):
         if source.error is not None:
             return  # It is raised when the source is closed.
         raise MxwireError(

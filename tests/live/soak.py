@@ -60,8 +60,11 @@ SHORTEST_PHASE = 0.7
 """Seconds: hosts that start need some of it."""
 WARM_UP = 1 / 3
 """Share of the soak before memory is judged: tables and pools grow to their working size."""
-GROWTH_MAXIMUM = 4e6
-"""Bytes that the resident memory of a host may grow by after the warm-up."""
+GROWTH_MAXIMUM = 1.2e6
+"""Bytes that the resident memory of a host may grow by after the warm-up, of a soak of at least ``LONG_SECONDS``."""
+LONG_SECONDS = 300
+SHORT_GROWTH_MAXIMUM = 4e6
+"""The same of a shorter soak, in which a few large messages decide."""
 _SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -416,7 +419,8 @@ def _leaks(host: SoakHost) -> list[str]:
     if len(host.samples) >= 3:
         resident = growth(host.samples, lambda each: each.resident)
         descriptors = growth(host.samples, lambda each: each.descriptors)
-        if resident > GROWTH_MAXIMUM:
+        long = host.samples[-1].seconds >= LONG_SECONDS
+        if resident > (GROWTH_MAXIMUM if long else SHORT_GROWTH_MAXIMUM):
             texts.append(f"the memory of {host.name} has grown by {resident / 1e6:.1f} MB")
         if descriptors >= 1:
             texts.append(f"{host.name} has {descriptors:.1f} more descriptors")
