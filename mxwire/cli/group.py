@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
+
 import click
 
 from mxwire.words import suggestion
@@ -39,3 +45,41 @@ class CommandGroup(click.Group):
 
 _NOTHING_CUT = 1000
 """Characters of a short help; click cuts longer ones."""
+
+
+_WITH_MEANING: Final = re.compile(r"( *\S.*?\S  +)(\S.*)")
+"""An example, or another indented line, with its meaning in a second column."""
+
+
+def narrow_epilogs(command: click.Command, columns: int) -> None:
+    """Wrap the text below the options of a command and its subcommands, which click leaves as wide as it is written."""
+    if command.epilog:
+        # Click indents it by two.
+        command.epilog = "\n".join(_narrowed(command.epilog, columns - 2))
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            narrow_epilogs(each, columns)
+
+
+def _narrowed(text: str, columns: int) -> Iterator[str]:
+    for is_prose, lines in groupby(text.split("\n"), lambda line: line[:1] not in ("", " ", "\b") and line[-1] != ":"):
+        if is_prose:
+            yield from textwrap.wrap(" ".join(lines), columns)
+        else:
+            for line in lines:
+                yield from _wrapped(line, columns)
+
+
+def _wrapped(line: str, columns: int) -> list[str]:
+    """The second column of a line stays where it is, or moves below the first one if that is long.
+
+    A line without one is not changed: a command that is copied must not have a line break in it.
+    """
+    found = _WITH_MEANING.fullmatch(line)
+    if found is None or len(line) <= columns:
+        return [line] if line[:1] in ("", " ") else textwrap.wrap(line, columns)
+    first, meaning = found.groups()
+    if 2 * len(first) <= columns:
+        return textwrap.wrap(meaning, columns, initial_indent=first, subsequent_indent=" " * len(first))
+    below = " " * (len(line) - len(line.lstrip()) + 4)
+    return [first.rstrip(), *textwrap.wrap(meaning, columns, initial_indent=below, subsequent_indent=below)]

@@ -7,6 +7,7 @@ import gc
 import importlib
 import io
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import click
 from mxwire import __version__
 from mxwire.cli import progress
 from mxwire.cli.catalogue import ENTRIES, GROUPS
-from mxwire.cli.group import CommandGroup
+from mxwire.cli.group import CommandGroup, narrow_epilogs
 from mxwire.cli.options import add_colour_option, colour_option
 from mxwire.errors import MxwireError
 from mxwire.words import alternatives, nearest
@@ -32,8 +33,8 @@ COMMANDS = tuple(ENTRIES)
 _LEAD = """Myrinet Express over Ethernet (MXoE, Open-MX):
 analyse captures, and run a live host on any Ethernet interface.
 """
-_START = """Start with:  mxwire info captures/mxoe-every-type.pcap   (in a checkout; or any capture of EtherType 0x86DF)
-mxwire help COMMAND explains a command; mxwire --help shows how to complete words in your shell.
+_START = """Start with:  mxwire info captures/mxoe-every-type.pcap   (in a checkout)
+mxwire help COMMAND explains a command, mxwire --help shell completion.
 """
 _NAME_WIDTH = max(map(len, COMMANDS))
 _COMPLETES = "_MXWIRE_COMPLETE"
@@ -49,9 +50,16 @@ Shell completion:
 """
 
 
-def greeting() -> str:
-    """The commands in groups, each with a typical call."""
+def _columns() -> int:
+    """Columns of the terminal; without one, more than any text has."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
+
+
+def greeting(columns: int) -> str:
+    """The commands in groups, each with a typical call if the lines fit into ``columns``."""
     calls = {entry.name: f"mxwire {entry.name} {entry.usage}".rstrip() for entry in ENTRIES.values()}
+    if columns < 2 + max(map(len, calls.values())) + 2 + max(len(entry.help) for entry in ENTRIES.values()):
+        calls = {name: name for name in calls}
     width = max(map(len, calls.values())) + 2
     text = f"mxwire {__version__}: {_LEAD}"
     for title, entries in GROUPS.items():
@@ -71,6 +79,7 @@ class _Commands(CommandGroup):
         command = importlib.import_module(f"mxwire.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         add_colour_option(command)
+        narrow_epilogs(command, _columns())
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -132,7 +141,7 @@ def _one_line_errors() -> Iterator[None]:
 def cli(context: click.Context) -> None:
     """Decode, verify and speak Myrinet Express over Ethernet (MXoE, Open-MX)."""
     if context.invoked_subcommand is None:
-        click.echo(greeting(), nl=False)
+        click.echo(greeting(_columns()), nl=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -107,6 +107,8 @@ def run_ip(*words: str) -> str:
     try:
         return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
     except subprocess.CalledProcessError as error:
-        raise NamespaceError(f"ip {' '.join(words)}: {error.stderr.strip()}") from None
+        # Root of a container may lack the capability.
+        advice = "; run as root with CAP_SYS_ADMIN" if "not permitted" in error.stderr else ""
+        raise NamespaceError(f"ip {' '.join(words)}: {error.stderr.strip()}{advice}") from None
     except OSError as error:
         raise NamespaceError(f"ip: {error.strerror or error}") from None

@@ -184,3 +184,18 @@ def test_written_files_are_reported(tmp_path: Path) -> None:
     assert run.err == f"mxwire: wrote 1 frame to {tmp_path}/one.csv\n"
     run = mxwire("stats", "--plot", tmp_path / "plot.svg", EVERY_TYPE)
     assert run.err == f"mxwire: wrote plots of 87 frames to {tmp_path}/plot.svg\n"
+
+
+@pytest.mark.parametrize("command", ["decode", "linerate generate", "simulate", "ss"])
+def test_help_fits_the_window_except_commands_to_copy(command):
+    narrow, piped = (printed(*command.split(), "--help", terminal=each, COLUMNS="80", NO_COLOR="1") for each in (1, 0))
+    assert all(line.startswith("    mxwire ") for line in narrow.splitlines() if len(line) > 80)
+    assert narrow.split() == piped.split()
+    assert printed(*command.split(), "--help", COLUMNS="130", NO_COLOR="1").split() == piped.split()
+
+
+def test_greeting_fits_the_window():
+    narrow, wide = printed(COLUMNS="80"), printed(COLUMNS="120")
+    assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, wide.splitlines())) <= 120
+    assert "  decode         Every frame" in narrow and "  mxwire decode FILE   " in wide
+    assert printed(COLUMNS="80", terminal=False) == wide.replace("\r", "")
