@@ -38,7 +38,7 @@ import numpy as np
 
 from mxwire.bench.channels.carriers import check_carrier, is_host
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import PageFigure, estimate, series_figure, shared_marks, spread
+from mxwire.bench.report import PageFigure, estimate, marks_legend, series_figure, shared_marks, spread
 from mxwire.bench.rounds import Agreement, agreement, within
 from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import LEAST_OPERATIONS, Points, StudyOptions, Turns, kept, round_marks
@@ -54,6 +54,7 @@ CARRIERS: Final = ("mx", "tcp", "udp", "frames")
 DIALECTS: Final = ("mxoe", "omx:9000")
 """The carriers that ``mx`` stands for."""
 PARAMETERS: Final = ("RTT/2", "g", "o_s", "o_r", "L")
+_COLUMNS: Final = ("RTT/2", "L", "o_s", "o_r", "g")
 COMPARED: Final = ("g", "o_s", "o_r")
 """Parameters that both methods measure."""
 BANDWIDTH: Final = "bandwidth"
@@ -330,10 +331,7 @@ def logp_blocks(recording: Recording) -> Iterator[Block]:
     for carrier in _carriers(recording):
         yield Heading(", ".join([carrier, "µs", *known]), 3)
         yield _parameters(recording, carrier, known)
-    present = _marks(recording)
-    legend = "; ".join(f"{_SHORT[each]} {meaning}" for each, meaning in _MEANINGS.items() if each in present)
-    if legend:
-        yield Paragraph(f"Marks: {legend}.")
+    yield from marks_legend([each for name in PARAMETERS for each in _measurements(recording, name)])
     yield from _gap_blocks(recording)
     agreed = recording.facts.get("agreement", {})
     if agreed:
@@ -348,12 +346,17 @@ def logp_blocks(recording: Recording) -> Iterator[Block]:
     if bandwidth is not None:
         for carrier in _carriers(recording):
             yield Heading(", ".join([f"Bandwidth of {carrier}", bandwidth.unit, *known]), 3)
-            yield _bandwidths(bandwidth, carrier, known)
+            yield _bandwidths(bandwidth, carrier)
 
 
 def _agreed(found: dict[str, Any]) -> str:
     """The number of points that agree, and of those that are undecided."""
     return f"{found['agree']} of {found['points']}" + (f", {found['undecided']} ?" if found["undecided"] else "")
+
+
+def _measurements(recording: Recording, name: str) -> list[Measurement]:
+    series = recording.named(name)
+    return [] if series is None else series.measurements
 
 
 def _carriers(recording: Recording) -> list[str]:
@@ -363,62 +366,28 @@ def _carriers(recording: Recording) -> list[str]:
 
 def _parameters(recording: Recording, carrier: str, known: tuple[str, ...]) -> Table:
     by = {series.name: series for series in recording.series}
-    columns = [(name, kind) for name in PARAMETERS for kind in ("", ROUND_TRIPS) if _has(by, name, carrier + kind)]
+    columns = [(name, kind) for kind in ("", ROUND_TRIPS) for name in _COLUMNS if _has(by, name, carrier + kind)]
     rows = []
     for size in sorted({each.parameters["size"] for each in by["RTT/2"].curve(carrier)}):
         cells = []
         for name, kind in columns:
             point = by[name].point(carrier + kind, size)
-            cells.append("" if point is None else _cell(point, known))
+            cells.append("" if point is None else spread(point, known, short=True))
         rows.append(Row((f"{size:,}", *cells)))
     headings = [name + (" (PRTT)" if kind else "") for name, kind in columns]
     return Table((Column("size, bytes", right=True), *number_columns(*headings)), tuple(rows), divisible=True)
 
 
-def _bandwidths(series: Series, carrier: str, known: tuple[str, ...]) -> Table:
+def _bandwidths(series: Series, carrier: str) -> Table:
     rows = []
     for size in sorted({each.parameters["size"] for each in series.measurements}):
         points = [series.point(f"{carrier}, {kind}", size) for kind in BANDWIDTHS]
-        rows.append(Row((f"{size:,}", *("" if each is None else spread(each, (*known, *_SHORT)) for each in points))))
+        rows.append(Row((f"{size:,}", *("" if each is None else estimate(each) for each in points))))
     return Table((Column("size, bytes", right=True), *number_columns(*BANDWIDTHS)), tuple(rows))
 
 
 def _has(by: dict[str, Series], name: str, curve: str) -> bool:
     return name in by and curve in by[name].contestants()
-
-
-_SHORT: Final = {
-    "methods differ": "≠",
-    "undecided": "?",
-    "overlap": "<",
-    "disturbed": "~",
-    "retransmitted": "r",
-    "lost": "!",
-}
-_MEANINGS: Final = {
-    "methods differ": "the methods differ",
-    "undecided": "undecided whether the methods agree",
-    "overlap": "the send overlaps the flight, so L is negative",
-    "disturbed": "disturbed",
-    "retransmitted": "retransmitted",
-    "lost": "messages were lost in a round, which was repeated",
-}
-
-
-def _marks(recording: Recording) -> set[str]:
-    """The marks of the parameters."""
-    return {
-        mark
-        for series in recording.series
-        if series.name in PARAMETERS
-        for each in series.measurements
-        for mark in each.marks
-    }
-
-
-def _cell(point: Measurement, known: tuple[str, ...]) -> str:
-    marks = "".join(f" {_SHORT.get(each, each)}" for each in point.marks if each not in known)
-    return estimate(point) + marks
 
 
 def _gap_blocks(recording: Recording) -> Iterator[Block]:

@@ -38,7 +38,7 @@ import mxwire
 from mxwire.bench import machine
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import COLOURS, Figure, PageFigure, estimate, series_blocks, series_figure
+from mxwire.bench.report import COLOURS, Figure, PageFigure, marks_legend, series_blocks, series_figure, spread
 from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.bench.rounds import Agreement, agreement, order, within
 from mxwire.bench.stage import StageError, StudyStage
@@ -311,7 +311,7 @@ class PathStudy:
                     self._recording.remarks.append(f"{rung}: system calls are not counted: {error}")
                     break
                 active.pop("lost")
-                if rung == "xdp":
+                if "xdp" in rung:
                     # The kernel fills memory of the process, which the trail of copies does not know.
                     active = {key: value for key, value in active.items() if not key.startswith("bytes copied")}
                 self._points.count(TRIP, name, active, size=size)
@@ -423,6 +423,7 @@ def path_blocks(recording: Recording) -> Iterator[Block]:
     trips = _series(recording, TRIP)
     if trips.measurements:
         yield _ladder(trips)
+        yield from marks_legend(trips.measurements)
         yield from _orderings(trips)
         counted = _counted(trips)
         if counted.rows:
@@ -459,8 +460,7 @@ def _ladder(trips: Series) -> Table:
                 cells.append("")
                 continue
             more = differences.get((size, name.removesuffix(", spinning")))
-            text = estimate(point)
-            cells.append(text + (f" ({more:+.1f})" if more is not None else "") + "".join(f" {m}" for m in point.marks))
+            cells.append(spread(point, short=True) + (f" ({more:+.1f})" if more is not None else ""))
         rows.append(Row((name, *cells)))
     headings = number_columns(*(f"{size:,} B, µs (step)" for size in sizes))
     return Table((Column("half round trip"), *headings), tuple(rows), divisible=True)
@@ -583,7 +583,7 @@ def budget_figure(found: list[Budget]) -> Figure:
                 shown = label if label not in axes.get_legend_handles_labels()[1] else "_nolegend_"
                 axes.barh(place - 0.19, value, 0.36, left=left, color=colour, label=shown)
                 left += value
-            axes.barh(place + 0.19, each.measured, 0.36, color="#8a8f98", label="_nolegend_" if place else "measured")
+            axes.barh(place + 0.19, each.measured, 0.36, color="#cfd4da", label="_nolegend_" if place else "measured")
         axes.set_yticks(range(len(found)), [f"{each.name}, {each.size:,} B" for each in found])
         axes.invert_yaxis()
         axes.set_xlabel("half a round trip, µs")

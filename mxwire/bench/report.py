@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,7 @@ from mxwire.wire.dialect import Dialect
 
 COLOURS: Final = (
     *("#1f5fa8", "#c2410c", "#0f766e", "#7c3aed", "#be185d", "#4d7c0f", "#64748b", "#0891b2"),
+    "#111827",
     *("#b45309", "#a16207", "#4338ca", "#15803d", "#9f1239", "#57534e"),
 )
 _LINES: Final = ("-", "--", ":", "-.")
@@ -41,9 +42,30 @@ def estimate(measurement: Measurement) -> str:
     return plot.number_text(measurement.median) + (f" ±{plot.number_text((high - low) / 2)}" if high > low else "")
 
 
-def spread(measurement: Measurement, known: Collection[str] = ()) -> str:
-    """The estimate of a measurement, and its marks except the ``known`` ones."""
-    return estimate(measurement) + "".join(f" {each}" for each in measurement.marks if each not in known)
+_SHORT_MARKS: Final = {
+    "methods differ": ("≠", "the methods differ"),
+    "undecided": ("?", "undecided whether the methods agree"),
+    "overlap": ("<", "the send overlaps the flight, so L is negative"),
+    "disturbed": ("~", "disturbed"),
+    "retransmitted": ("r", "retransmitted"),
+    "lost": ("!", "messages were lost in a round, which was repeated"),
+}
+"""Marks of points as signs, for wide tables, and their meaning."""
+
+
+def spread(measurement: Measurement, known: Collection[str] = (), *, short: bool = False) -> str:
+    """The estimate of a measurement, and its marks except the ``known`` ones; with ``short`` as signs."""
+    marks = [each for each in measurement.marks if each not in known]
+    signs = [_SHORT_MARKS.get(each, (each,))[0] if short else each for each in marks]
+    return " ".join([estimate(measurement), *signs])
+
+
+def marks_legend(measurements: Iterable[Measurement]) -> Iterator[Block]:
+    """The meaning of the signs that measurements have."""
+    present = {mark for each in measurements for mark in each.marks}
+    shown = [f"{sign} {meaning}" for mark, (sign, meaning) in _SHORT_MARKS.items() if mark in present]
+    if shown:
+        yield Paragraph(f"Marks: {'; '.join(shown)}.")
 
 
 def shared_marks(measurements: Sequence[Measurement]) -> tuple[str, ...]:
