@@ -19,29 +19,44 @@ class Browser:
 
     def __init__(self, playwright_browser: Any) -> None:
         self._browser = playwright_browser
+        self._tabs: dict[tuple[object, ...], Any] = {}
 
     @contextmanager
-    def page(self, path: Path, *, width: int = 1280, height: int = 800, **options: Any) -> Iterator[Any]:
-        """A page, open; anything on its console, and any request that fails, fails the test."""
-        with self.context(width, height, **options) as context:
-            page = context.new_page()
-            complaints: list[str] = []
-            page.on("console", lambda message: complaints.append(message.text))
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("requestfailed", lambda request: complaints.append(request.url))
+    def page(self, path: Path | str, *, width: int = 1280, height: int = 800, **options: Any) -> Iterator[Any]:
+        """A page, open; anything on its console, and any request that fails, fails the test.
+
+        Pages of the same size and options use one tab: a new one has a process of its own, which takes longer to start
+        than to show a page.
+        """
+        kind = (width, height, *sorted(options.items()))
+        page = self._tabs.pop(kind, None) or self._tab(width, height, options)
+        complaints: list[str] = []
+        listeners = {
+            "console": lambda message: complaints.append(message.text),
+            "pageerror": lambda error: complaints.append(str(error)),
+            "requestfailed": lambda request: complaints.append(request.url),
+        }
+        try:
+            for event, listener in listeners.items():
+                page.on(event, listener)
             address, mark, place = str(path).partition("#")
             page.goto(Path(address).as_uri() + mark + place)
             yield page
             assert complaints == []
+        except BaseException:
+            page.context.close()
+            raise
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+        page.context.clear_permissions()
+        page.emulate_media(media="null")
+        page.goto("about:blank")
+        self._tabs[kind] = page
 
-    @contextmanager
-    def context(self, width: int, height: int, **options: Any) -> Iterator[Any]:
+    def _tab(self, width: int, height: int, options: dict[str, Any]) -> Any:
         context = self._browser.new_context(viewport={"width": width, "height": height}, **options)
         context.set_default_timeout(20_000)
-        try:
-            yield context
-        finally:
-            context.close()
+        return context.new_page()
 
 
 @pytest.fixture(scope="module")
