@@ -25,11 +25,12 @@ class Browser:
     def page(self, path: Path | str, *, width: int = 1280, height: int = 800, **options: Any) -> Iterator[Any]:
         """A page, open; anything on its console, and any request that fails, fails the test.
 
-        Pages of the same size and options use one tab: a new one has a process of its own, which takes longer to start
-        than to show a page.
+        Pages with the same options use one tab: a new one has a process of its own, which takes longer to start than
+        to show a page.
         """
-        kind = (width, height, *sorted(options.items()))
-        page = self._tabs.pop(kind, None) or self._tab(width, height, options)
+        kind = tuple(sorted(options.items()))
+        page = self._tabs.pop(kind, None) or self._tab(options)
+        page.set_viewport_size({"width": width, "height": height})
         complaints: list[str] = []
         listeners = {
             "console": lambda message: complaints.append(message.text),
@@ -53,8 +54,8 @@ class Browser:
         page.goto("about:blank")
         self._tabs[kind] = page
 
-    def _tab(self, width: int, height: int, options: dict[str, Any]) -> Any:
-        context = self._browser.new_context(viewport={"width": width, "height": height}, **options)
+    def _tab(self, options: dict[str, Any]) -> Any:
+        context = self._browser.new_context(**options)
         context.set_default_timeout(20_000)
         return context.new_page()
 
