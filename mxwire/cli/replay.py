@@ -23,11 +23,11 @@ from mxwire.report.times import seconds_text
 from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Set
+    from collections.abc import Iterator, Set
 
     from mxwire.analysis.selection import Selection
     from mxwire.frames import FrameBatch
-    from mxwire.replay.raw import Pace, PiecePreparer, Player, RawReplayResult
+    from mxwire.replay.raw import Pace, Player, RawReplayResult
     from mxwire.wire.dialect import Dialect
 
 EPILOG = """\b
@@ -83,12 +83,14 @@ _KEPT_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """Parsed options of ``mxwire replay`` without ``--as``."""
+    """Options of ``mxwire replay`` without ``--as``."""
 
     file: str
     interface: str | None
-    selection: Selection
-    pace: Callable[[], Pace]
+    via: str
+    speed: float | None
+    rate: str | None
+    top_speed: bool
     loop: int
     mapped: tuple[str, ...]
     ethertype: int
@@ -96,50 +98,34 @@ class ReplayOptions:
     pad: bool
     dry_run: bool
     linger: float
-    dialect: Dialect | None
+    filters: FilterOptions
+    endpoints: tuple[str, ...]
+    dialect: str
     as_json: bool
-    via: str
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        interface: str | None,
-        speed: float | None,
-        rate: str | None,
-        top_speed: bool,
-        loop: int,
-        file: str,
-        ethertype: int,
-        filters: FilterOptions,
-        endpoints: tuple[str, ...],
-        dialect: str,
-        dry_run: bool,
-        **rest: Any,
-    ) -> ReplayOptions:
-        """Parse the options; raise :class:`~mxwire.errors.MxwireError` if they contradict each other."""
-        from mxwire.cli.reading import selection_of
-        from mxwire.wire.dialect import dialect_or_auto
-
-        if interface is None and not dry_run:
+    def __post_init__(self) -> None:
+        """Raise :class:`~mxwire.errors.MxwireError` if the options contradict each other."""
+        if self.interface is None and not self.dry_run:
             raise MxwireError("name the interface to send on, like -i eth0; --dry-run only prints the frames")
-        if loop == 0 and dry_run:
+        if self.loop == 0 and self.dry_run:
             raise MxwireError("--dry-run with --loop 0 would never end: give a number of loops")
-        wanted, decoding = (
-            replace(filters, endpoint=_endpoint(endpoints)),
-            shared.DecodingOptions(dialect, (ethertype,)),
-        )
-        return cls(
-            file=file,
-            interface=interface,
-            ethertype=ethertype,
-            selection=selection_of(wanted, file, decoding),
-            pace=_pace(speed, rate, top_speed),
-            loop=loop,
-            dialect=dialect_or_auto(dialect),
-            dry_run=dry_run,
-            **rest,
-        )
+
+    def selection(self) -> Selection:
+        """The selected frames. Raises :class:`~mxwire.errors.MxwireError` for mistakes in the filter."""
+        from mxwire.cli.reading import selection_of
+
+        filters = replace(self.filters, endpoint=_endpoint(self.endpoints))
+        return selection_of(filters, self.file, shared.DecodingOptions(self.dialect, (self.ethertype,)))
+
+    def pace(self) -> Pace:
+        """The pace. Raises :class:`~mxwire.errors.MxwireError` if several are given."""
+        from mxwire.replay.raw import AsRecorded, AtTopSpeed, pace_at
+
+        if (self.speed is not None) + (self.rate is not None) + self.top_speed > 1:
+            raise MxwireError("--speed, --rate and --top-speed are different paces: choose one")
+        if self.rate is not None:
+            return pace_at(self.rate)
+        return AtTopSpeed() if self.top_speed else AsRecorded(1.0 if self.speed is None else self.speed)
 
 
 def _endpoint(given: tuple[str, ...]) -> int | None:
@@ -149,17 +135,6 @@ def _endpoint(given: tuple[str, ...]) -> int | None:
     if len(given) > 1 or not given[0].isdecimal() or int(given[0]) > 0xFF:
         raise MxwireError(f"--endpoint {' '.join(given)}: give one number from 0 to 255 (several go only with --as)")
     return int(given[0])
-
-
-def _pace(speed: float | None, rate: str | None, top_speed: bool) -> Callable[[], Pace]:
-    from mxwire.replay.raw import AsRecorded, AtTopSpeed, pace_at
-
-    if (speed is not None) + (rate is not None) + top_speed > 1:
-        raise MxwireError("--speed, --rate and --top-speed are different paces: choose one")
-    if rate is not None:
-        pace_at(rate)
-        return lambda: pace_at(rate)
-    return AtTopSpeed if top_speed else lambda: AsRecorded(1.0 if speed is None else speed)
 
 
 @click.command(epilog=EPILOG)
@@ -235,12 +210,12 @@ def command(**options: Any) -> None:
         _play_scenario(options)
     elif options["played"] is None:
         _refuse(_HOST, "goes with a played host: name one with --as")
-        _replay(ReplayOptions.of(**{name: value for name, value in options.items() if name not in _HOST}))
+        _replay(ReplayOptions(**{name: value for name, value in options.items() if name not in _HOST}))
     else:
         _refuse(_RAW, "goes with unchanged frames: it does not go with --as")
         from mxwire.cli.replay_host import HostReplayOptions, replay_host
 
-        replay_host(HostReplayOptions.of(**{name: value for name, value in options.items() if name not in _RAW}))
+        replay_host(HostReplayOptions(**{name: value for name, value in options.items() if name not in _RAW}))
 
 
 def _play_scenario(options: dict[str, Any]) -> None:
@@ -284,8 +259,9 @@ def _replay(options: ReplayOptions) -> None:
     from mxwire.link import open_link
     from mxwire.replay.raw import Player
 
+    selection, pace = options.selection(), options.pace()
     if options.dry_run:
-        _print_plan(options)
+        _print_plan(options, selection, pace)
         return
     end_like_interrupt()
     assert options.interface is not None
@@ -293,9 +269,9 @@ def _replay(options: ReplayOptions) -> None:
     ethertype = options.new_ethertype or options.ethertype
     with open_link(options.interface, options.via, ethertype=ethertype, promiscuous=True) as link:
         link.spin = 0.0
-        source = PreparedCapture(options, link.address, link.mtu)
-        _require_pace(source, options)
-        player = Player(link, options.pace())
+        source = PreparedCapture(options, selection, link.address, link.mtu)
+        _require_pace(source, options, pace)
+        player = Player(link, pace)
         try:
             _send(source, player, options)
         except KeyboardInterrupt:
@@ -310,10 +286,10 @@ def _replay(options: ReplayOptions) -> None:
         raise click.Abort
 
 
-def _require_pace(source: PreparedCapture, options: ReplayOptions) -> None:
+def _require_pace(source: PreparedCapture, options: ReplayOptions, pace: Pace) -> None:
     from mxwire.replay.raw import AsRecorded
 
-    if options.loop != 1 and source.whole and source.frames == 1 and isinstance(options.pace(), AsRecorded):
+    if options.loop != 1 and source.whole and source.frames == 1 and isinstance(pace, AsRecorded):
         source.close()
         raise MxwireError(
             f"{options.file}: a single frame has no recorded pace to repeat it at: choose one, "
@@ -353,15 +329,17 @@ class PreparedCapture:
     address and the MTU of the interface.
     """
 
-    def __init__(self, options: ReplayOptions, own: bytes | None, mtu: int | None) -> None:
+    def __init__(self, options: ReplayOptions, selection: Selection, own: bytes | None, mtu: int | None) -> None:
         from mxwire.cli.reading import note_frames
+        from mxwire.replay.raw import FrameRewriter, PiecePreparer
         from mxwire.wire.decoder import Decoder
 
         self._options = options
-        self._own = own
+        self._selection = selection
         self._open = ExitStack()
         self._decoder = Decoder(ethertypes=(options.ethertype,))
-        self._preparation = self._prepare(mtu)
+        rewriter = FrameRewriter(_addresses(options.mapped, own), options.new_ethertype)
+        self._preparer = PiecePreparer(options.file, rewriter, mtu, options.interface or "", options.pad)
         self._kept: list[FrameBatch] = []
         self.bytes = self.frames = 0
         fresh = self._read()
@@ -378,23 +356,15 @@ class PreparedCapture:
         self.whole = self._rest is None
         self._refuse_dialect()
 
-    def _prepare(self, mtu: int | None) -> PiecePreparer:
-        from mxwire.replay.raw import FrameRewriter, PiecePreparer
-
-        options = self._options
-        rewriting = FrameRewriter(_addresses(options.mapped, self._own), options.new_ethertype)
-        return PiecePreparer(options.file, rewriting, mtu, options.interface or "", options.pad)
-
     def _read(self) -> Iterator[FrameBatch]:
         """Read all pieces from the file."""
         from mxwire.analysis.selection import FrameSelector
         from mxwire.cli.reading import capture_of, decoded_batches
 
-        options = self._options
-        reader = self._open.enter_context(capture_of(options.file))
+        reader = self._open.enter_context(capture_of(self._options.file))
         decoded = decoded_batches(self._decoder, reader, watched=False)
-        selector = FrameSelector(options.selection)
-        yield from self._preparation.pieces((each, selector.places(each, self._decoder.start_ns)) for each in decoded)
+        selector = FrameSelector(self._selection)
+        yield from self._preparer.pieces((each, selector.places(each, self._decoder.start_ns)) for each in decoded)
 
     def pieces(self) -> Iterator[FrameBatch]:
         """All pieces of the next loop."""
@@ -415,26 +385,28 @@ class PreparedCapture:
 
     def _refuse_dialect(self) -> None:
         """Refuse a capture in another dialect than --dialect, as frames cannot be converted."""
-        wanted = self._options.dialect
-        for found in self._decoder.detections() if wanted is not None else ():
-            spoken = found.dialect
-            if wanted is not None and spoken is not None and not _alike(spoken, wanted):
+        from mxwire.wire.dialect import dialect_or_auto
+
+        requested = dialect_or_auto(self._options.dialect)
+        for spoken in (each.dialect for each in self._decoder.detections() if requested is not None):
+            if requested is not None and spoken is not None and not _alike(spoken, requested):
                 raise MxwireError(
-                    f"{self._options.file}: speaks {spoken.name}, and its frames cannot be converted to {wanted.name}: "
-                    f"fragments have other sizes and PULLs another layout, so that a message takes other frames; send "
-                    f"the messages themselves (mxwire extract, mxwire send --dialect {wanted.name})"
+                    f"{self._options.file}: speaks {spoken.name}, and its frames cannot be converted to "
+                    f"{requested.name}: fragments have other sizes and PULLs another layout, so that a message takes "
+                    f"other frames; send the messages themselves (mxwire extract, mxwire send --dialect "
+                    f"{requested.name})"
                 )
 
     def why_nothing(self) -> str:
         """The reason why there was no frame to send, as the end of an error."""
-        if self._preparation.cut:
+        if self._preparer.cut:
             return ": all its frames are cut off (--pad pads them)"
-        return ": no frame matches the selection" if self._options.selection.is_limited else ": it has no MXoE frames"
+        return ": no frame matches the selection" if self._selection.is_limited else ": it has no MXoE frames"
 
     @property
     def cut(self) -> int:
         """Frames that the capture cut off, in one loop."""
-        return self._preparation.cut
+        return self._preparer.cut
 
     def close(self) -> None:
         """Close the file."""
@@ -447,10 +419,10 @@ def _consumed(kept: list[FrameBatch]) -> Iterator[FrameBatch]:
         yield kept.pop()
 
 
-def _alike(spoken: Dialect, wanted: Dialect) -> bool:
-    if spoken.family != wanted.family:
+def _alike(one: Dialect, other: Dialect) -> bool:
+    if one.family != other.family:
         return False
-    return spoken.family == "mxoe" or not spoken.frame_limit_known or spoken.frame_limit == wanted.frame_limit
+    return one.family == "mxoe" or not one.frame_limit_known or one.frame_limit == other.frame_limit
 
 
 def _addresses(mapped: tuple[str, ...], own: bytes | None) -> dict[bytes, bytes]:
@@ -503,14 +475,13 @@ def _lines(result: RawReplayResult) -> Iterator[str]:
     yield f"answers: {text or 'none'}"
 
 
-def _print_plan(options: ReplayOptions) -> None:
+def _print_plan(options: ReplayOptions, selection: Selection, pace: Pace) -> None:
     """Print the frames that would be sent, and when."""
     own = mtu = None
     if options.interface is not None:
         found = LiveOptions(options.interface).check()
         own, mtu = found.address, found.mtu
-    source = PreparedCapture(options, own, mtu)
-    pace = options.pace()
+    source = PreparedCapture(options, selection, own, mtu)
     frames = size = last = 0
     try:
         for _ in range(options.loop):

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -31,68 +31,51 @@ from mxwire.replay.stateful.comparison import Cause, KeepCallback, ReplayFinding
 from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.report.document import Column, Paragraph, Row, Table, show
 from mxwire.wire.decoder import Decoder
-from mxwire.wire.dialect import Dialect, dialect_or_auto
+from mxwire.wire.dialect import dialect_or_auto
 from mxwire.words import count_of
 
 _TIMEOUT: Final = 5.0
-_OURS, _THEIRS = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
+_ADDRESS, _OTHER = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
 _HIGHEST_ENDPOINT: Final = 255
 _SEED: Final = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class HostReplayOptions:
-    """Parsed options of ``mxwire replay --as``."""
+    """Options of ``mxwire replay --as``."""
 
     file: str
     interface: str | None
-    played: bytes
-    against: bytes | None
-    host: str | None
-    """The live host's name or address."""
+    via: str
+    played: str
+    against: str | None
+    target: HostChoice | None
+    """The live host."""
     endpoints: tuple[str, ...]
     key: int | None
     name: str | None
     simulate: str | None
-    timeout: float
+    timeout: float | None
     write: Path | None
     ethertype: int
-    dialect: Dialect | None
+    dialect: str
     as_json: bool
-    via: str
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        played: str,
-        against: str | None,
-        target: HostChoice | None,
-        interface: str | None,
-        simulate: str | None,
-        timeout: float | None,
-        dialect: str,
-        **rest: Any,
-    ) -> HostReplayOptions:
-        """Parse the options; raise :class:`~mxwire.errors.MxwireError` if they contradict each other."""
-        if (interface is None) == (simulate is None):
+    def __post_init__(self) -> None:
+        """Raise :class:`~mxwire.errors.MxwireError` if the options contradict each other."""
+        if (self.interface is None) == (self.simulate is None):
             raise MxwireError(
                 "name the interface of the live host with -i IF, or play to a simulated one with --simulate"
             )
-        if target is not None and simulate is not None:
+        if self.target is not None and self.simulate is not None:
             raise MxwireError("--target names a live host: it does not go with --simulate")
-        if simulate is not None:
-            profile_by_name(simulate)
-        return cls(
-            played=mac_bytes(played),
-            against=None if against is None else mac_bytes(against),
-            host=None if target is None else target.host,
-            interface=interface,
-            simulate=simulate,
-            timeout=_TIMEOUT if timeout is None else timeout,
-            dialect=dialect_or_auto(dialect),
-            **rest,
-        )
+        if self.simulate is not None:
+            profile_by_name(self.simulate)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds to wait for each answer."""
+        return self.timeout or _TIMEOUT
 
 
 def replay_host(options: HostReplayOptions) -> None:
@@ -103,21 +86,24 @@ def replay_host(options: HostReplayOptions) -> None:
         stage = _SimulatedStage(options, script) if options.simulate else _LiveStage(options, script, stack)
         actor = ReplayActor(
             script,
-            stage.ours,
-            stage.theirs,
+            stage.address,
+            stage.other,
             rng=stage.rng,
             name=stage.name,
             endpoints=endpoints,
             keys=keys,
-            timeout=int(options.timeout * 1e9),
+            timeout=int(options.seconds * 1e9),
         )
-        watch = RuleWatch(script.dialect, stage.theirs, _keep(options, stack))
+        watch = RuleWatch(script.dialect, stage.other, _keep(options, script, stack))
         reporter = _HostReplayReport(options.file, options.as_json, actor, watch, stage.described)
         reporter.begin()
-        wanted = not options.as_json and not options.simulate
-        with bar("frames", len(script.records), wanted=wanted) as shown:
-            progress = shown.update if shown.shown else None
-            interrupted = _played(lambda: stage.run(actor, watch, progress))
+        interrupted = False
+        with bar("frames", len(script.records), wanted=not (options.as_json or options.simulate)) as shown:
+            try:
+                stage.run(actor, watch, shown.update if shown.shown else None)
+            except KeyboardInterrupt:
+                end_interrupted_line()
+                interrupted = True
     reporter.end(interrupted)
     if interrupted:
         raise click.Abort
@@ -125,20 +111,10 @@ def replay_host(options: HostReplayOptions) -> None:
         sys.exit(1)
 
 
-def _played(run: Callable[[], object]) -> bool:
-    """Play to the end; return True if the user interrupted it."""
-    try:
-        run()
-    except KeyboardInterrupt:
-        end_interrupted_line()
-        return True
-    return False
-
-
 class _SimulatedStage:
     """A simulated host that acts as the recorded one did, in virtual time."""
 
-    ours, theirs = _OURS, _THEIRS
+    address, other = _ADDRESS, _OTHER
 
     def __init__(self, options: HostReplayOptions, script: ReplayScript) -> None:
         assert options.simulate is not None
@@ -146,14 +122,14 @@ class _SimulatedStage:
         self.name = options.name or script.name or "replay:0"
         profile = profile_by_name(options.simulate)
         self._node = Node(
-            self.theirs,
+            self.other,
             "simulated",
             dialect=script.dialect,
             profile=profile,
             rng=Random(_SEED + 1),
-            peers={self.ours: self.name},
+            peers={self.address: self.name},
         )
-        self._application = RecordedApplication(self._node, script, self.ours)
+        self._application = RecordedApplication(self._node, script, self.address)
         self.described = f"a simulated {profile.name}"
 
     def run(self, actor: ReplayActor, watch: RuleWatch, _progress: Callable[[int], object] | None) -> None:
@@ -173,16 +149,17 @@ class _LiveStage:
         self._link: Link = open_link(options.interface, options.via)
         stack.callback(self._link.close)
         live.refuse_long(script, self._link)
-        self.ours = self._link.address
+        self.address = self._link.address
         found = self._found(options)
-        self.theirs = found.address
+        self.other = found.address
         called = f"{found.name} ({mac_text(found.address)})" if found.name else mac_text(found.address)
         self.described = f"{called} on {options.interface}"
 
     def _found(self, options: HostReplayOptions) -> live.FoundHost:
-        if options.host is not None and options.host.count(":") > 1:
-            return live.FoundHost(mac_bytes(options.host), "")
-        return live.find(self._link, self.name, options.host, options.timeout, self.rng)
+        host = None if options.target is None else options.target.host
+        if host is not None and host.count(":") > 1:
+            return live.FoundHost(mac_bytes(host), "")
+        return live.find(self._link, self.name, host, options.seconds, self.rng)
 
     def run(self, actor: ReplayActor, watch: RuleWatch, progress: Callable[[int], object] | None) -> None:
         """Play."""
@@ -193,11 +170,13 @@ class _LiveStage:
 
 
 def _script(options: HostReplayOptions) -> ReplayScript:
-    decoder = Decoder(options.dialect, (options.ethertype,))
+    played, against = mac_bytes(options.played), None if options.against is None else mac_bytes(options.against)
+    dialect = dialect_or_auto(options.dialect)
+    decoder = Decoder(dialect, (options.ethertype,))
     with capture_of(options.file) as reader:
         decoded = list(decoded_batches(decoder, reader))
         note_frames(reader.name, decoder)
-        script = script_of(decoded, reader.name, options.played, options.against, options.dialect)
+        script = script_of(decoded, reader.name, played, against, dialect)
     if script.malformed:
         note(f"{options.file}: {count_of(script.malformed, 'malformed frame')} left out")
     return script
@@ -228,12 +207,12 @@ def _keys(options: HostReplayOptions, script: ReplayScript) -> dict[int, int]:
     return {} if options.key is None else dict.fromkeys(script.keys, options.key)
 
 
-def _keep(options: HostReplayOptions, stack: ExitStack) -> KeepCallback | None:
+def _keep(options: HostReplayOptions, script: ReplayScript, stack: ExitStack) -> KeepCallback | None:
     """A function that records frames in a capture file; None without ``--write``."""
     if options.write is None:
         return None
     refuse_overwriting([options.file], options.write)
-    comment = f"mxwire replay {options.file} --as {mac_text(options.played)}"
+    comment = f"mxwire replay {options.file} --as {mac_text(script.played)}"
     pcapng = options.write.suffix not in (".pcap", ".cap")
     writer = stack.enter_context(create_capture(options.write, comment=comment if pcapng else None))
     begin: list[int] = []

@@ -51,7 +51,7 @@ def test_a_host_that_acts_as_the_recorded_one_shows_no_difference(capture: str, 
     actor = played(chosen, live_node(chosen))
     assert actor.findings == []
     assert not actor.failure and not actor.skipped
-    assert actor.played == sum(each.ours and not isinstance(each.frame, PullReply) for each in chosen.records) > 0
+    assert actor.played == sum(each.is_played and not isinstance(each.frame, PullReply) for each in chosen.records) > 0
     missing = [each for each in actor.expectations.all.values() if not each.met]
     assert all(each.again for each in missing), f"{len(missing)} answers were not found"
 

@@ -1,7 +1,7 @@
 """The played host: a recorded host that communicates with a live one.
 
 The actor is sans-IO: its inputs are received frames and the time, its outputs are frames to transmit and findings. In
-this room "ours" in an attribute refers to the played host, "theirs" to the live host in the place of the other recorded
+the names of this room "played" refers to the played host, "live" to the live host in the place of the other recorded
 host. The script (``script.py``) is followed record by record. A record of the played host is rewritten for the live
 conversation (``translator.py``) and transmitted once every earlier record that may have caused it was received
 (``awaited.py``); frames of the live host are matched to records by their meaning, not by their order
@@ -115,15 +115,15 @@ class ReplayActor:
         if frame.dst_mac not in (state.address, BROADCAST):
             return
         if isinstance(frame, packets.HostQuery):
-            state.their_index = frame.src_dst_peer_index
+            state.live_index = frame.src_dst_peer_index
             answer = discovery.answer(frame, state.address, state.index, self._name)
             self._leaving.append(self.codec.build(answer))
         elif isinstance(frame, packets.HostReply):
-            state.their_index = frame.src_dst_peer_index
+            state.live_index = frame.src_dst_peer_index
             self._introduced = True
         else:
             if isinstance(frame, (packets.ConnectRequest, packets.ConnectReply)):
-                state.their_index = frame.src_dst_peer_index
+                state.live_index = frame.src_dst_peer_index
             self._quiet_since = None
             self._receiver.receive(frame, now)
             if isinstance(frame, packets.ConnectReply) and frame.connect_status_code:
@@ -176,7 +176,7 @@ class ReplayActor:
         records, end = self.script.records, self.played + at_most
         while self.position < len(records) and self.played < end:
             record = records[self.position]
-            if record.ours:
+            if record.is_played:
                 if self._must_wait(record, now):
                     return
                 self._perform(record, now)
@@ -271,14 +271,14 @@ class ReplayActor:
             return
         reply.missed = True
         self._awaited.forget(reply)
-        if not self.conversation.their_sessions:
+        if not self.conversation.live_sessions:
             number = self.conversation.live_endpoint(key[2])
             self._stop(f"its endpoint {number} is not open (--endpoint gives another one)")
 
     def _check_key(self) -> None:
         """Stop if the live host has refused the key: it will refuse everything that follows."""
         wrong = any(each.field == "ConnectReply.connect_status_code" for each in self.findings)
-        if wrong and not self.conversation.their_sessions:
+        if wrong and not self.conversation.live_sessions:
             self._stop("it refuses the key of the connect (--key gives another one)")
 
     def _reply_to_connect(
@@ -327,7 +327,7 @@ class ReplayActor:
         for each in missing:
             self.findings += self._awaited.given_up(each)
         first = next((each for each in missing if isinstance(each.record.frame, packets.ConnectReply)), None)
-        if first is not None and not self.conversation.their_sessions:
+        if first is not None and not self.conversation.live_sessions:
             frame: Any = first.record.frame
             number = self.conversation.live_endpoint(frame.src_endpoint)
             self._stop(f"its endpoint {number} does not answer a connect")

@@ -68,7 +68,7 @@ class RecordedApplication:
 
     def _read(self, record: Record) -> None:
         frame = record.frame
-        if record.ours:
+        if record.is_played:
             self._read_ours(record)
         elif isinstance(frame, (*FOR_LIBRARY, Pull)):
             refused = self._open_or_close(record)
@@ -150,8 +150,8 @@ class RecordedApplication:
     def _close(self, number: int) -> None:
         self._endpoints.pop(number).close()
 
-    def _connect(self, number: int, theirs: int, key: int) -> None:
-        self._endpoints[number].connect(self._other, theirs, key)
+    def _connect(self, number: int, remote: int, key: int) -> None:
+        self._endpoints[number].connect(self._other, remote, key)
 
     def _send(self, frame: Any, data: bytes) -> None:
         endpoint = self._endpoints.get(frame.src_endpoint)
@@ -181,13 +181,13 @@ class _ReceiveLengths:
             frame = record.frame
             if not record.news:
                 continue
-            if record.ours and isinstance(frame, (Pull, Notify)):
+            if record.is_played and isinstance(frame, (Pull, Notify)):
                 number = announced.get(region_of(frame, frame.src_endpoint, frame.dst_endpoint))
                 if number is not None:
                     self._pulled.setdefault(number, frame.total_length)
-            elif not record.ours and isinstance(frame, Rndv):
+            elif not record.is_played and isinstance(frame, Rndv):
                 announced[region_of(frame, frame.dst_endpoint, frame.src_endpoint)] = record.number
-            elif not record.ours and isinstance(frame, Medium):
+            elif not record.is_played and isinstance(frame, Medium):
                 place = frame.src_endpoint, frame.dst_endpoint, frame.lib_seqnum
                 if place not in seen:
                     self._first.add(record.number)
@@ -212,11 +212,11 @@ def _keys(records: list[Record]) -> dict[int, int]:
     for record in records:
         frame = record.frame
         if isinstance(frame, ConnectRequest):
-            if record.ours:
+            if record.is_played:
                 found.setdefault(frame.src_endpoint, frame.app_key)
             else:
                 requested[frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum] = frame.app_key
-        elif isinstance(frame, ConnectReply) and record.ours and not frame.connect_status_code:
+        elif isinstance(frame, ConnectReply) and record.is_played and not frame.connect_status_code:
             key = requested.get((frame.src_endpoint, frame.src_session_id, frame.connect_seqnum))
             if key is not None:
                 found[frame.src_endpoint] = key

@@ -46,7 +46,7 @@ class AwaitedFrames:
             (pair, live)
             for pair in self._with.pairs.values()
             for live in pair.unacked
-            if (pair.mine, pair.theirs, pair.recorded_of.get(live)) in self._acked
+            if (pair.played, pair.live, pair.recorded_of.get(live)) in self._acked
         ]
 
     def is_anything(self) -> bool:
@@ -134,11 +134,11 @@ def acknowledged(records: list[Record]) -> set[tuple[int, int, int]]:
     sessions: set[int] = set()
     for record in records:
         frame = record.frame
-        if isinstance(frame, (ConnectRequest, ConnectReply)) and record.ours:
+        if isinstance(frame, (ConnectRequest, ConnectReply)) and record.is_played:
             sessions.add(own_session(frame))
-        if record.ours and isinstance(frame, NUMBERED):
+        if record.is_played and isinstance(frame, NUMBERED):
             waiting.setdefault((frame.src_endpoint, frame.dst_endpoint), set()).add(frame.lib_seqnum)
-        value = None if record.ours else acked_by(frame)
+        value = None if record.is_played else acked_by(frame)
         if value is None or frame.session not in sessions:
             continue
         pair = frame.dst_endpoint, frame.src_endpoint

@@ -61,7 +61,7 @@ class FieldRelation(Enum):
     """The peer index that the receiver assigned."""
     MINE = auto()
     """An endpoint of the played host, with its recorded number."""
-    THEIRS = auto()
+    LIVE = auto()
     """An endpoint of the live host, which may have another number."""
     SESSION = auto()
     """A session of the played host; "no session" stays so."""
@@ -106,7 +106,7 @@ _ENDPOINTS: Final = (
     _ETHERNET
     | _required(FieldRelation.INDEX, "R-HOST-05", "dst_src_peer_index")
     | _required(FieldRelation.MINE, "W-6", "dst_endpoint")
-    | _required(FieldRelation.THEIRS, "W-6", "src_endpoint")
+    | _required(FieldRelation.LIVE, "W-6", "src_endpoint")
 )
 _TO_SESSION: Final = _required(FieldRelation.SESSION, "R-CON-12", "session")
 _NUMBERED: Final = _ENDPOINTS | _free("lib_seqnum", "lib_piggyack") | _TO_SESSION

@@ -33,12 +33,12 @@ class Sent:
 class EndpointPair:
     """A played endpoint and a live one, which have their recorded numbers here."""
 
-    mine: int
-    theirs: int
+    played: int
+    live: int
     # Transmission.
-    their_session: int | None = None
+    live_session: int | None = None
     """Session of the live endpoint, once received."""
-    their_recorded_session: int | None = None
+    live_recorded_session: int | None = None
     base: tuple[int, int] | None = None
     """A recorded sequence number and the present one for it: those with which the partner asked to begin."""
     skipped: list[int] = field(default_factory=list)
@@ -178,11 +178,11 @@ Region = tuple[int, int, int, int]
 
 @dataclass
 class LiveConversation:
-    """The two hosts now, mapped from the two in the recording. "Our" is the played host's, "their" the live host's."""
+    """The two hosts now, mapped from the two in the recording."""
 
     script: ReplayScript
     address: bytes
-    """Our Ethernet address."""
+    """Ethernet address of the played host."""
     other: bytes
     """Ethernet address of the live host."""
     rng: Random
@@ -192,22 +192,22 @@ class LiveConversation:
     """Keys of the live host's endpoints by the recorded ones, where they differ."""
 
     pairs: dict[tuple[int, int], EndpointPair] = field(default_factory=dict)
-    my_sessions: dict[int, int] = field(default_factory=dict)
-    """Our sessions by the recorded ones."""
+    played_sessions: dict[int, int] = field(default_factory=dict)
+    """Sessions of the played host by the recorded ones."""
     present: dict[int, int] = field(default_factory=dict)
-    """The present session of each of our endpoints, as sent to the live host."""
-    their_sessions: dict[int, int] = field(default_factory=dict)
-    """Their sessions by the recorded ones, as received."""
-    their_regions: dict[Region, Rndv] = field(default_factory=dict)
-    """Their announcements of large messages, by the recorded region."""
-    their_handles: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """Handles and magics of their pulls by the recorded ones."""
+    """The present session of each endpoint of the played host, as sent to the live host."""
+    live_sessions: dict[int, int] = field(default_factory=dict)
+    """Sessions of the live host by the recorded ones, as received."""
+    live_regions: dict[Region, Rndv] = field(default_factory=dict)
+    """Large messages that the live host announced, by the recorded region."""
+    live_handles: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """Handles and magics of the live host's pulls by the recorded ones."""
     requests: dict[tuple[int, int, int, int], ConnectRequest] = field(default_factory=dict)
-    """Their connects, by the played endpoint, the live one, and the recorded session and number."""
-    their_numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    """Their sequence numbers by pair and recorded number, for messages with the recorded session."""
-    their_index: int = NO_PEER_INDEX
-    """Our index in their peer table, once received."""
+    """Connects of the live host, by the played endpoint, the live one, and the recorded session and number."""
+    live_numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    """Sequence numbers of the live host by pair and recorded number, for messages with the recorded session."""
+    live_index: int = NO_PEER_INDEX
+    """Index of the played host in the live host's peer table, once received."""
 
     def __post_init__(self) -> None:
         """Find the index that the played host had assigned to the other."""
@@ -215,14 +215,14 @@ class LiveConversation:
             (
                 int(each.frame.src_dst_peer_index)
                 for each in self.script.records
-                if each.ours and hasattr(each.frame, "src_dst_peer_index")
+                if each.is_played and hasattr(each.frame, "src_dst_peer_index")
             ),
             FIRST_INDEX,
         )
 
-    def pair(self, mine: int, theirs: int) -> EndpointPair:
+    def pair(self, played: int, live: int) -> EndpointPair:
         """Return the state of two endpoints, by their recorded numbers."""
-        return self.pairs.setdefault((mine, theirs), EndpointPair(mine, theirs))
+        return self.pairs.setdefault((played, live), EndpointPair(played, live))
 
     def live_endpoint(self, recorded: int) -> int:
         """Return the number of a recorded endpoint of the live host."""
@@ -232,24 +232,24 @@ class LiveConversation:
         """Return the recorded number of an endpoint of the live host."""
         return next((old for old, new in self.endpoints.items() if new == live), live)
 
-    def my_session(self, recorded: int) -> int:
-        """Return our session for a recorded one; random per replay, lest hosts confuse it with an earlier one."""
-        if recorded not in self.my_sessions:
-            self.my_sessions[recorded] = self.rng.randint(1, _SESSIONS)
-        return self.my_sessions[recorded]
+    def played_session(self, recorded: int) -> int:
+        """Return the played host's session for a recorded one; random per replay, lest hosts confuse two of them."""
+        if recorded not in self.played_sessions:
+            self.played_sessions[recorded] = self.rng.randint(1, _SESSIONS)
+        return self.played_sessions[recorded]
 
     def recorded_session(self, live: int) -> int | None:
         """Return the recorded session for a present one of the played host."""
-        return next((old for old, new in self.my_sessions.items() if new == live), None)
+        return next((old for old, new in self.played_sessions.items() if new == live), None)
 
-    def their_session(self, recorded: int) -> int | None:
-        """Return their session for a recorded one; None if it has not been received."""
-        return NO_SESSION if recorded == NO_SESSION else self.their_sessions.get(recorded)
+    def live_session(self, recorded: int) -> int | None:
+        """Return the live host's session for a recorded one; None if it has not been received."""
+        return NO_SESSION if recorded == NO_SESSION else self.live_sessions.get(recorded)
 
     def connect_of(self, pair: EndpointPair, request: ConnectRequest | ConnectReply) -> tuple[int, ...]:
-        """Return the properties shared by repetitions of a connect; its number restarts with our session."""
-        present = self.present.get(pair.mine, 0)
-        return pair.mine, pair.theirs, request.src_session_id, request.connect_seqnum, present
+        """Return the properties shared by repetitions of a connect; its number restarts with the session."""
+        present = self.present.get(pair.played, 0)
+        return pair.played, pair.live, request.src_session_id, request.connect_seqnum, present
 
     def key(self, recorded: int) -> int:
         """Return the key for a recorded one."""
@@ -259,10 +259,10 @@ class LiveConversation:
         """Translate a recorded value to the one required now; None if it cannot be determined."""
         if how is FieldRelation.INDEX:
             return self.index if value != NO_PEER_INDEX else None
-        if how is FieldRelation.THEIRS:
+        if how is FieldRelation.LIVE:
             return self.live_endpoint(value)
         if how is FieldRelation.SESSION:
-            return NO_SESSION if value == NO_SESSION else self.my_sessions.get(value)
+            return NO_SESSION if value == NO_SESSION else self.played_sessions.get(value)
         if how is FieldRelation.KEY:
             return self.key(value)
         if how is FieldRelation.NUMBER:
@@ -272,6 +272,6 @@ class LiveConversation:
         return value
 
 
-def region_of(frame: Pull | Rndv | Notify, mine: int, theirs: int) -> Region:
+def region_of(frame: Pull | Rndv | Notify, played: int, live: int) -> Region:
     """Return the region that a frame refers to."""
-    return mine, theirs, int(frame.pulled_rdma_id), int(frame.pulled_rdma_seqnum)
+    return played, live, int(frame.pulled_rdma_id), int(frame.pulled_rdma_seqnum)

@@ -86,13 +86,13 @@ class Expectations:
         current: dict[tuple[int, int, int], RecordedMessage] = {}
         drawn: Counter[Key] = Counter()
         for record in records:
-            if record.ours:
+            if record.is_played:
                 drawn.update(_draws(record.frame))
                 if isinstance(record.frame, (packets.ConnectRequest, packets.ConnectReply)):
                     sessions[record.frame.src_endpoint] = own_session(record.frame)
             elif isinstance(record.frame, packets.ConnectRequest) and record.frame.dst_endpoint in sessions:
                 self._openings[record.number] = sessions[record.frame.dst_endpoint]
-            if record.ours or not self._is_expected(record, drawn):
+            if record.is_played or not self._is_expected(record, drawn):
                 continue
             made = self.all[record.number] = Expectation(record)
             frame = record.frame

@@ -100,9 +100,9 @@ class OwnConnects(PendingFrames):
         """Remove the connect that an answer belongs to; return whether there was one."""
         return self._waiting.pop(key, None) is not None
 
-    def refused(self, mine: int, theirs: int) -> tuple[Any, ...] | None:
+    def refused(self, played: int, live: int) -> tuple[Any, ...] | None:
         """Remove a refused connect between two endpoints; return the key of the answer that will not come."""
-        key = next((each for each in self._waiting if each[1:3] == (mine, theirs)), None)
+        key = next((each for each in self._waiting if each[1:3] == (played, live)), None)
         if key is not None:
             del self._waiting[key]
         return key
@@ -138,7 +138,7 @@ class ConnectAnswers:
         wanted = asked.src_endpoint, asked.dst_endpoint, asked.src_session_id, asked.connect_seqnum
         for each in self._records[request.number :]:
             frame = each.frame
-            if each.ours and isinstance(frame, ConnectReply):
+            if each.is_played and isinstance(frame, ConnectReply):
                 about = frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum
                 if about == wanted:
                     return each

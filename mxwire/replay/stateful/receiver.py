@@ -119,7 +119,7 @@ class FrameReceiver:
         """Record the arrival of a recorded number; not if only the session is current, no refusal follows then."""
         was: Any = expectation.record.frame
         if self._with.meaning(pair, FieldRelation.SESSION, was.session) == frame.session:
-            self._with.their_numbers[pair.mine, pair.theirs, was.lib_seqnum] = frame.lib_seqnum
+            self._with.live_numbers[pair.played, pair.live, was.lib_seqnum] = frame.lib_seqnum
 
     def _hear_once(self, key: Key, frame: Any, pair: EndpointPair | None) -> None:
         """Compare a frame with the recorded one with the same key; report it if there was never any."""
@@ -146,17 +146,17 @@ class FrameReceiver:
             ReplayFinding(kind, rule, "", 0, "nothing of the kind, as in the recording", f"the live host {words}")
         )
 
-    def _is_ours(self, frame: Any) -> bool:
+    def _is_current(self, frame: Any) -> bool:
         """Return whether a frame carries the session of the played endpoint."""
         return bool(self._with.present.get(frame.dst_endpoint) == frame.session)
 
     # Connects and refusals.
 
     def _connect_reply(self, frame: packets.ConnectReply, _now: int) -> None:
-        """Take an answer to a played connect: it gives their session, and the first number that they expect."""
+        """Take an answer to a played connect: it gives the live session, and the first number that is expected."""
         state, pair = self._with, self._pair(frame)
         recorded = state.recorded_session(frame.src_session_id)
-        key = packets.ConnectReply, pair.mine, pair.theirs, recorded, frame.connect_seqnum
+        key = packets.ConnectReply, pair.played, pair.live, recorded, frame.connect_seqnum
         was_made = self._settled(key)
         expectation = self._expected.take(key)
         was = None
@@ -173,18 +173,18 @@ class FrameReceiver:
             return
         session = frame.target_session_id
         if was is not None and not was.connect_status_code:
-            state.their_sessions[was.target_session_id] = session
-            is_new = was.target_session_id != pair.their_recorded_session
-            pair.their_recorded_session = was.target_session_id
+            state.live_sessions[was.target_session_id] = session
+            is_new = was.target_session_id != pair.live_recorded_session
+            pair.live_recorded_session = was.target_session_id
         else:
-            is_new = pair.their_session is None
-        if session != pair.their_session:
+            is_new = pair.live_session is None
+        if session != pair.live_session:
             start = was.target_recv_seqnum_start if was is not None else FIRST_NUMBER
             pair.begin(start, frame.target_recv_seqnum_start)
         elif is_new and was is not None:
             # In the recording the endpoint had been reopened by now; the live one has not.
             pair.begin(was.target_recv_seqnum_start, pair.next or frame.target_recv_seqnum_start)
-        pair.their_session = session
+        pair.live_session = session
 
     def _connect_request(self, frame: packets.ConnectRequest, _now: int) -> None:
         """Take a connect of the live host, which may be a restart."""
@@ -194,24 +194,24 @@ class FrameReceiver:
             self._on_connect(frame, pair, None, True)
             return
         self._requests.add(place)
-        if frame.src_session_id != pair.their_session:
+        if frame.src_session_id != pair.live_session:
             pair.expect_from((pair.expected & SESSION_NUMBER_MASK) | FIRST_NUMBER)
-        present = state.present.get(pair.mine)
-        key = packets.ConnectRequest, pair.mine, pair.theirs
-        expectation = self._expected.take_connect(key, state.my_sessions, present)
+        present = state.present.get(pair.played)
+        key = packets.ConnectRequest, pair.played, pair.live
+        expectation = self._expected.take_connect(key, state.played_sessions, present)
         start = FIRST_NUMBER
         if expectation is None:
             self._unasked(frame)
         else:
             was: Any = expectation.record.frame
             start = was.target_recv_seqnum_start
-            state.their_sessions[was.src_session_id] = frame.src_session_id
-            pair.their_recorded_session = was.src_session_id
-            state.requests[pair.mine, pair.theirs, was.src_session_id, was.connect_seqnum] = frame
+            state.live_sessions[was.src_session_id] = frame.src_session_id
+            pair.live_recorded_session = was.src_session_id
+            state.requests[pair.played, pair.live, was.src_session_id, was.connect_seqnum] = frame
             self._meet(expectation, frame, pair)
-        if frame.src_session_id != pair.their_session:
+        if frame.src_session_id != pair.live_session:
             pair.begin(start, frame.target_recv_seqnum_start)
-            pair.their_session = frame.src_session_id
+            pair.live_session = frame.src_session_id
         # No longer waited for: its recorded answer has been left out.
         waited_for = expectation is not None and not expectation.missed
         self._on_connect(frame, pair, expectation if waited_for else None, False)
@@ -224,22 +224,22 @@ class FrameReceiver:
             recorded = pair.recorded_of.get(frame.lib_seqnum, frame.lib_seqnum)
             pair.unacked.pop(frame.lib_seqnum, None)
         else:
-            self._settled((packets.NackLib, pair.mine, pair.theirs))
-        self._hear_once((packets.NackLib, pair.mine, pair.theirs, recorded), frame, pair)
+            self._settled((packets.NackLib, pair.played, pair.live))
+        self._hear_once((packets.NackLib, pair.played, pair.live, recorded), frame, pair)
 
     # Messages and acks.
 
     def _message(self, frame: Any, now: int) -> None:
         """Take a TINY, SMALL or RNDV, or a fragment of a MEDIUM message."""
         pair = self._pair(frame)
-        sessions = self._with.present.get(pair.mine, 0), pair.their_session or 0
-        place = pair.mine, pair.theirs, *sessions, frame.lib_seqnum
-        ours = self._is_ours(frame)
-        if ours:
+        sessions = self._with.present.get(pair.played, 0), pair.live_session or 0
+        place = pair.played, pair.live, *sessions, frame.lib_seqnum
+        is_current = self._is_current(frame)
+        if is_current:
             pair.acknowledged(frame.lib_piggyack)
         known = self._found.get(place)
         if known is None:
-            message = self._expected.message_for((pair.mine, pair.theirs), frame)
+            message = self._expected.message_for((pair.played, pair.live), frame)
             known = self._found[place] = message, set(), 0
             if message is None:
                 self._report_surplus(frame)
@@ -257,7 +257,7 @@ class FrameReceiver:
             if expectation is not None and isinstance(frame, message.kind) and expectation.open:
                 self._meet(expectation, frame, pair)
         complete = not isinstance(frame, packets.Medium) or size >= frame.length
-        if ours:
+        if is_current:
             pair.arrive(frame.lib_seqnum, None if message is None else message.number, now, complete)
         if message is not None:
             self._note_arrived(frame, message.first, pair)
@@ -265,8 +265,8 @@ class FrameReceiver:
     def _take(self, message: RecordedMessage, frame: Any, pair: EndpointPair) -> None:
         message.taken = True
         if isinstance(frame, packets.Rndv) and message.kind is packets.Rndv:
-            region = region_of(message.first.record.frame, pair.mine, pair.theirs)
-            self._with.their_regions[region] = frame
+            region = region_of(message.first.record.frame, pair.played, pair.live)
+            self._with.live_regions[region] = frame
         if not isinstance(frame, message.kind):
             where = self._with.script.place(message.first.record)
             found = f"{type(frame).__name__} of {message.length} bytes"
@@ -282,7 +282,7 @@ class FrameReceiver:
 
     def _ack(self, frame: packets.Truc, _now: int) -> None:
         """Take an ack of played messages."""
-        if self._is_ours(frame):
+        if self._is_current(frame):
             self._pair(frame).acknowledged(frame.liback_lib_seqnum)
 
     # Transfers of large messages.
@@ -290,16 +290,16 @@ class FrameReceiver:
     def _notify(self, frame: packets.Notify, now: int) -> None:
         """Take a NOTIFY: the live host has pulled all of a large message."""
         pair = self._pair(frame)
-        ours = self._is_ours(frame)
-        if ours:
+        is_current = self._is_current(frame)
+        if is_current:
             pair.acknowledged(frame.lib_piggyack)
         if frame.lib_seqnum in pair.arrived:
             return
         region = frame.pulled_rdma_id, frame.pulled_rdma_seqnum
-        key = packets.Notify, pair.mine, pair.theirs, *region
+        key = packets.Notify, pair.played, pair.live, *region
         expectation = self._expected.take(key)
         was = None
-        room = self._rooms.pop((pair.mine, pair.theirs, *region), None)
+        room = self._rooms.pop((pair.played, pair.live, *region), None)
         if expectation is not None:
             recorded: Any = expectation.record.frame
             was = int(recorded.lib_seqnum)
@@ -307,11 +307,11 @@ class FrameReceiver:
             normalised = replace(frame, total_length=recorded.total_length) if is_room else frame
             self._meet(expectation, normalised, pair)
         elif not self._expected.last_known(key) and room is None and not self._regions.ended(frame):
-            sender = pair.mine, pair.theirs, frame.session, frame.lib_seqnum
+            sender = pair.played, pair.live, frame.session, frame.lib_seqnum
             if sender not in self._surplus:
                 self._surplus.add(sender)
                 self._unasked(frame, self._regions.is_there(frame))
-        if ours:
+        if is_current:
             pair.arrive(frame.lib_seqnum, was, now)
         if expectation is not None:
             self._note_arrived(frame, expectation, pair)
@@ -320,13 +320,13 @@ class FrameReceiver:
         """Take a request for a block of a large message of the played host."""
         pair = self._pair(frame)
         region = frame.pulled_rdma_id, frame.pulled_rdma_seqnum
-        key = packets.Pull, pair.mine, pair.theirs, *region, frame.frame_index
+        key = packets.Pull, pair.played, pair.live, *region, frame.frame_index
         expectation = self._expected.take(key)
-        place = pair.mine, pair.theirs, *region
+        place = pair.played, pair.live, *region
         if expectation is not None:
             was: Any = expectation.record.frame
             handle = frame.src_pull_handle, frame.src_magic
-            self._with.their_handles[was.src_pull_handle, was.src_magic] = handle
+            self._with.live_handles[was.src_pull_handle, was.src_magic] = handle
             if was.total_length != frame.total_length:
                 self._report_room(place, frame, str(was.total_length))
                 frame_as_recorded = replace(frame, total_length=was.total_length, block_length=was.block_length)
@@ -337,7 +337,7 @@ class FrameReceiver:
             self._report_room(place, frame, "none, or none with room")
         elif not self._expected.last_known(key) and place not in self._rooms and not self._regions.ended(frame):
             self._unasked(frame, not self._expected.last_known((packets.Notify, *place)))
-        if self._is_ours(frame):
+        if self._is_current(frame):
             self._pulled(frame, expectation)
 
     def _report_room(self, place: tuple[int, ...], pull: packets.Pull, expected: str) -> None:

@@ -33,7 +33,7 @@ class Record:
     length: int
     """Length on the wire; the capture may have truncated it."""
     frame: Any
-    ours: bool
+    is_played: bool
     """True if the played host sent it."""
     news: bool = False
     """True if it is new: not a repetition of a number or of a connect."""
@@ -71,9 +71,11 @@ def _mark_news(records: list[Record]) -> None:
         if isinstance(frame, packets.ConnectReply):
             # A request after its answer is a new connect, although numbers restart with each partner.
             asked = (frame.dst_endpoint, frame.src_endpoint)
-            seen.discard((not record.ours, packets.ConnectRequest, asked, frame.src_session_id, frame.connect_seqnum))
+            seen.discard(
+                (not record.is_played, packets.ConnectRequest, asked, frame.src_session_id, frame.connect_seqnum)
+            )
         elif isinstance(frame, (*NUMBERED, packets.ConnectRequest, packets.Pull)):
-            key = (record.ours, *_identity(record, openings))
+            key = (record.is_played, *_identity(record, openings))
             record.news = key not in seen
             seen.add(key)
 
@@ -82,7 +84,7 @@ def _identity(record: Record, openings: dict[tuple[int, int], set[int]]) -> tupl
     """Return the properties that repetitions of a frame share."""
     frame = record.frame
     who = frame.src_endpoint, frame.dst_endpoint
-    between = who if record.ours else who[::-1]
+    between = who if record.is_played else who[::-1]
     if isinstance(frame, packets.ConnectRequest):
         openings.setdefault(between, set()).add(frame.src_session_id)
         return packets.ConnectRequest, who, frame.src_session_id, frame.connect_seqnum
@@ -103,20 +105,20 @@ def messages(records: list[Record]) -> Callable[[int, int], bytes]:
     large: dict[tuple[int, int, int], bytearray] = {}
     for record in records:
         frame = record.frame
-        if record.ours and record.news and isinstance(frame, (packets.Tiny, packets.Small)):
+        if record.is_played and record.news and isinstance(frame, (packets.Tiny, packets.Small)):
             found.append(bytearray(frame.data))
-        elif record.ours and record.news and isinstance(frame, packets.Medium):
+        elif record.is_played and record.news and isinstance(frame, packets.Medium):
             if not frame.frag_seqnum:
                 found.append(bytearray())
             found[-1] += frame.data
-        elif record.ours and record.news and isinstance(frame, packets.Rndv):
+        elif record.is_played and record.news and isinstance(frame, packets.Rndv):
             found.append(bytearray(frame.msg_length))
             large[frame.src_endpoint, frame.pulled_rdma_id, frame.pulled_rdma_seqnum] = found[-1]
-        elif not record.ours and isinstance(frame, packets.Pull):
+        elif not record.is_played and isinstance(frame, packets.Pull):
             what = large.get((frame.dst_endpoint, frame.pulled_rdma_id, frame.pulled_rdma_seqnum))
             if what is not None:
                 pulled[frame.src_magic, frame.src_pull_handle] = what
-        elif record.ours and isinstance(frame, packets.PullReply):
+        elif record.is_played and isinstance(frame, packets.PullReply):
             whole = pulled.get((frame.dst_magic, frame.dst_pull_handle))
             if whole is not None:
                 whole[frame.msg_offset : frame.msg_offset + frame.frame_length] = frame.data
@@ -161,7 +163,7 @@ class Hindsight:
         known: dict[int, list[int]] = {}
         for each in self.records:
             frame = each.frame
-            if not each.ours or not isinstance(frame, (packets.ConnectRequest, packets.ConnectReply)):
+            if not each.is_played or not isinstance(frame, (packets.ConnectRequest, packets.ConnectReply)):
                 continue
             sessions = known.setdefault(frame.src_endpoint, [])
             if own_session(frame) not in sessions:
@@ -175,7 +177,7 @@ class Hindsight:
             return None
         for other in self.after(record):
             answer = other.frame
-            if not other.ours or not isinstance(answer, packets.ConnectReply):
+            if not other.is_played or not isinstance(answer, packets.ConnectReply):
                 continue
             if (answer.src_session_id, answer.src_endpoint) == (asked.src_session_id, asked.dst_endpoint):
                 return int(answer.target_session_id)
@@ -190,9 +192,13 @@ class Hindsight:
             frame = other.frame
             if not isinstance(frame, _ANSWERED) or frame.lib_seqnum != number:
                 continue
-            if not other.ours and not other.news:
+            if not other.is_played and not other.news:
                 return None
-            if isinstance(frame, packets.NackLib) and other.ours and frame.src_endpoint == record.frame.dst_endpoint:
+            if (
+                isinstance(frame, packets.NackLib)
+                and other.is_played
+                and frame.src_endpoint == record.frame.dst_endpoint
+            ):
                 return int(frame.nack_type)
         return None
 
@@ -202,7 +208,7 @@ class Hindsight:
         first = pull.frame_index * self.dialect.reply_payload
         for other in self.records[record.number :]:
             frame = other.frame
-            if not other.ours:
+            if not other.is_played:
                 continue
             if isinstance(frame, packets.PullReply) and frame.dst_pull_handle == pull.src_pull_handle:
                 if first <= frame.msg_offset < first + pull.block_length:

@@ -34,13 +34,13 @@ class PlayedRegions:
         last: dict[RegionKey, bytearray] = {}
         for record in records:
             frame = record.frame
-            if record.ours and isinstance(frame, Rndv) and record.news and frame.msg_length <= _LONGEST:
+            if record.is_played and isinstance(frame, Rndv) and record.news and frame.msg_length <= _LONGEST:
                 last[_place(frame.src_endpoint, frame)] = self._content[record.number] = bytearray(frame.msg_length)
-            elif not record.ours and isinstance(frame, Pull):
+            elif not record.is_played and isinstance(frame, Pull):
                 whole = last.get(_place(frame.dst_endpoint, frame))
                 if whole is not None:
                     pulled[frame.src_magic, frame.src_pull_handle] = whole
-            elif record.ours and isinstance(frame, PullReply):
+            elif record.is_played and isinstance(frame, PullReply):
                 whole = pulled.get((frame.dst_magic, frame.dst_pull_handle))
                 if whole is not None and frame.msg_offset + frame.frame_length <= len(whole):
                     whole[frame.msg_offset : frame.msg_offset + frame.frame_length] = frame.data
@@ -56,15 +56,15 @@ class PlayedRegions:
         refused: set[tuple[int, int]] = set()
         for record in records:
             frame = record.frame
-            if record.ours and isinstance(frame, PullReply):
+            if record.is_played and isinstance(frame, PullReply):
                 replied.setdefault((frame.dst_pull_handle, frame.dst_magic), []).append(
                     (record.number, frame.msg_offset)
                 )
-            elif record.ours and isinstance(frame, NackMcp):
+            elif record.is_played and isinstance(frame, NackMcp):
                 refused.add((frame.src_pull_handle, frame.src_magic))
         for record in records:
             pull = record.frame
-            if record.ours or not isinstance(pull, Pull) or not record.news:
+            if record.is_played or not isinstance(pull, Pull) or not record.news:
                 continue
             first = message_offset(pull, self._dialect)
             handle = pull.src_pull_handle, pull.src_magic
@@ -110,8 +110,8 @@ class PlayedRegions:
             at, left, room = at + size, left - size, payload
 
 
-def _place(mine: int, frame: Any) -> RegionKey:
-    return mine, int(frame.pulled_rdma_id), int(frame.pulled_rdma_seqnum)
+def _place(played: int, frame: Any) -> RegionKey:
+    return played, int(frame.pulled_rdma_id), int(frame.pulled_rdma_seqnum)
 
 
 def _requested_part(frame: Pull) -> tuple[Any, ...]:

@@ -31,7 +31,7 @@ class ReplayScript:
     """Ethernet address of the host that the live one replaces."""
     dialect: Dialect
     records: list[Record]
-    """Their frames except those of discovery, numbered from 1; ``ours`` marks those of the played host."""
+    """Their frames except those of discovery, numbered from 1; ``is_played`` marks those of the played host."""
     places: list[int]
     """Number of each record in the capture."""
     name: str = ""
@@ -97,7 +97,7 @@ def script_of(
     batch = FrameBatch.from_frames(raw, times)
     batch.wire_length[:] = lengths
     records = read(batch, found, played)
-    if not any(each.ours for each in records):
+    if not any(each.is_played for each in records):
         raise MxwireError(f"{name}: {mac_text(played)} sent nothing to {mac_text(met)}: there is nothing to play")
     if not any(isinstance(each.frame, ConnectRequest) for each in records):
         raise MxwireError(
@@ -155,11 +155,11 @@ def _meeting(records: list[Record]) -> tuple[frozenset[int], frozenset[int]]:
     for record in records:
         frame = record.frame
         if isinstance(frame, ConnectRequest):
-            if record.ours:
+            if record.is_played:
                 requested[frame.src_endpoint, frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum] = frame
             else:
                 endpoints.add(frame.src_endpoint)
-        elif isinstance(frame, ConnectReply) and not record.ours and not frame.connect_status_code:
+        elif isinstance(frame, ConnectReply) and not record.is_played and not frame.connect_status_code:
             request = requested.get(
                 (frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum)
             )

@@ -50,7 +50,7 @@ class FrameTranslator:
             "ethertype": ETHERTYPE_MXOE,
             "dst_mac": state.other,
             "src_mac": state.address,
-            "dst_src_peer_index": state.their_index,
+            "dst_src_peer_index": state.live_index,
         }
         if hasattr(recorded, "dst_endpoint"):
             head["dst_endpoint"] = state.live_endpoint(recorded.dst_endpoint)
@@ -60,14 +60,14 @@ class FrameTranslator:
         return self._with.pair(frame.src_endpoint, frame.dst_endpoint)
 
     def _session(self, recorded: int) -> int:
-        session = self._with.their_session(recorded)
+        session = self._with.live_session(recorded)
         if session is None:
             raise NotPlayed("the live endpoint has not announced a session for it")
         return session
 
     def _connect(self, frame: packets.ConnectRequest) -> dict[str, Any]:
         state, pair = self._with, self._pair(frame)
-        session = state.my_session(frame.src_session_id)
+        session = state.played_session(frame.src_session_id)
         start = pair.expected
         if state.present.get(frame.src_endpoint) != session:
             self._opened(frame.src_endpoint, session)
@@ -80,14 +80,14 @@ class FrameTranslator:
             "target_recv_seqnum_start": start,
         }
 
-    def _opened(self, mine: int, session: int) -> None:
+    def _opened(self, played: int, session: int) -> None:
         """Handle a new session of a played endpoint."""
         state = self._with
-        if mine in state.present:
+        if played in state.present:
             for pair in state.pairs.values():
-                if pair.mine == mine:
+                if pair.played == played:
                     pair.unacked.clear()
-        state.present[mine] = session
+        state.present[played] = session
 
     def _accept(self, frame: packets.ConnectReply) -> dict[str, Any]:
         state, pair = self._with, self._pair(frame)
@@ -95,7 +95,7 @@ class FrameTranslator:
         request = state.requests.get(place)
         if request is None:
             raise NotPlayed("the connect that it answers has not come")
-        session = state.my_session(frame.target_session_id)
+        session = state.played_session(frame.target_session_id)
         if state.present.get(frame.src_endpoint) != session:
             self._opened(frame.src_endpoint, session)
         if number(frame.target_recv_seqnum_start) == FIRST_NUMBER and pair.expected != frame.target_recv_seqnum_start:
@@ -123,7 +123,7 @@ class FrameTranslator:
         return self._message(frame) | region
 
     def _announced(self, frame: Any) -> packets.Rndv:
-        found = self._with.their_regions.get(region_of(frame, frame.src_endpoint, frame.dst_endpoint))
+        found = self._with.live_regions.get(region_of(frame, frame.src_endpoint, frame.dst_endpoint))
         if found is None:
             raise NotPlayed("the large message that it is about has not come")
         return found
@@ -157,18 +157,18 @@ class FrameTranslator:
 
     def _nack(self, frame: packets.NackLib) -> dict[str, Any]:
         state, pair = self._with, self._pair(frame)
-        copy = {"dst_src_peer_index_copy": state.their_index}
+        copy = {"dst_src_peer_index_copy": state.live_index}
         if not number(frame.lib_seqnum):
-            if not any(place[:2] == (pair.mine, pair.theirs) for place in state.requests):
+            if not any(place[:2] == (pair.played, pair.live) for place in state.requests):
                 raise NotPlayed("the connect that it refuses has not come")
             return copy
-        live = state.their_numbers.get((pair.mine, pair.theirs, frame.lib_seqnum))
+        live = state.live_numbers.get((pair.played, pair.live, frame.lib_seqnum))
         if live is None:
             raise NotPlayed("what it refuses has not come")
         return copy | {"lib_seqnum": live}
 
     def _nack_pull(self, frame: packets.NackMcp) -> dict[str, Any]:
-        found = self._with.their_handles.get((frame.src_pull_handle, frame.src_magic))
+        found = self._with.live_handles.get((frame.src_pull_handle, frame.src_magic))
         if found is None:
             raise NotPlayed("the PULL that it refuses has not come")
         return {
@@ -180,18 +180,18 @@ class FrameTranslator:
     def own_ack(self, pair: EndpointPair) -> packets.Truc | None:
         """Return an ack of everything received, where the recording has none."""
         state = self._with
-        if pair.their_session is None:
+        if pair.live_session is None:
             return None
         pair.acknum += 1
         value = pair.ack()
         return packets.Truc(
             dst_mac=state.other,
             src_mac=state.address,
-            dst_src_peer_index=state.their_index,
-            dst_endpoint=state.live_endpoint(pair.theirs),
-            src_endpoint=pair.mine,
-            session=pair.their_session,
-            liback_session_id=pair.their_session,
+            dst_src_peer_index=state.live_index,
+            dst_endpoint=state.live_endpoint(pair.live),
+            src_endpoint=pair.played,
+            session=pair.live_session,
+            liback_session_id=pair.live_session,
             liback_lib_seqnum=value,
             liback_send_seq=value,
             liback_acknum=pair.acknum,
@@ -200,15 +200,15 @@ class FrameTranslator:
     def own_accept(self, request: packets.ConnectRequest, pair: EndpointPair) -> packets.ConnectReply | None:
         """Return an answer to a connect that is not in the recording; None before the played endpoint is open."""
         state = self._with
-        session = state.present.get(pair.mine)
+        session = state.present.get(pair.played)
         if session is None:
             return None
         return packets.ConnectReply(
             dst_mac=state.other,
             src_mac=state.address,
-            dst_src_peer_index=state.their_index,
+            dst_src_peer_index=state.live_index,
             dst_endpoint=request.src_endpoint,
-            src_endpoint=pair.mine,
+            src_endpoint=pair.played,
             src_dst_peer_index=state.index,
             src_session_id=request.src_session_id,
             target_session_id=session,
