@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.selection import Selection
-    from mxwire.cli.capture_set import Files, Record
+    from mxwire.cli.capture_set import Files
     from mxwire.report.frame_output import FrameOutput
+    from mxwire.report.merged_records import Record
 
 EPILOG = f"""\b
 Lines: frame number, seconds, source → destination, endpoints, type, and the main fields.
@@ -213,15 +214,14 @@ def _decode_files(options: DecodeOptions, folder: Path, files: Files) -> Iterato
     """Decode a capture into its part of the data set, and yield the number of its rows."""
     from mxwire.analysis.dataset import DatasetPart
     from mxwire.analysis.table import TableBuilder
-    from mxwire.cli.capture_set import open_files
-    from mxwire.cli.reading import decoded_batches, note_frames, refuse_empty, selection_of
+    from mxwire.cli.reading import decoded_batches, note_frames, refuse_empty, ring_of, selection_of
 
     selection = selection_of(options.filters, files, options.decoding)
     decoder, marker = options.decoding.decoder(), _marker(options, selection)
     # The table is partitioned by these two.
     fields = None if options.fields is None else [*dict.fromkeys([*options.fields, "source", "time_ns"])]
     builder, rows = TableBuilder(fields), 0
-    with open_files(files) as ring, DatasetPart(folder, files[0], "time_ns") as part:
+    with ring_of(files) as ring, DatasetPart(folder, files[0], "time_ns") as part:
         for decoded in decoded_batches(decoder, ring):
             marks = None if marker is None else marker.observe(decoded)
             places = selection.places(decoded, marks, decoder.start_ns)

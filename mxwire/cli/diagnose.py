@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.diagnosis import Examination, Finding
     from mxwire.analysis.selection import FindingSelector
-    from mxwire.cli.capture_set import Files, Record
+    from mxwire.cli.capture_set import Files
     from mxwire.cli.reading import BatchSource
+    from mxwire.report.merged_records import Record
     from mxwire.wire.decoder import Decoder
 
 EPILOG = """\b
@@ -133,7 +134,8 @@ def command(
     filters.selection()  # mistakes are reported before anything is read
     wanted = {_diagnosis(each).id for each in only}
     if workers.analyse_set(inputs.live):
-        from mxwire.cli.capture_set import CaptureSet, DiagnosedSet
+        from mxwire.cli.capture_set import CaptureSet
+        from mxwire.report.merged_records import DiagnosedSet
 
         analysis = partial(_diagnose_files, wanted, filters, decoding)
         CaptureSet(inputs.files, workers).merge(analysis, DiagnosedSet(), as_json)
@@ -176,13 +178,13 @@ def _diagnose_files(
     """Analyse a capture, and yield its findings and a summary."""
     from mxwire.analysis.diagnosis import Examination
     from mxwire.analysis.selection import FindingSelector
-    from mxwire.cli.capture_set import located, open_files
-    from mxwire.cli.reading import refuse_empty, selection_of
+    from mxwire.cli.capture_set import located
+    from mxwire.cli.reading import refuse_empty, ring_of, selection_of
     from mxwire.report.diagnosis import finding_line, summary_line
 
     selector, decoder = FindingSelector(selection_of(filters, files, decoding)), decoding.decoder()
     examination = Examination(decoder)
-    with open_files(files) as ring:
+    with ring_of(files) as ring:
         _examine(examination, decoder, ring, selector, quiet=True)
         selector.left_out = 0
         found = [each for each in examination.findings() if not wanted or each.id in wanted]

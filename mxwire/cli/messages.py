@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.conversations import CapturedMessage, Follower
     from mxwire.analysis.host_names import HostNames
-    from mxwire.cli.capture_set import Files, Record
+    from mxwire.cli.capture_set import Files
+    from mxwire.report.merged_records import Record
 
 EPILOG = """\b
 Lines: number, seconds of its first frame, source → destination, endpoints, kind, length in bytes, match information,
@@ -135,14 +137,13 @@ def _list_files(
     from mxwire.analysis.message_table import message_columns, message_row
     from mxwire.analysis.selection import MessageSelector
     from mxwire.analysis.table_file import ROWS
-    from mxwire.cli.capture_set import open_files
-    from mxwire.cli.reading import followed, refuse_empty, selection_of
+    from mxwire.cli.reading import followed, refuse_empty, ring_of, selection_of
 
     selector = MessageSelector(selection_of(filters, files, decoding))
     decoder, follower = decoding.decoder(), Follower(marks=selector.needs_marks)
     rows: list[tuple[Any, ...]] = []
     count = 0
-    with open_files(files) as ring, DatasetPart(folder, files[0], "start_ns") as part:
+    with ring_of(files) as ring, DatasetPart(folder, files[0], "start_ns") as part:
         for message in followed(follower, decoder, ring, streams=True, selector=selector):
             if incomplete and not message.is_incomplete:
                 continue
@@ -163,7 +164,7 @@ def _output(files: tuple[str, ...], as_json: bool, target: Path | None, stack: E
     return _MessageJson(len(files) > 1) if as_json else _MessageListing(files)
 
 
-class _MessageOutput:
+class _MessageOutput(ABC):
     """A destination of messages."""
 
     def begin(self, path: str, start_ns: int, names: HostNames | None = None) -> None:
@@ -172,11 +173,11 @@ class _MessageOutput:
         self.start_ns = start_ns
         self.host_names = names
 
+    @abstractmethod
     def show(self, message: CapturedMessage, follower: Follower) -> None:
         """Output a message."""
-        raise NotImplementedError
 
-    def end(self) -> None:
+    def end(self) -> None:  # noqa: B027 - JSON needs no end
         """Finish the output."""
 
 

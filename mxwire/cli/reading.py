@@ -6,11 +6,12 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, TypeVar
 
 from mxwire.capture import CaptureReader, open_capture
+from mxwire.capture.ring import CaptureRing
 from mxwire.capture.time_order import in_time_order
 from mxwire.cli import progress
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note
@@ -62,15 +63,28 @@ class BatchSource(Protocol):
         """Iterate over the batches, once."""
 
 
+Capture = TypeVar("Capture", CaptureReader, CaptureRing)
+
+
 @contextmanager
-def capture_of(path: str) -> Iterator[CaptureReader]:
-    """Open a capture; its warnings are printed when it is closed."""
-    with open_capture(path) as reader:
+def _warned(opened: Capture) -> Iterator[Capture]:
+    """Print the warnings of a capture when it is closed."""
+    with opened:
         try:
-            yield reader
+            yield opened
         finally:
-            for warning in reader.warnings:
+            for warning in opened.warnings:
                 note(f"warning: {warning}")
+
+
+def capture_of(path: str) -> AbstractContextManager[CaptureReader]:
+    """Open a capture; its warnings are printed when it is closed."""
+    return _warned(open_capture(path))
+
+
+def ring_of(files: Sequence[str]) -> AbstractContextManager[CaptureRing]:
+    """Open the consecutive files of a ring as one capture; its warnings are printed when it is closed."""
+    return _warned(CaptureRing(files))
 
 
 @contextmanager

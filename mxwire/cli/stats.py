@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.time_sequence import SequenceGraph
     from mxwire.analysis.timing import Timing
-    from mxwire.cli.capture_set import Files, Record
+    from mxwire.cli.capture_set import Files
+    from mxwire.report.merged_records import Record
     from mxwire.report.pairs import PairOrder
 
 EPILOG = """\b
@@ -155,7 +156,8 @@ def command(
     if workers.analyse_set(inputs.live):
         if draws:
             raise MxwireError("--plot and --xplot draw a single capture: omit --on")
-        from mxwire.cli.capture_set import CaptureSet, PairSet
+        from mxwire.cli.capture_set import CaptureSet
+        from mxwire.report.merged_records import PairSet
 
         analysis = partial(_measure_files, order, seed, filters, decoding)
         CaptureSet(inputs.files, workers).merge(analysis, PairSet(sort), as_json)
@@ -188,8 +190,7 @@ def _measure_files(
 ) -> Iterator[Record]:
     """Measure a capture, and yield its records."""
     from mxwire.analysis.timing import Timing
-    from mxwire.cli.capture_set import open_files
-    from mxwire.cli.reading import judged_batches, note_messages, refuse_empty, selection_of
+    from mxwire.cli.reading import judged_batches, note_messages, refuse_empty, ring_of, selection_of
     from mxwire.report.json_line import json_line
     from mxwire.report.merged_timing import sample_records
     from mxwire.report.pairs import pair_records
@@ -197,7 +198,7 @@ def _measure_files(
 
     selection, decoder = selection_of(filters, files, decoding), decoding.decoder()
     timing = Timing(seed, None, selection)
-    with open_files(files) as ring:
+    with ring_of(files) as ring:
         for decoded in judged_batches(decoder, ring):
             timing.observe(decoded, decoder.start_ns)
         timing.finish()

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.selection import FindingSelector
     from mxwire.analysis.verification import OrderedVerification
-    from mxwire.cli.capture_set import Files, Record
+    from mxwire.cli.capture_set import Files
     from mxwire.cli.reading import BatchSource
+    from mxwire.report.merged_records import Record
     from mxwire.rules import Vantage, Violation
     from mxwire.wire.decoder import Decoder
 
@@ -103,7 +104,8 @@ def command(
     filters.selection()  # mistakes are reported before anything is read
     numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None
     if workers.analyse_set(inputs.live):
-        from mxwire.cli.capture_set import CaptureSet, VerifiedSet
+        from mxwire.cli.capture_set import CaptureSet
+        from mxwire.report.merged_records import VerifiedSet
 
         if as_junit:
             raise MxwireError("--junit has one suite per host of a capture: omit --on")
@@ -162,15 +164,16 @@ def _verify_files(
 
     from mxwire.analysis.selection import FindingSelector
     from mxwire.analysis.verification import OrderedVerification
-    from mxwire.cli.capture_set import EXAMPLES, located, open_files
-    from mxwire.cli.reading import refuse_empty, selection_of
+    from mxwire.cli.capture_set import located
+    from mxwire.cli.reading import refuse_empty, ring_of, selection_of
     from mxwire.ethernet import mac_text
+    from mxwire.report.merged_records import EXAMPLES
     from mxwire.report.verification import finding_line, host_lines
 
     selector = FindingSelector(selection_of(filters, files, decoding))
     decoder, counts = decoding.decoder(), Counter[tuple[str, str, bytes]]()
     verification = OrderedVerification(vantage, selector=selector, rules=numbers, disordered=reordered)
-    with open_files(files) as ring:
+    with ring_of(files) as ring:
         for found in _findings(verification, decoder, ring, streams=True, selector=selector):
             key = found.rule, found.severity, found.host
             counts[key] += 1
