@@ -77,10 +77,7 @@ _FIELDS: Final[Mapping[str, tuple[ColumnKind, _Getter]]] = {
     "frames": ("String", lambda message, _: frames_text(message)),
     "transmissions": ("UInt32", _of_message("transmissions")),
     "duplicates": ("UInt32", _of_message("duplicates")),
-    "fragments": (
-        "UInt32",
-        lambda message, _: message.fragments.bit_count() if message.kind == "MEDIUM" else None,
-    ),
+    "fragments": ("UInt32", lambda message, _: message.fragments.bit_count() if message.kind == "MEDIUM" else None),
     "bytes_seen": (
         "UInt64",
         lambda message, _: message.bytes_seen if message.pull is None else message.pull.ranges.total,

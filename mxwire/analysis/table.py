@@ -76,11 +76,7 @@ class TableBuilder:
         self._host_names: list[str] = []
 
     def frame(
-        self,
-        decoded: DecodedBatch,
-        file: str,
-        which: NDArray[np.intp] | None = None,
-        marks: FrameMarks | None = None,
+        self, decoded: DecodedBatch, file: str, which: NDArray[np.intp] | None = None, marks: FrameMarks | None = None
     ) -> pl.DataFrame:
         """Return a data frame with one row per MXoE frame of a batch, or per frame at the places ``which``.
 
@@ -246,11 +242,7 @@ class TableWriter(TableFile):
         self._builder = TableBuilder(columns)
 
     def write(
-        self,
-        decoded: DecodedBatch,
-        file: str,
-        which: NDArray[np.intp] | None = None,
-        marks: FrameMarks | None = None,
+        self, decoded: DecodedBatch, file: str, which: NDArray[np.intp] | None = None, marks: FrameMarks | None = None
     ) -> None:
         """Add the frames of a batch, or those at the places ``which``."""
         self.put(self._builder.columns(decoded, file, which, marks))

@@ -16,10 +16,7 @@ STEP: Final = 0.05
 
 
 def at_pace(
-    batches: Iterable[FrameBatch],
-    wait: Callable[[float], bool],
-    *,
-    clock: Callable[[], int] = time.monotonic_ns,
+    batches: Iterable[FrameBatch], wait: Callable[[float], bool], *, clock: Callable[[], int] = time.monotonic_ns
 ) -> Iterator[tuple[FrameBatch, int]]:
     """Yield frames when as much time has passed since the first one as in the capture, with the time in the capture.
 

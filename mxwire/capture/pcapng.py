@@ -192,8 +192,7 @@ class PcapngDecoder:
         major, minor = Struct(f"{self._order}4x2H").unpack_from(body)
         if major != 1:
             raise self._damaged(
-                chunk.offset,
-                f"a section claims version {major}.{minor} of the pcapng format, of which only 1.x exists",
+                chunk.offset, f"a section claims version {major}.{minor} of the pcapng format, of which only 1.x exists"
             )
         self._sections_seen += 1
         self._table = InterfaceTable()
@@ -258,8 +257,7 @@ class PcapngDecoder:
         resolution = options.get(InterfaceOption.RESOLUTION, b"")
         offset = options.get(InterfaceOption.TIME_OFFSET, b"")
         return TimestampClock.from_option(
-            resolution[0] if resolution else 6,
-            Struct(f"{self._order}q").unpack(offset)[0] if len(offset) == 8 else 0,
+            resolution[0] if resolution else 6, Struct(f"{self._order}q").unpack(offset)[0] if len(offset) == 8 else 0
         )
 
     def _options(self, data: bytes) -> dict[int, bytes]:

@@ -47,12 +47,7 @@ def _word(buffer: NDArray[np.uint8], at: int, little_endian: bool) -> int:
     "UniTuple(int64, 2)(uint8[::1], int64, int64, boolean, int64, int64[::1])"
 )  # pragma: no cover (machine code)
 def _fill_records(
-    buffer: NDArray[np.uint8],
-    start: int,
-    end: int,
-    little_endian: bool,
-    largest: int,
-    found: NDArray[np.int64],
+    buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, largest: int, found: NDArray[np.int64]
 ) -> tuple[int, int]:
     count = 0
     at = start

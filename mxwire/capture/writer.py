@@ -99,10 +99,7 @@ class CaptureWriter:
         return number
 
     def write(
-        self,
-        batch: FrameBatch,
-        comments: Mapping[int, str] | None = None,
-        interfaces: NDArray[np.intp] | None = None,
+        self, batch: FrameBatch, comments: Mapping[int, str] | None = None, interfaces: NDArray[np.intp] | None = None
     ) -> None:
         """Write the frames of a batch, with ``comments`` by frame number.
 

@@ -118,12 +118,7 @@ class DecodeOptions:
     show_default=True,
     help="Follow the messages to mark retransmissions, duplicates, acknowledgements and so on.",
 )
-def command(
-    files: tuple[str, ...],
-    fields: str | None,
-    workers: shared.WorkerOptions,
-    **given: Any,
-) -> None:
+def command(files: tuple[str, ...], fields: str | None, workers: shared.WorkerOptions, **given: Any) -> None:
     """Decode captures (pcap, pcapng, gzip or zstd; - is standard input) frame by frame.
 
     With --on, many captures are decoded by several processes into one partitioned table, the folder of --to.
@@ -158,14 +153,7 @@ def command(
 
 def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | None, undecided: list[str]) -> int:
     """Decode one file; return the number of frames shown, at most ``most``."""
-    from mxwire.cli.reading import (
-        capture_of,
-        decoded_batches,
-        is_undecided,
-        note_frames,
-        refuse_empty,
-        selection_of,
-    )
+    from mxwire.cli.reading import capture_of, decoded_batches, is_undecided, note_frames, refuse_empty, selection_of
 
     selection = selection_of(options.filters, path, options.decoding)
     decoder = options.decoding.decoder()

@@ -112,13 +112,7 @@ REMOTE: Final = click.Command(
 
 
 def ssh_command(
-    *,
-    remote_host: str,
-    remote_interface: str,
-    remote_sudo: bool,
-    remote_program: str,
-    ethertype: int,
-    ssh_options: str,
+    *, remote_host: str, remote_interface: str, remote_sudo: bool, remote_program: str, ethertype: int, ssh_options: str
 ) -> list[str]:
     """Return the command line of ssh that captures on a remote host and writes the capture to standard output.
 

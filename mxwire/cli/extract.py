@@ -52,12 +52,7 @@ LISTED = 100
 @filter_options("messages", "by_name")
 @decoding_options
 def command(
-    choice: MessageChoice,
-    target: Path,
-    partial: bool,
-    as_json: bool,
-    filters: FilterOptions,
-    decoding: DecodingOptions,
+    choice: MessageChoice, target: Path, partial: bool, as_json: bool, filters: FilterOptions, decoding: DecodingOptions
 ) -> None:
     """Reassemble a message from the frames that carried it, and write its bytes.
 

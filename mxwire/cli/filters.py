@@ -108,11 +108,7 @@ _FILTERS: Final[dict[str, Decorator]] = {
         help="Only these frame numbers: 7, 10-20, 100-, or several with commas.",
     ),
     "between": click.option(
-        "--between",
-        metavar="T1 T2",
-        type=Amount(0),
-        nargs=2,
-        help="Only from T1 to T2 seconds since the first frame.",
+        "--between", metavar="T1 T2", type=Amount(0), nargs=2, help="Only from T1 to T2 seconds since the first frame."
     ),
     "match": click.option(
         "--match", metavar="N", type=number_type((1 << 64) - 1), help="Only messages with this match info, 64 bits."

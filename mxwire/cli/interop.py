@@ -208,12 +208,7 @@ def run(config: str | None, listing: bool, **options: Any) -> None:
 @command.command(name="diff", epilog=_DIFF_EPILOG)
 @click.argument("old", metavar="OLD", type=FILE)
 @click.argument("new", metavar="NEW", type=FILE)
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="List all changes; by default, 20 of each kind except worse.",
-)
+@click.option("--all", "everything", is_flag=True, help="List all changes; by default, 20 of each kind except worse.")
 @json_option("JSON Lines: changes, then their numbers.")
 def diff(old: str, new: str, everything: bool, as_json: bool) -> None:
     """Compare two reports of mxwire interop: cells that are worse, better, new or gone."""

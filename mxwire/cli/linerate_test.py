@@ -25,13 +25,7 @@ from mxwire.cli.linerate_options import (
     size_option,
     streams_option,
 )
-from mxwire.cli.live import (
-    MEETING_POINT,
-    LiveOptions,
-    connect,
-    end_like_interrupt,
-    live_options,
-)
+from mxwire.cli.live import MEETING_POINT, LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import end_interrupted_line, note
 from mxwire.cli.options import (
     amount_option,

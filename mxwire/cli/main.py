@@ -130,10 +130,7 @@ def _one_line_errors() -> Iterator[None]:
 
 
 @click.group(
-    cls=_Commands,
-    invoke_without_command=True,
-    epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    cls=_Commands, invoke_without_command=True, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(__version__, prog_name="mxwire")
 @colour_option

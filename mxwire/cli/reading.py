@@ -267,12 +267,7 @@ def _read_names(path: str, names: HostNames, decoding: DecodingOptions) -> bool:
 
 
 def followed(
-    follower: Follower,
-    decoder: Decoder,
-    reader: BatchSource,
-    *,
-    streams: bool,
-    selector: MessageSelector | None = None,
+    follower: Follower, decoder: Decoder, reader: BatchSource, *, streams: bool, selector: MessageSelector | None = None
 ) -> Iterator[CapturedMessage]:
     """The messages of a capture in the order in which they appear; of an interface, as each completes.
 

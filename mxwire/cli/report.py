@@ -47,12 +47,7 @@ Examples:
 @filter_options()
 @decoding_options
 def command(
-    files: tuple[str, ...],
-    folder: str,
-    force: bool,
-    as_json: bool,
-    filters: FilterOptions,
-    decoding: DecodingOptions,
+    files: tuple[str, ...], folder: str, force: bool, as_json: bool, filters: FilterOptions, decoding: DecodingOptions
 ) -> None:
     """Write pages about captures: findings, hosts, graphs over time, and the ladder of each message.
 

@@ -387,17 +387,7 @@ _COLUMNS: Final[dict[str, ColumnKind]] = {
     "breach_text": "String",
     "duration_ns": "Int64",
     **dict.fromkeys(
-        (
-            "messages",
-            "delivered",
-            "excused",
-            "frames",
-            "frames_lost",
-            "incidents",
-            "steps",
-            "fallen",
-            "deviations",
-        ),
+        ("messages", "delivered", "excused", "frames", "frames_lost", "incidents", "steps", "fallen", "deviations"),
         "UInt64",
     ),
     "digest": "String",

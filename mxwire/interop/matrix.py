@@ -100,12 +100,7 @@ def cell_by_name(
         raise MxwireError(f"invalid cell {name!r}: use the form LEFT/RIGHT/CASE/IMPAIRMENT, for example {_EXAMPLE}")
     left, right, case, impairment = parts
     return CellOrder(
-        find(left),
-        find(right),
-        case_by_name(case).case.name,
-        treatment_by_name(impairment).name,
-        seed,
-        configuration,
+        find(left), find(right), case_by_name(case).case.name, treatment_by_name(impairment).name, seed, configuration
     )
 
 

@@ -14,14 +14,7 @@ SHOWN: Final = 12
 """Maximum number of cells listed per verdict."""
 FEW: Final = 3
 """Maximum number of cells shown with all details."""
-STYLES: Final = {
-    "all": "green",
-    "some": "yellow",
-    "bad": "bold red",
-    "none": "dim",
-    "heading": "bold",
-    "name": "cyan",
-}
+STYLES: Final = {"all": "green", "some": "yellow", "bad": "bold red", "none": "dim", "heading": "bold", "name": "cyan"}
 """Styles of the squares, in addition to their text."""
 Square = tuple[str, str]
 """Text and style of a square of the matrix."""
@@ -105,10 +98,7 @@ def blocks(report: InteropReport, *, drawn: bool = True) -> list[Block]:
     notes = Counter(each.reason for each in report.cells if each.verdict == "info")
     if notes:
         first = next(each for each in report.cells if each.verdict == "info")
-        shown += [
-            Heading(f"With notes: {notes.total()}", 3),
-            Paragraph(f"the first is {first.name}: {first.reason}"),
-        ]
+        shown += [Heading(f"With notes: {notes.total()}", 3), Paragraph(f"the first is {first.name}: {first.reason}")]
     return [*shown, Paragraph(summary(report))]
 
 
@@ -203,9 +193,7 @@ def junit(report: InteropReport) -> str:
 
 def _junit_case(suite: ElementTree.Element, name: str, cell: Cell, title: str) -> None:
     case = ElementTree.SubElement(
-        suite,
-        "testcase",
-        {"classname": name, "name": f"{cell.case}: {title}", "time": f"{cell.duration_ns / 1e9:.6f}"},
+        suite, "testcase", {"classname": name, "name": f"{cell.case}: {title}", "time": f"{cell.duration_ns / 1e9:.6f}"}
     )
     details = "\n".join((*map(str, cell.findings), *cell.diagnosis, cell.command))
     if cell.verdict == "fail":

@@ -11,14 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from mxwire.interop.roles import (
-    EndpointAddress,
-    Role,
-    UnexpectedResult,
-    UnplayableCase,
-    WaitTimeout,
-    stage_wants,
-)
+from mxwire.interop.roles import EndpointAddress, Role, UnexpectedResult, UnplayableCase, WaitTimeout, stage_wants
 from mxwire.protocol import ALL_BITS, EngineEndpoint, Event, EventKind, Node, Partner, Profile, Request, Status
 from mxwire.simulation.inventory import idle
 from mxwire.units import SECOND

@@ -73,10 +73,7 @@ class Transmitter(Protocol):
 
 
 def open_sink_link(
-    interface: str,
-    via: Via = Via.PACKET,
-    ring_bytes: int = SINK_RING_BYTES,
-    mode: XdpMode | str = XdpMode.AUTO,
+    interface: str, via: Via = Via.PACKET, ring_bytes: int = SINK_RING_BYTES, mode: XdpMode | str = XdpMode.AUTO
 ) -> PacketLink | XdpLink:
     """Open a link to receive on, with a receive ring of some ``ring_bytes``; ``mode`` is that of AF_XDP's program.
 

@@ -373,15 +373,7 @@ class Entries:
             return _COPIED_SEND if request.buffered else OK
 
     def receive(
-        self,
-        place: int,
-        memory: Any,
-        length: int,
-        segments: Any,
-        count: int,
-        match_info: int,
-        mask: int,
-        handle: int,
+        self, place: int, memory: Any, length: int, segments: Any, count: int, match_info: int, mask: int, handle: int
     ) -> int:
         """Post a receive into the memory of the program."""
         core = self._host.core

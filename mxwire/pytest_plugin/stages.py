@@ -43,12 +43,7 @@ class SimulatedStages:
         """Return a stage of two implementations, by the names that ``mxwire interop --list`` shows."""
         castings = [casting_of(implementation_by_name(each), name) for each, name in ((left, "left"), (right, "right"))]
         stage = SimulatedStage(
-            castings[0],
-            castings[1],
-            treatment_by_name(impairment),
-            seed,
-            introduction=introduction,
-            patience=patience,
+            castings[0], castings[1], treatment_by_name(impairment), seed, introduction=introduction, patience=patience
         )
         self._made.append((stage, HostTable.on(stage, castings)))
         return stage

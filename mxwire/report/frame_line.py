@@ -54,11 +54,7 @@ _LEADING_ZEROS: Final = re.compile(r"\bmatch 0x0+(?=[0-9a-f])")
 _TYPE: Final = 10
 _SUMMARY: Final = 48
 _WHOLE: Final = _LineLayout(6, 9, _WHOLE_ADDRESS, " → ", 7, "  ")
-_LAYOUTS: Final = (
-    _WHOLE,
-    _LineLayout(6, 6, _TAIL, " → ", 5, "  "),
-    _LineLayout(5, 6, _TAIL, "→", 5, " "),
-)
+_LAYOUTS: Final = (_WHOLE, _LineLayout(6, 6, _TAIL, " → ", 5, "  "), _LineLayout(5, 6, _TAIL, "→", 5, " "))
 """From the widest to the narrowest."""
 
 

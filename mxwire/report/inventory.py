@@ -60,11 +60,7 @@ def _facts(file: dict[str, Any], inventory: Inventory) -> Iterator[str]:
 
 
 def _hosts(inventory: Inventory) -> Table:
-    columns = (
-        *code_columns("host", "name"),
-        *number_columns("sent", "received"),
-        Column("its index at peers"),
-    )
+    columns = (*code_columns("host", "name"), *number_columns("sent", "received"), Column("its index at peers"))
     rows = []
     for address, facts in inventory.hosts.items():
         known = ", ".join(f"{index} at {peer}" for peer, index in inventory.known_indexes(address))
@@ -88,11 +84,7 @@ def _pairs(inventory: Inventory) -> list[tuple[list[str], Detection]]:
 
 
 def _dialects(inventory: Inventory) -> Iterator[Block]:
-    columns = (
-        *code_columns("hosts", "dialect"),
-        *number_columns("confidence"),
-        Column("evidence", wraps=True),
-    )
+    columns = (*code_columns("hosts", "dialect"), *number_columns("confidence"), Column("evidence", wraps=True))
     rows = []
     for addresses, found in _pairs(inventory):
         hosts = " ".join(addresses) if len(addresses) == 2 else f"{addresses[0]} and its peers"

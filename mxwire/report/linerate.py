@@ -254,10 +254,7 @@ def csv_text(results: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-_INCAST: Final = (
-    *number_columns("senders", "bytes", "blocks", "frames at once", "lost", "spread"),
-    Column("remark"),
-)
+_INCAST: Final = (*number_columns("senders", "bytes", "blocks", "frames at once", "lost", "spread"), Column("remark"))
 
 
 def _incast_table(results: Sequence[Mapping[str, Any]]) -> Table:

@@ -31,11 +31,7 @@ def merge_blocks(first: str, second: str, made: MergePlan, target: str | None, w
         for text, name in _ROWS
         if name in ("frames", "only") or getattr(made.first, name) or getattr(made.second, name)
     )
-    blocks: list[Block] = [
-        Heading(f"A {first}, B {second}"),
-        Listing(tuple(_facts(made))),
-        Table(_COLUMNS, rows),
-    ]
+    blocks: list[Block] = [Heading(f"A {first}, B {second}"), Listing(tuple(_facts(made))), Table(_COLUMNS, rows)]
     if target is not None:
         where = "standard output" if target == "-" else target
         blocks.append(Listing((f"{count_of(written or 0, 'frame')} written to {where}",)))

@@ -24,11 +24,7 @@ _COLUMNS: Final = (
     Column("engine", right=True),
     Column("tests", right=True),
 )
-_JUDGED: Final = {
-    "wire": "from the wire",
-    "inside": "only from inside a host",
-    "not": "not at all",
-}
+_JUDGED: Final = {"wire": "from the wire", "inside": "only from inside a host", "not": "not at all"}
 LEGEND: Final = (
     "judged: from the wire (by mxwire.rules.Judge), only inside a host, or not at all. engine, tests: number of "
     "references to the rule in the engine and the tests; mxwire rules NUMBER lists them."

@@ -203,8 +203,7 @@ _TEMPLATES: Final[dict[type[packets.Frame], _Template]] = {
         ),
     ),
     packets.PullReply: _Template(
-        "frame %d: %s at %d handle 0x%08x",
-        ("frame_seqnum", (_bytes, "frame_length"), "msg_offset", "dst_pull_handle"),
+        "frame %d: %s at %d handle 0x%08x", ("frame_seqnum", (_bytes, "frame_length"), "msg_offset", "dst_pull_handle")
     ),
     packets.Notify: _Template(
         "seq %s ack %s: %s pulled from region %d/%d", (_SEQ, _ACK, (_bytes, "total_length"), *_REGION)

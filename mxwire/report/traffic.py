@@ -100,10 +100,7 @@ PAIR_COLUMNS: Final[dict[str, PairColumn]] = {
         "messages/s", "msg/s", lambda x: amount_text(x.message_rate), lambda x: _unknown_last(x.message_rate)
     ),
     "retransmits": PairColumn(
-        "retransmits/s",
-        "rtx/s",
-        lambda x: amount_text(x.retransmit_rate),
-        lambda x: _unknown_last(x.retransmit_rate),
+        "retransmits/s", "rtx/s", lambda x: amount_text(x.retransmit_rate), lambda x: _unknown_last(x.retransmit_rate)
     ),
     "flight": PairColumn(
         "in flight", "flight", lambda x: amount_text(x.in_flight), lambda x: _unknown_last(x.in_flight)

@@ -201,13 +201,7 @@ class Driver(AbstractContextManager["Driver"]):
 
 
 def run_driven(
-    script: Script,
-    link: Link,
-    driver: Driver,
-    dialect: Dialect,
-    seed: int | None = None,
-    *,
-    harmful: bool = False,
+    script: Script, link: Link, driver: Driver, dialect: Dialect, seed: int | None = None, *, harmful: bool = False
 ) -> ScenarioOutcome:
     """Play a scenario to a host created by a driver; ``seed`` as for :func:`~mxwire.scenarios.live.run_live`.
 

@@ -264,10 +264,7 @@ def _nack(tester: Tester, given: Given) -> Fields:
     """Fill in a refusal of the last numbered frame or, without one, of the last connect."""
     index = given.get("dst_src_peer_index", tester.station.index)
     return _addressed(
-        tester,
-        nack_type=1,
-        lib_seqnum=getattr(tester.numbered, "lib_seqnum", 0),
-        dst_src_peer_index_copy=index,
+        tester, nack_type=1, lib_seqnum=getattr(tester.numbered, "lib_seqnum", 0), dst_src_peer_index_copy=index
     )
 
 

@@ -17,9 +17,7 @@ FRAME: Final = "FRAME"
 ALIASES: Final = {"CONNECT": "CONNECT_REQUEST", "ANNOUNCEMENT": "RAW_OMXOED", "LIBACK": "TRUC"}
 """Alternative names of packets."""
 
-COMPUTED: Final[dict[str, dict[str, str]]] = {
-    "match": {"match_a": "bits 63 to 32", "match_b": "bits 31 to 0"},
-}
+COMPUTED: Final[dict[str, dict[str, str]]] = {"match": {"match_a": "bits 63 to 32", "match_b": "bits 31 to 0"}}
 """Fields that combine two fields of the layout."""
 OWN_FIELDS: Final = {"PULL_REPLY": {"frame": "number of the frame in the transfer, which determines the other fields"}}
 """Fields of sent frames that are not on the wire."""

@@ -97,13 +97,7 @@ class SimulatedChannel:
 class SimulatedPath:
     """The path of one node to the others of its host, ``nodes``, which all their paths share."""
 
-    def __init__(
-        self,
-        paths: list[SimulatedPath],
-        *,
-        copies: int = 1,
-        size: int = CHANNEL_BYTES,
-    ) -> None:
+    def __init__(self, paths: list[SimulatedPath], *, copies: int = 1, size: int = CHANNEL_BYTES) -> None:
         self.node: Node | None = None
         """Set after the node was made; None again when its process has ended."""
         self._peers: list[bytes] = paths[0]._peers if paths else []

@@ -8,14 +8,7 @@ from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.protocol import Profile
-from mxwire.protocol.profile import (
-    NATIVE_MX,
-    OPEN_MX_0_5,
-    OPEN_MX_1_0,
-    OPEN_MX_1_1,
-    OPEN_MX_1_5,
-    OPEN_MX_1_5_AS_FOUND,
-)
+from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_0_5, OPEN_MX_1_0, OPEN_MX_1_1, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.simulation.faults import Plan, plan_text
 from mxwire.simulation.randomness import stream
 from mxwire.units import MICROSECOND, MILLISECOND, SECOND

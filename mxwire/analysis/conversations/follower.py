@@ -34,12 +34,7 @@ class Follower:
     """
 
     def __init__(
-        self,
-        watch: MessageWatch | None = None,
-        *,
-        flights: bool = False,
-        marks: bool = False,
-        facts: bool = False,
+        self, watch: MessageWatch | None = None, *, flights: bool = False, marks: bool = False, facts: bool = False
     ) -> None:
         self._state = FollowerState(watch, flights=flights, marks=marks, facts=facts)
         self._pulls = PullTracker(self._state)

@@ -69,8 +69,7 @@ FLAGS: Final[dict[str, FlagMeaning]] = {
         "early", "Received before an earlier message, which is missing; the receiver stores it (R-ORD-03)"
     ),
     "obsolete": FlagMeaning(
-        "obsolete",
-        "The receiver has acknowledged or ended this message already, and drops the frame (R-ORD-03)",
+        "obsolete", "The receiver has acknowledged or ended this message already, and drops the frame (R-ORD-03)"
     ),
     "gap": FlagMeaning(
         "gap", "The previous message of this direction, or reply of this block, is not in the capture", "warn"

@@ -21,14 +21,7 @@ from mxwire.analysis.conversations.marks import (
     REPEATED,
     RETRANSMISSION,
 )
-from mxwire.analysis.conversations.message import (
-    REPEATS_KEPT,
-    REPORTED,
-    CapturedMessage,
-    MessagePull,
-    Refusal,
-    Repeat,
-)
+from mxwire.analysis.conversations.message import REPEATS_KEPT, REPORTED, CapturedMessage, MessagePull, Refusal, Repeat
 from mxwire.analysis.conversations.numbered_packets import announce
 from mxwire.analysis.conversations.partners import Conversation, Flow
 from mxwire.analysis.conversations.rows import Replies, ReplyKey, Row

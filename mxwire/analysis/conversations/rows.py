@@ -39,14 +39,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
         "pulled_rdma_seqnum",
         "pulled_rdma_offset",
     ),
-    "notify": (
-        "lib_seqnum",
-        "lib_piggyack",
-        "session",
-        "total_length",
-        "pulled_rdma_id",
-        "pulled_rdma_seqnum",
-    ),
+    "notify": ("lib_seqnum", "lib_piggyack", "session", "total_length", "pulled_rdma_id", "pulled_rdma_seqnum"),
     "truc": ("session", "liback.type", "length", "liback.session_id", "liback.lib_seqnum"),
     "pull": (
         "session",

@@ -16,12 +16,7 @@ _START, _END, _FACTOR = 1, 300_000, 8
 
 def _parameters(*, unidirectional: bool = False) -> PerfParameters:
     return PerfParameters(
-        iterations=2,
-        warmup=1,
-        start=_START,
-        end=_END,
-        multiplier=_FACTOR,
-        unidirectional=unidirectional,
+        iterations=2, warmup=1, start=_START, end=_END, multiplier=_FACTOR, unidirectional=unidirectional
     )
 
 

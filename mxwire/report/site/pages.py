@@ -20,14 +20,7 @@ from mxwire.extras import import_extra
 from mxwire.report.site.exchange import Exchange, ShownFrame
 from mxwire.report.site.fields import FieldRecords, FieldTables, LayoutRow
 from mxwire.report.site.graphs import packed, style_data
-from mxwire.report.site.ladder import (
-    MOST_HOSTS,
-    MOST_ROWS_WHOLE,
-    FrameStep,
-    LadderDrawing,
-    Omission,
-    Row,
-)
+from mxwire.report.site.ladder import MOST_HOSTS, MOST_ROWS_WHOLE, FrameStep, LadderDrawing, Omission, Row
 from mxwire.rules import CATALOGUE
 from mxwire.words import count_of
 

@@ -9,12 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from mxwire.wire.numbers import (
-    NUMBER_MASK,
-    OUTSTANDING_MAXIMUM,
-    SESSION_NUMBER_MASK,
-    SESSION_NUMBER_STEP,
-)
+from mxwire.wire.numbers import NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK, SESSION_NUMBER_STEP
 
 _HALF: Final = SESSION_NUMBER_STEP // 2
 

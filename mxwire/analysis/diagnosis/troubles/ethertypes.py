@@ -19,16 +19,7 @@ from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch
 from mxwire.wire.byteorder import HOST_MAGIC_PREFIX, PULL_MAGIC_PREFIX
 from mxwire.wire.encapsulation import HEADER_LENGTH, ROW, TAG_TYPES, Located, locate
 from mxwire.wire.enums import PacketType, TrucType
-from mxwire.wire.formats import (
-    CONNECT_REQUEST,
-    HOST_QUERY,
-    PULL_MXOE,
-    PULL_OMX,
-    PULL_REPLY,
-    RNDV,
-    TRUC,
-    PacketFormat,
-)
+from mxwire.wire.formats import CONNECT_REQUEST, HOST_QUERY, PULL_MXOE, PULL_OMX, PULL_REPLY, RNDV, TRUC, PacketFormat
 from mxwire.wire.layout import header_type, layout_of
 from mxwire.wire.numbers import CONNECT_LENGTH, RNDV_LENGTH
 from mxwire.words import count_of
