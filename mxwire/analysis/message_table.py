@@ -117,7 +117,6 @@ _FRAME_NUMBERS: Final = ("ack_frame", "refused_ack_frame", "notify_frame")
 _FILE: Final[dict[str, ColumnKind]] = {"file": "String"}
 MESSAGE_KINDS: Final = _FILE | {name: kind for name, (kind, _) in _FIELDS.items()}
 """The columns of the table, and the keys of a record, in order, with their kinds."""
-MESSAGE_COLUMNS: Final = tuple(MESSAGE_KINDS)
 
 
 def message_fields(message: CapturedMessage, names: Mapping[int, str]) -> dict[str, Any]:
@@ -129,7 +128,7 @@ def message_fields(message: CapturedMessage, names: Mapping[int, str]) -> dict[s
 
 
 def message_columns(rows: Sequence[tuple[Any, ...]]) -> Table:
-    """Return a table of ``rows``, tuples in the order of ``MESSAGE_COLUMNS``."""
+    """Return a table of ``rows``, tuples in the order of ``MESSAGE_KINDS``."""
     return record_columns(rows, MESSAGE_KINDS)
 
 

@@ -257,9 +257,14 @@ class RecordTable(TableFile):
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows added so far; also an empty table, so that the file is created."""
+        """Write the rows added so far."""
         self.put(record_columns(self._rows, self._kinds))
         self._rows = []
+
+    def _finish(self) -> None:
+        # Also an empty table, so that the file is created.
+        self.flush()
+        super()._finish()
 
 
 def _writing_errors() -> tuple[type[Exception], ...]:

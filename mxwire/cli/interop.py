@@ -344,7 +344,6 @@ def _write_table(report: InteropReport, target: Path) -> None:
     with RecordTable(target, _COLUMNS) as table:
         for cell in report.cells:
             table.add(asdict(cell))
-        table.flush()
     wrote(len(report.cells), "cell", target)
 
 

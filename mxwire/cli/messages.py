@@ -236,6 +236,3 @@ class _MessageTableFile(_MessageOutput):
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
         self._table.add_message(self.path, message, follower.names)
-
-    def end(self) -> None:
-        self._table.flush()

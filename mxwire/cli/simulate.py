@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -27,7 +26,7 @@ from mxwire.cli.options import (
 )
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, show
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns, show
 from mxwire.report.json_line import json_line
 from mxwire.report.terminal import terminal_width
 from mxwire.units import MICROSECOND, SECOND
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.table_columns import ColumnKind
     from mxwire.analysis.table_file import RecordTable
-    from mxwire.campaign import Campaign, FatalPiece
+    from mxwire.campaign import Campaign
     from mxwire.protocol import Profile
     from mxwire.simulation import ExhaustivePlay, RunOutcome, Scenario
     from mxwire.simulation.exhaustive import PlayedPlan
@@ -58,7 +57,6 @@ Examples:
   mxwire simulate --exhaustive 2 --workload train          every pair of faults of one of them
   mxwire simulate --exhaustive 2 --on dask-slurm:slurm.toml --checkpoint pairs.jsonl    all, in Slurm jobs
 """
-_IN_MICROSECONDS: Final = ("delay", "jitter", "held", "coalescing", "gap")
 _LEGEND: Final = (
     "excused: messages not delivered, and not owed, as an application died or a partner was declared dead; incidents: "
     "kills, crashes, pauses, stalls, partitions, filters and MTU changes; steps: events of the simulation; fallen: "
@@ -185,6 +183,8 @@ def command(
     :APPLICATION@STEP. --exhaustive plays them all, at every frame and step, and omits a plan where another one has led
     to the same state.
     """
+    from mxwire.simulation import Scenario
+
     fixed = fixed_by(options)
     if exhaustive is not None:
         if not (seeds is None and pcap is None and at is None and options["faults"] is None):
@@ -195,7 +195,7 @@ def command(
     elif seeds is None:
         if target is not None or workers != WorkerOptions(jobs=workers.jobs):
             raise MxwireError("--to, --on and --checkpoint are for many runs: add --seeds or --exhaustive")
-        outcome = _run(scenario_of(seed or 0, fixed), pcap, at)
+        outcome = _run(Scenario(seed or 0, **fixed), pcap, at)
         failed = _report(outcome, as_json)
     elif seed is not None or pcap is not None:
         raise MxwireError("--seeds starts many runs: use it without --seed and --pcap")
@@ -210,10 +210,11 @@ def command(
 
 def fixed_by(options: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a scenario that options fix."""
+    from mxwire.simulation.scenario import IN_MICROSECONDS
     from mxwire.wire.dialect import dialect_by_name
 
     fixed = {name: value for name, value in options.items() if value is not None and name != "profile"}
-    for name in _IN_MICROSECONDS:
+    for name in IN_MICROSECONDS:
         if name in fixed:
             fixed[name] *= MICROSECOND
     if "dialect" in fixed:
@@ -233,26 +234,6 @@ def _profile(text: str) -> Profile:
     if not rate.isdecimal() or not 1 <= int(rate) <= 10_000:
         raise MxwireError(f"profile {text!r}: a clock has 1 to 10000 ticks per second, for example {name}/250")
     return replace(profile, hz=int(rate))
-
-
-def scenario_of(seed: int, fixed: Mapping[str, Any]) -> Scenario:
-    """A scenario with default values for everything that is not fixed."""
-    from mxwire.simulation import Scenario
-
-    return Scenario(seed, **fixed)
-
-
-def command_for(scenario: Scenario) -> str:
-    """The command that repeats a scenario."""
-    words = ["mxwire", "simulate"]
-    for name, value in scenario.differences().items():
-        option = "--profile" if name == "profiles" else f"--{name.replace('_', '-')}"
-        if name == "judged":
-            words.append("--judge" if value else "--no-judge")
-            continue
-        assert isinstance(value, (int, float, str))
-        words += [option, str(int(value) // MICROSECOND if name in _IN_MICROSECONDS else value)]
-    return shlex.join(words)
 
 
 # Runs
@@ -298,12 +279,15 @@ def _campaign(seeds: range, workers: WorkerOptions, fixed: dict[str, Any], targe
     ):
         answers = campaign.play(partial(_drawn_run, fixed), seeds, codec=codec, finished=shown.update)
         for seed, answer in zip(seeds, answers, strict=True):
-            outcome = answer if isinstance(answer, RunOutcome) else _fatal(draw_scenario(seed, **fixed), answer)
+            if isinstance(answer, RunOutcome):
+                outcome = answer
+            else:
+                outcome = RunOutcome.fatal(draw_scenario(seed, **fixed), str(answer))
             virtual += outcome.duration
             digest.update(outcome.digest.encode())
             sums.update(outcome.counts)
             if as_json:
-                click.echo(json_line(_record(outcome)))
+                click.echo(json_line(outcome.record()))
             if table is not None:
                 table.add(_row(outcome))
             if not outcome.held:
@@ -323,14 +307,6 @@ def _drawn_run(fixed: dict[str, Any], seed: int) -> RunOutcome:
     from mxwire.simulation import Simulation, draw_scenario
 
     return Simulation(draw_scenario(seed, **fixed)).run()
-
-
-def _fatal(scenario: Scenario, answer: FatalPiece) -> RunOutcome:
-    """The outcome of a run that ended every process that played it; it has no digest."""
-    from mxwire.simulation import RunOutcome
-    from mxwire.simulation.invariants import InvariantBreach
-
-    return RunOutcome(scenario, "", 0, breaches=(InvariantBreach("exception", 0, str(answer)),))
 
 
 def _exhaust(
@@ -353,7 +329,7 @@ def _exhaust(
                 if table is not None:
                     table.add(_row(outcome))
             if as_json:
-                click.echo(json_line(_exhaustive_record(play)))
+                click.echo(json_line(play.record()))
     if target is not None:
         wrote(sum(each.played for each in plays), "run", target)
     failed = [outcome for play in plays for outcome in play.failed]
@@ -368,13 +344,14 @@ def _exhaust(
 def _played_plans(campaign: Campaign, scenarios: Sequence[Scenario], traced: bool) -> Iterator[PlayedPlan]:
     """Play plans of one number of faults by the workers of a campaign."""
     from mxwire.campaign.checkpoint import AnswerCodec
+    from mxwire.simulation import RunOutcome
     from mxwire.simulation.exhaustive import PlayedPlan, play_plan
 
     section = f"{scenarios[0].workload} {len(scenarios[0].faults)}" if scenarios else ""
     codec = AnswerCodec(PlayedPlan.values, PlayedPlan.of)
     answers = campaign.play(partial(play_plan, traced=traced), scenarios, section=section, codec=codec)
     for scenario, answer in zip(scenarios, answers, strict=True):
-        yield answer if isinstance(answer, PlayedPlan) else PlayedPlan(_fatal(scenario, answer))
+        yield answer if isinstance(answer, PlayedPlan) else PlayedPlan(RunOutcome.fatal(scenario, str(answer)))
 
 
 # Tables
@@ -396,17 +373,11 @@ _COLUMNS: Final[dict[str, ColumnKind]] = {
 """The columns of ``--to``: one row per run; ``breach`` is the first broken invariant, null if all held."""
 
 
-@contextmanager
-def _rows(target: Path | None) -> Iterator[RecordTable | None]:
+def _rows(target: Path | None) -> AbstractContextManager[RecordTable | None]:
     """The table of ``--to``, if it is given."""
     from mxwire.analysis.table_file import RecordTable
 
-    if target is None:
-        yield None
-        return
-    with RecordTable(target, _COLUMNS) as table:
-        yield table
-        table.flush()
+    return nullcontext() if target is None else RecordTable(target, _COLUMNS)
 
 
 def _row(outcome: RunOutcome) -> dict[str, Any]:
@@ -423,7 +394,7 @@ def _row(outcome: RunOutcome) -> dict[str, Any]:
         "duration_ns": outcome.duration,
         **{name.replace(" ", "_"): value for name, value in outcome.counts.items()},
         "digest": outcome.digest,
-        "command": command_for(scenario),
+        "command": scenario.command(),
     }
 
 
@@ -435,7 +406,7 @@ def _report(outcome: RunOutcome, as_json: bool) -> bool:
     from mxwire.simulation import INVARIANTS
 
     if as_json:
-        click.echo(json_line(_record(outcome)))
+        click.echo(json_line(outcome.record()))
         return not outcome.held
     rows = {"virtual time": f"{outcome.duration / SECOND:.6f} s", **outcome.counts}
     blocks: list[Block] = [_table(rows), Paragraph(_LEGEND), Paragraph(f"digest {outcome.digest}")]
@@ -460,41 +431,9 @@ def _unchecked(fallen: Mapping[str, str]) -> list[Block]:
     ]
 
 
-def _record(outcome: RunOutcome) -> dict[str, Any]:
-    """The JSON object of an outcome."""
-    return {
-        "seed": outcome.scenario.seed,
-        "held": outcome.held,
-        "duration_ns": outcome.duration,
-        "counts": outcome.counts,
-        "digest": outcome.digest,
-        "fallen": outcome.fallen,
-        "breaches": [
-            {"invariant": each.invariant, "time_ns": each.time, "text": each.text} for each in outcome.breaches
-        ],
-        "scenario": outcome.scenario.differences(),
-        "command": command_for(outcome.scenario),
-    }
-
-
-def _exhaustive_record(play: ExhaustivePlay) -> dict[str, Any]:
-    """The JSON object of an exhaustive play."""
-    return {
-        "workload": play.scenario.workload,
-        "faults": play.bound,
-        "held": not play.failed,
-        "played": play.played,
-        "pruned": play.pruned,
-        "states": play.states,
-        "fallen": play.fallen,
-        "failed": [_record(each) for each in play.failed],
-        "digest": play.digest,
-    }
-
-
 def _exhaustive_table(plays: list[ExhaustivePlay]) -> Block:
     """The table of exhaustive plays, one row per workload; digests wrap on a terminal, not in pipes."""
-    counts = tuple(Column(each, right=True) for each in ("played", "pruned", "states", "failed"))
+    counts = number_columns("played", "pruned", "states", "failed")
     rows = [
         Row((each.scenario.workload, *map(str, (each.played, each.pruned, each.states, len(each.failed))), each.digest))
         for each in plays
@@ -523,7 +462,7 @@ def _failures(failed: list[RunOutcome]) -> list[Block]:
         Paragraph(f"{invariant.text}{rules}"),
         Paragraph(str(breach)),
         Paragraph("repeat it, reduced, with:" if first is not failed[0] else "repeat it with:"),
-        Listing((command_for(first.scenario),)),
+        Listing((first.scenario.command(),)),
     ]
     if len(failed) > 1:
         others = tuple(

@@ -116,6 +116,20 @@ class ExhaustivePlay:
         """Return the SHA-256 over the digests of all runs so far, in the order of the plans."""
         return self._digest.hexdigest()
 
+    def record(self) -> dict[str, Any]:
+        """Return the results so far as an object for JSON."""
+        return {
+            "workload": self.scenario.workload,
+            "faults": self.bound,
+            "held": not self.failed,
+            "played": self.played,
+            "pruned": self.pruned,
+            "states": self.states,
+            "fallen": self.fallen,
+            "failed": [each.record() for each in self.failed],
+            "digest": self.digest,
+        }
+
     def outcomes(self, play: Play = play_plans) -> Iterator[RunOutcome]:
         """Play every plan, those with fewer faults first, and yield the outcomes; a plan that fails is not extended."""
         plans: list[Plan] = [()]

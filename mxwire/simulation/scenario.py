@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any, Final
@@ -41,6 +42,8 @@ DIALECTS: Final = (MXOE, omx(1500), omx(9000))
 
 RATES: Final = ("loss", "duplicate", "reorder", "corrupt", "tamper")
 """Faults that happen to a frame with a probability."""
+IN_MICROSECONDS: Final = ("delay", "jitter", "held", "coalescing", "gap")
+"""Times that options give in microseconds."""
 INCIDENTS: Final = ("kill", "crash", "pause", "stall", "partition", "filter", "mtu")
 """Faults that happen a number of times."""
 
@@ -187,6 +190,18 @@ class Scenario:
         if "profiles" in found:
             found["profiles"] = ",".join(f"{each.name}/{each.hz}" for each in self.profiles)
         return found
+
+    def command(self) -> str:
+        """Return the command that runs the scenario."""
+        words = ["mxwire", "simulate"]
+        for name, value in self.differences().items():
+            if name == "judged":
+                words.append("--judge" if value else "--no-judge")
+                continue
+            assert isinstance(value, (int, float, str))
+            option = "profile" if name == "profiles" else name.replace("_", "-")
+            words += [f"--{option}", str(int(value) // MICROSECOND if name in IN_MICROSECONDS else value)]
+        return shlex.join(words)
 
 
 _HIGHEST_RATES: Final = {"loss": 0.2, "duplicate": 0.2, "reorder": 0.3, "corrupt": 0.05}

@@ -64,6 +64,27 @@ class RunOutcome:
         """Return the outcome of a scenario from its :meth:`values`."""
         return cls(scenario, **{**values, "breaches": tuple(InvariantBreach(*each) for each in values["breaches"])})
 
+    @classmethod
+    def fatal(cls, scenario: Scenario, reason: str) -> RunOutcome:
+        """Return the outcome of a run that ended every process that played it; it has no digest."""
+        return cls(scenario, "", 0, breaches=(InvariantBreach("exception", 0, reason),))
+
+    def record(self) -> dict[str, Any]:
+        """Return the outcome as an object for JSON."""
+        return {
+            "seed": self.scenario.seed,
+            "held": self.held,
+            "duration_ns": self.duration,
+            "counts": self.counts,
+            "digest": self.digest,
+            "fallen": self.fallen,
+            "breaches": [
+                {"invariant": each.invariant, "time_ns": each.time, "text": each.text} for each in self.breaches
+            ],
+            "scenario": self.scenario.differences(),
+            "command": self.scenario.command(),
+        }
+
 
 class Simulation:
     """One run of a scenario. ``tap`` receives all frames as they are sent; with ``at``, the frames that the host of

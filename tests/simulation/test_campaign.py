@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mxwire.cli.simulate import command_for
 from mxwire.simulation import Simulation, draw_scenario
 
 SEEDS = 2000
@@ -20,7 +19,7 @@ def test_everything_holds(first: int) -> None:
         outcome = Simulation(draw_scenario(seed)).run()
         delivered += outcome.counts["delivered"]
         if not outcome.held:
-            failed.append(f"{outcome.breaches[0]}\n{command_for(outcome.scenario)}")
+            failed.append(f"{outcome.breaches[0]}\n{outcome.scenario.command()}")
     assert not failed, "\n".join(failed)
     assert delivered > 5 * CHUNK
 

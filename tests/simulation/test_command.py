@@ -246,8 +246,8 @@ def test_the_process_ends_with_1_where_an_invariant_breaks(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--hosts", 1), "'--hosts': 1 is not in the range 2<=x<=8"),
-        (("--hosts", 9), "'--hosts': 9 is not in the range 2<=x<=8"),
+        (("--hosts", 1), "one host with one application has no partner"),
+        (("--hosts", 9), "'--hosts': 9 is not in the range 1<=x<=8"),
         (("--messages", 0), "'--messages': 0 is not in the range x>=1"),
         (("--loss", 1), "'--loss': 1.0 is not in the range 0<=x<1"),
         (("--loss", "much"), "'--loss': 'much' is not a valid float"),

@@ -57,14 +57,14 @@ def test_impossible_scenarios_are_refused(changes: dict[str, Any], complaint: st
 def test_the_command_of_a_scenario_runs_that_scenario(seed: int) -> None:
     """The command that a failed campaign prints."""
     scenario = replace(draw_scenario(seed), judged=seed % 2 == 0)
-    words = simulate.command_for(scenario).split()
+    words = scenario.command().split()
     assert words[:2] == ["mxwire", "simulate"]
     context = command.make_context("simulate", words[2:])
     options = {
         name: value for name, value in context.params.items() if name not in ("seeds", "jobs", "pcap", "as_json")
     }
     read = options.pop("seed")
-    assert simulate.scenario_of(read, simulate.fixed_by(options)) == scenario
+    assert Scenario(read, **simulate.fixed_by(options)) == scenario
 
 
 @given(SEEDS)
