@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mxwire.errors import MxwireError
@@ -129,14 +129,6 @@ class HostNames(Mapping[int, str]):
             labels = {address: name for address, name in shown.items() if len(name) <= width}
             self._labels[width] = self.version, labels
         return labels
-
-
-def announced_names(batches: Iterable[DecodedBatch]) -> HostNames:
-    """Return the latest name of each host in HOST_REPLYs, by address."""
-    names = HostNames()
-    for decoded in batches:
-        names.learn(decoded)
-    return names
 
 
 def addresses_of(host: str, names: Mapping[int, str]) -> frozenset[int]:

@@ -54,8 +54,6 @@ class PairCounters:
         """Index of the latest known dialect per row in :attr:`dialect_names`; 0 for none."""
         self.dialect_names: list[str | None] = [None]
         self.rows: dict[Pair, int] = {}
-        self.reused = 0
-        """Number of rows taken from idle pairs."""
         self._free: list[int] = []
         self._by_codes: dict[int, int] = {}
         self._table: object = None
@@ -155,7 +153,6 @@ class PairCounters:
             row = self.rows.pop(pair)
             self.values[row] = self.dialects[row] = 0
             self._free.append(row)
-        self.reused += len(freed)
         self._by_codes.clear()
 
 

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 NumberRange = tuple[int, int | None]
 """The first and the last number, both included; None for an open range."""
-FrameRange = NumberRange
 _UNKNOWN: Final = -1
 """The endpoint of a frame that has none, and belongs to no message."""
 
@@ -353,15 +352,11 @@ _EVERYTHING: Final = Selection()
 
 
 class FrameSelector:
-    """Selector of the frames of one capture, batch by batch and in order, with the analysis that the selection needs.
+    """Selector of the frames of one capture, batch by batch and in order, with the analysis that it needs."""
 
-    ``marks`` False leaves out analysis that only improves the selection (:attr:`Selection.uses_marks`).
-    """
-
-    def __init__(self, selection: Selection, *, marks: bool = True) -> None:
+    def __init__(self, selection: Selection) -> None:
         self.selection = selection
-        wanted = selection.uses_marks if marks else selection.needs_marks
-        self._marker = FrameMarker(facts=selection.uses_facts) if wanted else None
+        self._marker = FrameMarker(facts=selection.uses_facts) if selection.uses_marks else None
 
     def places(self, decoded: DecodedBatch, start_ns: int | None = None) -> NDArray[np.intp]:
         """Return the indexes of the selected frames in the next batch; see :meth:`Selection.places`."""

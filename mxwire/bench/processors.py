@@ -6,7 +6,6 @@ import os
 import resource
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from mxwire.errors import MxwireError
@@ -110,12 +109,3 @@ def read_use() -> ProcessorUse:
     """The use of processors by this process so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return ProcessorUse(used.ru_utime, used.ru_stime, used.ru_nvcsw, used.ru_nivcsw, time.perf_counter())
-
-
-def received_softirqs() -> list[int]:
-    """Softirqs for received frames since the start of the kernel, by processor; empty if they are not visible."""
-    try:
-        lines = Path("/proc/softirqs").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return []
-    return next((list(map(int, line.split()[1:])) for line in lines if line.lstrip().startswith("NET_RX:")), [])

@@ -20,8 +20,8 @@ CLOCK_STEPS: Final = 64
 """Maximum clock steps recognised per batch; after them, the rest of the batch is left unsorted."""
 
 
-def in_time_order(batches: Iterable[FrameBatch], window_ns: int = WINDOW_NS) -> Iterator[FrameBatch]:
-    """Yield the same frames sorted by time, except across clock steps of more than ``window_ns``.
+def in_time_order(batches: Iterable[FrameBatch]) -> Iterator[FrameBatch]:
+    """Yield the same frames sorted by time, except across clock steps of more than ``WINDOW_NS``.
 
     Frames keep their numbers. Each batch is held back until the next one is available. Batches already in order are
     passed unchanged. Batches that overlap in time are sorted together only if they have the same link type.
@@ -30,37 +30,37 @@ def in_time_order(batches: Iterable[FrameBatch], window_ns: int = WINDOW_NS) -> 
     for batch in batches:
         if not len(batch):
             continue
-        batch = _sorted(batch, window_ns)
+        batch = _sorted(batch)
         if held is not None:
-            certain, batch = _parted(held, batch, window_ns)
+            certain, batch = _parted(held, batch)
             yield from certain
         held = batch
     if held is not None:
         yield held
 
 
-def _parted(held: FrameBatch, batch: FrameBatch, window_ns: int) -> tuple[list[FrameBatch], FrameBatch]:
+def _parted(held: FrameBatch, batch: FrameBatch) -> tuple[list[FrameBatch], FrameBatch]:
     """Split two batches into frames with a final position, and frames to compare with the next batch."""
     latest, first = int(held.timestamp_ns[-1]), int(batch.timestamp_ns[0])
-    if latest <= first or latest - first > window_ns or held.link_type != batch.link_type:
+    if latest <= first or latest - first > WINDOW_NS or held.link_type != batch.link_type:
         return [held], batch
     split = int(np.searchsorted(_running(held.timestamp_ns), first, side="right"))
     certain = [held.select(np.arange(split))] if split else []
-    return certain, _sorted(concatenate([held.select(np.arange(split, len(held))), batch]), window_ns)
+    return certain, _sorted(concatenate([held.select(np.arange(split, len(held))), batch]))
 
 
 def _running(times: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.maximum.accumulate(times)
 
 
-def _sorted(batch: FrameBatch, window_ns: int) -> FrameBatch:
+def _sorted(batch: FrameBatch) -> FrameBatch:
     times = batch.timestamp_ns
     if bool((times[1:] >= times[:-1]).all()):
         return batch
     order = np.arange(len(times))
     start = 0
     for _ in range(CLOCK_STEPS):
-        late = np.flatnonzero(times[start:] < _running(times[start:]) - window_ns)
+        late = np.flatnonzero(times[start:] < _running(times[start:]) - WINDOW_NS)
         end = start + int(late[0]) if len(late) else len(times)
         order[start:end] = start + np.argsort(times[start:end], kind="stable")
         start = end

@@ -92,13 +92,12 @@ class SinkAddress:
 
 
 class ControlRequest:
-    """A request that is repeated until ``wanted`` replies have arrived: a speaker for ``converse``."""
+    """A request that is repeated until a reply has arrived: a speaker for ``converse``."""
 
-    def __init__(self, message: ControlMessage, own: bytes, destination: bytes, wanted: int = 1) -> None:
+    def __init__(self, message: ControlMessage, own: bytes, destination: bytes) -> None:
         self._message = message
         self._own = own
         self._destination = destination
-        self._wanted = wanted
         self.replies: dict[bytes, Mapping[str, Any]] = {}
         """Fields of the replies by address."""
         self.deadline = 0
@@ -117,8 +116,8 @@ class ControlRequest:
             self.replies[raw[SOURCE]] = found.fields
 
     def done(self) -> dict[bytes, Mapping[str, Any]] | None:
-        """Return the replies, if there are as many as wanted."""
-        return self.replies if len(self.replies) >= self._wanted else None
+        """Return the replies, if there are any."""
+        return self.replies or None
 
 
 class SinkControl:

@@ -247,7 +247,6 @@ class Ledger:
         if message.delivered:
             self.breach("once", f"message {message.number} was delivered again")
         message.delivered += 1
-        message.delivered_at = self._schedule.now
         self.counts["delivered"] += message.delivered == 1
         self._settle(message)
 

@@ -49,7 +49,6 @@ class PlannedMessage:
     transferred: int = 0
     delivered: int = 0
     """Number of times that it was received or consumed."""
-    delivered_at: int = -1
     taken: tuple[int, int] | None = None
     """Status and length of the receive that took it."""
     consumed: bool = False

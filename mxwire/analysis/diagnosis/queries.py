@@ -55,8 +55,6 @@ class UnansweredQueries:
     direction: HostDirection
     seen: bool
     """True if the queried host was seen at all, sending to others or announcing itself."""
-    of_names: bool
-    """True if all queries were for its name."""
 
     def evidence(self) -> Evidence:
         """The queries as evidence."""
@@ -82,7 +80,6 @@ def unanswered(facts: Facts) -> Iterator[UnansweredQueries]:
         found += 1
         if found > SHOWN:
             return
-        names = questions == direction.count(PacketType.HOST_QUERY)
         yield UnansweredQueries(
             direction.source,
             direction.destination,
@@ -90,7 +87,6 @@ def unanswered(facts: Facts) -> Iterator[UnansweredQueries]:
             direction.first_ns,
             direction,
             direction.destination in sending,
-            names,
         )
 
 

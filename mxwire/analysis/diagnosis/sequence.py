@@ -51,8 +51,6 @@ class LateFrame:
     """Number of the first frame that passed it."""
     time_ns: int
     """Time at which it passed, in nanoseconds."""
-    behind_ns: int
-    """Delay after the frame that passed it, in nanoseconds."""
 
 
 @dataclass(slots=True)
@@ -291,7 +289,7 @@ def _disorder(rows: _Rows, late: _LateRows, at: NDArray[np.intp], examined: int)
     time, number = rows[_TIME], rows[_NUMBER]
     came, awaited = time[at], time[late.first[at]]
     order = np.argsort(number[at], kind="stable")
-    columns = number[at], number[late.first[at]], came, came - awaited
+    columns = number[at], number[late.first[at]], came
     samples = [LateFrame(*values) for values in zip(*(each[order[:SAMPLES]].tolist() for each in columns), strict=True)]
     waits = list(zip(awaited[order].tolist(), came[order].tolist(), strict=True))
     return Disorder(examined, len(at), int(late.depth[at].max()), int((came - awaited).max()), waits, samples)

@@ -202,8 +202,6 @@ MX_FIRMWARE: Final = replace(
 )
 COALESCING_10G: Final = 62_700.0
 """Delay in ns of the interrupts of the 10G adapter in its default mode, derived from the paper's half round trips."""
-COALESCING_1G: Final = 19_700.0
-"""The same of the 1G adapter."""
 
 MYRINET_FITTED: Final = ("call", "copy_cold", "copy_warm", "pio_line", "protection", "reliability", "request")
 """Values that :func:`mxwire.bench.cost.libraries.fit` finds."""

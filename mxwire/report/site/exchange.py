@@ -10,7 +10,7 @@ from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.analysis.fate import Fate
-from mxwire.analysis.marks import FLAGS, flag_names, flags_text
+from mxwire.analysis.marks import flag_names, flags_text
 from mxwire.analysis.time_sequence import FrameTrace
 from mxwire.analysis.timing import PairTable
 from mxwire.ethernet import mac_text
@@ -99,11 +99,6 @@ class ShownFrame:
     def mark(self) -> str:
         """The labels of its marks; the text states already that a refused frame names no session."""
         return flags_text(each for each in flag_names(self.flags) if each != "refused") if self.flags else ""
-
-    @property
-    def is_alarming(self) -> bool:
-        """True if a mark means that data is missing."""
-        return any(FLAGS[each].severity == "warn" for each in flag_names(self.flags))
 
     @property
     def is_plain(self) -> bool:
