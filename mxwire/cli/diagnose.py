@@ -54,7 +54,7 @@ _INTERVAL = 2.0
 """Seconds between two checks for new findings."""
 
 
-def _catalogued(function: Callable[..., None]) -> Callable[..., None]:
+def _catalogued(function: Callable[..., None]) -> Any:
     """Give a command ``--list`` and ``--explain``, which need no input, and heed ``--json``."""
 
     @click.option("--list", "listing", is_flag=True, help="List all diagnoses.")
@@ -75,7 +75,7 @@ def _catalogued(function: Callable[..., None]) -> Callable[..., None]:
         else:
             show([catalogue_table()] if explained is None else explanation(wanted[0]))
 
-    return wrapped  # type: ignore[no-any-return]
+    return wrapped
 
 
 def _diagnosis(name: str) -> Any:

@@ -25,7 +25,15 @@ from mxwire.cli.linerate_options import (
 from mxwire.cli.linerate_test import tests
 from mxwire.cli.live import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
-from mxwire.cli.options import FILE, Amount, count_option, duration_option, integer_option, timeout_option, via_option
+from mxwire.cli.options import (
+    FILE,
+    count_option,
+    duration_option,
+    every_option,
+    integer_option,
+    timeout_option,
+    via_option,
+)
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 
@@ -294,14 +302,7 @@ cannot start or the interface is gone, 130 Ctrl-C.
     show_default=True,
     help="With --via xdp: run the program in the driver, or in the kernel.",
 )
-@click.option(
-    "--every",
-    type=Amount(0.1),
-    default=10.0,
-    show_default=True,
-    metavar="S",
-    help="Interval of progress lines; on a terminal the counts are always shown.",
-)
+@every_option
 @via_option("packet", "xdp")
 @cpu_option
 @netns_option

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mxwire.cli.reading import BatchSource
     from mxwire.wire.decoder import Decoder
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 
 _MOST: Final = 1e9
@@ -194,6 +193,14 @@ ethertype_option = click.option(
     multiple=True,
     help="EtherType that MXoE uses in this capture, if not 0x86DF; may be repeated.",
 )
+every_option = click.option(
+    "--every",
+    type=Amount(0.1),
+    default=10.0,
+    show_default=True,
+    metavar="S",
+    help="Interval of progress lines; on a terminal the counts are always shown.",
+)
 key_option = click.option(
     "--key",
     type=number_type(0xFFFF_FFFF),
@@ -228,14 +235,14 @@ def via_option(*choices: str) -> Decorator:
     )
 
 
-def option_group(name: str, made: Callable[..., Any], *options: Decorator) -> Decorator:
+def option_group(name: str, made: type[Any], *options: Decorator) -> Decorator:
     """Give a command ``options``, passed to it as ``name``: an object of the dataclass ``made``, with their values.
 
     Fields without an option keep their defaults.
     """
-    names = [each.name for each in fields(made)]  # type: ignore[arg-type]
+    names = [each.name for each in fields(made)]
 
-    def decorate(function: Command) -> Command:
+    def decorate(function: Callable[..., Any]) -> Any:
         @functools.wraps(function)
         def wrapped(*arguments: Any, **given: Any) -> Any:
             chosen = made(**{each: given.pop(each) for each in names if each in given})
@@ -243,7 +250,7 @@ def option_group(name: str, made: Callable[..., Any], *options: Decorator) -> De
 
         for option in reversed(options):
             wrapped = option(wrapped)
-        return wrapped  # type: ignore[return-value]
+        return wrapped
 
     return decorate
 

@@ -12,7 +12,7 @@ import click
 
 from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, counted, note
-from mxwire.cli.options import Amount, json_option, key_option
+from mxwire.cli.options import every_option, json_option, key_option
 from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError
 
@@ -56,14 +56,7 @@ _TURNS_FOR_A_NAME: Final = 6
     help=f"Endpoint to open; may be repeated.  [default: {MEETING_POINT}]",
 )
 @key_option
-@click.option(
-    "--every",
-    type=Amount(0.1),
-    default=10.0,
-    show_default=True,
-    metavar="S",
-    help="Interval of progress lines; on a terminal the counts are always shown.",
-)
+@every_option
 @json_option("JSON Lines: one object per event.")
 def command(live: LiveOptions, echo: bool, endpoints: tuple[int, ...], key: int, every: float, as_json: bool) -> None:
     """Open endpoints that echo or consume the messages sent to them, until Ctrl-C."""

@@ -183,7 +183,7 @@ class Driver(AbstractContextManager["Driver"]):
         while b"\n" not in self._rest:
             if not select.select([self._process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
                 raise DriverError(f"the driver {self._command!r} did not answer within {PATIENCE:g} s")
-            data = self._process.stdout.read1(65536)  # type: ignore[attr-defined]
+            data = os.read(self._process.stdout.fileno(), 65536)
             if not data:
                 raise self._ended()
             self._rest += data
