@@ -157,12 +157,12 @@ class RemoteStage(StudyStage):
             if self.about["mtu"] != self.own["mtu"]:
                 raise StageError(f"MTU {self.own['mtu']} here and {self.about['mtu']} there: set the same on both")
             self._addressed = None not in (self.own["ip"], self.about["ip"])
-            self.sides = self._start()
+            self._start()
         except BaseException:
             self.close()
             raise
 
-    def _start(self) -> tuple[StudySide, StudySide]:
+    def _start(self) -> None:
         addresses = (self.own["ip"], self.about["ip"]) if self._addressed else None
         setup = SideSetup(
             self._interface,
@@ -176,7 +176,7 @@ class RemoteStage(StudyStage):
         self._held.callback(local.close)
         self.compiled = bool(local.about["compiled"])
         theirs = {"other": self.own["address"], "addresses": None if addresses is None else addresses[::-1]}
-        return local, self._remote(_SIDE, theirs)
+        self.sides = local, self._remote(_SIDE, theirs)
 
     def _remote(self, kind: str, setup: dict[str, Any]) -> RemoteSide:
         interpreted = self._package is not None and self._package == Path(mxwire.__file__).parents[1]

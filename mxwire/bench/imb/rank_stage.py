@@ -134,7 +134,10 @@ class ModelRanks(VirtualStage, RankRunner):
 class RankProcesses(RankRunner):
     """Ranks as processes. They poll if there is a processor for each, otherwise they block."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: RankOptions) -> None:
+        if options.ranks > RANKS_MAXIMUM:
+            raise StageError(f"{options.ranks} ranks: live ranks are 2 to {RANKS_MAXIMUM}")
+        self.rank_options = options
         self._ranks: list[StudySide] = []
         self.spinning = False
 
@@ -168,9 +171,8 @@ class LiveRanks(NamespaceStage, RankProcesses):
         reason = live_refusal()
         if reason is not None:
             raise StageError(reason)
-        RankProcesses.__init__(self)
+        RankProcesses.__init__(self, options)
         self.spinning = options.polling and options.ranks <= len(available())
-        self.rank_options = options
         # Kernels without netem cannot delay frames, but a host with a link of its own can.
         self._own_delay = options.delay if options.over == "mx" and options.ranks == 2 else 0.0
         delay = 0.0 if self._own_delay else options.delay
@@ -193,21 +195,21 @@ class LiveRanks(NamespaceStage, RankProcesses):
 class RemoteRanks(RemoteStage, RankProcesses):
     """Ranks on this machine and on another one, which runs ``mxwire bench serve``.
 
-    Hosts of mxwire with different dialects cannot share an interface, so ranks end when others begin to measure.
+    Hosts of mxwire with different dialects cannot share an interface, so ranks start with their first measurement, and
+    end when others begin to measure.
     """
 
     _at_work: RemoteRanks | None = None
 
     def __init__(self, options: RankOptions, interface: str, address: bytes | None, package: Path | None) -> None:
-        RankProcesses.__init__(self)
-        self.rank_options = options
+        RankProcesses.__init__(self, options)
         if options.over == "mx" and options.delay and options.ranks != 2:
             raise StageError("between two machines the frames of 2 ranks can be delayed, not of more")
         if options.over == "tcp" and (options.delay or options.offloads is not None):
             raise StageError("between two machines neither the delay of TCP nor its offloads can be changed")
         RemoteStage.__init__(self, interface, address, package)
 
-    def _start(self) -> tuple[StudySide, StudySide]:
+    def _start(self) -> None:
         options = self.rank_options
         reason = self.can_use(options.dialect if options.over == "mx" else "tcp")
         if reason is not None:
@@ -215,9 +217,7 @@ class RemoteRanks(RemoteStage, RankProcesses):
         sides = [_side(rank, options) for rank in range(options.ranks)]
         here, there = len(available()), int(self.about["processors"])
         self.spinning = options.polling and sides.count(0) <= here and sides.count(1) <= there
-        self.compiled = self._package == compiled_folder() is not None
-        self._begin()
-        return self._ranks[0], self._ranks[1]
+        self.compiled = self._package is not None and self._package == compiled_folder()
 
     def _begin(self) -> None:
         """Start and connect the ranks."""
@@ -264,8 +264,6 @@ def _setups(
     options: RankOptions, ethernet: Sequence[str], addresses: Sequence[str], spin: bool, delay: float
 ) -> Iterator[RankSetup]:
     """The setups of all ranks, without interfaces; ``ethernet`` and ``addresses`` are those of both sides."""
-    if not 2 <= options.ranks <= RANKS_MAXIMUM:
-        raise StageError(f"{options.ranks} ranks: live ranks are 2 to {RANKS_MAXIMUM}")
     places, used = [], [0, 0]
     for rank in range(options.ranks):
         side = _side(rank, options)
