@@ -224,3 +224,38 @@ def test_the_benchmark_measures_everything(machines: Machines, installation: Ins
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(rows) == 5 and all(row["library"] > 0 for row in rows)
     assert [row["python"] is None for row in rows] == [False] * 3 + [True] * 2
+
+
+@pytest.mark.parametrize(
+    ("client", "placement"),
+    [
+        ("btl", ("alpha", "beta")),
+        *((each, ("alpha", "beta", "alpha", "beta")) for each in ("btl", "mtl", "nemesis", "ch_mx", "netgauge")),
+        ("bmi", ("alpha", "alpha", "beta")),
+        ("netgauge", ("alpha", "alpha")),
+        ("msg_loop", ("alpha",)),
+    ],
+)
+def test_the_calls_of_a_client(
+    machines: Machines, compile_program: Compile, tmp_path: Path, client: str, placement: tuple[str, ...]
+):
+    """In their patterns, with several ranks per host; the frames break no rule, and nothing within a host is one."""
+    program = str(compile_program(SOURCES / "clients.c"))
+    names = ",".join(f"{each}:0" for each in placement)
+    port = machines.ports["alpha"]
+    capture = tmp_path / "run.pcap"
+    with port.namespace.inside():
+        tap = Tap.open(port.interface)
+    with tap, create_capture(capture) as writer:
+        ranks = [machines.start(each, program, client, str(rank), names) for rank, each in enumerate(placement)]
+        outputs = []
+        for each in ranks:
+            with each:
+                outputs.append(ended(each).splitlines())
+        while len(batch := tap.receive(0.2)):
+            writer.write(batch)
+    assert all(each[-1] == "done" for each in outputs)
+    assert len({tuple(each) for each in outputs}) == 1, "the hosts report different networks"
+    judged = mxwire("verify", capture)
+    assert judged.code == 0, judged.out
+    assert "fail" not in judged.out
