@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.interop.namespaces import NamespaceError, inside, made
+from mxwire.interop.namespaces import NamespaceError, inside, made, run_ip
 from mxwire.interop.result import InteropReport
 from tests.cli.support import ROOT
 from tests.live.namespaces import missing
@@ -251,3 +251,11 @@ def test_making_namespaces_reports_the_error(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(MxwireError, match="needs root"), made((("a", "b"), ("c", "d")), 1500):
         raise AssertionError("they were made")
+
+
+def test_a_missing_capability_is_reported_with_advice(monkeypatch, tmp_path):
+    (tmp_path / "ip").write_text("#!/bin/sh\necho 'mount failed: Operation not permitted' >&2; exit 1\n")
+    (tmp_path / "ip").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(MxwireError, match="ip netns add a: mount failed: .*; run as root with CAP_SYS_ADMIN"):
+        run_ip("netns", "add", "a")
