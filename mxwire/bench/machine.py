@@ -18,6 +18,7 @@ from mxwire.bench.processors import available
 from mxwire.linerate.machine import processor_name
 from mxwire.link.ethtool import read_hardware
 from mxwire.link.interface import read_interface
+from mxwire.words import count_of
 
 _GET_ADDRESS: Final = 0x8915
 _BUSY: Final = 0.3
@@ -100,7 +101,7 @@ def warnings() -> Iterator[str]:
         yield "there is one processor: both sides share it, so times contain the scheduler's; polling sides are slowest"
     load = os.getloadavg()[0]
     if load > _BUSY * count:
-        yield f"the machine is busy (load {load:.1f} on {count} processors): orderings may remain undecided"
+        yield f"the machine is busy (load {load:.1f} on {count_of(count, 'processor')}): orderings may remain undecided"
     if is_virtual():
         yield "this is a virtual machine: its host may take the processors away unseen"
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from mxwire.errors import MxwireError, OutputError
 from mxwire.extras import import_extra
+from mxwire.words import count_of
 
 CONFIDENCE: Final = 0.95
 """Probability with which the interval of a measurement contains the median."""
@@ -62,7 +63,7 @@ class Conditions:
     def lines(self) -> Iterator[tuple[str, str]]:
         """The conditions as names and texts, for a report."""
         where = "virtual machine" if self.virtual_machine else "machine"
-        yield "machine", f"{self.processor}, {self.processors} processors ({where})"
+        yield "machine", f"{self.processor}, {count_of(self.processors, 'processor')} ({where})"
         yield "software", f"Linux {self.kernel}, Python {self.python}, mxwire {self.mxwire}"
         yield "engine", "compiled" if self.compiled else "interpreted"
         yield "load before", f"{self.load:.1f}"

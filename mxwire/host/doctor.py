@@ -30,6 +30,7 @@ from mxwire.link.local import copy_refusal
 from mxwire.link.xdp import xdp_refusal
 from mxwire.wire.dialect import MXOE as MXOE_DIALECT
 from mxwire.wire.dialect import Dialect
+from mxwire.words import count_of
 
 _SETTLING: Final = 3.0
 """Seconds to wait for a link to come up."""
@@ -299,7 +300,7 @@ def check_sending(name: str, sent: int, refused: int, passed: TapCounts) -> Doct
         )
     return problem(
         "sending",
-        f"{sent} frames were passed to {name}, and none of them left",
+        f"{count_of(sent, 'frame')} passed to {name}, but none left",
         f"look for what drops them: tc filter show dev {name} egress; nft list ruleset",
     )
 
@@ -309,11 +310,11 @@ def check_receiving(name: str, received: int, passed: TapCounts) -> Iterator[Doc
     if passed.arrived and not received:
         yield problem(
             "receiving",
-            f"{passed.arrived} frames for this host arrived on {name}, and none reached it",
+            f"{count_of(passed.arrived, 'frame')} for this host arrived on {name}, but none reached it",
             f"look for what intercepts them: tc filter show dev {name} ingress; nft list ruleset; bridge link",
         )
     elif received:
-        yield ok("receiving", f"{received} frames of other hosts were received")
+        yield ok("receiving", f"received {count_of(received, 'frame')} of other hosts")
 
 
 def check_conflicts(host: Host, survey: Survey, hosts: list[SurveyedHost]) -> Iterator[DoctorFinding]:
@@ -321,12 +322,14 @@ def check_conflicts(host: Host, survey: Survey, hosts: list[SurveyedHost]) -> It
     own, name = mac_text(host.core.links[0].address), host.name
     if survey.echoes:
         yield problem(
-            "address", f"{survey.echoes} frames of this host came back", "the network has a loop: enable spanning tree"
+            "address",
+            f"{count_of(survey.echoes, 'frame')} of this host returned to it",
+            "the network has a loop: enable spanning tree",
         )
     if survey.impostors:
         yield problem(
             "address",
-            f"another host uses the same address {own} ({survey.impostors} frames)",
+            f"another host uses the same address {own} ({count_of(survey.impostors, 'frame')})",
             f"give one of them another: ip link set {host.core.links[0].name} address 02:…",
         )
     if not survey.echoes and not survey.impostors:

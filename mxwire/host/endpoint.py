@@ -35,6 +35,7 @@ from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM, Handler
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.receive import Receive
 from mxwire.wire.numbers import DEFAULT_KEY
+from mxwire.words import count_of
 
 if TYPE_CHECKING:
     from mxwire.host.host import AsyncHost, BaseHost, Host
@@ -607,7 +608,8 @@ class PendingAcks(Pending[None]):
         lost = self._endpoint.undelivered - self._lost
         if lost:
             raise HostError(
-                Status.REMOTE_ENDPOINT_UNREACHABLE, f"{lost} messages were not delivered: their receiver has gone"
+                Status.REMOTE_ENDPOINT_UNREACHABLE,
+                f"not delivered: {count_of(lost, 'message')}, as the receiver has gone",
             )
 
     def late(self, seconds: float) -> HostError:

@@ -16,6 +16,7 @@ from mxwire.linerate.slots import FrameSlots
 from mxwire.linerate.template import RUNS, template_of
 from mxwire.link import Link
 from mxwire.wire.dialect import MXOE
+from mxwire.words import count_of
 
 BLOCK: Final = MXOE.frames_per_block
 """Frames of the smallest answer: those of one PULL."""
@@ -97,7 +98,7 @@ class IncastTester:
     def _round(self, count: int, blocks: int) -> dict[str, Any]:
         options, senders = self._options, self._senders[:count]
         frames = blocks * BLOCK
-        self._progress(f"{count} senders, {frames} frames each")
+        self._progress(f"{count_of(count, 'sender')}, {frames} frames each")
         time.sleep(options.cool_down)
         self._number = (self._number + 1) % RUNS
         for each in senders:

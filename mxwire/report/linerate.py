@@ -263,7 +263,9 @@ def _incast_table(results: Sequence[Mapping[str, Any]]) -> Table:
         lost = sum(one["lost"] for one in each["rounds"])
         spreads = [one["spread_ns"] for one in each["rounds"] if one["spread_ns"] is not None]
         remark = (
-            "no loss: the limit may be higher" if each["no_loss"] else f"loss from {each['lossy_blocks']} blocks on"
+            "no loss: the limit may be higher"
+            if each["no_loss"]
+            else f"loss from {count_of(each['lossy_blocks'], 'block')} on"
         )
         if each["limited_by"] == "requester's ring":
             remark += "; tester-limited: requester's ring"

@@ -346,7 +346,7 @@ class ScenarioRun:
         if isinstance(frame, Malformed):
             text = f"the host sent a malformed frame: {frame.reason.text}"
         elif arrival.packet != step.packet:
-            text = f"{arrival.packet} came instead of {step.packet}"
+            text = f"{arrival.packet} arrived instead of {step.packet}"
         elif not self._is_for(step, frame):
             text = f"{step.packet} is for {self.cast.named(frame)}, not for {step.tester or 'the tester'}"
         elif step.after and arrival.time < start + step.after:

@@ -257,5 +257,5 @@ def test_a_missing_capability_is_reported_with_advice(monkeypatch, tmp_path):
     (tmp_path / "ip").write_text("#!/bin/sh\necho 'mount failed: Operation not permitted' >&2; exit 1\n")
     (tmp_path / "ip").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    with pytest.raises(MxwireError, match="ip netns add a: mount failed: .*; run as root with CAP_SYS_ADMIN"):
+    with pytest.raises(MxwireError, match=r"ip netns add a: mount failed: .*; run as root with CAP_SYS_ADMIN"):
         run_ip("netns", "add", "a")

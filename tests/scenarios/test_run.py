@@ -36,7 +36,7 @@ def test_a_wrong_field_is_reported_with_both_values() -> None:
 
 def test_another_packet_is_reported() -> None:
     outcome = play("> CONNECT_REQUEST dst_endpoint=closed\n< CONNECT_REPLY\n")
-    assert outcome.reason == "NACK_LIB came instead of CONNECT_REPLY" and outcome.line == 3
+    assert outcome.reason == "NACK_LIB arrived instead of CONNECT_REPLY" and outcome.line == 3
     assert "nack_type=2" in outcome.found
 
 
@@ -121,7 +121,7 @@ def test_either() -> None:
     assert len(play(body.format("endpoint")).frames) == 4
     assert len(play(body.format("closed")).frames) == 4
     outcome = play("> HOST_QUERY\neither:\n  < CONNECT_REPLY\nor:\n  < NACK_LIB\n")
-    assert outcome.verdict is ScenarioVerdict.FAIL and "HOST_REPLY came instead of" in outcome.reason
+    assert outcome.verdict is ScenarioVerdict.FAIL and "HOST_REPLY arrived instead of" in outcome.reason
     outcome = play("> TINY session=0 dst_src_peer_index=99\neither:\n  < CONNECT_REPLY\nor:\n  < NACK_LIB\n")
     assert outcome.reason == "neither came: CONNECT_REPLY or NACK_LIB"
 

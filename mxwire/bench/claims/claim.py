@@ -198,7 +198,7 @@ def counted(holds: bool, numbers: str) -> ClaimVerdict:
 
 
 def by_construction(numbers: str, reason: str) -> ClaimVerdict:
-    """The verdict of a condition that a model meets because it was built so."""
+    """The verdict of a condition that a model meets because it was built that way."""
     return ClaimVerdict("not applicable", f"{numbers}; {reason}", "modelled")
 
 

@@ -12,7 +12,7 @@ from mxwire.bench.claims.claim import OUTCOMES, Claim, ClaimEvidence, ClaimVerdi
 from mxwire.bench.record import Recording, read_recordings
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, markdown
-from mxwire.words import suggestion
+from mxwire.words import count_of, suggestion
 
 SEEDS: Final = {
     "S0": "User space against the kernel (a note of 2009)",
@@ -102,8 +102,8 @@ def conditions_listing(recordings: list[Recording]) -> Listing:
         engine = "compiled" if about.compiled else "interpreted"
         state = "" if each.complete else ", partial"
         lines.append(
-            f"{each.study}: {about.stage}, {about.processor}, {about.processors} processors, Linux {about.kernel}, "
-            f"Python {about.python}, {engine}, load {about.load:g}, {about.time}{state}"
+            f"{each.study}: {about.stage}, {about.processor}, {count_of(about.processors, 'processor')}, "
+            f"Linux {about.kernel}, Python {about.python}, {engine}, load {about.load:g}, {about.time}{state}"
         )
     return Listing(tuple(lines))
 

@@ -34,7 +34,7 @@ _IN_MEMORY: Final = (
     "it needs sends and receives of one library in place and with a copy, in warm and cold memory (a later study: "
     "communication models side by side)"
 )
-_BUILT: Final = "the data path was built so"
+_BUILT: Final = "the data path was built that way"
 _CARRIERS: Final = ("frames", "tcp")
 _LENGTH: Final = 4096
 _SHORT: Final = 64

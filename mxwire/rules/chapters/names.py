@@ -9,6 +9,7 @@ from mxwire.units import MILLISECOND
 from mxwire.wire.numbers import HOST_NAME_MAXIMUM, HOST_QUERY_MAGIC
 from mxwire.wire.packets import HostQuery, HostReply
 from mxwire.wire.probes import QUERY_MAGICS
+from mxwire.words import count_of
 
 _REBUILT_IN = 100 * MILLISECOND
 """A host that rebuilds its peer table within this time may have a new index for the same peer."""
@@ -75,7 +76,9 @@ def answers_query(seen: JudgedFrame) -> Breach | None:
     if not (requested or seen.vantage.from_start):
         return None
     if not requested or (seen.delivered_ns is not None and pair.replies >= requested):
-        return Breach("one HOST_REPLY per HOST_QUERY", f"reply {pair.replies + 1} to {requested} queries")
+        return Breach(
+            "one HOST_REPLY per HOST_QUERY", f"reply {pair.replies + 1} to {count_of(requested, 'query', 'queries')}"
+        )
     return None
 
 

@@ -76,7 +76,7 @@ BYTE_ORDER: Final = Diagnosis(
     distinction="From damage: every frame of the host is affected, and its magics and lengths fit when swapped.",
     advice=(
         "Build Open-MX endian-independent (the default) on all hosts; without that option only hosts of one byte "
-        "order, all built so, understand each other.",
+        "order, all built alike, understand each other.",
         "Native MX always uses network order.",
     ),
     needs=frozenset({"both directions"}),

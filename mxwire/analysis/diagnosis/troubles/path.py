@@ -13,6 +13,7 @@ from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
 from mxwire.ethernet import HEADER_SIZE, mac_text
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect
+from mxwire.words import count_of
 
 MTU: Final = Diagnosis(
     id="mtu-too-small",
@@ -188,7 +189,7 @@ def _finding(
             again = each.pull.requests
             frames = [request.frame for request in again]
             text = f"message {each.number}, {each.length} bytes: its first blocks were re-requested"
-            shown.append(evidence(f"{text} {each.pull.re_requests} times", frames, again[0].time_ns))
+            shown.append(evidence(f"{text} {count_of(each.pull.re_requests, 'time')}", frames, again[0].time_ns))
     shorter = f"frames of up to {passed} bytes" if passed else "short messages"
     begun = min(each.first_ns for each in hung)
     alive = direction.short_ns > begun
