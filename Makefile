@@ -97,10 +97,10 @@ $(VENV)/.run: pyproject.toml mxwire/__init__.py
 	@$(PIP_INSTALL) .
 	@touch $@
 
-# Additional packages for checks, tests and documentation.
+# Additional packages for checks, tests and documentation. Only modules that are used are compiled, when they are.
 $(VENV)/.test: $(VENV)/.run
 	@echo 'Installing the packages for tests and documentation into $(VENV): about 950 MB more. This takes a minute or two.'
-	@$(PIP_INSTALL) '.[table,report,fast,scapy,plot,docs,test]'
+	@$(PIP_INSTALL) '.[table,report,fast,scapy,plot,docs,test]' --no-compile
 	@touch $@
 
 system:
