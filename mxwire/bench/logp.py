@@ -38,7 +38,7 @@ import numpy as np
 
 from mxwire.bench.channels.carriers import check_carrier, is_host
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import PageFigure, estimate, marks_legend, series_figure, shared_marks, spread
+from mxwire.bench.report import SERIES_CAPTION, PageFigure, estimate, marks_legend, series_figure, shared_marks, spread
 from mxwire.bench.rounds import Agreement, agreement, within
 from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import LEAST_OPERATIONS, Points, StudyOptions, Turns, kept, round_marks
@@ -405,9 +405,13 @@ def logp_figures(recording: Recording) -> Iterator[PageFigure]:
     """Half round trips and bandwidths, and the other parameters, over size."""
     by = {series.name: series for series in recording.series}
     shown = [by[each] for each in ("RTT/2", BANDWIDTH) if each in by]
+    # The bandwidth of each direction is half of both, and would double the number of curves.
+    shown = [
+        replace(each, measurements=[point for point in each.measurements if not point.name.endswith(BANDWIDTHS[-1])])
+        for each in shown
+    ]
     if shown:
-        caption = "Medians of all rounds with their confidence intervals; hollow points have marks."
-        yield PageFigure(series_figure(shown, "Latency and bandwidth", MXOE), caption)
+        yield PageFigure(series_figure(shown, "Latency and bandwidth", MXOE), SERIES_CAPTION)
     others = [by[each] for each in ("g", "o_s", "o_r") if each in by]
     if others:
         yield PageFigure(series_figure(others, "Parameters of LogP, by both methods"), "L is in the tables.")

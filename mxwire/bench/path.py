@@ -38,7 +38,17 @@ import mxwire
 from mxwire.bench import machine
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import COLOURS, Figure, PageFigure, marks_legend, series_blocks, series_figure, spread
+from mxwire.bench.report import (
+    BESIDE,
+    COLOURS,
+    SERIES_CAPTION,
+    Figure,
+    PageFigure,
+    marks_legend,
+    series_blocks,
+    series_figure,
+    spread,
+)
 from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.bench.rounds import Agreement, agreement, order, within
 from mxwire.bench.stage import StageError, StudyStage
@@ -563,7 +573,7 @@ def path_figures(recording: Recording) -> Iterator[PageFigure]:
     if trips.measurements:
         yield PageFigure(
             series_figure([trips], "Half a round trip, by path", MXOE),
-            "Medians of all rounds with their confidence intervals; hollow points have marks.",
+            SERIES_CAPTION,
         )
     found = list(budgets(recording)) if trips.measurements and _series(recording, ALONE).measurements else []
     if found:
@@ -574,7 +584,7 @@ def budget_figure(found: list[Budget]) -> Figure:
     """Stacked bars of the parts, each above a bar of the measured whole."""
 
     def figure(pyplot: Any) -> Any:
-        made, axes = pyplot.subplots(figsize=(9, 1.6 + 0.8 * len(found)), layout="constrained")
+        made, axes = pyplot.subplots(figsize=(11.5, 1.6 + 0.8 * len(found)), layout="constrained")
         labels = list(dict.fromkeys(label for each in found for label, _ in each.parts))
         for place, each in enumerate(found):
             left = 0.0
@@ -587,7 +597,8 @@ def budget_figure(found: list[Budget]) -> Figure:
         axes.set_yticks(range(len(found)), [f"{each.name}, {each.size:,} B" for each in found])
         axes.invert_yaxis()
         axes.set_xlabel("half a round trip, µs")
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(**BESIDE)
+        made.suptitle("Budget of half a round trip", x=0.01, ha="left", fontsize=13)
         tidy(axes)
         return made
 

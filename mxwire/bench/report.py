@@ -32,6 +32,18 @@ COLOURS: Final = (
 _LINES: Final = ("-", "--", ":", "-.")
 _LEGEND_INSIDE: Final = 6
 """Most curves whose legend has room within the axes."""
+BESIDE: Final[dict[str, Any]] = {
+    "loc": "upper left",
+    "bbox_to_anchor": (1.01, 1),
+    "borderaxespad": 0,
+    "labelspacing": 0.3,
+    "frameon": False,
+    "fontsize": 8,
+}
+"""Properties of a legend beside its axes, where it covers nothing."""
+SERIES_CAPTION: Final = (
+    "Medians of all rounds with their confidence intervals; hollow points have marks that others of their curve lack."
+)
 Figure = Callable[[Any], Any]
 """Makes a figure with pyplot."""
 
@@ -201,8 +213,7 @@ def draw_series(axes: Any, series: Series) -> None:
     if len(styles) <= _LEGEND_INSIDE:
         axes.legend(fontsize=8, ncols=2, **plot.OVER_LINES)
     else:
-        beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0, "labelspacing": 0.3}
-        axes.legend(frameon=False, fontsize=8, handlelength=2.6, **beside)
+        axes.legend(handlelength=2.6, **BESIDE)
 
 
 # Files
