@@ -66,7 +66,9 @@ _CLEARLY: Final = 1.1
 BURST: Final = 16
 """Messages of a parametrised round trip."""
 _FLIGHT_BYTES: Final = 1 << 20
-_WINDOW: Final = 64
+_WINDOW: Final = 256
+"""Messages in flight of a flood: credit returns for half of them, and costs the sender a receive."""
+_VIRTUAL_WINDOW: Final = 64
 _SECTION_NS: Final = 10_000_000
 """Duration of each part of a point in a round."""
 _FEWEST: Final = 8
@@ -138,8 +140,8 @@ class LogpStudy:
         for each in PARAMETERS:
             self._points.declare(each, "µs")
         self._points.declare(BANDWIDTH, "MB/s")
-        self._counts: dict[str, list[int]] = {}
-        self._repetitions: dict[str, list[int]] = {}
+        self._counts: dict[tuple[str, int], int] = {}
+        self._repetitions: dict[tuple[str, int], int] = {}
         self._round_trips: dict[str, dict[int, dict[str, list[float]]]] = {}
 
     def run(self, carriers: Sequence[str]) -> None:
@@ -169,43 +171,42 @@ class LogpStudy:
     def _round(self, carrier: str, number: int) -> None:
         # A quick run judges no times, and polling sides disturb everything else on a test machine.
         spin = self._stage.spins and not self._options.quick
-        counts = self._counts.get(carrier) or [_FEWEST] * len(self._sizes)
-        windows = [window_of(each) for each in self._sizes]
-        if self._options.quick:
-            windows = [min(each, 8) for each in windows]
-        active, passive = self._stage.run(
-            "fragments",
-            carrier=carrier,
-            spin=spin,
-            sizes=list(self._sizes),
-            counts=counts,
-            windows=windows,
-            depth=max(*windows, BURST),
-            multiples=list(_MULTIPLES),
-            number=BURST,
-            repetitions=self._repetitions.get(carrier) or [_FEWEST_BURSTS] * len(self._sizes),
-        )
+        most = 8 if self._options.quick else _VIRTUAL_WINDOW if self._stage.virtual else _WINDOW
+        windows = {size: min(window_of(size), most) for size in self._sizes}
+        points: dict[str, Any] = {}
+        # Hosts post receives of the largest size for a whole window: large messages have a role of their own.
+        for sizes in ([s for s in self._sizes if s < _LARGE], [s for s in self._sizes if s >= _LARGE]):
+            if not sizes:
+                continue
+            active, passive = self._stage.run(
+                "fragments",
+                carrier=carrier,
+                spin=spin,
+                sizes=sizes,
+                counts=[self._counts.get((carrier, size), _FEWEST) for size in sizes],
+                windows=[windows[size] for size in sizes],
+                depth=max(*(windows[size] for size in sizes), BURST),
+                multiples=list(_MULTIPLES),
+                number=BURST,
+                repetitions=[self._repetitions.get((carrier, size), _FEWEST_BURSTS) for size in sizes],
+            )
+            points |= active["points"]
+            marks = [*self._stage.marks, *round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)]
+            for size in sizes if number >= 0 else ():
+                self._add(carrier, size, active["points"][str(size)], tuple(dict.fromkeys(marks)))
         if number < 0:
-            self._plan(carrier, active["points"])
-            return
-        marks = [*self._stage.marks, *round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)]
-        for size in self._sizes:
-            self._add(carrier, size, active["points"][str(size)], tuple(dict.fromkeys(marks)))
+            self._plan(carrier, points)
 
     def _plan(self, carrier: str, points: dict[str, Any]) -> None:
         if self._options.quick:
             return
         trips = {int(size): each["round trip"]["median"] for size, each in points.items()}
-        self._counts[carrier] = [
-            self._options.operations(trip, _SECTION_NS)
-            if size < _LARGE
-            else max(_FEWEST, min(int(_SECTION_NS / trip), LEAST_OPERATIONS))
-            for size, trip in trips.items()
-        ]
-        # The messages of a burst take their own time and a gap of a round trip.
-        self._repetitions[carrier] = [
-            max(_FEWEST_BURSTS, min(int(_SECTION_NS / (BURST * trip)), _MOST_BURSTS)) for trip in trips.values()
-        ]
+        for size, trip in trips.items():
+            few = max(_FEWEST, min(int(_SECTION_NS / trip), LEAST_OPERATIONS))
+            self._counts[carrier, size] = few if size >= _LARGE else self._options.operations(trip, _SECTION_NS)
+            # The messages of a burst take their own time and a gap of a round trip.
+            bursts = int(_SECTION_NS / (BURST * trip))
+            self._repetitions[carrier, size] = max(_FEWEST_BURSTS, min(bursts, _MOST_BURSTS))
 
     def _add(self, carrier: str, size: int, found: dict[str, Any], marks: tuple[str, ...]) -> None:
         trip, send, receive = found["round trip"], found["send"], found["receive"]

@@ -57,7 +57,7 @@ def test_mx_stands_for_both_dialects():
 
 
 def test_the_window_fits_into_the_buffers():
-    assert window_of(4) == 64 and window_of(1 << 20) == 2 and window_of(1 << 18) == 4 and window_of(0) == 64
+    assert window_of(4) == 256 and window_of(1 << 20) == 2 and window_of(1 << 18) == 4 and window_of(0) == 256
 
 
 @pytest.fixture(scope="module")
