@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from mxwire.rules.catalogue import CATALOGUE
 from mxwire.simulation import INVARIANTS, Simulation, draw_scenario
 from tests import mutants
-from tests.mutants import MUTANTS, Mutant, verdict
+from tests.mutants import MUTANTS, Mutant, engine, verdict
+from tests.mutants_planned import PLANNED, BeyondPlans, KillingPlan
 
 HISTORIC = [each for each in MUTANTS if each.mended_in]
 
@@ -28,6 +30,29 @@ def test_it_is_killed(mutant: Mutant) -> None:
     assert killed is not None, f"{mutant.name} survives {mutants.SEEDS} seeds"
     assert killed[1] in INVARIANTS
     assert mutant.rule in CATALOGUE
+
+
+def test_every_mutant_has_a_plan_or_a_reason_why_none_kills_it() -> None:
+    assert [*PLANNED] == [each.name for each in MUTANTS]
+    assert all(each.why for each in PLANNED.values() if isinstance(each, BeyondPlans))
+
+
+def _plan_of(mutant: Mutant) -> KillingPlan | None:
+    known = PLANNED[mutant.name]
+    return known if isinstance(known, KillingPlan) else known.plan
+
+
+@pytest.mark.parametrize("mutant", [*filter(_plan_of, MUTANTS)], ids=lambda each: each.name)
+def test_its_plan_kills_it_and_not_the_engine(mutant: Mutant) -> None:
+    plan = _plan_of(mutant)
+    assert plan is not None
+    assert plan.faults.count(",") < 2 or isinstance(PLANNED[mutant.name], BeyondPlans), "at most two faults"
+    for changed in (mutant, None):
+        with engine(changed) as simulation:
+            faults = import_module("mxwire.simulation.faults").parse_plan(plan.faults) if plan.faults else ()
+            scenario = simulation.Scenario(plan.seed, workload=plan.workload, faults=faults, **mutant.planned())
+            outcome = simulation.Simulation(scenario).run()
+            assert [each.invariant for each in outcome.breaches][:1] == [plan.invariant] * (changed is not None)
 
 
 def test_the_unchanged_engine_passes_the_runs_that_kill_the_mutants() -> None:
