@@ -8,15 +8,15 @@ worker plays a piece, when, or how often, and the answers, yielded in the order 
 number of workers of any kind.
 
 A chunk is a run of pieces. Its size follows the pace observed so far, so that a chunk takes at least
-``WorkerPool.chunk_seconds``, beside which its transfer does not count. There is at most one chunk per worker at a
-time. Nothing is gained by more, and a worker that dies then has one culprit.
+``WorkerPool.chunk_seconds``, and its transfer is negligible. There is at most one chunk per worker at a time: more
+would gain nothing, and the loss of a worker concerns a single chunk.
 
-A worker may die for reasons of its own: a job reaches its time limit, a node loses power. So its chunk is repeated.
-A chunk that loses its workers again and again is divided in two, until a single piece remains that kills every worker
-it meets. Its answer is a :class:`FatalPiece`; the campaign continues with the others.
+A worker may die without the fault of its chunk: a job reaches its time limit, a node loses power. So the chunk is
+repeated. If its workers die repeatedly, it is divided in two, until a single piece remains that kills each worker. The
+answer to that piece is a :class:`FatalPiece`; the campaign continues with the others.
 
-Answers of finished chunks are appended to a checkpoint, if there is one. A campaign that is started again with the same
-checkpoint takes them from there.
+Answers of finished chunks are appended to a checkpoint, if there is one. A campaign that is restarted with the same
+checkpoint reads them from there.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FATAL: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class FatalPiece:
-    """The answer to a piece that ended every worker it was given to."""
+    """The answer to a piece that ended each worker that played it."""
 
     piece: Any
     workers: int
@@ -96,7 +96,7 @@ class Campaign:
         """Return the answers of ``function``, which must be importable, to ``pieces``, in order.
 
         ``section`` distinguishes the series in the checkpoint, for which ``codec`` converts answers to JSON.
-        ``finished`` is called with the number of pieces finished so far, in whatever order they finish.
+        ``finished`` is called with the number of pieces finished so far, in any order.
         """
         return AnswerSeries(self.workers, function, pieces, self._checkpoint, section, codec, finished)
 

@@ -1,7 +1,7 @@
-"""The checkpoint of a campaign: a file of finished chunks, from which a campaign that was ended continues.
+"""The checkpoint of a campaign: a file of finished chunks, from which an interrupted campaign continues.
 
 One JSON object per line: first the header with the version of mxwire and the campaign, then per finished chunk the
-series, the position of its first piece, and the answers. A line that was cut off by the end of the process is ignored.
+series, the position of its first piece, and the answers. A line cut off by the end of the process is ignored.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Checkpoint:
         return self._known[series, place]
 
     def add(self, series: str, first: int, answers: Sequence[Any]) -> None:
-        """Append a finished chunk, and wait until it is on the disk."""
+        """Append a finished chunk, and sync the file."""
         try:
             self._write({"series": series, "first": first, "answers": list(answers)})
         except OSError as error:

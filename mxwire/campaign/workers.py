@@ -28,25 +28,25 @@ PLACES: Final = "local, dask:local, dask:ADDRESS, dask-slurm:FILE or mpi"
 _WAIT_SECONDS: Final = 10 * 60
 """Time for the first worker of a running cluster to start."""
 _QUEUE_SECONDS: Final = 10.0
-"""Interval at which Slurm is asked whether jobs without a worker are still in its queue, where they may wait long."""
+"""Interval of the queries for jobs without a worker that are still in the queue of Slurm, where they may wait long."""
 _CONNECT_SECONDS: Final = 15
 _LOCAL_FAILURES: Final = 1
-"""Losses of workers after which a local cluster reports a chunk: nothing else on this machine kills them often."""
+"""Losses of workers after which a local cluster reports a chunk: on one machine the chunk is the likely cause."""
 _SLURM_KEYS: Final = ("jobs",)
 """Keys of a Slurm file that are not arguments of ``SLURMCluster``."""
 
 
 class WorkerPool(Protocol):
-    """Processes that call functions, one at a time each."""
+    """Processes, each of which runs one function at a time."""
 
     chunk_seconds: float
-    """Duration of a chunk of work beside which its transfer does not count."""
+    """Duration of a chunk of work, long enough that its transfer is negligible."""
 
     def size(self) -> int:
         """Return the current number of workers, at least 1."""
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Call a function in a worker. There are never more calls than workers, so that a lost one has one culprit."""
+        """Call a function in a worker. There are never more calls than workers: the loss of one ends a single call."""
 
     def losses(self, error: BaseException | None) -> int:
         """Return the number of workers that were lost during a call, by its exception; 0 for any other exception."""
@@ -350,7 +350,7 @@ def _version() -> str:
 
 
 def refuse_version(version: str, where: str) -> None:
-    """Raise :class:`~mxwire.errors.MxwireError` if a worker, or the campaign that it is to play, has another version.
+    """Raise :class:`~mxwire.errors.MxwireError` if a worker, or the campaign that it plays, has another version.
 
     Results of two versions differ, and would spoil a digest.
     """

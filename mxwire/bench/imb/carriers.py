@@ -60,17 +60,17 @@ class LiveCommunicator(Communicator):
     """A communicator whose calls block."""
 
     def run(self, program: Program[Result]) -> Result:
-        """Run a program to its end, and send what is held back."""
+        """Run a program to its end, and send the delayed frames."""
         result = run_blocking(program, self.wait)
         self.settle()
         return result
 
     def settle(self) -> None:
-        """Send what is held back; a rank that waits for its next measurement makes no calls."""
+        """Send the delayed frames: a rank that waits for its next measurement makes no calls."""
 
     @abstractmethod
     def wait(self, operations: Sequence[Operation]) -> None:
-        """Return when all operations are done; raise :class:`~mxwire.errors.MxwireError` without progress."""
+        """Return when all operations are done. Raises :class:`~mxwire.errors.MxwireError` if there is no progress."""
 
     @abstractmethod
     def close(self) -> None:
@@ -274,7 +274,7 @@ class StreamCommunicator(LiveCommunicator):
                 raise MxwireError(f"rank {self.rank}: no progress for {PATIENCE:g} s")
 
     def _push(self, stream: _RankConnection) -> bool:
-        """Send what waits; return whether anything was sent."""
+        """Send queued bytes; return True if any were sent."""
         progress = False
         while stream.sending:
             view, operation = stream.sending[0]
@@ -293,7 +293,7 @@ class StreamCommunicator(LiveCommunicator):
         return progress
 
     def _pull(self, rank: int, stream: _RankConnection) -> bool:
-        """Receive what is there; return whether anything was received."""
+        """Receive the bytes that have arrived; return True if there were any."""
         message = stream.current
         into = memoryview(self._staging) if message is None else message.data[message.filled :]
         try:
@@ -314,7 +314,7 @@ class StreamCommunicator(LiveCommunicator):
         return True
 
     def _begin(self, stream: _RankConnection) -> None:
-        """Begin a message with its head and what has arrived behind it."""
+        """Begin a message from its head and the bytes that have arrived after it."""
         tag, length = _HEAD.unpack_from(stream.rest)
         posted = stream.posted[tag]
         if posted:
@@ -344,7 +344,7 @@ class StreamCommunicator(LiveCommunicator):
         poll.poll(1000)
 
     def counts(self) -> dict[str, int]:
-        """Nothing: the kernel counts frames."""
+        """Return no counts: the kernel counts frames."""
         return {}
 
     def close(self) -> None:

@@ -1,7 +1,6 @@
 """The output of Intel MPI Benchmarks (IMB-MPI1, 2018 and later) and of the OSU micro-benchmarks 7, byte for byte.
 
-Parsers of either take lines that do not begin with ``#``; the program that has written them is named in a comment of
-its own. MB are 10^6 bytes in both.
+Parsers of both skip lines that begin with ``#``; one of these names mxwire as the program. MB are 10^6 bytes in both.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class ImbRow:
     length: int
     repetitions: int
     least: float
-    """Time of the rank that was fastest."""
+    """Time of the fastest rank."""
     most: float
     mean: float
 

@@ -1,4 +1,4 @@
-"""The communicator: ranks that exchange buffers, whatever carries the messages.
+"""The communicator: ranks that exchange buffers, over any carrier.
 
 A *program* is a generator that runs in each rank. It posts operations, yields those that it waits for, and is resumed
 when all of them are done. A carrier that blocks (:func:`run_blocking`) and one in virtual time run the same programs.
