@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Claims are those of three texts: S0 (kernel and user space), S1 (five libraries, 1998), S2 (Open-MX, 2011). A verdict is
-confirmed, refuted, undecided (the rounds disagree) or not applicable, with numbers and their origin: counted, live or
-modelled. Numbers to which a cost table was fitted are not evidence. Without --from the studies run first: the model
-(no root), and live path, logp and mtu (root; without it, only the model's claims are judged).
+confirmed, refuted, undecided (the rounds disagree, or a measurement was disturbed) or not applicable, with numbers and
+their origin: counted, live or modelled. Numbers to which a cost table was fitted are not evidence. Without --from, the
+studies run first, for some five minutes: those in virtual time, and live path, logp and mtu (root; without it, only
+claims on models are judged).
 
 \b
 Examples:
@@ -39,7 +40,7 @@ Examples:
   mxwire bench claims S2 --model-only --json | jq 'select(.verdict == "refuted")'
 
 \b
-Exit code: 0 judged, whatever the verdicts, 1 a study ended early, 2 it cannot start, 130 Ctrl-C (likewise judged).
+Exit code: 0 judged, with any verdict, 1 a study ended early, 2 it cannot start, 130 Ctrl-C (likewise judged).
 """
 _LOGP_SIZES: Final = (64, 4096, 65536)
 """Sizes in bytes at which claims about LogP are judged."""
