@@ -18,10 +18,10 @@ Series ``half round trip`` (µs, over ``size``): ``<rung>, spinning`` and ``<run
 ``over`` (the rung) and ``mode``; rungs are ``shared memory`` (spinning only), ``xdp``, ``ring``, ``frames``, ``udp``,
 ``tcp``, ``mxoe``, ``omx:9000`` and ``mxoe over xdp``, and ``mxoe interpreted`` beside a compiled ``mxoe``. The counts
 of a point are per round trip and side. Series ``alone`` (µs, over ``size``): ``memory copy, warm``, ``memory copy,
-cold``, ``engine``,
-``hosts``, ``hosts among frames, spinning`` and ``blocking``, the latter four also with ``interpreted`` before the
-comma. Series ``call`` (ns): ``system call`` and ``clock``. Series ``frame interval`` (µs): ``ring`` and ``frames``.
-Facts: ``budgets``, ``steps``, ``wake-up``, ``predictions``, ``agreement``.
+cold``, ``engine``, ``hosts``, ``hosts among frames, spinning`` and ``blocking``, the latter four also with
+``interpreted`` before the comma. Series ``call`` (ns): ``system call`` and ``clock``. Series ``frame interval`` (µs):
+``ring`` and ``frames``. Facts: ``budgets``, ``steps``, ``wake-up``, ``predictions``, ``agreement``, and
+``libmyriexpress``, the counts of a program in C by size.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ from mxwire.bench.report import (
     spread,
 )
 from mxwire.bench.roles.hosts import OVER_XDP
+from mxwire.bench.roles.program import library_refusal
 from mxwire.bench.rounds import Agreement, agreement, order, within
-from mxwire.bench.stage import StageError, StudyStage
+from mxwire.bench.stage import NamespaceStage, StageError, StudyStage
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
 from mxwire.report.plot import number_text, tidy
@@ -78,6 +79,7 @@ _FRAME: Final = 1486
 """Content of a frame of 1500 bytes, the size that the papers' table assumes."""
 _WINDOW: Final = 64
 _PILOT: Final = 20
+LIBRARY: Final = "libmyriexpress"
 _TRACED: Final = 20
 _TRACED_LARGE: Final = 5
 """Traced round trips of messages above 4 KiB, which stop at many copies."""
@@ -333,6 +335,29 @@ class PathStudy:
                 self._recording.remarks.append(f"engine: copies are not counted: {error}")
                 break
             self._points.count(ALONE, "engine", found, size=size)
+        self._trace_library(sizes)
+
+    def _trace_library(self, sizes: Sequence[int]) -> None:
+        """Count the same of a program in C with libmyriexpress, whose partner is a host of mxwire."""
+        refusal = library_refusal()
+        if refusal is not None or not isinstance(self._stage, NamespaceStage):
+            self._recording.remarks.append(f"{LIBRARY} is not counted: {refusal or 'it needs two namespaces'}")
+            return
+        active, passive = self._stage.sides
+        counted = self._recording.facts.setdefault(LIBRARY, {})
+        for size in sizes:
+            self._progress(f"counting: {LIBRARY}, {size} bytes")
+            common = {"size": size, "count": _traced(size)}
+            where = {"interface": self._stage.ends[0][1], "other": self._stage.addresses[1]}
+            try:
+                passive.start("traced trips", {"carrier": "mxoe", "spin": False, "traced_active": True, **common})
+                passive.ready()
+                active.start("traced library", {**where, **common})
+                counted[str(size)] = active.result()
+                passive.result()
+            except (StageError, SilenceError) as error:
+                self._recording.remarks.append(f"{LIBRARY} is not counted: {error}")
+                return
 
     # Conclusions
 
@@ -435,7 +460,7 @@ def path_blocks(recording: Recording) -> Iterator[Block]:
         yield _ladder(trips)
         yield from marks_legend(trips.measurements)
         yield from _orderings(trips)
-        counted = _counted(trips)
+        counted = _counted(recording)
         if counted.rows:
             yield Heading("Counted per round trip, one side, blocking", 3)
             yield Paragraph(_COPIES)
@@ -499,12 +524,17 @@ _COUNTED: Final = {
 """Counts of a round trip, and their headings."""
 
 
-def _counted(trips: Series) -> Table:
+def _counted(recording: Recording) -> Table:
+    counts = [
+        (each.name.partition(",")[0], each.parameters["size"], each.counts)
+        for each in _series(recording, TRIP).measurements
+        if "system calls" in each.counts
+    ]
+    counts += [(LIBRARY, int(size), each) for size, each in recording.facts.get(LIBRARY, {}).items()]
     rows = []
-    for each in trips.measurements:
-        if "system calls" in each.counts:
-            values = (f"{each.counts[key]:,.1f}" if key in each.counts else "" for key in _COUNTED)
-            rows.append(Row((each.name.partition(",")[0], f"{each.parameters['size']:,}", *values)))
+    for name, size, each in counts:
+        values = (f"{each[key]:,.1f}" if key in each else "" for key in _COUNTED)
+        rows.append(Row((name, f"{size:,}", *values)))
     return Table((Column("rung"), *number_columns("size", *_COUNTED.values())), tuple(rows), divisible=True)
 
 

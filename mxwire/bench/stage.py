@@ -364,7 +364,9 @@ class NamespaceStage(StudyStage):
         for namespace, interface in self.ends:
             with namespaces.inside(namespace):
                 own.append(machine.interface_record(interface))
-        self.sides = self._start([each["address"] for each in own])
+        self.addresses = [str(each["address"]) for each in own]
+        """Ethernet address of each side."""
+        self.sides = self._start(self.addresses)
         self.about = own[0]
 
     def _start(self, addresses: list[str]) -> tuple[StudySide, StudySide]:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from mxwire.bench.channels.carriers import check_carrier, open_channel
 from mxwire.bench.channels.channel import LARGEST, ChannelSetup, SilenceError
 from mxwire.bench.processors import pin
-from mxwire.bench.roles import alone, exchanges, tracing
+from mxwire.bench.roles import alone, exchanges, program, tracing
 from mxwire.errors import MxwireError
 
 
@@ -56,6 +56,7 @@ LONE_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "engine": alone.engine,
     "hosts": alone.hosts,
     "traced engine": tracing.traced_engine,
+    "traced library": program.traced_library,
 }
 """Roles of one side, without a channel."""
 _MOST: Final = 10_000_000

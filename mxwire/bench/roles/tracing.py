@@ -12,6 +12,7 @@ import os
 import platform
 import signal
 import struct
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,14 +26,25 @@ from mxwire.bench.roles.copies import SENT, CopyTrail, rings_of, routines_of
 from mxwire.errors import MxwireError
 
 _TRACE_ME, _SYSCALL, _SET_OPTIONS, _INFO = 0, 24, 0x4200, 0x420E
-_POKE, _STEP, _GET_REGISTERS, _SET_REGISTERS = 4, 9, 12, 13
+_POKE, _GET_REGISTERS, _SET_REGISTERS, _EVENT_MESSAGE = 4, 12, 13, 0x4201
 _REGISTERS: Final = struct.Struct("=27Q")
 """struct user_regs_struct of x86-64."""
-_RDX, _RSI, _RDI, _RIP = 12, 13, 14, 16
+_RAX, _RDX, _RSI, _RDI, _RIP = 10, 12, 13, 14, 16
+_ENTRIES: Final = (bytes.fromhex("f30f1efa"), bytes.fromhex("4889f8"))
+"""First instructions of the copying routines: endbr64, which does nothing, and mov rax, rdi."""
 _BREAK: Final = 0xCC
 """The instruction int3."""
-_GOOD_CALLS, _EXIT_KILL = 1, 1 << 20
-"""Options: mark stops at system calls, and end the child with its tracer."""
+_GOOD_CALLS, _CLONE, _EXEC, _EXIT_KILL = 1, 1 << 3, 1 << 4, 1 << 20
+"""Options: mark stops at system calls, at new threads and at execve, and end the child with its tracer."""
+_EVENT: Final = 16
+"""Bits of a status below an event."""
+_NEW_THREAD: Final = 3
+_PAUSE: Final = 0.0001
+"""Seconds between two looks at several threads."""
+PROGRAM_MARK: Final = 0x6D78776972650001
+"""Third argument of a mark of a program, whose first two are the place and the length of its message."""
+WARM_TRIPS: Final = 2
+"""Round trips that open buffers and caches."""
 _STOP_AT_CALL: Final = signal.SIGTRAP | 0x80
 _ENTRY, _EXIT = 1, 2
 _WALL: Final = 0x40000000
@@ -110,8 +122,8 @@ def traced_trips(channel: Channel, size: int, count: int, traced_active: bool) -
     reopened = traced and "xdp" in channel.setup.carrier
     if not reopened:
         channel.barrier()
-    # The first trips open buffers and caches; both sides make them outside of the marks.
-    warm = max(count // 10, 2)
+    # Both sides make the first trips outside of the marks.
+    warm = WARM_TRIPS
     if not traced:
         _play(channel, size, warm + count)
         return {}
@@ -191,13 +203,18 @@ class _Tracer:
     def __init__(self, libc: Any, child: int, names: dict[int, str], operations: int) -> None:
         self._operations = operations
         self._trail: CopyTrail | None = None
-        self._routines: dict[int, int] = {}
-        """The word of memory at each copying routine, without the breakpoint."""
+        self._watching = True
+        self._routines: dict[int, tuple[bytes, int]] = {}
+        """The instruction under the breakpoint of each copying routine, and the word of memory that begins with it."""
         self._libc = libc
         self._child = child
         self._names = names
-        self._message = np.frombuffer(PATTERNS[0], np.uint8)
-        self._call: tuple[str, tuple[int, ...]] = ("other", ())
+        message = np.frombuffer(PATTERNS[0], np.uint8)
+        self._message = message.ctypes.data, message.ctypes.data + message.size
+        """Where the message of the child begins and ends."""
+        self._threads = {child}
+        self._calls: dict[int, tuple[str, tuple[int, ...]]] = {}
+        """System calls that have not returned, by thread."""
         self._marks = 0
         self.found = TracedCalls()
 
@@ -207,40 +224,65 @@ class _Tracer:
         _, status = os.waitpid(child, _WALL)
         if not os.WIFSTOPPED(status):
             raise MxwireError("system calls cannot be counted: this system does not permit tracing")
-        libc.ptrace(_SET_OPTIONS, child, None, _GOOD_CALLS | _EXIT_KILL)
-        passed = 0
+        libc.ptrace(_SET_OPTIONS, child, None, _GOOD_CALLS | _CLONE | _EXEC | _EXIT_KILL)
+        thread, passed = child, 0
         while True:
-            if libc.ptrace(_SYSCALL, child, None, passed) != 0:
+            if libc.ptrace(_SYSCALL, thread, None, passed) != 0:
                 raise MxwireError(f"tracing ended early: {os.strerror(ctypes.get_errno())}")
-            _, status = os.waitpid(child, _WALL)
-            if os.WIFEXITED(status) or os.WIFSIGNALED(status):
+            thread, status = self._wait()
+            if thread == child and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
                 break
-            stopped = os.WSTOPSIG(status)
-            if stopped == _STOP_AT_CALL:
-                passed = 0
-                self._stop()
-            else:
-                passed = 0 if stopped == signal.SIGTRAP and self._copy() else stopped
+            passed = self._stopped(thread, status)
         if not os.WIFEXITED(status) or os.WEXITSTATUS(status):
             raise MxwireError("the traced side has failed")
         return self.found
 
-    def _stop(self) -> None:
+    def _wait(self) -> tuple[int, int]:
+        """Wait until a thread of the child stops, or the child ends."""
+        while len(self._threads) > 1:
+            for thread in tuple(self._threads):
+                found, status = os.waitpid(thread, _WALL | os.WNOHANG)
+                if found and thread != self._child and not os.WIFSTOPPED(status):
+                    self._threads.discard(thread)
+                elif found:
+                    return thread, status
+            time.sleep(_PAUSE)
+        return os.waitpid(self._child, _WALL)
+
+    def _stopped(self, thread: int, status: int) -> int:
+        """Handle the stop of a thread, and return the signal that it receives."""
+        stop = os.WSTOPSIG(status)
+        if stop == _STOP_AT_CALL:
+            self._stop(thread)
+            return 0
+        if status >> _EVENT == _NEW_THREAD:
+            room = ctypes.c_ulong()
+            self._libc.ptrace(_EVENT_MESSAGE, thread, None, ctypes.addressof(room))
+            self._threads.add(room.value)
+            return 0
+        # A new thread begins with a stop; so do programs after execve.
+        if status >> _EVENT or (stop == signal.SIGSTOP and thread != self._child):
+            return 0
+        return 0 if stop == signal.SIGTRAP and self._copy(thread) else stop
+
+    def _stop(self, thread: int) -> None:
         room = ctypes.create_string_buffer(96)
-        if self._libc.ptrace(_INFO, self._child, ctypes.c_void_p(len(room)), ctypes.addressof(room)) <= 0:
+        if self._libc.ptrace(_INFO, thread, ctypes.c_void_p(len(room)), ctypes.addressof(room)) <= 0:
             raise MxwireError("system calls cannot be counted: the kernel is older than 5.3")
         if room.raw[0] == _ENTRY:
             number, *arguments = struct.unpack_from("=7Q", room.raw, 24)
-            self._call = self._names.get(number, "other"), tuple(arguments)
-        elif room.raw[0] == _EXIT:
+            self._calls[thread] = self._names.get(number, "other"), tuple(arguments)
+        elif room.raw[0] == _EXIT and thread in self._calls:
             value, failed = struct.unpack_from("=qB", room.raw, 24)
-            self._ended(value, bool(failed))
+            self._ended(*self._calls.pop(thread), value, bool(failed))
 
-    def _ended(self, value: int, failed: bool) -> None:
-        name, arguments = self._call
+    def _ended(self, name: str, arguments: tuple[int, ...], value: int, failed: bool) -> None:
         if name == _MARK:
             self._marks += 1
             if self._marks == 1:
+                start, size, kind, *_ = arguments
+                if kind == PROGRAM_MARK:
+                    self._message = start, start + size
                 self._watch()
             elif self._trail is not None:
                 self._trail.forget()
@@ -262,8 +304,7 @@ class _Tracer:
         elif name in _SENDS:
             for base, length in self._sent(name, arguments, value):
                 found.sent += length
-                start = self._message.ctypes.data
-                found.in_place += length if start <= base < start + self._message.size else 0
+                found.in_place += length if self._message[0] <= base < self._message[1] else 0
 
     def _filled(self, name: str, arguments: tuple[int, ...], value: int) -> Iterator[tuple[int, int]]:
         """Base and length of the memory that a receiving call has filled."""
@@ -278,43 +319,48 @@ class _Tracer:
         """Set breakpoints at the copying routines, where this is known how."""
         if platform.machine() != "x86_64":
             return
-        start = self._message.ctypes.data
-        self._trail = CopyTrail((start, start + self._message.size), rings_of(self._child))
+        self._trail = CopyTrail(self._message, rings_of(self._child))
         self.found.copied = self._trail.copied
         for address in routines_of(self._child):
-            word = self._peek(address)
-            self._routines[address] = word
-            self._poke(address, word & ~0xFF | _BREAK)
+            word = self._read(address, 8)
+            entry = next((each for each in _ENTRIES if word.startswith(each)), None)
+            if entry is None:
+                self.found.copied = self._trail = None
+                return
+            self._routines[address] = entry, int.from_bytes(word, "little")
+            self._poke(address, int.from_bytes(bytes([_BREAK]) + word[1:], "little"))
 
     def _unwatch(self) -> None:
         """Remove the breakpoints."""
-        for address, word in self._routines.items():
+        for address, (_, word) in self._routines.items():
             self._poke(address, word)
-        self._routines.clear()
+        self._watching = False
 
-    def _copy(self) -> bool:
-        """Note the copy at whose breakpoint the child has stopped, and let it continue; False if there is none."""
+    def _copy(self, thread: int) -> bool:
+        """Note the copy at whose breakpoint a thread has stopped, and let it continue; False if there is none.
+
+        The instruction under the breakpoint is emulated: without the breakpoint, copies of other threads would be
+        missed.
+        """
         room = ctypes.create_string_buffer(_REGISTERS.size)
-        if self._trail is None or self._libc.ptrace(_GET_REGISTERS, self._child, None, ctypes.addressof(room)):
+        if self._trail is None or self._libc.ptrace(_GET_REGISTERS, thread, None, ctypes.addressof(room)):
             return False
         registers = list(_REGISTERS.unpack(room.raw))
-        address = registers[_RIP] - 1
-        word = self._routines.get(address)
-        if word is None:
+        known = self._routines.get(registers[_RIP] - 1)
+        if known is None:
             return False
-        if self._marks <= self._operations:
+        entry, _ = known
+        if not self._watching:
+            # The thread stopped before the breakpoints were removed: it continues with the instruction itself.
+            registers[_RIP] -= 1
+        else:
             self._trail.copy(registers[_RDI], registers[_RSI], registers[_RDX])
-        registers[_RIP] = address
+            registers[_RIP] += len(entry) - 1
+            if entry == _ENTRIES[1]:
+                registers[_RAX] = registers[_RDI]
         _REGISTERS.pack_into(room, 0, *registers)
-        self._libc.ptrace(_SET_REGISTERS, self._child, None, ctypes.addressof(room))
-        self._poke(address, word)
-        self._libc.ptrace(_STEP, self._child, None, None)
-        os.waitpid(self._child, _WALL)
-        self._poke(address, word & ~0xFF | _BREAK)
+        self._libc.ptrace(_SET_REGISTERS, thread, None, ctypes.addressof(room))
         return True
-
-    def _peek(self, address: int) -> int:
-        return int.from_bytes(self._read(address, 8), "little")
 
     def _poke(self, address: int, word: int) -> None:
         if self._libc.ptrace(_POKE, self._child, address, word):
