@@ -211,7 +211,7 @@ class _Tracer:
         self._names = names
         message = np.frombuffer(PATTERNS[0], np.uint8)
         self._message = message.ctypes.data, message.ctypes.data + message.size
-        """Where the message of the child begins and ends."""
+        """Begin and end of the message in the memory of the child."""
         self._threads = {child}
         self._calls: dict[int, tuple[str, tuple[int, ...]]] = {}
         """System calls that have not returned, by thread."""
