@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.filters import FilterOptions, filter_options
-from mxwire.cli.options import (
-    DecodingOptions,
-    Inputs,
-    WorkerOptions,
-    decoding_options,
-    input_options,
-    json_option,
-    name_option,
-    worker_options,
-)
 from mxwire.ethernet import ETHERTYPE_MXOE
 
 if TYPE_CHECKING:
@@ -58,7 +49,7 @@ def _catalogued(function: Callable[..., None]) -> Any:
     """Give a command ``--list`` and ``--explain``, which need no input, and heed ``--json``."""
 
     @click.option("--list", "listing", is_flag=True, help="List all diagnoses.")
-    @name_option("Explain a diagnosis.", "diagnosis", "--explain", "explained", metavar="ID")
+    @shared.name_option("Explain a diagnosis.", "diagnosis", "--explain", "explained", metavar="ID")
     @functools.wraps(function)
     def wrapped(*, listing: bool, explained: str | None, as_json: bool, **rest: Any) -> None:
         if not listing and explained is None:
@@ -90,25 +81,25 @@ def _diagnosis(name: str) -> Any:
 
 @click.command(epilog=EPILOG)
 @_catalogued
-@input_options
-@name_option("Report this diagnosis only; may be repeated.", "diagnosis", "--only", metavar="ID", multiple=True)
+@shared.input_options
+@shared.name_option("Report this diagnosis only; may be repeated.", "diagnosis", "--only", metavar="ID", multiple=True)
 @click.option(
     "--all-protocols",
     is_flag=True,
     help="With -i: include frames of other protocols, for a changed or filtered EtherType.",
 )
-@worker_options
-@json_option("JSON Lines: findings, then one summary per file.")
+@shared.worker_options
+@shared.json_option("JSON Lines: findings, then one summary per file.")
 @filter_options()
-@decoding_options
+@shared.decoding_options
 def command(
-    inputs: Inputs,
+    inputs: shared.Inputs,
     only: tuple[str, ...],
     all_protocols: bool,
-    workers: WorkerOptions,
+    workers: shared.WorkerOptions,
     as_json: bool,
     filters: FilterOptions,
-    decoding: DecodingOptions,
+    decoding: shared.DecodingOptions,
 ) -> None:
     """Find faults in captures: of the builds of hosts, the path, peers and connections, applications, the network, and
     the capture itself.
@@ -173,7 +164,7 @@ def command(
 
 
 def _diagnose_files(
-    wanted: set[str], filters: FilterOptions, decoding: DecodingOptions, files: Files
+    wanted: set[str], filters: FilterOptions, decoding: shared.DecodingOptions, files: Files
 ) -> Iterator[Record]:
     """Analyse a capture, and yield its findings and a summary."""
     from mxwire.analysis.diagnosis import Examination

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.linerate_options import (
     LineReport,
@@ -27,15 +28,6 @@ from mxwire.cli.linerate_options import (
 )
 from mxwire.cli.live import MEETING_POINT, LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import end_interrupted_line, note
-from mxwire.cli.options import (
-    amount_option,
-    host_type,
-    integer_option,
-    key_option,
-    option_group,
-    timeout_option,
-    via_option,
-)
 from mxwire.cli.perf import check_writable
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE
@@ -138,7 +130,7 @@ class LineTestOptions:
         return LineTesterOptions(**(_RFC2544 if self.rfc2544 else {}) | chosen)
 
 
-trial_option = amount_option("Each trial lasts S seconds.  [default: 1]", "--duration", "trial")
+trial_option = shared.amount_option("Each trial lasts S seconds.  [default: 1]", "--duration", "trial")
 resolution_option = click.option(
     "--resolution",
     type=share_type(zero=False),
@@ -174,14 +166,14 @@ _OPTIONS: Final = (
         help="Loss up to which a trial passes.  [default: 0]",
     ),
     repetitions_option,
-    amount_option("Wait for late frames.  [default: 0.2]", "--settle", zero=True),
-    amount_option("Pause between trials.  [default: 0.2]", "--cool-down", zero=True),
+    shared.amount_option("Wait for late frames.  [default: 0.2]", "--settle", zero=True),
+    shared.amount_option("Pause between trials.  [default: 0.2]", "--cool-down", zero=True),
     click.option("--rfc2544", is_flag=True, help="Times of RFC 2544: trials of 60 s, 2 s and 5 s of pauses, 0.1%."),
     streams_option,
     requirements_option,
     csv_option,
     plot_option,
-    via_option("packet", "xdp", "kernel"),
+    shared.via_option("packet", "xdp", "kernel"),
     click.option(
         "--sink-via",
         type=click.Choice(("packet", "xdp")),
@@ -191,7 +183,7 @@ _OPTIONS: Final = (
     sink_timeout_option,
     json_option,
 )
-test_options = option_group("options", LineTestOptions, *_OPTIONS)
+test_options = shared.option_group("options", LineTestOptions, *_OPTIONS)
 """The options of all tests of frames, passed to the command as ``options``, :class:`LineTestOptions`."""
 
 
@@ -368,7 +360,7 @@ def _sizes(options: LineTestOptions, found: NetworkInterface) -> tuple[int, ...]
     "--to", "targets", multiple=True, metavar="IF|MAC", help="A sender; may be repeated.  [default: all that answer]"
 )
 @size_option
-@integer_option("Most blocks of 8 frames per sender at once.", "--blocks", least=1, most=4096, default=64)
+@shared.integer_option("Most blocks of 8 frames per sender at once.", "--blocks", least=1, most=4096, default=64)
 @repetitions_option
 @requirements_option
 @csv_option
@@ -430,7 +422,7 @@ def incast(
     )
 )
 @live_options
-@click.option("--to", "target", required=True, type=host_type, metavar="HOST", help="A host, like alpha:0.")
+@click.option("--to", "target", required=True, type=shared.host_type, metavar="HOST", help="A host, like alpha:0.")
 @click.option(
     "--lengths",
     type=lengths_type(0, 1 << 28),
@@ -446,14 +438,14 @@ def incast(
     show_default=True,
     help="The partner returns messages (serve --echo), or only takes them (serve --sink).",
 )
-@integer_option("Messages in flight.", "--window", least=1, most=4096, default=64)
+@shared.integer_option("Messages in flight.", "--window", least=1, most=4096, default=64)
 @trial_option
 @resolution_option
-@key_option
+@shared.key_option
 @requirements_option
 @csv_option
 @plot_option
-@timeout_option(10.0, "Seconds to wait for the host.")
+@shared.timeout_option(10.0, "Seconds to wait for the host.")
 @json_option
 def messages(
     live: LiveOptions,

@@ -12,18 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.notes import wrote
-from mxwire.cli.options import (
-    Amount,
-    Decorator,
-    WorkerOptions,
-    integer_option,
-    json_option,
-    live_dialect_option,
-    name_option,
-    table_option,
-    worker_options,
-)
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns, show
@@ -88,47 +78,47 @@ def _plan(value: str) -> Plan:
     return parse_plan(value)
 
 
-def _rate(name: str, text: str) -> Decorator:
-    return click.option(f"--{name}", type=Amount(0, 1, max_open=True), metavar="P", help=text)
+def _rate(name: str, text: str) -> shared.Decorator:
+    return click.option(f"--{name}", type=shared.Amount(0, 1, max_open=True), metavar="P", help=text)
 
 
-def _count(name: str, text: str) -> Decorator:
-    return integer_option(text, f"--{name}", most=100)
+def _count(name: str, text: str) -> shared.Decorator:
+    return shared.integer_option(text, f"--{name}", most=100)
 
 
-def _microseconds(name: str, text: str) -> Decorator:
-    return integer_option(text, f"--{name}", most=10**9, metavar="US")
+def _microseconds(name: str, text: str) -> shared.Decorator:
+    return shared.integer_option(text, f"--{name}", most=10**9, metavar="US")
 
 
 @click.command(epilog=EPILOG)
-@integer_option("Random seed.  [default: 0]", "--seed")
+@shared.integer_option("Random seed.  [default: 0]", "--seed")
 @click.option("--seeds", type=_seeds, metavar="A-B", help="Campaign: one run per seed, each with its own faults.")
-@worker_options
-@table_option
-@integer_option("Hosts, 1 to 8; 1 needs --processes.  [default: 2]", "--hosts", least=1, most=8)
-@integer_option("Messages.  [default: 100]", "--messages", least=1)
-@name_option("Exchanged messages; see above.  [default: all-to-all]", "workload", "--workload")
-@live_dialect_option("Dialect of the hosts.  [default: mxoe]")
-@name_option(
+@shared.worker_options
+@shared.table_option
+@shared.integer_option("Hosts, 1 to 8; 1 needs --processes.  [default: 2]", "--hosts", least=1, most=8)
+@shared.integer_option("Messages.  [default: 100]", "--messages", least=1)
+@shared.name_option("Exchanged messages; see above.  [default: all-to-all]", "workload", "--workload")
+@shared.live_dialect_option("Dialect of the hosts.  [default: mxoe]")
+@shared.name_option(
     "Kinds of the hosts, in turn; see above.  [default: open-mx]",
     "profile",
     "--profile",
     metavar="NAME[/HZ],…",
     listed=True,
 )
-@integer_option("Applications per host.  [default: 1]", "--processes", least=1, most=4)
-@name_option(
+@shared.integer_option("Applications per host.  [default: 1]", "--processes", least=1, most=4)
+@shared.name_option(
     "Path between the applications of a host: a shared engine (shared), or engines of their own with a channel that "
     "copies long messages once (one-copy) or twice (two-copies).  [default: shared]",
     "local path",
     "--local",
 )
-@integer_option("Interfaces per host.  [default: 1]", "--interfaces", least=1, most=4)
-@name_option("Discovery of hosts: static, nameless or announce.  [default: static]", "discovery", "--discovery")
-@integer_option("Longest message.  [default: 1048576]", "--largest", metavar="BYTES")
-@integer_option("Retransmissions until a partner is abandoned.", "--resend-maximum", least=1)
+@shared.integer_option("Interfaces per host.  [default: 1]", "--interfaces", least=1, most=4)
+@shared.name_option("Discovery of hosts: static, nameless or announce.  [default: static]", "discovery", "--discovery")
+@shared.integer_option("Longest message.  [default: 1048576]", "--largest", metavar="BYTES")
+@shared.integer_option("Retransmissions until a partner is abandoned.", "--resend-maximum", least=1)
 @click.option("--faults", type=_plan, metavar="PLAN", help="Faults at given frames and steps: lose@7,die:1@31.")
-@integer_option(
+@shared.integer_option(
     "Play every plan of up to this many faults of a small workload, or of all of them.", "--exhaustive", least=1, most=4
 )
 @_rate("loss", "Share of frames that are lost, 0 to 1.")
@@ -150,12 +140,12 @@ def _microseconds(name: str, text: str) -> Decorator:
 @_count("mtu", "Periods in which long frames do not pass.")
 @click.option("--judge/--no-judge", "judged", default=None, help="Check all frames against the rules, or do not.")
 @click.option("--pcap", type=click.Path(dir_okay=False), metavar="FILE", help="Write all frames to a capture file.")
-@integer_option("With --pcap: only frames that this host sends or receives.", "--at", metavar="HOST")
-@json_option("JSON Lines: one object per run.")
+@shared.integer_option("With --pcap: only frames that this host sends or receives.", "--at", metavar="HOST")
+@shared.json_option("JSON Lines: one object per run.")
 def command(
     seed: int | None,
     seeds: range | None,
-    workers: WorkerOptions,
+    workers: shared.WorkerOptions,
     target: Path | None,
     pcap: str | None,
     at: int | None,
@@ -193,7 +183,7 @@ def command(
             )
         failed = _exhaust(exhaustive, workers, seed or 0, fixed, target, as_json)
     elif seeds is None:
-        if target is not None or workers != WorkerOptions(jobs=workers.jobs):
+        if target is not None or workers != shared.WorkerOptions(jobs=workers.jobs):
             raise MxwireError("--to, --on and --checkpoint are for many runs: add --seeds or --exhaustive")
         outcome = _run(Scenario(seed or 0, **fixed), pcap, at)
         failed = _report(outcome, as_json)
@@ -262,7 +252,9 @@ def _run(scenario: Scenario, pcap: str | None, at: int | None = None) -> RunOutc
             return simulation.run()
 
 
-def _campaign(seeds: range, workers: WorkerOptions, fixed: dict[str, Any], target: Path | None, as_json: bool) -> bool:
+def _campaign(
+    seeds: range, workers: shared.WorkerOptions, fixed: dict[str, Any], target: Path | None, as_json: bool
+) -> bool:
     """Run one scenario per seed, by several workers; return True if any failed."""
     from mxwire.campaign.checkpoint import AnswerCodec
     from mxwire.simulation import RunOutcome, draw_scenario
@@ -310,7 +302,7 @@ def _drawn_run(fixed: dict[str, Any], seed: int) -> RunOutcome:
 
 
 def _exhaust(
-    bound: int, workers: WorkerOptions, seed: int, fixed: dict[str, Any], target: Path | None, as_json: bool
+    bound: int, workers: shared.WorkerOptions, seed: int, fixed: dict[str, Any], target: Path | None, as_json: bool
 ) -> bool:
     """Play all plans of the small workloads, or of the one that is fixed; return True if any failed."""
     from mxwire.simulation import SMALL_WORKLOADS, Scenario

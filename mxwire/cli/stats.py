@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from mxwire.cli import options as shared
 from mxwire.cli.completion import folders
 from mxwire.cli.filters import FilterOptions, filter_options
-from mxwire.cli.options import (
-    DecodingOptions,
-    Inputs,
-    WorkerOptions,
-    decoding_options,
-    input_options,
-    integer_option,
-    json_option,
-    worker_options,
-)
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -55,8 +46,8 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
 
 
 @click.command(epilog=EPILOG)
-@input_options
-@json_option("JSON Lines: one object per measurement, durations in ns.")
+@shared.input_options
+@shared.json_option("JSON Lines: one object per measurement, durations in ns.")
 @click.option(
     "--plot",
     metavar="FILE",
@@ -85,18 +76,20 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
     shell_complete=folders,
     help="Also write time-sequence and throughput graphs for xplot into DIR.",
 )
-@integer_option("The message to draw in a time-sequence graph, by its number in mxwire messages.", "--message", least=1)
-@integer_option(
+@shared.integer_option(
+    "The message to draw in a time-sequence graph, by its number in mxwire messages.", "--message", least=1
+)
+@shared.integer_option(
     "Time-sequence graphs of this conversation, as numbered by mxwire conversations.  [default: that of most bytes]",
     "--conversation",
     least=1,
 )
-@integer_option("Random seed, for the bootstrap.", "--seed", default=0)
-@worker_options
+@shared.integer_option("Random seed, for the bootstrap.", "--seed", default=0)
+@shared.worker_options
 @filter_options("messages", "by_name")
-@decoding_options
+@shared.decoding_options
 def command(
-    inputs: Inputs,
+    inputs: shared.Inputs,
     as_json: bool,
     plot: Path | None,
     xplot: Path | None,
@@ -105,9 +98,9 @@ def command(
     by: Literal["host", "endpoint"],
     sort: str,
     seed: int,
-    workers: WorkerOptions,
+    workers: shared.WorkerOptions,
     filters: FilterOptions,
-    decoding: DecodingOptions,
+    decoding: shared.DecodingOptions,
 ) -> None:
     """Measure captures: totals and rates per pair of hosts or endpoints, half round trips and throughput by length,
     delays of acknowledgements and retransmissions, gaps between frames, and the amounts in flight and retransmitted.
@@ -186,7 +179,7 @@ def command(
 
 
 def _measure_files(
-    order: PairOrder, seed: int, filters: FilterOptions, decoding: DecodingOptions, files: Files
+    order: PairOrder, seed: int, filters: FilterOptions, decoding: shared.DecodingOptions, files: Files
 ) -> Iterator[Record]:
     """Measure a capture, and yield its records."""
     from mxwire.analysis.timing import Timing
