@@ -51,14 +51,14 @@ def selected_cases(names: Sequence[str]) -> list[CaseDefinition]:
     """
     if not names:
         return list(ALL_CASES.values())
-    wanted: set[str] = set()
+    selected: set[str] = set()
     for name in names:
         group = name.strip().lower()
         if group in GROUPS:
-            wanted |= {part.case.name for part in ALL_CASES.values() if part.case.group == group}
+            selected |= {part.case.name for part in ALL_CASES.values() if part.case.group == group}
         else:
-            wanted.add(case_by_name(name).case.name)
-    return [part for name, part in ALL_CASES.items() if name in wanted]
+            selected.add(case_by_name(name).case.name)
+    return [part for name, part in ALL_CASES.items() if name in selected]
 
 
 def plan(selection: CellSelection) -> list[CellOrder]:

@@ -67,7 +67,7 @@ def differences(
             new.append(name)
         elif not any(_holds(each, value, scope) for each in (condition, *condition.others)):
             wrong.append(
-                FieldDifference(field, wanted(condition, scope), shown(value) + _where(condition, value, scope))
+                FieldDifference(field, expected_text(condition, scope), shown(value) + _where(condition, value, scope))
             )
     if wrong:
         for name in new:
@@ -126,12 +126,12 @@ _WORDS: Final = {
 }
 
 
-def wanted(condition: Condition, scope: Scope) -> str:
+def expected_text(condition: Condition, scope: Scope) -> str:
     """Describe the values that a condition accepts."""
-    return " or ".join(_wanted(each, scope) for each in (condition, *condition.others))
+    return " or ".join(_condition_text(each, scope) for each in (condition, *condition.others))
 
 
-def _wanted(condition: Condition, scope: Scope) -> str:
+def _condition_text(condition: Condition, scope: Scope) -> str:
     if condition.relation is Relation.ANY or _unbound(condition, scope) is not None:
         return "anything"
     try:

@@ -50,15 +50,15 @@ def name_of(path: Path) -> str:
         return path.with_suffix("").name
 
 
-def paths_of(wanted: Iterable[str]) -> list[Path]:
+def paths_of(names: Iterable[str]) -> list[Path]:
     """Return the scenario files for arguments: files, folders, or names and folders of the library; by default all.
 
     Raises :class:`~mxwire.errors.MxwireError` for an argument that is none of these.
     """
     here = scenario_folder()
     found: list[Path] = []
-    wanted = list(wanted)
-    for each in wanted:
+    names = list(names)
+    for each in names:
         path = Path(each)
         folder = path if path.is_dir() else here / each.removeprefix("replay/").rstrip("/")
         if not path.is_file() and ".." not in path.parts and folder.is_dir():
@@ -68,7 +68,7 @@ def paths_of(wanted: Iterable[str]) -> list[Path]:
             found += inside
         else:
             found.append(_found(path))
-    return found if wanted else [here / f"{name}{SCENARIO_SUFFIX}" for name in scenario_names()]
+    return found if names else [here / f"{name}{SCENARIO_SUFFIX}" for name in scenario_names()]
 
 
 def library() -> Iterator[Script]:

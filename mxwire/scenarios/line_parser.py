@@ -103,9 +103,9 @@ def _send(words: Words, place: ScriptPlace) -> steps.ScenarioStep:
 
 def _typed(packet: str, token: Token, value: Expression) -> Expression:
     """Return ``value``; raise unless its type (number or bytes) fits the field."""
-    wanted = vocabulary.is_bytes(packet, token.text)
-    if value.constant is not None and isinstance(value.constant, bytes) is not wanted:
-        raise token.error(f"{token.text} needs {'bytes' if wanted else 'a number'}, and the value is not")
+    takes_bytes = vocabulary.is_bytes(packet, token.text)
+    if value.constant is not None and isinstance(value.constant, bytes) is not takes_bytes:
+        raise token.error(f"{token.text} needs {'bytes' if takes_bytes else 'a number'}, and the value is not")
     return value
 
 

@@ -45,9 +45,9 @@ class HostProcesses:
         number, target = _split(action.target)
         arguments = dict(action.arguments)
         if action.verb == "open":
-            wanted = arguments.pop("process", FIRST)
-            assert isinstance(wanted, int)
-            number = wanted
+            chosen = arguments.pop("process", FIRST)
+            assert isinstance(chosen, int)
+            number = chosen
             if number not in self._running:
                 self._running[number] = self._start(number)
         application = self._running.get(number)

@@ -13,7 +13,7 @@ from mxwire.protocol import LocalProtocolError
 from mxwire.scenarios import steps
 from mxwire.scenarios.actions import Action, Invocation, Query, Transmission
 from mxwire.scenarios.cast import Cast, RunScope, argument_of
-from mxwire.scenarios.conditions import described, differences, expectation_text, field_values, packet_of, wanted
+from mxwire.scenarios.conditions import described, differences, expectation_text, expected_text, field_values, packet_of
 from mxwire.scenarios.errors import ScriptError
 from mxwire.scenarios.expression import Value
 from mxwire.scenarios.frame_builder import build_frame
@@ -270,7 +270,7 @@ class ScenarioRun:
         if not wrong:
             self._not_checked(step, missing)
             return None
-        expected = ", ".join(f"{name} {wanted(each, scope)}" for name, each in known.items())
+        expected = ", ".join(f"{name} {expected_text(each, scope)}" for name, each in known.items())
         text = f"{what}: {'; '.join(map(str, wrong))}"
         return ExpectationFailure(
             step, text, expected=expected, found=", ".join(each.found for each in wrong), wrong=wrong
@@ -314,7 +314,9 @@ class ScenarioRun:
         start, limit = self._earliest, self._mark + self._within(step)
         arrival = yield from self._next((step,), limit + self.patience)
         if arrival is None:
-            self._miss(step, ExpectationFailure(step, f"{step.packet} did not come", expected=self._wanted(step)))
+            self._miss(
+                step, ExpectationFailure(step, f"{step.packet} did not come", expected=self._expected_text(step))
+            )
             self._mark = max(self._mark, limit)
             return
         failure = self._judged(step, arrival, start)
@@ -358,7 +360,7 @@ class ScenarioRun:
                 return None
             text = f"{step.packet}: {'; '.join(map(str, wrong))}"
         return ExpectationFailure(
-            step, text, expected=self._wanted(step), found=described(frame), wrong=wrong, arrival=arrival
+            step, text, expected=self._expected_text(step), found=described(frame), wrong=wrong, arrival=arrival
         )
 
     def _is_for(self, step: steps.ExpectStep, frame: Frame) -> bool:
@@ -366,9 +368,9 @@ class ScenarioRun:
         explicit = "dst_mac" in step.fields or step.packet in PASSED_OVER
         return explicit or self.cast.tester(step.tester).is_for(frame)
 
-    def _wanted(self, step: steps.ExpectStep) -> str:
+    def _expected_text(self, step: steps.ExpectStep) -> str:
         scope = self.scope(self.cast.tester(step.tester))
-        return expectation_text(step, {name: wanted(each, scope) for name, each in step.fields.items()})
+        return expectation_text(step, {name: expected_text(each, scope) for name, each in step.fields.items()})
 
     def _silence(self, step: steps.SilenceStep) -> Steps:
         end = self._mark + step.duration
@@ -401,7 +403,7 @@ class ScenarioRun:
             if arrival is None:
                 failed = [each for each in left if each.level is steps.ExpectationLevel.MUST] or left
                 text = f"{' and '.join(each.packet for each in failed)} did not come"
-                self._miss(failed[0], ExpectationFailure(failed[0], text, expected=self._wanted(failed[0])))
+                self._miss(failed[0], ExpectationFailure(failed[0], text, expected=self._expected_text(failed[0])))
                 return
             failures = []
             for each in left:
@@ -422,7 +424,9 @@ class ScenarioRun:
         arrival = yield from self._next(firsts, limit + self.patience)
         names = " or ".join(each.packet for each in firsts)
         if arrival is None:
-            raise ExpectationFailure(step, f"neither came: {names}", expected=" or ".join(map(self._wanted, firsts)))
+            raise ExpectationFailure(
+                step, f"neither came: {names}", expected=" or ".join(map(self._expected_text, firsts))
+            )
         failures = []
         for branch, first in zip(step.branches, firsts, strict=True):
             failure = self._judged(first, arrival, earliest)
@@ -443,10 +447,10 @@ class ScenarioRun:
         )
 
     def _next(
-        self, wanted_steps: Sequence[steps.ExpectStep], limit: int
+        self, expected_steps: Sequence[steps.ExpectStep], limit: int
     ) -> Generator[Action | None, Any, ReceivedFrame | None]:
         """Return the next frame that is not ignored; None if none arrives before ``limit``."""
-        names = {each.packet for each in wanted_steps}
+        names = {each.packet for each in expected_steps}
         while (arrival := (yield from self._arrival(limit))) is not None:
             if arrival.packet in names or not (yield from self._passes(arrival, self._quietly)):
                 break

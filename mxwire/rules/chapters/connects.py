@@ -137,10 +137,10 @@ def reply_by_key(seen: JudgedFrame) -> Breach | None:
     connect, endpoint, frame = seen.connect, seen.endpoint, seen.frame
     if connect is None or endpoint is None or endpoint.key is None or endpoint.session != frame.target_session_id:
         return None
-    wanted = ConnectStatus.SUCCESS if connect.key == endpoint.key else ConnectStatus.BAD_KEY
-    if frame.connect_status_code != wanted:
+    required = ConnectStatus.SUCCESS if connect.key == endpoint.key else ConnectStatus.BAD_KEY
+    if frame.connect_status_code != required:
         return Breach(
-            f"status {wanted.value} for key 0x{connect.key:08x}, since the endpoint's key is 0x{endpoint.key:08x}",
+            f"status {required.value} for key 0x{connect.key:08x}, since the endpoint's key is 0x{endpoint.key:08x}",
             f"status {frame.connect_status_code}",
             frames=(connect.number,),
         )

@@ -46,15 +46,15 @@ def frame_length(seen: JudgedFrame) -> Breach | None:
         return Breach(f"frames are padded to {SHORTEST_FRAME} bytes", f"a frame of {length} bytes")
     place = _DATA_AT.get(type(seen.frame))
     if place is None:
-        wanted = SHORTEST_FRAME
+        required = SHORTEST_FRAME
     else:
-        wanted = place[0] + getattr(seen.frame, place[1])
-        wanted = wanted if wanted > SHORTEST_FRAME else SHORTEST_FRAME
+        required = place[0] + getattr(seen.frame, place[1])
+        required = required if required > SHORTEST_FRAME else SHORTEST_FRAME
         limit = seen.pair.dialect.frame_limit
         if length > limit:
             return Breach(f"frames have at most {limit} bytes in dialect {seen.pair.dialect}", f"{length} bytes")
-    if length != wanted:
-        return Breach(f"{wanted} bytes for this packet", f"{length} bytes", "deviation")
+    if length != required:
+        return Breach(f"{required} bytes for this packet", f"{length} bytes", "deviation")
     return None
 
 

@@ -19,15 +19,15 @@ def block_arithmetic(seen: JudgedFrame) -> Breach | None:
     index, offset, length = frame.frame_index, frame.first_frame_offset, frame.block_length
     lead = frame.pulled_rdma_offset % payload
     start = index * payload - lead if index else 0
-    wanted_offset = 0 if index else lead
-    wanted_length = min(payload * per_block - wanted_offset, total - start)
-    if index % per_block == 0 and offset == wanted_offset and length == wanted_length and start < total:
+    required_offset = 0 if index else lead
+    required_length = min(payload * per_block - required_offset, total - start)
+    if index % per_block == 0 and offset == required_offset and length == required_length and start < total:
         return None
     found = f"frame_index {index}, first_frame_offset {offset}, block_length {length}"
     if index % per_block or start >= total:
         expected = f"frame_index is a multiple of {per_block} and within {total} bytes"
     else:
-        expected = f"first_frame_offset {wanted_offset} and block_length {wanted_length} for frame_index {index}"
+        expected = f"first_frame_offset {required_offset} and block_length {required_length} for frame_index {index}"
     return Breach(expected, found, defect=_defect(seen))
 
 

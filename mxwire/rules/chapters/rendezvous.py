@@ -34,9 +34,9 @@ def use_counter(seen: JudgedFrame) -> Breach | None:
         )
     if not seen.vantage.as_sent:
         return None
-    wanted = FIRST_COUNTER if last is None else (last + 1) & 0xFF
-    if counter != wanted:
-        return Breach(f"use counter {wanted} for region {frame.pulled_rdma_id}", f"{counter}", "deviation")
+    required = FIRST_COUNTER if last is None else (last + 1) & 0xFF
+    if counter != required:
+        return Breach(f"use counter {required} for region {frame.pulled_rdma_id}", f"{counter}", "deviation")
     return None
 
 

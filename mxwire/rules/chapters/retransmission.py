@@ -75,11 +75,11 @@ def all_fragments(seen: JudgedFrame) -> Breach | None:
     if message is None:
         return None
     size = seen.pair.dialect.fragment_payload if seen.frame.frag_pipeline is None else 1 << seen.frame.frag_pipeline
-    wanted = max(1, -(-message.length // size))
+    required = max(1, -(-message.length // size))
     sent = message.round.bit_count()
-    if sent < wanted:
+    if sent < required:
         return Breach(
-            f"all {wanted} fragments before the next transmission",
+            f"all {required} fragments before the next transmission",
             f"{sent} fragments in transmission {message.transmissions}",
             frames=(message.last_number,),
         )

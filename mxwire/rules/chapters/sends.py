@@ -28,10 +28,10 @@ def fragment_length(seen: JudgedFrame) -> Breach | None:
     """All fragments except the last carry F bytes, the last one the rest."""
     frame = seen.frame
     size = _fragment_size(seen)
-    wanted = frame.length - frame.frag_seqnum * size
-    wanted = size if wanted > size else wanted
-    if frame.frag_length != wanted:
-        return Breach(f"fragment {frame.frag_seqnum} carries {max(wanted, 0)} bytes", f"{frame.frag_length} bytes")
+    required = frame.length - frame.frag_seqnum * size
+    required = size if required > size else required
+    if frame.frag_length != required:
+        return Breach(f"fragment {frame.frag_seqnum} carries {max(required, 0)} bytes", f"{frame.frag_length} bytes")
     return None
 
 
@@ -41,9 +41,9 @@ def fragment_order(seen: JudgedFrame) -> Breach | None:
     if seen.status is FrameStatus.STALE:
         return None
     message = seen.message
-    wanted = message.round.bit_count() if message is not None and seen.status is FrameStatus.FRAGMENT else 0
-    if seen.frame.frag_seqnum != wanted:
-        return Breach(f"fragment {wanted}, which is next", f"fragment {seen.frame.frag_seqnum}")
+    required = message.round.bit_count() if message is not None and seen.status is FrameStatus.FRAGMENT else 0
+    if seen.frame.frag_seqnum != required:
+        return Breach(f"fragment {required}, which is next", f"fragment {seen.frame.frag_seqnum}")
     return None
 
 
