@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -100,9 +100,26 @@ def imports(module: Path) -> frozenset[str]:
     return frozenset(_imports(module))
 
 
+@cache
+def tree(module: Path) -> ast.Module:
+    return ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))
+
+
+def offences(look: Callable[[Path], Iterable[str]], modules: Iterable[Path] = MODULES) -> dict[str, list[str]]:
+    """The offences in each module that has any. One test for all modules, since a test takes longer than a module."""
+    found = {str(module): sorted(look(module)) for module in modules}
+    assert found
+    return {name: each for name, each in found.items() if each}
+
+
+def tops(module: Path) -> set[str]:
+    """The names of the packages that a file imports from."""
+    return {name.split(".")[0] for name in imports(module)}
+
+
 def _imports(module: Path) -> Iterator[str]:
     package = list(module.with_suffix("").parts[:-1])
-    for node in ast.walk(ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -124,15 +141,14 @@ def test_something_is_looked_at():
     assert "wire" in ours(Path("mxwire/report/summary.py"))
 
 
-@pytest.mark.parametrize("module", [each for each in MODULES if room(each) in MAY_IMPORT], ids=str)
-def test_imports_run_downwards(module):
-    assert ours(module) <= MAY_IMPORT[room(module)]
+def test_imports_run_downwards():
+    judged = [each for each in MODULES if room(each) in MAY_IMPORT]
+    assert offences(lambda module: ours(module) - MAY_IMPORT[room(module)], judged) == {}
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_only_the_entry_points_import_the_commands(module):
-    if room(module) not in ("cli", "__main__"):
-        assert "cli" not in ours(module)
+def test_only_the_entry_points_import_the_commands():
+    judged = [each for each in MODULES if room(each) not in ("cli", "__main__")]
+    assert offences(lambda module: ours(module) & {"cli"}, judged) == {}
 
 
 def test_the_script_at_the_root_only_calls_the_commands():
@@ -144,56 +160,49 @@ def test_the_script_at_the_root_only_calls_the_commands():
     assert names == {"mxwire.__main__"}
 
 
-@pytest.mark.parametrize("module", [each for each in MODULES if room(each) not in TOUCHES_THE_WORLD], ids=str)
-def test_no_sockets_and_clocks_below(module):
-    assert {name.split(".")[0] for name in imports(module)}.isdisjoint(OUTSIDE_WORLD)
+def test_no_sockets_and_clocks_below():
+    judged = [each for each in MODULES if room(each) not in TOUCHES_THE_WORLD]
+    assert offences(lambda module: tops(module) & OUTSIDE_WORLD, judged) == {}
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        each
-        for each in MODULES
-        if room(each) in ("wire", "frames", "errors", "extras", "words", "protocol", "rules", "simulation")
-        and each.name not in ("generate.py", "index.py")
-    ],
-    ids=str,
-)
-def test_meaning_does_no_io(module):
+def test_meaning_does_no_io():
     """``generate.py`` writes a source file and does not take part in decoding, ``index.py`` an index of the source."""
-    forbidden = INPUT_AND_OUTPUT - {"random"} if room(module) in ("protocol", "simulation") else INPUT_AND_OUTPUT
-    assert {name.split(".")[0] for name in imports(module)}.isdisjoint(forbidden)
-    tree = ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))
-    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    assert called.isdisjoint({"open", "print", "input", "exec", "eval"} - UNROLLED.get(module, set()))
+
+    def look(module):
+        forbidden = INPUT_AND_OUTPUT - {"random"} if room(module) in ("protocol", "simulation") else INPUT_AND_OUTPUT
+        nodes = ast.walk(tree(module))
+        called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        builtins = {"open", "print", "input", "exec", "eval"} - UNROLLED.get(module, set())
+        return tops(module) & forbidden | called & builtins
+
+    rooms = ("wire", "frames", "errors", "extras", "words", "protocol", "rules", "simulation")
+    judged = [each for each in MODULES if room(each) in rooms and each.name not in ("generate.py", "index.py")]
+    assert offences(look, judged) == {}
 
 
-@pytest.mark.parametrize("module", [each for each in MODULES if room(each) in ("protocol", "simulation")], ids=str)
-def test_randomness_is_passed_in(module):
+def test_randomness_is_passed_in():
     """A generator of its own may be made from a seed; the module's global one is never drawn from."""
-    tree = ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))
-    drawn = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random"
-    ]
-    assert drawn == []
+
+    def look(module):
+        return {
+            f"line {node.lineno}: {ast.unparse(node)}"
+            for node in ast.walk(tree(module))
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random"
+        }
+
+    assert offences(look, [each for each in MODULES if room(each) in ("protocol", "simulation")]) == {}
 
 
-@pytest.mark.parametrize(
-    "module",
-    [each for each in MODULES if room(each) == "scenarios" and each.name not in STAGE_AND_LIBRARY],
-    ids=str,
-)
-def test_scenarios_are_played_without_clock_and_files(module):
+def test_scenarios_are_played_without_clock_and_files():
     """But for the live stage, and for reading the texts."""
-    assert {name.split(".")[0] for name in imports(module)}.isdisjoint(INPUT_AND_OUTPUT - {"random"})
+    judged = [each for each in MODULES if room(each) == "scenarios" and each.name not in STAGE_AND_LIBRARY]
+    assert offences(lambda module: tops(module) & (INPUT_AND_OUTPUT - {"random"}), judged) == {}
 
 
 @pytest.mark.parametrize("name", ["template", "slots", "accounting", "pacing", "rates", "search", "requirement"])
 def test_line_rate_tests_compute_without_clock_and_files(name):
     """Frames, their accounting, and the decisions of searches; the rest runs them on interfaces."""
-    assert {each.split(".")[0] for each in imports(Path(f"mxwire/linerate/{name}.py"))}.isdisjoint(INPUT_AND_OUTPUT)
+    assert tops(Path(f"mxwire/linerate/{name}.py")).isdisjoint(INPUT_AND_OUTPUT)
 
 
 def test_nothing_in_wire_imports_the_generator():
@@ -205,17 +214,16 @@ REDRAWN = {"rich.progress", "rich.live", "rich.status"}
 DISPLAYS = Path("mxwire/cli/progress.py")
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_one_module_has_the_displays_that_redraw_themselves(module):
+def test_one_module_has_the_displays_that_redraw_themselves():
     """So that nothing else can take standard output away from a pipe or a file."""
-    if module != DISPLAYS:
-        assert imports(module).isdisjoint(REDRAWN)
+    judged = [each for each in MODULES if each != DISPLAYS]
+    assert offences(lambda module: imports(module) & REDRAWN, judged) == {}
 
 
 def test_no_display_takes_standard_output():
     made = [
         {each.arg: each.value for each in node.keywords}
-        for node in ast.walk(ast.parse((PACKAGE.parent / DISPLAYS).read_text(encoding="utf-8")))
+        for node in ast.walk(tree(DISPLAYS))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Progress", "Live")
     ]
     assert len(made) == 2
@@ -229,7 +237,7 @@ def test_class_names_are_unique():
     """A name stands for one class in the whole package, so a search for it finds one definition."""
     places: dict[str, list[str]] = {}
     for module in MODULES:
-        for node in ast.walk(ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(module)):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(str(module))
     assert len(places) > 500
@@ -243,7 +251,7 @@ LARGEST_CIRCLE = 3
 def edges(module: Path) -> set[Path]:
     """The files that a file imports at its top level, including those for type checking only."""
     found: set[Path] = set()
-    statements = list(ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8")).body)
+    statements = list(tree(module).body)
     while statements:
         node = statements.pop()
         if isinstance(node, ast.If):
@@ -309,7 +317,7 @@ def _named_files() -> Iterator[tuple[str, Path, str]]:
     """The files and folders that the first comment of each room and the architecture page refer to."""
     for module in MODULES:
         if module.name == "__init__.py":
-            text = ast.get_docstring(ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))) or ""
+            text = ast.get_docstring(tree(module)) or ""
             yield from ((str(module), module.parent, name) for name in NAMED_FILE.findall(text))
     page = Path("docs/architecture.md")
     text = (PACKAGE.parent / page).read_text(encoding="utf-8")

@@ -4,11 +4,9 @@ the formats. Everything else imports it."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 from mxwire import ethernet, units
 from mxwire.wire import numbers
@@ -74,32 +72,44 @@ def test_something_is_looked_at():
     assert dict(constants(PACKAGE / "analysis" / "verification.py"))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_number_of_the_protocol_is_written_again(path):
-    found = [
-        f"line {node.lineno}: {node.value:#x} is {DISTINCTIVE[node.value]}"
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Constant) and type(node.value) is int and node.value in DISTINCTIVE
-    ]
-    assert found == []
+def offences(look: Callable[[Path], list[str]]) -> dict[str, list[str]]:
+    """The offences in each module that has any. One test for all modules, since a test takes longer than a module."""
+    found = {str(path.relative_to(PACKAGE)): look(path) for path in MODULES}
+    return {name: each for name, each in found.items() if each}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_name_of_a_number_is_defined_again(path):
+def test_no_number_of_the_protocol_is_written_again():
+    def look(path):
+        return [
+            f"line {node.lineno}: {node.value:#x} is {DISTINCTIVE[node.value]}"
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Constant) and type(node.value) is int and node.value in DISTINCTIVE
+        ]
+
+    assert offences(look) == {}
+
+
+def test_no_name_of_a_number_is_defined_again():
     home = {name for module in (numbers, ethernet, units) for name in numbers_of(module)}
-    assert {name for name, _ in constants(path)}.isdisjoint(home)
+    assert offences(lambda path: [name for name, _ in constants(path) if name in home]) == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_field_of_an_ethernet_header_is_cut_out_by_its_offset(path):
-    found = []
-    for node in ast.walk(tree(path)):
-        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice) or node.slice.step is not None:
-            continue
-        ends = [node.slice.lower, node.slice.upper]
-        if all(each is None or isinstance(each, ast.Constant) for each in ends):
-            lower, upper = (None if each is None else each.value for each in ends)
-            # A slice of a call's result is not a slice of a frame: fields of a dataclass, for example.
-            if (lower or 0, upper) in ETHERNET_FIELDS and not isinstance(node.value, ast.Call):
-                found.append(f"line {node.lineno}: {ast.unparse(node)}")
-    assert found == []
+def test_no_field_of_an_ethernet_header_is_cut_out_by_its_offset():
+    def look(path):
+        found = []
+        for node in ast.walk(tree(path)):
+            if (
+                not isinstance(node, ast.Subscript)
+                or not isinstance(node.slice, ast.Slice)
+                or node.slice.step is not None
+            ):
+                continue
+            ends = [node.slice.lower, node.slice.upper]
+            if all(each is None or isinstance(each, ast.Constant) for each in ends):
+                lower, upper = (None if each is None else each.value for each in ends)
+                # A slice of a call's result is not a slice of a frame: fields of a dataclass, for example.
+                if (lower or 0, upper) in ETHERNET_FIELDS and not isinstance(node.value, ast.Call):
+                    found.append(f"line {node.lineno}: {ast.unparse(node)}")
+        return found
+
+    assert offences(look) == {}
