@@ -221,6 +221,13 @@ def test_calibration_predicts_lengths_that_it_did_not_use():
         assert half_round_trip(fitted, length) == pytest.approx(half_round_trip(truth, length), rel=0.2)
 
 
+def test_calibration_predicts_half_round_trips_of_a_real_machine():
+    """Measured in µs with a compiled mxwire: the step from SMALL to MEDIUM is larger than all that a byte costs."""
+    fitted = calibrate(dict(zip(FITTED, (30.6, 80.2, 196.8, 405.4, 2530.9), strict=True)))
+    for length, measured in zip(PREDICTED, (31.5, 82.0, 153.7, 821.3, 9658.4), strict=True):
+        assert half_round_trip(fitted, length) == pytest.approx(measured, rel=0.2), length
+
+
 def test_calibration_needs_all_its_lengths():
     with pytest.raises(MxwireError, match="half round trips of 1024 bytes are missing"):
         calibrate({each: 10.0 for each in FITTED if each != 1024})

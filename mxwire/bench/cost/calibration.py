@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
-from mxwire.bench.cost.tables import HERE, Costs, FittedNumber
+from mxwire.bench.cost.tables import HERE, Costs, FittedNumber, Source
 from mxwire.bench.imb.patterns import benchmark_by_name, measured
 from mxwire.errors import MxwireError
 from mxwire.wire.dialect import MXOE, Dialect
@@ -24,8 +24,10 @@ FITTED: Final = (0, 1024, RENDEZVOUS_THRESHOLD, 65536, 1 << 20)
 """Lengths in bytes whose half round trips the fit uses: one per unknown."""
 PREDICTED: Final = (64, 4096, 16384, 262144, 4 << 20)
 """Lengths in bytes that check it."""
-_START: Final = (5_000.0, 0.2, 1_000.0, 500.0, 0.2)
-"""First values: a call, a byte of a MEDIUM, a frame, a page, a byte of a PULL_REPLY."""
+_START: Final = (5_000.0, 1.0, 10_000.0, 500.0, 0.2)
+"""First values: a call, a byte of a MEDIUM, a MEDIUM, a page, a byte of a PULL_REPLY."""
+_FRAME: Final = 500.0
+"""A frame without its data, which no length determines."""
 _FAST: Final = 1e12
 """Rate of a virtual cable, which does not limit."""
 _STEPS: Final = 8
@@ -75,8 +77,9 @@ def _predicted(values: NDArray[np.float64], about: str) -> NDArray[np.float64]:
 
 
 def _costs(values: NDArray[np.float64], about: str) -> Costs:
-    call, warm, frame, pin, cold = map(float, values)
-    fitted = ("call", "event", "frame_send", "frame_receive", "copy_warm", "copy_cold", "local_copy", "combine", "pin")
+    call, warm, medium, pin, cold = map(float, values)
+    sources: dict[str, Source] = {"frame_send": "guess", "frame_receive": "guess"}
+    fitted = ("call", "event", "medium", "copy_warm", "copy_cold", "local_copy", "combine", "pin")
     return Costs(
         HERE,
         about,
@@ -84,12 +87,13 @@ def _costs(values: NDArray[np.float64], about: str) -> Costs:
         cores=1,
         call=call,
         event=call,
-        frame_send=frame,
-        frame_receive=frame,
+        frame_send=_FRAME,
+        frame_receive=_FRAME,
+        medium=medium,
         copy_warm=warm,
         copy_cold=cold,
         local_copy=warm,
         combine=warm,
         pin=pin,
-        sources=dict.fromkeys(fitted, "fitted"),
+        sources=sources | dict.fromkeys(fitted, "fitted"),
     )

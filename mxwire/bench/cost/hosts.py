@@ -33,7 +33,7 @@ from mxwire.simulation.schedule import Schedule
 from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect
 from mxwire.wire.enums import PacketType
-from mxwire.wire.numbers import DEFAULT_KEY
+from mxwire.wire.numbers import DEFAULT_KEY, RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM
 
 PAGE: Final = 4096
 _LARGE: Final = {int(PacketType.RNDV), int(PacketType.PULL)}
@@ -89,7 +89,9 @@ class EndpointRank(ModelRank):
     def isend(self, target: int, data: Buffer, tag: int = 0) -> _EndpointOperation:
         """Post a send."""
         operation = _EndpointOperation()
-        end = self.core.run(self.schedule.now, self.costs.call, "library")
+        medium = SMALL_MAXIMUM < data.nbytes <= RENDEZVOUS_THRESHOLD
+        taken = self.costs.call + (self.costs.medium if medium else 0.0)
+        end = self.core.run(self.schedule.now, taken, "library")
         self.schedule.at(end, self._send, operation, self.partners[target], flat(data), tag)
         return operation
 

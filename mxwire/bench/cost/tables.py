@@ -62,6 +62,8 @@ class Costs:
     """A byte that the bottom half copies out of a received frame."""
     copy_warm: float = 0.0
     """A byte that the library copies between application and ring."""
+    medium: float = 0.0
+    """Sending a MEDIUM message, beyond what a SMALL one takes: it is handled by columns, for many fragments."""
     pin: float = 0.0
     """Pinning a page of 4 KiB of a large message."""
     submit: float = 0.0
