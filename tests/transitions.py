@@ -40,7 +40,7 @@ class Transitions:
         self.whole = False
         """Return whether all tests of the folder were selected."""
         self._deselected = False
-        self._places: list[tuple[dict, Any, dict, _Recording]] | None = None
+        self._places: list[tuple[Any, str, dict, _Recording]] | None = None
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """A run with ``-k`` or ``--last-failed`` is not expected to take every row."""
@@ -63,13 +63,13 @@ class Transitions:
     def _recorded(self) -> Iterator[None]:
         if self._places is None:
             self._places = list(_places(self.taken))
-        for leaving, state, _, recording in self._places:
-            leaving[state] = recording
+        for holder, attribute, _, recording in self._places:
+            object.__setattr__(holder, attribute, recording)
         try:
             yield
         finally:
-            for leaving, state, steps, _ in self._places:
-                leaving[state] = steps
+            for holder, attribute, steps, _ in self._places:
+                object.__setattr__(holder, attribute, steps)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -118,13 +118,14 @@ def _line(name: str, row: Any) -> str:
     return f"{name}: {row.state} --{row.event}--> {row.next}"
 
 
-def _places(taken: set[str]) -> Iterator[tuple[dict, Any, dict, _Recording]]:
-    """Each place in a table that holds the rows of a state, and what to put there to record them."""
+def _places(taken: set[str]) -> Iterator[tuple[Any, str, dict, _Recording]]:
+    """Each attribute that holds the rows of a state, and what to put there to record them."""
     from tests.protocol.tables import tables
 
     for name, table in tables().items():
-        for state, steps in table.leaving.items():
-            yield table.leaving, state, steps, _Recording(name, steps, taken)
+        yield table, "first", table.first, _Recording(name, table.first, taken)
+        for row in table.rows:
+            yield row, "after", row.after, _Recording(name, row.after, taken)
 
 
 def _compiled() -> bool:

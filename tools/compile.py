@@ -57,15 +57,18 @@ LEFT = {
     "protocol/status.py": "an enumeration of numbers, which mypyc treats as plain numbers",
 }
 """Files of these that stay interpreted, with the reason; so do packages and exceptions, which would gain nothing."""
+NATIVE = "native.c"
+"""The part in C, relative to the package; ``mxwire/native.py`` explains it."""
 _BUILD = """
 import os, sys
 from mypyc.build import mypycify
-from setuptools import setup
+from setuptools import Extension, setup
 
 # gcc spends most of its time on warnings about the indentation of generated code, with the -Wall that Python adds.
 # Functions that are not visible outside are called directly, or inlined.
 os.environ["CFLAGS"] = os.environ.get("CFLAGS", "") + " -Wno-all -fvisibility=hidden"
-modules = mypycify([f"--config-file={sys.argv[1]}", *sys.argv[3:]], opt_level=sys.argv[2], debug_level="0")
+modules = mypycify([f"--config-file={sys.argv[1]}", *sys.argv[4:]], opt_level=sys.argv[2], debug_level="0")
+modules.append(Extension("mxwire._native", [sys.argv[3]], extra_compile_args=[f"-O{sys.argv[2]}", "-g0"]))
 setup(name="mxwire-compiled", packages=[], ext_modules=modules, script_args=["--quiet", "build_ext", "--inplace"])
 """
 
@@ -100,7 +103,7 @@ def digest(package: Path) -> str:
     with (ROOT / "pyproject.toml").open("rb") as file:
         settings = tomllib.load(file)["tool"]["mypy"]
     found = hashlib.sha256(f"{sys.version} {__version__} {_BUILD} {LEVEL} {settings}".encode())
-    for path in sorted([*package.rglob("*.py"), Path(__file__)]):
+    for path in sorted([*package.rglob("*.py"), package / NATIVE, Path(__file__)]):
         found.update(path.read_bytes())
     return found.hexdigest()
 
@@ -126,7 +129,7 @@ def _renew(folder: Path) -> bool:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "mxwire", folder / "mxwire", ignore=shutil.ignore_patterns("__pycache__"))
     names = [str(path.relative_to(folder)) for path in sources(folder / "mxwire")]
-    command = [sys.executable, "-c", _BUILD, str(ROOT / "pyproject.toml"), LEVEL, *names]
+    command = [sys.executable, "-c", _BUILD, str(ROOT / "pyproject.toml"), LEVEL, f"mxwire/{NATIVE}", *names]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CompileError(f"compiling failed:\n{done.stdout}{done.stderr}")

@@ -35,6 +35,7 @@ from mxwire.host.requests import Pending, Waiter
 from mxwire.link import FewLink, Link, RoomLink
 from mxwire.link.errors import LinkError
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
+from mxwire.native import native
 from mxwire.protocol import EngineEndpoint, Event, Node, Status
 from mxwire.protocol.card.outgoing import FEW
 from mxwire.units import MILLISECOND
@@ -55,7 +56,7 @@ class _InterruptState:
     """Sections and users of this process, and the deferred signal."""
 
     def __init__(self) -> None:
-        self.locks: WeakSet[threading.RLock] = WeakSet()
+        self.locks: WeakSet[Any] = WeakSet()
         """Locks of all sections; the main thread may hold some of them."""
         self.users = 0
         """Number of open hosts."""
@@ -73,7 +74,7 @@ class _InterruptState:
 
     def _inside(self) -> bool:
         """True if the main thread, which calls this, is in a section or in an unexpected handler."""
-        return self.handlers > 0 or any(each._is_owned() for each in self.locks)  # type: ignore[attr-defined]
+        return self.handlers > 0 or any(each._is_owned() for each in self.locks)
 
     def deliver(self) -> None:
         """Pass on a deferred signal, if this is the main thread and it has left all sections."""
@@ -123,9 +124,10 @@ class ExclusiveSection:
     __slots__ = ("_acquire", "_condition", "_lock", "_release", "handlers")
 
     def __init__(self) -> None:
-        lock = threading.RLock()
-        self._acquire, self._release = lock.acquire, lock.release
-        self._lock: Any = lock
+        lock: Any = threading.RLock() if native is None else native.Lock()
+        self._acquire: Callable[[], bool] = lock.acquire
+        self._release: Callable[[], None] = lock.release
+        self._lock = lock
         self._condition = threading.Condition(lock)
         self.handlers: dict[int, EngineEndpoint] = {}
         """The endpoints whose unexpected handlers run now, by the threads that run them."""
@@ -178,6 +180,20 @@ class ExclusiveSection:
             self._condition.wait()
 
 
+class _NumberedLink:
+    """A link with its number. Methods that each message needs are kept, which is faster than to look them up."""
+
+    __slots__ = ("link", "number", "receive_few", "send_few")
+
+    def __init__(self, number: int, link: Link) -> None:
+        self.number = number
+        self.link = link
+        self.receive_few: Callable[[], list[bytes] | FrameBatch] | None = None
+        self.send_few: Callable[[list[bytes]], int] | None = None
+        if isinstance(link, FewLink):
+            self.receive_few, self.send_few = link.receive_few, link.send_few
+
+
 class Core:
     """A node and its links. ``clock`` returns nanoseconds and never goes backwards."""
 
@@ -214,9 +230,7 @@ class Core:
         """Time of the last step that had something to do."""
         self.steps = 0
         """Number of steps so far."""
-        self._numbered = tuple(
-            (number, each, each if isinstance(each, FewLink) else None) for number, each in enumerate(self.links)
-        )
+        self._numbered = [_NumberedLink(number, each) for number, each in enumerate(self.links)]
         for number, each in enumerate(self.links):
             if isinstance(each, RoomLink):
                 node.interfaces[number].outgoing.room = each.room
@@ -231,7 +245,7 @@ class Core:
 
         Without frames or expired timers the links are polled up to ``looks`` times.
         """
-        if self.ended is not None or self.section.in_handler:
+        if self.ended is not None or (self.section.handlers and self.section.in_handler):
             return
         self.steps += 1
         local = self.local
@@ -245,17 +259,18 @@ class Core:
                         self._due_known = False
                         self.node.receive_local(channels, now)
                         received = self._has_news(channels) or self.node.eager()
-                for number, link, few in self._numbered:
-                    found = link.receive(0.0) if few is None or self.observers else few.receive_few()
+                for each in self._numbered:
+                    receive_few = each.receive_few
+                    found = each.link.receive(0.0) if receive_few is None or self.observers else receive_few()
                     if not found:
                         continue
                     received, self._due_known = True, False
-                    if isinstance(found, FrameBatch):
-                        for observe in tuple(self.observers):
-                            observe(found, False)
-                        self.node.receive(found, now, number)
-                    else:
-                        self.node.receive_few(found, now, number)
+                    if isinstance(found, list):
+                        self.node.receive_few(found, now, each.number)
+                        continue
+                    for observe in tuple(self.observers):
+                        observe(found, False)
+                    self.node.receive(found, now, each.number)
                 if received or self._overdue():
                     self.active = now
                     self._respond(received)
@@ -269,14 +284,15 @@ class Core:
             while True:
                 self.now = now = self.clock()
                 for _ in range(_ROUNDS):
-                    for number, link, few in self._numbered:
+                    for each in self._numbered:
+                        send_few = each.send_few
                         # Observers are given batches, so they disable the path of single frames.
-                        limit = 0 if few is None or self.observers else FEW
-                        frames = self.node.transmit_few(now, number, timely, limit)
-                        if isinstance(frames, FrameBatch):
-                            self._show_and_send(link, frames)
-                        elif frames and few is not None:
-                            few.send_few(frames)
+                        limit = 0 if send_few is None or self.observers else FEW
+                        frames = self.node.transmit_few(now, each.number, timely, limit)
+                        if not isinstance(frames, list):
+                            self._show_and_send(each.link, frames)
+                        elif frames and send_few is not None:
+                            send_few(frames)
                     self._due_known = False
                     self._notify()
                     if not self.node.eager():
@@ -385,17 +401,19 @@ class Core:
 
     def _notify(self) -> bool:
         """Report events and check the waiters; return False if there are neither."""
-        events = self.node.events()
-        if self.on_event is not None:
-            for event in events:
-                try:
-                    self.on_event(event)
-                except Exception:
-                    _log.exception("on_event has failed")
+        reported = len(self.node.reported) > 0
+        if reported:
+            events = self.node.events()
+            if self.on_event is not None:
+                for event in events:
+                    try:
+                        self.on_event(event)
+                    except Exception:
+                        _log.exception("on_event has failed")
         for waiter in self.waiters:
             if not waiter.done and waiter.check():
                 waiter.wake()
-        return bool(events or self.waiters)
+        return reported or bool(self.waiters)
 
     def _fail(self, error: Exception) -> None:
         if isinstance(error, LinkError):

@@ -427,7 +427,7 @@ class BaseEndpoint:
 
         A ``single`` receive is for one wait only, and not in the queue of completed requests.
         """
-        value, mask = _criteria(match_info, mask)
+        value, mask = (0, 0) if match_info is None else (match_info, mask)
         if maximum is None or buffer is not None:
             maximum = LENGTH_MAXIMUM
         core = self._core

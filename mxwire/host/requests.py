@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError, HostWakeupError
+from mxwire.native import mypyc_attr, view_of
 from mxwire.protocol import Partner, RequestKind, Status
 from mxwire.protocol import Request as EngineRequest
 from mxwire.protocol.library.receive import Receive
@@ -17,6 +18,7 @@ _NO_MEMORY: Final = bytearray()
 _SUCCEEDED: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
 
 
+@mypyc_attr(free_list_len=1)
 class Message:
     """A message that has been received."""
 
@@ -162,14 +164,20 @@ class AnyOf(Pending[Pending[Any]]):
 class AllOf(Pending[list[Any]]):
     """All of several."""
 
-    __slots__ = ("_members",)
+    __slots__ = ("_members", "_place")
 
     def __init__(self, members: Sequence[Pending[Any]]) -> None:
-        self._members = members
+        self._members = list(members)
+        self._place = 0
+        """The first that was not ready at the last check: a check per message would otherwise look at all before."""
 
     def ready(self) -> bool:
         """Return whether all are ready."""
-        return all(each.ready() for each in self._members)
+        members, place = self._members, self._place
+        while place < len(members) and members[place].ready():
+            place += 1
+        self._place = place
+        return place == len(members)
 
     def result(self) -> list[Any]:
         """Results in order; raises the error of the first that has failed."""
@@ -268,6 +276,7 @@ class HostRequest(Pending[Result]):
         return HostError(status, f"{self.inner.kind}{place} failed: {status.text}", self)
 
 
+@mypyc_attr(free_list_len=1)
 class HostSend(HostRequest[Status]):
     """A send; its result is its status."""
 
@@ -278,6 +287,7 @@ class HostSend(HostRequest[Status]):
         return self.inner.status
 
 
+@mypyc_attr(free_list_len=1)
 class HostReceive(HostRequest[Message]):
     """A receive; its result is the message, in ``view`` or, with None, in the memory that the engine has allocated."""
 
@@ -331,7 +341,7 @@ def place_of(partner: Partner) -> str:
 def bytes_of(buffer: Any) -> memoryview:
     """View of a buffer as bytes; empty for a sequence of buffers, which are not contiguous."""
     if type(buffer) is bytearray:
-        return memoryview(buffer)
+        return view_of(buffer)
     try:
         view = memoryview(buffer)
     except TypeError:

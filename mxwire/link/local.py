@@ -45,6 +45,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from mxwire.errors import InvalidRecordError
+from mxwire.native import native
 from mxwire.units import MILLISECOND, SECOND
 
 RING_BYTES: Final = 1 << 18
@@ -204,82 +205,126 @@ class Memory(Protocol):
         """Address and length of each segment in the memory of this process."""
 
 
-class _Produced:
-    """The ring that this side fills."""
+class RecordWriter:
+    """The ring that this side fills: its ``control`` bytes, then its data.
 
-    __slots__ = ("blocked", "control", "counts", "data", "position", "seen", "words")
+    The other arguments are the length of the longest record, and the places of the control words.
+    """
 
-    def __init__(self, memory: memoryview) -> None:
-        self.control = memory[:_CONTROL].cast("Q")
-        self.counts = memory[_COUNTS : _COUNTS + 4 * _ENDPOINTS].cast("I")
-        self.data = memory[_CONTROL:_SIDE]
-        self.words = self.data.cast("Q")
+    __slots__ = (
+        "_asleep",
+        "_consumed",
+        "_control",
+        "_data",
+        "_produced",
+        "_starved",
+        "_words",
+        "blocked",
+        "position",
+        "seen",
+    )
+
+    def __init__(
+        self, memory: memoryview, control: int, _longest: int, produced: int, consumed: int, asleep: int, starved: int
+    ) -> None:
+        self._control = memory[:control].cast("Q")
+        self._data = memory[control:]
+        self._words = self._data.cast("Q")
+        self._produced, self._consumed, self._asleep, self._starved = produced, consumed, asleep, starved
         self.position = 0
         self.seen = 0
         """Position of the consumer, when it was last read."""
         self.blocked = False
         """True if a record has found no room."""
 
-    def room(self, span: int) -> bool:
+    def has_room(self, span: int) -> bool:
         """Return whether ``span`` bytes fit into the ring without a wrap."""
+        if not self._control:
+            return False
         left = RING_BYTES - (self.position & _MASK)
         needed = span if span <= left else left + span
         if self.position + needed - self.seen <= RING_BYTES:
             return True
-        seen = self.control[_CONSUMED]
+        seen = self._control[self._consumed]
         if not self.seen <= seen <= self.position:
             raise InvalidRecordError("the consumer's position is impossible")
         self.seen = seen
         return self.position + needed - seen <= RING_BYTES
 
     def put(self, head: bytes, data: Any) -> bool:
+        """Append a record of two parts; return False if there is no room now, or the ring was closed."""
+        if not self._control:
+            return False
         length = len(head) + len(data)
         span = 8 + ((length + 7) & ~7)
-        if not self.room(span):
+        if not self.has_room(span):
             self.blocked = True
-            self.control[_STARVED] = 1
+            self._control[self._starved] = 1
             _fence()
-            if not self.room(span):
+            if not self.has_room(span):
                 return False
         self.blocked = False
         place = self.position & _MASK
         if place + span > RING_BYTES:
-            self.words[place >> 3] = _SKIP
+            self._words[place >> 3] = _SKIP
             self.position += RING_BYTES - place
             place = 0
-        self.words[place >> 3] = length
+        self._words[place >> 3] = length
         place += 8
         middle = place + len(head)
-        self.data[place:middle] = head
+        self._data[place:middle] = head
         if len(data):
-            self.data[middle : middle + len(data)] = data
+            self._data[middle : middle + len(data)] = data
         self.position += span
         if not _STRONG:
             _fence()
-        self.control[_PRODUCED] = self.position
+        self._control[self._produced] = self.position
         return True
 
+    def take_sleep(self) -> bool:
+        """Return whether the other side sleeps, and is to be woken; once only."""
+        return _take_flag(self._control, self._asleep)
 
-class _Consumed:
-    """The ring that the other side fills."""
+    def close(self) -> None:
+        """Release the memory."""
+        self._control, self._data, self._words = _NO_WORDS, _NO_MEMORY, _NO_WORDS
 
-    __slots__ = ("address", "control", "counts", "data", "position", "seen", "span", "words")
 
-    def __init__(self, memory: memoryview) -> None:
-        self.control = memory[:_CONTROL].cast("Q")
-        self.counts = memory[_COUNTS : _COUNTS + 4 * _ENDPOINTS].cast("I")
-        self.data = memory[_CONTROL:_SIDE]
-        self.words = self.data.cast("Q")
-        self.address = ctypes.addressof(ctypes.c_uint64.from_buffer(self.control))
-        """Address of the producer's position."""
+class RecordReader:
+    """The ring that the other side fills; the arguments are those of :class:`RecordWriter`."""
+
+    __slots__ = (
+        "_consumed",
+        "_control",
+        "_data",
+        "_longest",
+        "_produced",
+        "_span",
+        "_starved",
+        "_words",
+        "position",
+        "seen",
+    )
+
+    def __init__(
+        self, memory: memoryview, control: int, longest: int, produced: int, consumed: int, _asleep: int, starved: int
+    ) -> None:
+        self._control = memory[:control].cast("Q")
+        self._data = memory[control:]
+        self._words = self._data.cast("Q")
+        self._longest = longest
+        self._produced, self._consumed, self._starved = produced, consumed, starved
         self.position = 0
         self.seen = 0
         """Position of the producer, when a record was last taken."""
-        self.span = 0
+        self._span = 0
         """Bytes that the current record occupies."""
 
-    def peek(self) -> memoryview | None:
-        produced = self.control[_PRODUCED]
+    def peek(self) -> bytes | memoryview | None:
+        """The oldest record, valid until :meth:`advance`."""
+        if not self._control:
+            return None
+        produced = self._control[self._produced]
         self.seen = produced
         available = produced - self.position
         if not available:
@@ -289,21 +334,61 @@ class _Consumed:
         if not 8 <= available <= RING_BYTES:
             raise InvalidRecordError("the producer's position is impossible")
         place = self.position & _MASK
-        length = self.words[place >> 3]
+        length = self._words[place >> 3]
         if length == _SKIP and place:
             available -= RING_BYTES - place
             self.position += RING_BYTES - place
             if available < 8:
                 raise InvalidRecordError("the end of the ring is skipped for nothing")
             place = 0
-            length = self.words[0]
-        if length > LONGEST:
+            length = self._words[0]
+        if length > self._longest:
             raise InvalidRecordError("a record is too long")
         span = 8 + ((length + 7) & ~7)
         if span > available or place + span > RING_BYTES:
             raise InvalidRecordError("a record exceeds the ring")
-        self.span = span
-        return self.data[place + 8 : place + 8 + length]
+        self._span = span
+        return self._data[place + 8 : place + 8 + length]
+
+    def advance(self) -> None:
+        """Remove the oldest record."""
+        if not self._control:
+            return
+        self.position += self._span
+        if not _STRONG:
+            _fence()
+        self._control[self._consumed] = self.position
+
+    def waits(self) -> bool:
+        """Return whether there is a record."""
+        return bool(self._control) and self._control[self._produced] != self.position
+
+    def take_starved(self) -> bool:
+        """Return whether the other side waits for room, and is to be woken; once only."""
+        return _take_flag(self._control, self._starved)
+
+    def close(self) -> None:
+        """Release the memory."""
+        self._control, self._data, self._words = _NO_WORDS, _NO_MEMORY, _NO_WORDS
+
+
+def _take_flag(control: memoryview, place: int) -> bool:
+    """Clear a flag of the other side, and return whether it was set.
+
+    The fence keeps the check behind what this side has just stored: the other side sets its flag first, and looks then.
+    """
+    _fence()
+    if not control or not control[place]:
+        return False
+    control[place] = 0
+    return True
+
+
+_NO_MEMORY: Final = memoryview(b"")
+_NO_WORDS: Final = _NO_MEMORY.cast("Q")
+_RING_LAYOUT: Final = (_CONTROL, LONGEST, _PRODUCED, _CONSUMED, _ASLEEP, _STARVED)
+_writer: Final[Any] = RecordWriter if native is None else native.RecordWriter
+_reader: Final[Any] = RecordReader if native is None else native.RecordReader
 
 
 class SharedMemoryChannel:
@@ -313,9 +398,22 @@ class SharedMemoryChannel:
         self.ended = False
         self.connection = connection
         view = memoryview(memory)
-        sides = view[:_SIDE], view[_SIDE:]
-        self._produced = _Produced(sides[0] if first else sides[1])
-        self._consumed = _Consumed(sides[1] if first else sides[0])
+        filled, read = (view[:_SIDE], view[_SIDE:]) if first else (view[_SIDE:], view[:_SIDE])
+        self._filled, self._read = filled, read
+        """Memory of both rings."""
+        self._control = read[:_CONTROL].cast("Q")
+        """Control words of the ring that the other side fills."""
+        self._address = ctypes.addressof(ctypes.c_uint64.from_buffer(self._control))
+        """Address of the producer's position."""
+        self._produced, self._consumed = _writer(filled, *_RING_LAYOUT), _reader(read, *_RING_LAYOUT)
+        self._append: Callable[[bytes, Any], bool] = self._produced.put
+        self._wakes: Callable[[], bool] = self._produced.take_sleep
+        self.peek: Callable[[], bytes | memoryview | None] = self._consumed.peek
+        """Return the oldest record, valid until :meth:`advance`; None if there is none, or the channel was closed."""
+        self.advance: Callable[[], None] = self._consumed.advance
+        """Remove the oldest record."""
+        self._feeds: Callable[[], bool] = self._consumed.take_starved
+        self._has_record: Callable[[], bool] = self._consumed.waits
         self._path = path
         self._greeted = not first
         self._closed = False
@@ -333,43 +431,25 @@ class SharedMemoryChannel:
         if self.ended:
             return False
         try:
-            if not self._produced.put(head, data):
+            if not self._append(head, data):
                 return False
         except InvalidRecordError:
             self.ended = True
             return False
-        _fence()
-        control = self._produced.control
-        if control[_ASLEEP]:
-            control[_ASLEEP] = 0
+        if self._wakes():
             self._ring_bell()
         return True
-
-    def peek(self) -> memoryview | None:
-        """The oldest record, valid until :meth:`advance`."""
-        return None if self._closed else self._consumed.peek()
-
-    def advance(self) -> None:
-        """Remove the oldest record."""
-        ring = self._consumed
-        ring.position += ring.span
-        if not _STRONG:
-            _fence()
-        ring.control[_CONSUMED] = ring.position
 
     def settle(self) -> None:
         """Wake a producer that waits for room, and note room that this side has waited for."""
         if self._produced.blocked and self._has_room():
             self._produced.blocked = False
-        control = self._consumed.control
-        _fence()
-        if control[_STARVED]:
-            control[_STARVED] = 0
+        if self._feeds():
             self._ring_bell()
 
     def describe(self, memory: Memory, endpoint: int) -> bytes:
         """Number of withdrawals of the endpoint, then addresses and lengths of the memory."""
-        words = array("Q", [self._produced.counts[endpoint]])
+        words = array("Q", [_counts(self._filled)[endpoint]])
         for place, size in memory.places():
             words.append(place)
             words.append(size)
@@ -387,27 +467,28 @@ class SharedMemoryChannel:
             return False
         _fence()
         # If the process has ended, its number may be another one's now; if it withdrew the memory, it may reuse it.
-        return self._alive() and self._consumed.counts[endpoint] == words[0]
+        return self._alive() and _counts(self._read)[endpoint] == words[0]
 
     def withdraw(self, endpoint: int) -> None:
         """Make all descriptions for ``endpoint`` void."""
-        counts = self._produced.counts
+        counts = _counts(self._filled)
         counts[endpoint] = (counts[endpoint] + 1) & 0xFFFFFFFF
         _fence()
 
     def unread(self) -> list[bytes]:
         """The records that the neighbour has not taken."""
-        ring = self._produced
-        position, records = ring.control[_CONSUMED], []
-        while 0 < ring.position - position <= RING_BYTES:
+        control, data = self._filled[:_CONTROL].cast("Q"), self._filled[_CONTROL:]
+        words, end = data.cast("Q"), self._produced.position
+        position, records = control[_CONSUMED], []
+        while 0 < end - position <= RING_BYTES:
             place = position & _MASK
-            length = ring.words[place >> 3]
+            length = words[place >> 3]
             if length == _SKIP:
                 position += RING_BYTES - place
                 continue
             if position & 7 or length > LONGEST:
                 break
-            records.append(bytes(ring.data[place + 8 : place + 8 + length]))
+            records.append(bytes(data[place + 8 : place + 8 + length]))
             position += 8 + ((length + 7) & ~7)
         return records
 
@@ -416,6 +497,8 @@ class SharedMemoryChannel:
         self.ended = True
         if not self._closed:
             self._closed = True
+            self._produced.close()
+            self._consumed.close()
             self._path.forget(self)
             self.connection.close()
             if self.pidfd >= 0:
@@ -425,8 +508,7 @@ class SharedMemoryChannel:
 
     def waits(self) -> bool:
         """Return whether there is a record, room that was missing, or the end of the other side."""
-        ring = self._consumed
-        return ring.control[_PRODUCED] != ring.position or self.ended or (self._produced.blocked and self._has_room())
+        return self._has_record() or self.ended or bool(self._produced.blocked and self._has_room())
 
     def watched(self, stuck: bool) -> tuple[int, int] | None:
         """Address of the producer's position, and the position of this side, for callers that poll in C.
@@ -436,12 +518,11 @@ class SharedMemoryChannel:
         """
         if self._closed or self.ended or self._produced.blocked:
             return None
-        ring = self._consumed
-        return ring.address, ring.seen if stuck else ring.position
+        return self._address, self._consumed.seen if stuck else self._consumed.position
 
     def arm(self) -> bool:
         """Request a wake-up for the next record; return whether there is something already."""
-        self._consumed.control[_ASLEEP] = 1
+        self._control[_ASLEEP] = 1
         _fence()
         return self.waits()
 
@@ -472,7 +553,7 @@ class SharedMemoryChannel:
 
     def _has_room(self) -> bool:
         try:
-            return self._produced.room(8 + LONGEST)
+            return bool(self._produced.has_room(8 + LONGEST))
         except InvalidRecordError:
             self.ended = True
             return True
@@ -489,6 +570,11 @@ class SharedMemoryChannel:
         # A full socket has bytes that the sleeper has not read: it will wake up.
         with suppress(OSError):
             self.connection.send(b"\0", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+
+
+def _counts(memory: memoryview) -> memoryview:
+    """The numbers of withdrawals of each endpoint, in the memory of a ring."""
+    return memory[_COUNTS : _COUNTS + 4 * _ENDPOINTS].cast("I")
 
 
 class SharedMemoryPath:

@@ -27,6 +27,7 @@ ROOM = 16384
 """Receive queue of a link in frames."""
 MTU = 9000
 _USED_UP = 0xDD
+_NO_FRAMES: list[bytes] = []
 _FEW = 4
 """Frames that are cheaper one by one than as a batch."""
 
@@ -176,6 +177,8 @@ class MemoryLink:
 
     def receive_few(self) -> list[bytes] | FrameBatch:
         """Receive as ``receive`` does without waiting; up to ``_FEW`` short frames are returned as copies."""
+        if not (self._waiting or self._wakeup.is_set or self._gone or self._closed):
+            return _NO_FRAMES
         frames = self._take()
         if len(frames) > _FEW or any(len(frame) > SHORT for _, frame in frames):
             return self._batch(frames)

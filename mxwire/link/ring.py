@@ -91,10 +91,10 @@ class ReceiveRing(ABC):
         """Take the next frames, which stay in place until ``release``; None if there are none."""
 
     @abstractmethod
-    def take_short(self) -> list[bytes]:
+    def take_short(self) -> list[bytes] | None:
         """Take copies of the next frames while they are few, short, complete and untagged; release them at once.
 
-        Called only when the ring is ``ready``. Empty if the next frame is of another kind."""
+        Empty if the next frame is of another kind; None if there is no frame."""
 
     @abstractmethod
     def release(self) -> None:

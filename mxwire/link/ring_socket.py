@@ -19,6 +19,7 @@ from mxwire.link.ring import Arrivals, ReceiveRing
 from mxwire.link.wakeup import Wakeup
 
 _NOTHING: Final = FrameBatch.from_frames(())
+_NO_FRAMES: Final[list[bytes]] = []
 CHECK_EVERY: Final = 0.01
 """Seconds between checks for an error of the socket while no thread sleeps on it."""
 _CHECK_WITHOUT_EVENT: Final = 0.2
@@ -90,14 +91,13 @@ class RingSocket:
             return self.receive(0.0)
         ring = self._ring
         ring.release()
-        if ring.ready():
-            frames = ring.take_short()
-            if frames:
-                self._down = False
-                self._received += len(frames)
-                return frames
-        elif _monotonic() < self._next_check:
-            return []
+        frames = ring.take_short()
+        if frames:
+            self._down = False
+            self._received += len(frames)
+            return frames
+        if frames is None and _monotonic() < self._next_check:
+            return _NO_FRAMES
         return self.receive(0.0)
 
     def _take_later(self, timeout: float) -> FrameBatch:

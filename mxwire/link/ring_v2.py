@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -44,6 +45,7 @@ from numpy.typing import NDArray
 
 from mxwire.ethernet import HEADER_SIZE
 from mxwire.link.ring import RING_BYTES, SHORT, USER, VLAN_VALID, Arrivals, ReceiveRing, fence, map_ring, unmap
+from mxwire.native import native
 from mxwire.units import SECOND
 
 VERSION: Final = 1
@@ -97,17 +99,32 @@ class SlotRing(ReceiveRing):
         self._notes: NDArray[Any] = self.memory.view(layout)
         self._status: NDArray[np.uint32] = self._notes["status"]
         self._starts = np.arange(self.slots, dtype=np.int64) * slot
-        self._head = 0
+        self._first = 0
         self._taken = 0
         self._quiet = False
         """True if a poll has found no frame since the last one was taken."""
+        self._reader: Any = None if native is None else native.SlotReader(self._mapped, slot, _FEW, SHORT)
+        """The part in C that takes short frames, and then knows the next slot."""
+        # Not a method of this object otherwise, which would keep its memory in a cycle of references.
+        self._take_quickly: Callable[[], list[bytes] | None] | None = (
+            None if self._reader is None else self._reader.take
+        )
+
+    @property
+    def _head(self) -> int:
+        """The next slot."""
+        return self._first if self._reader is None else self._reader.head
+
+    @_head.setter
+    def _head(self, place: int) -> None:
+        if self._reader is None:
+            self._first = place
+        else:
+            self._reader.head = place
 
     def ready(self) -> bool:
         """True if there is a frame that has not been taken."""
-        if self._words[self._head * self._words_per_slot] & USER:
-            return True
-        self._quiet = True
-        return False
+        return bool(self._words[self._head * self._words_per_slot] & USER)
 
     @property
     def next_word(self) -> int:
@@ -116,7 +133,7 @@ class SlotRing(ReceiveRing):
 
     def take(self) -> Arrivals | None:
         """Take the next frames, at most ``BATCH``, which stay in place until ``release``; None if there are none."""
-        if not self._words[self._head * self._words_per_slot] & USER:
+        if not self.ready():
             return None
         count = self._count()
         fence()
@@ -124,10 +141,16 @@ class SlotRing(ReceiveRing):
         self._taken = count
         return arrivals
 
-    def take_short(self) -> list[bytes]:
-        """Take copies of the next frames while they are few, short, complete and untagged."""
+    def take_short(self) -> list[bytes] | None:
+        """Take copies of the next frames while they are few, short, complete and untagged; None if there are none."""
+        return self._take_short() if self._take_quickly is None else self._take_quickly()
+
+    def _take_short(self) -> list[bytes] | None:
         frames: list[bytes] = []
-        words, step, mapped, place = self._words, self._words_per_slot, self._mapped, self._head
+        words, step, mapped, place = self._words, self._words_per_slot, self._mapped, self._first
+        if not words[place * step] & USER:
+            self._quiet = True
+            return None
         # A caller that has polled without success wants this frame now, before the next slot is read.
         last = place + 1 if self._quiet else min(place + _FEW, self.slots)
         self._quiet = False
@@ -144,7 +167,7 @@ class SlotRing(ReceiveRing):
             place += 1
             if place == last or not words[place * step] & USER:
                 break
-        self._head = 0 if place == self.slots else place
+        self._first = 0 if place == self.slots else place
         return frames
 
     def _count(self) -> int:
@@ -166,7 +189,8 @@ class SlotRing(ReceiveRing):
 
     def _by_one(self, count: int) -> Arrivals:
         offset, length, wire, times, tagged = [], [], [], [], []
-        for start in range(self._head * self._slot, (self._head + count) * self._slot, self._slot):
+        head = self._head
+        for start in range(head * self._slot, (head + count) * self._slot, self._slot):
             status, whole, snapped, mac, seconds, nanoseconds = _NOTE.unpack_from(self._mapped, start)
             offset.append(start + mac)
             length.append(snapped)
@@ -184,29 +208,32 @@ class SlotRing(ReceiveRing):
             wire_length=np.array(wire),
             timestamp_ns=moments,
             tagged=np.array(tagged),
-            header=self._starts[self._head : self._head + count],
+            header=self._starts[head : head + count],
             plain=False,
         )
 
     def _by_column(self, count: int) -> Arrivals:
-        notes = self._notes[self._head : self._head + count]
-        return Arrivals.described(notes, self._starts[self._head : self._head + count])
+        head = self._head
+        return Arrivals.described(self._notes[head : head + count], self._starts[head : head + count])
 
     def release(self) -> None:
         """Return the taken slots to the kernel."""
         if not self._taken:
             return
-        end = self._head + self._taken
+        head = self._head
+        end = head + self._taken
         if self._taken <= _FEW:
-            for place in range(self._head, end):
+            for place in range(head, end):
                 self._words[place * self._words_per_slot] = 0
         else:
-            self._status[self._head : end] = 0
+            self._status[head:end] = 0
         self._taken = 0
         self._head = 0 if end == self.slots else end
 
     def close(self) -> None:
         """Unmap the memory."""
+        if self._reader is not None:
+            self._reader.close()
         self._words.release()
         self.memory = self._notes = np.zeros(0, np.uint8)
         self._status = np.zeros(0, np.uint32)

@@ -63,9 +63,9 @@ class BlockRing(ReceiveRing):
             return None
         return self._arrivals(self._headers(self._current * self._block + self._words[note + _FIRST], count))
 
-    def take_short(self) -> list[bytes]:
-        """Return no frames: the delay of blocks is far longer than the cost of a batch."""
-        return []
+    def take_short(self) -> list[bytes] | None:
+        """Take no frames: the delay of blocks is far longer than the cost of a batch."""
+        return [] if self.ready() else None
 
     def _headers(self, at: int, count: int) -> NDArray[np.int64]:
         """Offsets of the kernel's headers of the ``count`` frames of a block.

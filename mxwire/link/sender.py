@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import socket
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 import numpy as np
 
 from mxwire.frames import FrameBatch
 from mxwire.link.backoff import SendBackoff, send_all
 from mxwire.link.sendmmsg import BatchSender
+from mxwire.native import native
 
 FEW: Final = 5
 """Number of frames from which one ``sendmmsg`` is faster than several ``send``."""
 _FLAGS: Final = int(socket.MSG_DONTWAIT)
+_send_frames: Final[Any] = None if native is None else native.send_frames
 
 
 class FrameSender:
@@ -22,6 +25,7 @@ class FrameSender:
     def __init__(self, through: socket.socket) -> None:
         self._socket = through
         self._send = through.send
+        self._descriptor = through.fileno()
         self._many = BatchSender(through)
         self.sent = 0
         self.refused = 0
@@ -40,16 +44,22 @@ class FrameSender:
 
     def send_few(self, frames: list[bytes] | list[memoryview]) -> int:
         """Send single frames with a system call each; return the number sent."""
-        send, sent = self._send, 0
-        try:
-            for frame in frames:
-                send(frame, _FLAGS)
-                sent += 1
-        except OSError:
+        count = len(frames)
+        sent = self._send_each(frames) if _send_frames is None else int(_send_frames(self._descriptor, frames))
+        if sent < count:
             # Retry from this frame on, with backoff.
             sent += self._one_by_one(frames[sent:])
+            self.refused += count - sent
         self.sent += sent
-        self.refused += len(frames) - sent
+        return sent
+
+    def _send_each(self, frames: list[bytes] | list[memoryview]) -> int:
+        """Send frames until one is refused; return the number sent."""
+        sent = 0
+        with suppress(OSError):
+            for frame in frames:
+                self._send(frame, _FLAGS)
+                sent += 1
         return sent
 
     def _one_by_one(self, frames: list[bytes] | list[memoryview]) -> int:

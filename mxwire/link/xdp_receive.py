@@ -168,15 +168,15 @@ class XdpReceiveRing(ReceiveRing):
         self._taken = len(more)
         return Arrivals(start, length, length, np.full(len(start), time.time_ns()))
 
-    def take_short(self) -> list[bytes]:
+    def take_short(self) -> list[bytes] | None:
         """Take copies of the next frames while they are few and short; release them at once."""
+        if not self.ready():
+            return None
         frames: list[bytes] = []
         available = (self._producer[0] - self._at) & LOW_WORD
         # A caller that has polled without success wants this frame now, before the next entry is read.
         most = min(available, 1 if self._quiet else _FEW)
         self._quiet = False
-        if not most:
-            return frames
         fence()
         words, mask = self._words, self._mask
         for number in range(self._at, self._at + most):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import ADDRESS_SIZE
+from mxwire.native import view_of
 from mxwire.protocol.status import ArgumentTypeError, LocalProtocolError, Status
 
 SEGMENTS_MAXIMUM: Final = 256
@@ -71,12 +72,16 @@ class Segments:
     def __init__(self, data: Any, *, writable: bool = False) -> None:
         self._arrays: list[Bytes] | None = None
         """The segments as arrays; None while the only one is ``_only``."""
-        self._only: memoryview | None = None
+        self._only: bytes | memoryview | None = None
         self._starts = _AT_START
-        if type(data) is bytearray or (type(data) is bytes and not writable):
-            # The memory of most messages, which needs no check. For a message of a few bytes, creating an array would
-            # cost more than its copy.
-            self._only = memoryview(data)
+        # The memory of most messages, which needs no check. For a message of a few bytes, creating an array would cost
+        # more than its copy.
+        if type(data) is bytes and not writable:
+            self._only = data
+            self.length = len(data)
+            return
+        if type(data) is bytearray:
+            self._only = view_of(data)
             self.length = len(data)
             return
         if isinstance(data, _BUFFERS) or not isinstance(data, Sequence) or _is_buffer(data):
@@ -141,7 +146,7 @@ class Segments:
         room = min(len(data), self.length)
         if not room:
             return
-        if self._only is not None:
+        if isinstance(self._only, memoryview):
             self._only[:room] = data if room == len(data) else data[:room]
         else:
             self.put(0, np.frombuffer(data, np.uint8))
@@ -149,10 +154,14 @@ class Segments:
     def copy(self) -> bytes:
         """A copy of all bytes."""
         if self._only is not None:
-            return bytes(self._only)
+            return self._only if isinstance(self._only, bytes) else self._only.tobytes()
         if len(self._pieces) == 1:
             return self._pieces[0].tobytes()
         return b"".join(piece.tobytes() for piece in self._pieces)
+
+    def kept(self) -> Segments:
+        """The same bytes in memory that does not change: itself if it is one ``bytes`` object, otherwise a copy."""
+        return self if isinstance(self._only, bytes) else Segments(self.copy())
 
     def places(self) -> list[tuple[int, int]]:
         """Address and length of each segment in the memory of this process."""

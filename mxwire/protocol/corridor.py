@@ -6,15 +6,15 @@ the ring full is dropped and counted; retransmission repairs the loss.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.native import mypyc_attr
+from mxwire.protocol.machine import Queue
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import Status
 from mxwire.wire.packets import Medium
@@ -40,6 +40,7 @@ class Arrival:
         """``lib_piggyack``, if the packet has a sequence number."""
 
 
+@mypyc_attr(free_list_len=1)
 class EagerArrival(Arrival):
     """A TINY or SMALL, with its message instead of a frame object, which would cost more than all other checks."""
 
@@ -123,8 +124,8 @@ class Ring:
         self.maximum = maximum
         # A batch larger than the ring would never be complete; in the real ring a batch is a quarter of the slots.
         self._batch = max(1, min(batch, maximum // 4))
-        self.received: deque[Arrival | LocalMessage] = deque()
-        self.ended: deque[PullEnded] = deque()
+        self.received: Queue[Arrival | LocalMessage] = Queue()
+        self.ended: Queue[PullEnded] = Queue()
         self._held = 0
         """Number of slots that are not free."""
         self._read = 0
@@ -134,7 +135,7 @@ class Ring:
 
     def __bool__(self) -> bool:
         """Return whether an event waits."""
-        return bool(self.received or self.ended)
+        return bool(self.received.count or self.ended.count)
 
     @property
     def room(self) -> int:
@@ -147,7 +148,7 @@ class Ring:
         if self._held + count > self.maximum:
             return False
         self._held += count
-        self._attached = self._attached + 1 if self.received else 1
+        self._attached = self._attached + 1 if self.received.count else 1
         self.received.append(event)
         return True
 
@@ -163,7 +164,9 @@ class Ring:
 
     def detach(self) -> None:
         """Copy the data of arrivals that still point into a batch."""
-        for event in islice(reversed(self.received), self._attached):
+        count = self.received.count
+        for place in range(max(0, count - self._attached), count):
+            event = self.received[place]
             if type(event) is Fragments:
                 event.detach()
         self._attached = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
 
 
 class Counter(StrEnum):
@@ -70,24 +69,29 @@ class Counter(StrEnum):
     DROP_UNKNOWN_TYPE = "Drop Unknown Packet Type"
 
 
-PLACES: Final[dict[str, int]] = {each: place for place, each in enumerate(Counter)}
-"""The place of each counter, in ``Counters.by_place``."""
+class Tally:
+    """The value of one counter."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
 
 
 class Counters:
     """The counters by name. Those that are 0 are not listed."""
 
     def __init__(self) -> None:
-        self.by_place = [0] * len(PLACES)
-        """The values by place, for code that counts each frame: this is faster than by name."""
+        self.by_name: dict[str, Tally] = {counter: Tally() for counter in Counter}
+        """The tallies, for code that counts each frame and keeps its own: this is faster than by name."""
 
     def __getitem__(self, counter: str) -> int:
         """Return the value of a counter."""
-        return self.by_place[PLACES[counter]]
+        return self.by_name[counter].count
 
     def __setitem__(self, counter: str, value: int) -> None:
         """Set a counter."""
-        self.by_place[PLACES[counter]] = value
+        self.by_name[counter].count = value
 
     def keys(self) -> list[Counter]:
         """Return the counters that are not 0."""
@@ -99,7 +103,7 @@ class Counters:
 
     def items(self) -> list[tuple[Counter, int]]:
         """Return the counters that are not 0, with their values."""
-        return [(counter, value) for counter, value in zip(Counter, self.by_place, strict=True) if value]
+        return [(counter, value) for counter in Counter if (value := self.by_name[counter].count)]
 
     def __eq__(self, other: object) -> bool:
         """Compare with other counters, or with a dictionary of those that are not 0."""

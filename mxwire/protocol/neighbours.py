@@ -36,7 +36,7 @@ since its sends were complete.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -44,9 +44,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from mxwire.errors import InvalidRecordError
+from mxwire.native import quick_struct
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.corridor import SHARED_THRESHOLD, LocalMessage
-from mxwire.protocol.peers import Peer
+from mxwire.protocol.library.partner import LocalRoute, LocalRoutes
+from mxwire.protocol.peers import Peer, place_of
 from mxwire.protocol.status import Status
 
 if TYPE_CHECKING:
@@ -59,12 +61,14 @@ if TYPE_CHECKING:
 
 DATA_MAXIMUM: Final = 8 * SHARED_THRESHOLD
 """Bytes of a DATA record: a small part of a channel, so that both sides copy at the same time."""
-RECORD_HEAD: Final = Struct("=BBHI2Q2I3Q")
+RECORD_HEAD: Final[Any] = quick_struct(Struct("=BBHI2Q2I3Q"))
 """Kind, status, two unused fields, source, target, session of the source, session of the target, number, match
 information, length. Source and target are an Ethernet address and, in the lowest byte, an endpoint number."""
-RECORD_MAXIMUM: Final = RECORD_HEAD.size + DATA_MAXIMUM
+RECORD_MAXIMUM: Final[int] = RECORD_HEAD.size + DATA_MAXIMUM
 """Length of the longest record in bytes."""
-_HEAD: Final = RECORD_HEAD.size
+_HEAD: Final[int] = RECORD_HEAD.size
+_pack_head: Final[Callable[..., bytes]] = RECORD_HEAD.pack
+_read_head: Final[Callable[..., tuple[int, int, int, int, int, int, int, int, int, int, int]]] = RECORD_HEAD.unpack_from
 _RECORDS: Final = 256
 """Records taken from a neighbour before others have their turn."""
 _QUEUE_MAXIMUM: Final = 65536
@@ -104,7 +108,7 @@ class LocalChannel(Protocol):
         When there is room again, the channel is among those that its path reports.
         """
 
-    def peek(self) -> memoryview | None:
+    def peek(self) -> bytes | memoryview | None:
         """The oldest record, valid until :meth:`advance`; None if there is none.
 
         Raises :class:`~mxwire.errors.InvalidRecordError` if the content of the channel is inconsistent.
@@ -241,11 +245,13 @@ class NeighbourMessage:
             self.neighbour.lose_message(self, status)
 
 
-class Neighbour:
+class Neighbour(LocalRoute):
     """Another node of this host, and everything unfinished with its endpoints."""
 
     def __init__(self, neighbourhood: Neighbourhood, channel: LocalChannel) -> None:
         self.channel = channel
+        self._peek: Callable[[], bytes | memoryview | None] = channel.peek
+        self._advance: Callable[[], None] = channel.advance
         self.connects: dict[int, ConnectCall] = {}
         """Connects without an answer, by number."""
         self.sends: dict[int, LocalSend] = {}
@@ -256,6 +262,10 @@ class Neighbour:
         """True if sends wait for room in the channel."""
         self._neighbourhood = neighbourhood
         self._node = neighbourhood.node
+        self._source = self._target = 0
+        self._endpoint: EngineEndpoint | None = None
+        self._peer: Peer | None = None
+        """Places of the newest message, and what is there."""
         self._next = 0
         self._queue: deque[bytes] = deque()
         """Answers that wait for room in the channel."""
@@ -295,7 +305,7 @@ class Neighbour:
 
     def answer(self, kind: RecordKind, number: int, status: Status = Status.SUCCESS, length: int = 0) -> None:
         """Send a record that concerns a request of the neighbour by its number."""
-        self._put(RECORD_HEAD.pack(kind, status, 0, 0, 0, 0, 0, 0, number, 0, length))
+        self._put(_pack_head(kind, status, 0, 0, 0, 0, 0, 0, number, 0, length))
 
     def lose_message(self, message: NeighbourMessage, status: Status) -> None:
         """Notify the sender of a message that it will not be received, though its send is complete."""
@@ -308,24 +318,24 @@ class Neighbour:
             message.abandon(Status.CANCELLED)
             message.dropped()
         source = place_of(endpoint.card.port.address, endpoint.number)
-        self._put(RECORD_HEAD.pack(RecordKind.WITHDRAWN, 0, 0, 0, source, 0, endpoint.session, 0, 0, 0, 0))
+        self._put(_pack_head(RecordKind.WITHDRAWN, 0, 0, 0, source, 0, endpoint.session, 0, 0, 0, 0))
 
     def withdraw_offer(self, send: LocalSend) -> None:
         """Withdraw an offered message, whose memory may be reused; other offers of its endpoint are pulled then."""
         endpoint = send.endpoint
         self.channel.withdraw(endpoint.number)
         source = place_of(endpoint.card.port.address, endpoint.number)
-        self._put(RECORD_HEAD.pack(RecordKind.WITHDRAWN, 0, 0, 0, source, 0, endpoint.session, 0, send.number, 0, 0))
+        self._put(_pack_head(RecordKind.WITHDRAWN, 0, 0, 0, source, 0, endpoint.session, 0, send.number, 0, 0))
 
     def _head(self, kind: int, partner: Partner, number: int, match_info: int, length: int) -> bytes:
         endpoint = partner.endpoint
-        return RECORD_HEAD.pack(
+        return _pack_head(
             kind,
             0,
             0,
             0,
-            place_of(partner.port.address, endpoint.number),
-            place_of(partner.peer.address, partner.number),
+            partner.here,
+            partner.there,
             endpoint.session,
             partner.fwd or 0,
             number,
@@ -334,7 +344,7 @@ class Neighbour:
         )
 
     def _lose(self, source: int, session: int, target: int, match_info: int, length: int, status: Status) -> None:
-        self._put(RECORD_HEAD.pack(RecordKind.LOST, status, 0, 0, target, source, 0, session, 0, match_info, length))
+        self._put(_pack_head(RecordKind.LOST, status, 0, 0, target, source, 0, session, 0, match_info, length))
 
     def _put(self, record: bytes) -> None:
         if self._queue or not self.channel.put(record):
@@ -355,7 +365,7 @@ class Neighbour:
             if data is None:
                 data = np.empty(count, np.uint8)
                 send.memory.take(offset, data)
-            head = RECORD_HEAD.pack(_DATA, 0, 0, 0, 0, 0, 0, 0, send.number, offset, count)
+            head = _pack_head(_DATA, 0, 0, 0, 0, 0, 0, 0, send.number, offset, count)
             if not channel.put(head, data):
                 return
             pushes[0] = (send, offset + count, end)
@@ -371,13 +381,13 @@ class Neighbour:
         channel = self.channel
         try:
             for _ in range(_RECORDS):
-                record = channel.peek()
+                record = self._peek()
                 if record is None:
                     break
                 if not self._take(record):
                     self._refuse(record)
                     break
-                channel.advance()
+                self._advance()
             if len(self._queue) > _QUEUE_MAXIMUM or len(self._pushes) > _QUEUE_MAXIMUM + len(self.sends):
                 raise InvalidRecordError("the answers are not read")
             channel.settle()
@@ -389,17 +399,17 @@ class Neighbour:
         elif self._queue or self._pushes or self.full:
             self._flush()
 
-    def _refuse(self, record: memoryview) -> None:
+    def _refuse(self, record: bytes | memoryview) -> None:
         """Note the state in which an endpoint cannot take a record."""
-        endpoint = self._neighbourhood.endpoint_at(RECORD_HEAD.unpack_from(record)[5])
+        endpoint = self._neighbourhood.endpoint_at(_read_head(record)[5])
         if endpoint is not None:
             self._neighbourhood.refusals[id(self.channel)] = endpoint, _intake(endpoint)
 
-    def _take(self, record: memoryview) -> bool:
+    def _take(self, record: bytes | memoryview) -> bool:
         """Handle a record; return False if it must stay in the channel."""
         if len(record) < _HEAD:
             raise InvalidRecordError("a record without a whole head")
-        kind, code, _, _, source, target, from_session, session, number, match, length = RECORD_HEAD.unpack_from(record)
+        kind, code, _, _, source, target, from_session, session, number, match, length = _read_head(record)
         if kind in (_MESSAGE, _OFFER):
             return self._take_message(kind, source, target, from_session, session, number, match, length, record)
         if kind == _DATA:
@@ -439,7 +449,7 @@ class Neighbour:
         number: int,
         match_info: int,
         length: int,
-        record: memoryview,
+        record: bytes | memoryview,
     ) -> bool:
         """Take a message for an endpoint of this node, or refuse it as the card does (R-NAK-01)."""
         buffered = kind == _MESSAGE
@@ -449,8 +459,11 @@ class Neighbour:
             # Lengths have 32 bits on the wire, and in the status of a program in C.
             raise InvalidRecordError("a message that is too long")
         neighbourhood = self._neighbourhood
-        endpoint = neighbourhood.endpoint_at(target)
-        peer = neighbourhood.own_peer(source)
+        endpoint, peer = self._endpoint, self._peer
+        if source != self._source or target != self._target or endpoint is None or not endpoint.open:
+            endpoint = self._endpoint = neighbourhood.endpoint_at(target)
+            peer = self._peer = neighbourhood.own_peer(source)
+            self._source, self._target = source, target
         if not buffered and number in self.offers:
             raise InvalidRecordError("an offer with the number of another one")
         if endpoint is None or peer is None or endpoint.session != session:
@@ -463,9 +476,10 @@ class Neighbour:
             else:
                 self.answer(RecordKind.ENDED, number, status)
             return True
-        neighbourhood.routes[source] = self
+        if neighbourhood.routes.get(source) is not self:
+            neighbourhood.routes[source] = self
         ring = endpoint.card.ring
-        if endpoint.works and buffered and not ring.received:
+        if endpoint.works and buffered and not ring.received.count:
             return endpoint.take_from_neighbour(
                 peer, source & _ENDPOINT, from_session, match_info, record[_HEAD:], None
             )
@@ -473,7 +487,7 @@ class Neighbour:
         message = NeighbourMessage(
             self, peer, source, from_session, target, number, match_info, length, kept, described
         )
-        if not endpoint.works or ring.received:
+        if not endpoint.works or ring.received.count:
             taken = endpoint.card.offer(LocalMessage(message))
         else:
             taken = endpoint.take_from_neighbour(peer, source & _ENDPOINT, from_session, match_info, None, message)
@@ -491,7 +505,7 @@ class Neighbour:
         else:
             session = endpoint.session
             self._neighbourhood.routes[source] = self
-        self._put(RECORD_HEAD.pack(RecordKind.ANSWER, status, 0, 0, 0, 0, 0, session, number, 0, 0))
+        self._put(_pack_head(RecordKind.ANSWER, status, 0, 0, 0, 0, 0, session, number, 0, 0))
 
     def _take_answer(self, number: int, status: Status, session: int) -> None:
         connect = self.connects.pop(number, None)
@@ -506,7 +520,7 @@ class Neighbour:
             send.received(min(transferred, send.length))
         else:
             assert send.partner is not None
-            self._neighbourhood.unroute(place_of(send.partner.peer.address, send.partner.number), status)
+            self._neighbourhood.unroute(send.partner.there, status)
             send.dropped(status)
 
     def _take_lost(
@@ -554,13 +568,13 @@ class Neighbour:
             # The neighbour could write there, too.
             if len(record) < _HEAD:
                 continue
-            kind, _, _, _, source, target, session, _, _, match_info, length = RECORD_HEAD.unpack_from(record)
+            kind, _, _, _, source, target, session, _, _, match_info, length = _read_head(record)
             if kind == _MESSAGE:
                 self._take_lost(source, session, target, match_info, length, Status.REMOTE_ENDPOINT_CLOSED)
         self.channel.close()
 
 
-class Neighbourhood:
+class Neighbourhood(LocalRoutes):
     """The neighbours of a node, and which of them has which endpoint."""
 
     def __init__(self, node: Node, path: LocalPath | None) -> None:
@@ -582,7 +596,7 @@ class Neighbourhood:
 
     def towards(self, partner: Partner) -> Neighbour | None:
         """The neighbour that has an endpoint of this host open, which is searched for if it is not known."""
-        place = place_of(partner.peer.address, partner.number)
+        place = partner.there
         found = self.routes.get(place)
         if found is None and self._path is not None and partner.peer.own is not None:
             channel = self._path.reach(partner.peer.own, partner.number)
@@ -655,8 +669,3 @@ def _intake(endpoint: EngineEndpoint) -> tuple[object, ...]:
     matching, room = endpoint.matching, endpoint.card.ring.room
     kept = matching.unexpected, matching.unexpected_bytes, len(matching.offered), matching.posted
     return endpoint.works, room, len(endpoint.partners), kept
-
-
-def place_of(address: bytes, number: int) -> int:
-    """Address and endpoint number as one number."""
-    return int.from_bytes(address, "big") << 8 | number

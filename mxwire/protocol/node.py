@@ -62,8 +62,9 @@ class Node:
         self._sharing = sharing
         self._announce = announce
         self._rng = rng
-        self._events: list[Event] = []
-        self.on_event: Callable[[Event], None] = self._events.append
+        self.reported: list[Event] = []
+        """The events since the last :meth:`events`."""
+        self.on_event: Callable[[Event], None] = self.reported.append
         """Called with each event; by default it is kept for :meth:`events`."""
         self.report_completed = report_completed
         self._names = Names(profile, self.report)
@@ -220,7 +221,8 @@ class Node:
             finally:
                 for card in board.ready:
                     card.ring.detach()
-        self._raise_from_handlers()
+        if self.handler_calls.raised:
+            self._raise_from_handlers()
 
     def receive_few(self, frames: list[bytes], now: int, interface: int = 0) -> None:
         """Take a few single frames, at most ``SLICE``, with the same effect as in a batch; this is faster."""
@@ -230,7 +232,8 @@ class Node:
             self._hear_announcements(now)
         if board.ready:
             self._progress_ready(now)
-        self._raise_from_handlers()
+        if self.handler_calls.raised:
+            self._raise_from_handlers()
 
     def receive_local(self, channels: Sequence[LocalChannel], now: int) -> None:
         """Take the records of ``channels``, to other nodes of this host, which have some or have ended (R-LOC-02)."""
@@ -238,7 +241,8 @@ class Node:
             return
         self.neighbourhood.receive(channels)
         self._progress_ready(now)
-        self._raise_from_handlers()
+        if self.handler_calls.raised:
+            self._raise_from_handlers()
 
     def transmit(self, now: int, interface: int = 0) -> FrameBatch:
         """Return all frames to transmit through an interface now, after all timers that are due.
@@ -268,7 +272,8 @@ class Node:
                 if endpoint.eager() or (timely and endpoint.overdue(now)):
                     endpoint.progress(now)
         self._progress_ready(now)
-        self._raise_from_handlers()
+        if self.handler_calls.raised:
+            self._raise_from_handlers()
         frames = outgoing.take(now, self._sent + 1, few)
         self._sent += len(frames)
         for endpoint in self._open:
@@ -278,10 +283,10 @@ class Node:
 
     def events(self) -> list[Event]:
         """Take the events since the last call, in order."""
-        if not self._events:
+        if not self.reported:
             return []
-        events = self._events.copy()
-        self._events.clear()
+        events = self.reported.copy()
+        self.reported.clear()
         return events
 
     def report(self, kind: EventKind, request: Any = None, *, partner: Any = None, peer: Peer | None = None) -> None:
@@ -296,7 +301,9 @@ class Node:
         for endpoint in self._open:
             if endpoint.eager():
                 return True
-        return self._names.urgent or bool(self.offering)
+        if self.offering:
+            return True
+        return self._names.urgent
 
     def deadline(self) -> int | None:
         """Latest time in ns of the next call of ``transmit``, if no frame arrives; None if nothing is due.
@@ -376,18 +383,24 @@ class Node:
         for board in self.interfaces:
             if not board.ready:
                 continue
-            for card in list(board.ready.keys()):
+            for _ in range(len(board.ready)):
+                # An endpoint that closes here removes itself.
+                if not board.ready:
+                    break
+                card = board.ready.pop(0)
                 endpoint = self.endpoints.get(card)
                 if endpoint is None:
-                    board.ready.pop(card, None)
-                elif endpoint.works and card in board.ready:
-                    del board.ready[card]
-                    try:
-                        endpoint.progress(now)
-                    finally:
-                        if card.ring.received:
-                            # They still point into the batch, and must be detached by the caller.
-                            board.ready[card] = None
+                    continue
+                if not endpoint.works:
+                    board.ready.append(card)
+                    continue
+                card.ready = False
+                try:
+                    endpoint.progress(now)
+                finally:
+                    if card.ring.received.count:
+                        # They still point into the batch, and must be detached by the caller.
+                        card.announce()
 
     def _raise_from_handlers(self) -> None:
         calls = self.handler_calls

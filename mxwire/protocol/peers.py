@@ -16,6 +16,11 @@ def name_field(name: str) -> bytes:
     return name.encode("utf-8", "replace")[: HOST_NAME_MAXIMUM - 1] + b"\0"
 
 
+def place_of(address: bytes, number: int) -> int:
+    """Address and endpoint number as one number."""
+    return int.from_bytes(address, "big") << 8 | number
+
+
 class Sharing(Protocol):
     """State that several nodes on the same interfaces must agree on; interfaces are numbered from 0 in each node.
 

@@ -275,7 +275,7 @@ RECEIVER_MUTANTS = (
         "R-NAK-08",
         _PARTNER,
         "                self.deliveries[place].fire(DeliveryEvent.NACK, status)\n",
-        "                if not self.deliveries[place].packet.uses_reverse_session:\n"
+        "                if not self.deliveries[place].uses_reverse_session:\n"
         "                    self.deliveries[place].fire(DeliveryEvent.NACK, status)\n",
     ),
     Mutant(

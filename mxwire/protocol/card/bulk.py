@@ -170,8 +170,8 @@ def _pull_replies(interface: HostInterface, which: tuple[int, int, bool], part: 
     else:
         for reason in pull.replies(part, now):
             interface.counters[reason] += 1
-        if endpoint.ring.ended:
-            interface.ready[endpoint] = None
+        if endpoint.ring.ended.count:
+            endpoint.announce()
 
 
 def pulls(interface: HostInterface, run: FrameRun, now: int) -> None:
@@ -226,7 +226,7 @@ def _message(interface: HostInterface, run: FrameRun, headers: NDArray[np.void],
         )
     )
     interface.counters[Counter.RECV_MEDIUM_FRAG] += len(headers)
-    interface.ready[endpoint] = None
+    endpoint.announce()
     return True
 
 

@@ -57,7 +57,7 @@ class CardEndpoint:
         session: int,
         slots: HandleSlots,
         timers: PullTimers,
-        ready: dict[CardEndpoint, None],
+        ready: list[CardEndpoint],
         rng: Random,
     ) -> None:
         self.port = port
@@ -70,6 +70,8 @@ class CardEndpoint:
         self._disorderly = port.profile.has(Defect.FIRST_PULLS_OUT_OF_ORDER)
         self._timers = timers
         self._ready = ready
+        self.ready = False
+        """True if it is among the endpoints of its interface that have new events."""
         self._rng = rng
         self.ring = Ring(port.profile.ring_size, port.profile.ring_batch)
         self.regions = RegionTable(port.profile.region_maximum, port.profile.region_first_use)
@@ -106,8 +108,14 @@ class CardEndpoint:
         """Put a message from the same host into the ring; return False if there is no room."""
         if not self.ring.push(message):
             return False
-        self._ready[self] = None
+        self.announce()
         return True
+
+    def announce(self) -> None:
+        """Note that the ring has new events."""
+        if not self.ready:
+            self.ready = True
+            self._ready.append(self)
 
     def close(self) -> None:
         """Accept no more events; running pulls continue as orphans (R-CLS-08, R-MEA-21)."""

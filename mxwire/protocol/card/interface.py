@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
 from mxwire.ethernet import DESTINATION, ETHERTYPE, ETHERTYPE_MXOE
+from mxwire.native import quick_struct
 from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
 from mxwire.protocol.card.outgoing import Port
 from mxwire.protocol.card.pull import PullEvent, PullTimers
 from mxwire.protocol.card.replies import FRAMES_MAXIMUM, PullReplies, region_offset, replies_needed
 from mxwire.protocol.corridor import Arrival, EagerArrival
-from mxwire.protocol.counters import PLACES, Counter
+from mxwire.protocol.counters import Counter, Tally
 from mxwire.protocol.discovery import Names, RawQueue
 from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import Defect, Profile
@@ -83,18 +84,10 @@ _ODD_PULL_NACKS: Final[dict[int, Status]] = {
 """The status that the real driver derives from types that are not refusals (R-NAK-09)."""
 _LONG_QUERY: Final = 1500
 """Minimum length in bytes of a HOST_QUERY whose magic the real driver loses (R-MEA-07)."""
-_EAGER_FIELDS: Final = (
-    "src_mac",
-    "dst_src_peer_index",
-    "dst_endpoint",
-    "src_endpoint",
-    "length",
-    "lib_seqnum",
-    "lib_piggyack",
-    "match_a",
-    "match_b",
-    "session",
-)
+_HEAD_FIELDS: Final = ("src_mac", "dst_src_peer_index", "dst_endpoint", "src_endpoint")
+_EAGER_FIELDS: Final = ("length", "lib_seqnum", "lib_piggyack", "match_a", "match_b", "session")
+_KNOWN_MAXIMUM: Final = 1024
+"""Senders of TINYs and SMALLs that are known at a time: more than endpoints usually have partners."""
 _FRAME_LENGTH_MAXIMUM: Final = 0xFFFF
 _NEVER: Final = 1 << 32
 _PULL: Final = int(PacketType.PULL)
@@ -108,22 +101,33 @@ _TYPE_END: Final[int] = ETHERTYPE.stop
 _DESTINATION_END: Final[int] = DESTINATION.stop
 
 
-EagerFields: TypeAlias = tuple[bytes, int, int, int, int, int, int, int, int, int]
-"""The values of ``_EAGER_FIELDS``."""
-
-
 class EagerFormat:
     """A reader of the fields of TINYs or SMALLs that decide whether one is accepted."""
 
-    __slots__ = ("counter", "header_end", "maximum", "read")
+    __slots__ = ("header_end", "maximum", "read", "read_head", "received")
 
-    def __init__(self, codec: Codec, name: str, maximum: int, counter: Counter) -> None:
-        fields = codec.reader(name, *_EAGER_FIELDS)
-        self.read: Callable[[bytes], EagerFields] = fields.unpack_from
-        self.header_end = fields.size
+    def __init__(self, codec: Codec, name: str, maximum: int, received: Tally) -> None:
+        fields = quick_struct(codec.reader(name, *_EAGER_FIELDS))
+        self.read: Callable[[bytes], tuple[int, int, int, int, int, int]] = fields.unpack_from
+        self.read_head: Callable[[bytes], tuple[bytes, int, int, int]] = codec.reader(name, *_HEAD_FIELDS).unpack_from
+        self.header_end: int = fields.size
         self.maximum = maximum
         """Maximum length of a message in bytes."""
-        self.counter = PLACES[counter]
+        self.received = received
+        """The counter of its frames."""
+
+
+class KnownSender:
+    """The result of the checks of the first part of a TINY or SMALL, which is the same for all from one endpoint."""
+
+    __slots__ = ("endpoint", "form", "peer", "sender")
+
+    def __init__(self, form: EagerFormat, endpoint: CardEndpoint, peer: Peer, sender: int) -> None:
+        self.form = form
+        self.endpoint = endpoint
+        self.peer = peer
+        self.sender = sender
+        """``src_endpoint``."""
 
 
 class HostInterface(Port):
@@ -152,16 +156,22 @@ class HostInterface(Port):
         """True if another node on the interface has an endpoint of a number open, and answers for it."""
         self.endpoints: dict[int, CardEndpoint] = {}
         """The open endpoints by number; each belongs to this interface alone (R-EP-05)."""
-        self.ready: dict[CardEndpoint, None] = {}
-        """The endpoints with new events in their ring, used as an ordered set."""
+        self.ready: list[CardEndpoint] = []
+        """The endpoints with new events in their ring, each once: see :meth:`CardEndpoint.announce`."""
+        self._known: dict[bytes, KnownSender] = {}
+        """The senders whose TINYs and SMALLs have been accepted, by the first part of their headers."""
+        self._newest_head = b""
+        self._newest: KnownSender | None = None
+        """The sender of the newest frame, if it is known."""
         self.slots: dict[int, HandleSlots] = {}
         self.timers = PullTimers(profile)
         self.strict_address = not profile.has(Defect.NACK_TO_INDEX)
         self._long_query = _LONG_QUERY if profile.has(Defect.LONG_QUERY_LOSES_MAGIC) else _NEVER
         self._pull_nacks = _PULL_NACKS | (_ODD_PULL_NACKS if profile.has(Defect.ODD_NACK_ENDS_PULL) else {})
         self._refuse = self._nack_lib
-        self._tiny_format = EagerFormat(self.codec, "tiny", TINY_MAXIMUM, Counter.RECV_TINY)
-        self._small_format = EagerFormat(self.codec, "small", SMALL_MAXIMUM, Counter.RECV_SMALL)
+        received = self.counters.by_name
+        self._tiny_format = EagerFormat(self.codec, "tiny", TINY_MAXIMUM, received[Counter.RECV_TINY])
+        self._small_format = EagerFormat(self.codec, "small", SMALL_MAXIMUM, received[Counter.RECV_SMALL])
         self._take: dict[type, Callable[[Any, int], None]] = {
             Malformed: self._take_malformed,
             HostQuery: self._take_query,
@@ -188,7 +198,10 @@ class HostInterface(Port):
     def close(self, endpoint: CardEndpoint) -> None:
         """Remove an endpoint; its running pulls continue as orphans."""
         del self.endpoints[endpoint.number]
-        self.ready.pop(endpoint, None)
+        self._known.clear()
+        self._newest_head, self._newest = b"", None
+        if endpoint in self.ready:
+            self.ready.remove(endpoint)
         endpoint.close()
 
     # Receiving.
@@ -207,6 +220,12 @@ class HostInterface(Port):
 
     def take(self, frame: bytes, now: int) -> None:
         """Check one frame, and act on it."""
+        head = frame[: self.tiny.shared]
+        if head != self._newest_head:
+            # Most frames come from the sender of the one before.
+            self._newest_head, self._newest = head, self._known.get(head)
+        if self._newest is not None and self._take_known(frame, self._newest):
+            return
         if frame[_TYPE_START:_TYPE_END] != _ETHERTYPE:
             if frame[_TYPE_START:_TYPE_END] not in _VLAN_TAGS or not self.promiscuous:
                 return
@@ -297,19 +316,36 @@ class HostInterface(Port):
         """
         if len(frame) < form.header_end:
             return False
-        source, index, number, sender, length, sequence, piggyback, match_a, match_b, session = form.read(frame)
-        if length > form.maximum or length > len(frame) - form.header_end:
-            return False
+        source, index, number, sender = form.read_head(frame)
         peer, endpoint = self.peers.entries.get(index), self.endpoints.get(number)
-        if peer is None or endpoint is None or session != endpoint.session:
+        if peer is None or endpoint is None or (self.strict_address and peer.address != source):
             return False
-        if self.strict_address and peer.address != source:
+        known = KnownSender(form, endpoint, peer, sender)
+        # A frame that only a promiscuous interface accepts is not known, since that may change.
+        if len(self._known) < _KNOWN_MAXIMUM and self.is_for_us(frame):
+            head = self._newest_head = frame[: self.tiny.shared]
+            self._known[head] = self._newest = known
+        return self._take_known(frame, known)
+
+    def _take_known(self, frame: bytes, known: KnownSender) -> bool:
+        """Take a TINY or SMALL whose first part is known to be correct; return False if the rest is not."""
+        form, endpoint = known.form, known.endpoint
+        end = form.header_end
+        if len(frame) < end:
             return False
-        data = frame[form.header_end : form.header_end + length]
-        if not endpoint.ring.push(EagerArrival(peer, sender, sequence, piggyback, (match_a << 32) | match_b, data)):
+        length, sequence, piggyback, match_a, match_b, session = form.read(frame)
+        if length > form.maximum or length > len(frame) - end or session != endpoint.session:
             return False
-        self.counters.by_place[form.counter] += 1
-        self.ready[endpoint] = None
+        arrival = EagerArrival(
+            known.peer, known.sender, sequence, piggyback, (match_a << 32) | match_b, frame[end : end + length]
+        )
+        if not endpoint.ring.push(arrival):
+            return False
+        form.received.count += 1
+        # As CardEndpoint.announce, without a call.
+        if not endpoint.ready:
+            endpoint.ready = True
+            self.ready.append(endpoint)
         return True
 
     def _target(self, frame: Any, refuse: Callable[[Peer, NackType, Any], None]) -> tuple[CardEndpoint, Peer] | None:
@@ -338,7 +374,7 @@ class HostInterface(Port):
         """Put a frame into the ring of an endpoint."""
         if endpoint.ring.push(arrival):
             self.counters[_RECEIVED[type(arrival.frame)]] += 1
-            self.ready[endpoint] = None
+            endpoint.announce()
         else:
             self.counters[Counter.DROP_RING_FULL] += 1
 
@@ -449,8 +485,8 @@ class HostInterface(Port):
         dropped = pull.reply(sequence, offset, data, now)
         if dropped is not None:
             self.counters[dropped] += 1
-        if endpoint.ring.ended:
-            self.ready[endpoint] = None
+        if endpoint.ring.ended.count:
+            endpoint.announce()
 
     def endpoint_of_magic(self, magic: int) -> CardEndpoint | None:
         """The open endpoint designated by the magic of a reply; only its low 8 bits matter (R-PUL-05)."""
@@ -485,7 +521,7 @@ class HostInterface(Port):
         status = self._pull_nacks.get(frame.nack_type)
         if status is not None:
             pull.fire(PullEvent.NACKED, status)
-            self.ready[endpoint] = None
+            endpoint.announce()
 
     # Peers.
 

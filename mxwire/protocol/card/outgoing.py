@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.frames import FrameBatch
-from mxwire.protocol.counters import Counter, Counters
+from mxwire.native import quick_struct
+from mxwire.protocol.counters import Counter, Counters, Tally
 from mxwire.protocol.profile import Profile
 from mxwire.wire.codec import Codec, codec_of
 from mxwire.wire.dialect import Dialect
@@ -111,16 +112,20 @@ class Outgoing:
 class EagerHeader:
     """Packs the headers of TINYs or SMALLs: first the part that all to one partner share, then the rest."""
 
-    __slots__ = ("_whole", "pack", "room", "shared")
+    __slots__ = ("_whole", "pack", "room", "sent", "shared")
 
-    def __init__(self, codec: Codec, name: str) -> None:
+    def __init__(self, codec: Codec, name: str, sent: Tally) -> None:
+        self.sent = sent
+        """The counter of its frames."""
         self._whole, shortest = codec.header(name)
         self.shared, rest = codec.stretch(name, *_EAGER_FIELDS)
         """Length of the shared part in bytes."""
         self.room = max(0, shortest - self._whole.size)
         """Bytes of data within the minimum length of a frame."""
-        self.pack = Struct(f"{rest.format}{self.room}s").pack
-        """Pack the fields from ``length`` on, and the data up to the minimum length, padded with zeros."""
+        self.pack: Callable[..., bytes] = quick_struct(
+            Struct(f"{rest.format[0]}{self.shared}s{rest.format[1:]}{self.room}s")
+        ).pack
+        """Pack the shared part, the other fields, and the data up to the minimum length, padded with zeros."""
 
     def head(self, *fields: Any) -> bytes:
         """Pack the fields before ``length``, from the destination on."""
@@ -143,8 +148,8 @@ class Port:
         self.speaks: Callable[[], bool] = lambda: True
         """True if this node, and not another one, answers and announces for the interface."""
         self.codec = codec_of(dialect)
-        self.tiny = EagerHeader(self.codec, "tiny")
-        self.small = EagerHeader(self.codec, "small")
+        self.tiny = EagerHeader(self.codec, "tiny", self.counters.by_name[Counter.SEND_TINY])
+        self.small = EagerHeader(self.codec, "small", self.counters.by_name[Counter.SEND_SMALL])
         self.pull_block = self.codec.stretch("pull", "first_frame_offset", "block_length", "frame_index")
         """Offset and packer of the fields of a PULL that designate its block."""
 

@@ -105,14 +105,14 @@ def _end(connect: ConnectCall, status: Status) -> None:
         endpoint.requests.pop(connect, None)
         if status in _INTRODUCED:
             partner.introduced = True
-            endpoint.flushing[partner] = None
+            partner.flush()
         return
     connect.finish(status)
     if partner.fwd is None and status is not Status.SUCCESS and not endpoint.connects_to(partner):
         # Messages that have waited for this answer have no session to go to.
         partner.abandon_waiting(Status.REMOTE_ENDPOINT_UNREACHABLE)
     elif partner.waiting or partner.notifies:
-        endpoint.flushing[partner] = None
+        partner.flush()
 
 
 CONNECT: Final = TransitionTable(
@@ -142,7 +142,7 @@ class ConnectCall(ListedRequest):
     table = CONNECT
 
     def __init__(self, partner: Partner, key: int, maximum: int, match_info: int = 0, *, own: bool = False) -> None:
-        super().__init__(partner.endpoint, partner, match_info, 0)
+        super().__init__(CONNECT, partner.endpoint, partner, match_info, 0)
         self.key = key
         self.maximum = maximum
         """Maximum number of retransmissions (R-RTX-03)."""

@@ -71,7 +71,7 @@ from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.corridor import SHARED_THRESHOLD, LocalMessage
 from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.connect import NACKS, ConnectCall, take_reply, take_request
-from mxwire.protocol.library.inbound import MessageTarget, Unexpected, take_unmatched
+from mxwire.protocol.library.inbound import Unexpected, take_unmatched
 from mxwire.protocol.library.matching import ALL_BITS
 from mxwire.protocol.library.outbound import (
     AckedSend,
@@ -83,11 +83,10 @@ from mxwire.protocol.library.outbound import (
     MediumPacket,
     RndvPacket,
 )
-from mxwire.protocol.library.partner import LibraryEndpoint, Partner, Request
+from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner, Request
 from mxwire.protocol.library.receive import Receive, enqueue_notify
 from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery, NumberedPacket
-from mxwire.protocol.neighbours import place_of
-from mxwire.protocol.peers import Peer
+from mxwire.protocol.peers import Peer, place_of
 from mxwire.protocol.status import ArgumentTypeError, EventKind, LocalProtocolError, Status
 from mxwire.units import SECOND
 from mxwire.wire.formats import MEDIUM_MXOE
@@ -214,15 +213,16 @@ class EngineEndpoint(LibraryEndpoint):
         # As in _checked_match, the usual argument passes without a call.
         if type(match_info) is not int or match_info >> 64:
             match_info = checked_integer("match info", match_info, ALL_BITS)
-        maximum = self._resends(resend_maximum)
-        if type(data) is bytes and len(data) <= SMALL_MAXIMUM and not (synchronous or partner.local):
+        maximum = self.resend_maximum if resend_maximum is None else self._resends(resend_maximum)
+        local = partner.peer.own is not None
+        if type(data) is bytes and len(data) <= SMALL_MAXIMUM and not (synchronous or local):
             return self._send_buffered(partner, data, match_info, maximum)
         memory = Segments(data)
         if memory.length > LENGTH_MAXIMUM:
             raise LocalProtocolError(
                 Status.BAD_INFO_LENGTH, f"{memory.length} bytes exceed the maximum length of a message"
             )
-        if partner.local:
+        if local:
             request = LocalSend(partner, match_info, memory, synchronous=synchronous)
             self.local_sends.append(request)
             return request
@@ -248,7 +248,7 @@ class EngineEndpoint(LibraryEndpoint):
         """
         self._must_be_open()
         match_info, mask = self._checked_match(match_info, mask)
-        if self._context_mask & ~mask:
+        if self._context_mask and self._context_mask & ~mask:
             raise LocalProtocolError(
                 Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} does not contain the context id"
             )
@@ -390,6 +390,7 @@ class EngineEndpoint(LibraryEndpoint):
         if self.profile.keeps_partner_on_disconnect or self.partners.get(place) is not partner:
             return
         del self.partners[place]
+        self.latest = None
         for request in [each for each in self.connecting if each.partner is partner]:
             request.refuse(Status.REMOTE_ENDPOINT_UNREACHABLE)
         for send in [each for each in self.requests if isinstance(each, LocalSend) and each.partner is partner]:
@@ -398,7 +399,8 @@ class EngineEndpoint(LibraryEndpoint):
             send.dropped(Status.REMOTE_ENDPOINT_UNREACHABLE)
         self.held_sends.pop(partner, None)
         partner.forget(Status.REMOTE_ENDPOINT_UNREACHABLE)
-        self.flushing.pop(partner, None)
+        partner.flushing = False
+        self.flushing = [each for each in self.flushing if each is not partner]
 
     def handle_unexpected(self, handler: Handler | None) -> None:
         """Set the handler that is called first with each unexpected message, and may consume it (R-MAT-06).
@@ -514,7 +516,7 @@ class EngineEndpoint(LibraryEndpoint):
         self.now_tick = self.resends.tick = now // self._tick
         ring = self.card.ring
         offered = self.matching.offered
-        while ring.received and not offered:
+        while ring.received.count and not offered:
             event = ring.pop()
             if isinstance(event, LocalMessage):
                 self._take_local(event)
@@ -523,7 +525,9 @@ class EngineEndpoint(LibraryEndpoint):
             if frame is not None and type(frame) is ConnectRequest:
                 take_request(self, event.peer, frame)
                 continue
-            partner = self.partners.get((event.peer.index, event.endpoint))
+            partner = self.latest
+            if partner is None or partner.peer is not event.peer or partner.number != event.endpoint:
+                partner = self.latest = self.partners.get((event.peer.index, event.endpoint))
             # A packet from an unknown partner is dropped silently (R-ORD-01).
             if partner is None:
                 continue
@@ -533,26 +537,29 @@ class EngineEndpoint(LibraryEndpoint):
             else:
                 take(partner, frame)
         self.resends.left()
-        while ring.ended:
+        while ring.ended.count:
             ended = ring.ended.popleft()
             ended.context.pull_ended(ended.status, ended.transferred)
-        if self.resends.any_due:
+        if self.resends.soonest <= self.now_tick:
             self._retransmit()
         # New packets can cause others: an answered connect flushes, and a message to a new partner connects back.
-        while self.connecting or self.flushing or self.starving or self.pull_starts or self.local_sends:
-            while self.connecting:
+        while self.connecting.count or self.flushing or self.starving or self.pull_starts.count or self.local_sends:
+            while self.connecting.count:
                 self.connecting.popleft().emit()
-            waiting, self.flushing = self.flushing, {}
-            for partner in waiting:
-                partner.assign()
+            if self.flushing:
+                waiting, self.flushing = self.flushing, []
+                for partner in waiting:
+                    partner.flushing = False
+                for partner in waiting:
+                    partner.assign()
             if self.starving:
                 self._feed()
             while self.local_sends and self._offer(self.local_sends[0]):
                 self.local_sends.popleft()
-            while self.pull_starts and self.card.slots.available:
+            while self.pull_starts.count and self.card.slots.available:
                 self.pull_starts.popleft().start(now)
             # The other queues may wait for a region, for room in a ring or for a handle, which no loop here provides.
-            if not (self.connecting or self.flushing):
+            if not (self.connecting.count or self.flushing):
                 break
         self._acknowledge()
 
@@ -590,6 +597,7 @@ class EngineEndpoint(LibraryEndpoint):
         source = self.partner(peer, number)
         if source is None:
             return False
+        self.latest = source
         source.fwd = source.rev = session
         receive = self.matching.arrive(match_info)
         if receive is None:
@@ -651,8 +659,9 @@ class EngineEndpoint(LibraryEndpoint):
             for acks in immediate:
                 if acks.state is AckState.IMMEDIATE:
                     acks.fire(AckEvent.PASS_END)
-        while (due := self.delayed_acks.take_due(self.now_tick)) is not None:
-            due.fire(AckEvent.DUE)
+        if self.delayed_acks.soonest <= self.now_tick:
+            while (due := self.delayed_acks.take_due(self.now_tick)) is not None:
+                due.fire(AckEvent.DUE)
 
     def deadline(self) -> int | None:
         """Time of the next pass, in ns; 0 if something waits already, None if nothing does."""
@@ -677,9 +686,13 @@ class EngineEndpoint(LibraryEndpoint):
         if not self.works:
             return False
         ring = self.card.ring
-        if ring.received or ring.ended or self.connecting or self.flushing or self.local_sends or self.immediate_acks:
+        if ring.received.count or ring.ended.count or self.connecting.count or self.flushing:
             return True
-        return bool((self.pull_starts and self.card.slots.available) or (self.starving and self.region_available))
+        if self.local_sends or self.immediate_acks:
+            return True
+        if self.pull_starts.count and self.card.slots.available:
+            return True
+        return len(self.starving) > 0 and self.region_available
 
     # Deferred calls of the unexpected handler.
 
@@ -779,6 +792,8 @@ class EngineEndpoint(LibraryEndpoint):
 
     def _checked_match(self, value: SupportsIndex, mask: SupportsIndex) -> tuple[int, int]:
         # The usual arguments pass without calls, since every receive is checked.
+        if type(value) is int and value >= 0 and mask == ALL_BITS and value <= ALL_BITS:
+            return value, ALL_BITS
         if type(value) is not int or type(mask) is not int or (value | mask) >> 64:
             value = checked_integer("match info", value, ALL_BITS)
             mask = checked_integer("match mask", mask, ALL_BITS)

@@ -9,7 +9,7 @@ with a receive (sections 9, 13 and 15). ``Reassembly`` collects the fragments of
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
 from mxwire.wire.packets import Medium, Notify, Rndv
 
 if TYPE_CHECKING:
-    from mxwire.protocol.library.partner import Partner
+    from mxwire.protocol.library.partner import MessageTarget, Partner
 
 FRAGMENTS_MAXIMUM: Final = 256
 """Number of values of ``frag_seqnum``; a length that needs more fragments is not valid (R-MED-03)."""
@@ -34,34 +34,7 @@ _PACKET_SIZE: Final = 64
 """Bytes accounted for an early packet besides its data, so that empty packets are limited too."""
 
 
-# The other side of matching, as arriving messages see it.
-
-
-class MessageTarget(Protocol):
-    """A posted receive that an arriving message has matched."""
-
-    memory: Segments
-
-    def take_message(self, partner: Partner, match_info: int, data: bytes) -> None:
-        """Take a message that is complete."""
-
-    def take_fragments(self, partner: Partner, match_info: int, reassembly: Reassembly) -> None:
-        """Take a MEDIUM whose first fragment has arrived."""
-
-    def take_rendezvous(self, partner: Partner, match_info: int, frame: Rndv) -> None:
-        """Take a message that must be pulled."""
-
-    def take_unexpected(self, message: Unexpected) -> None:
-        """Take a message that was offered to the unexpected handler, or kept, before the receive was posted."""
-
-    def take_local(self, partner: Partner, send: Any) -> None:
-        """Take a large message from the same host."""
-
-    def filled(self) -> None:
-        """Note that all fragments have arrived."""
-
-    def abandoned(self, status: Status) -> None:
-        """Note that the missing fragments will not arrive."""
+# Messages without a receive.
 
 
 class Unexpected(Keepable):

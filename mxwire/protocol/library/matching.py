@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
+from mxwire.native import mypyc_attr
 from mxwire.protocol.profile import Profile
 
 ALL_BITS: Final = (1 << 64) - 1
@@ -169,6 +170,7 @@ class SelectableQueue(Generic[Selected]):
                     del table[value]
 
 
+@mypyc_attr(free_list_len=1)
 class Posting(Generic[Posted]):
     """A receive that waits for a message, in the chain of those with the same mask and value."""
 
@@ -196,15 +198,16 @@ class PostedReceives(Generic[Posted]):
         """Number of receives."""
         self.by_mask: dict[int, dict[int, Posting[Posted]]] = {}
         """The first of each chain, by mask and value."""
+        self._only: dict[int, Posting[Posted]] | None = None
+        """The table of ``_mask``, if that is the only mask in use; None otherwise."""
+        self._mask = 0
 
     def add(self, posting: Posting[Posted]) -> None:
         """Append a receive to its chain."""
         self._order += 1
         posting.order = self._order
         self.count += 1
-        table = self.by_mask.get(posting.mask)
-        if table is None:
-            table = self.by_mask[posting.mask] = {}
+        table = self._table(posting.mask)
         first = table.get(posting.value)
         if first is None:
             first = table[posting.value] = posting
@@ -215,8 +218,20 @@ class PostedReceives(Generic[Posted]):
             posting.before = last
         first.last = posting
 
+    def _table(self, mask: int) -> dict[int, Posting[Posted]]:
+        """The table of a mask, created if it is new."""
+        if self._only is not None and self._mask == mask:
+            return self._only
+        table = self.by_mask.get(mask)
+        if table is None:
+            table = self.by_mask[mask] = {}
+            self._only, self._mask = (table, mask) if len(self.by_mask) == 1 else (None, 0)
+        return table
+
     def oldest(self, match_info: int) -> Posting[Posted] | None:
         """The oldest receive that matches a message."""
+        if self._only is not None:
+            return self._only.get(match_info if self._mask == ALL_BITS else match_info & self._mask)
         best: Posting[Posted] | None = None
         for mask, table in self.by_mask.items():
             first = table.get(match_info & mask)
@@ -226,7 +241,7 @@ class PostedReceives(Generic[Posted]):
 
     def remove(self, posting: Posting[Posted]) -> None:
         """Remove a receive from its chain."""
-        table, before, after = self.by_mask[posting.mask], posting.before, posting.after
+        table, before, after = self._table(posting.mask), posting.before, posting.after
         if before is not None:
             before.after = after
             if after is not None:
@@ -244,6 +259,7 @@ class PostedReceives(Generic[Posted]):
         if not self.count and len(self.by_mask) > 1:
             # Drop the tables of masks that are no longer used: each costs a step per message.
             self.by_mask.clear()
+            self._only = None
 
 
 class Matching(Generic[Posted, Kept]):

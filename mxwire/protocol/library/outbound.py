@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import ETHERTYPE_MXOE
+from mxwire.native import mypyc_attr
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.replies import Region
 from mxwire.protocol.corridor import LocalMessage
-from mxwire.protocol.counters import PLACES, Counter
+from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery, NumberedPacket
 from mxwire.protocol.machine import TransitionTable
@@ -38,13 +39,12 @@ _LOW: Final = 0xFFFF_FFFF
 # Looking up a member of an enumeration takes as long as packing a number, and these are used for each message.
 _TINY: Final = int(PacketType.TINY)
 _SMALL: Final = int(PacketType.SMALL)
-_SEND_TINY: Final = PLACES[Counter.SEND_TINY]
-_SEND_SMALL: Final = PLACES[Counter.SEND_SMALL]
 _SUCCESS: Final = Status.SUCCESS
 _NO_CHECKSUM: Final = 0
 """The checksum of a release build (wire format, section 8)."""
 
 
+@mypyc_attr(free_list_len=1)
 class EagerPacket(NumberedPacket):
     """A message of up to 128 bytes in one frame: TINY or SMALL (R-SND-01)."""
 
@@ -54,7 +54,7 @@ class EagerPacket(NumberedPacket):
         self.match_info = match_info
         self.data = data
 
-    def emit(self, delivery: Delivery, piggyback: int) -> None:
+    def emit(self, delivery: Delivery, piggyback: int) -> bool:
         """Build the frame, and queue it at the port."""
         partner = delivery.partner
         port = partner.port
@@ -63,11 +63,12 @@ class EagerPacket(NumberedPacket):
         if index != partner.eager_index:
             _pack_heads(partner, index)
         if length <= TINY_MAXIMUM:
-            head, header, counter = partner.tiny_head, port.tiny, _SEND_TINY
+            head, header = partner.tiny_head, port.tiny
         else:
-            head, header, counter = partner.small_head, port.small, _SEND_SMALL
-        port.counters.by_place[counter] += 1
-        frame: bytes = head + header.pack(
+            head, header = partner.small_head, port.small
+        header.sent.count += 1
+        frame = header.pack(
+            head,
             length,
             _NO_CHECKSUM,
             delivery.sequence,
@@ -80,6 +81,7 @@ class EagerPacket(NumberedPacket):
         if length > header.room:
             frame += self.data[header.room :]
         port.outgoing.put(frame)
+        return False
 
 
 def _pack_heads(partner: Partner, index: int) -> None:
@@ -96,15 +98,13 @@ class MediumPacket(NumberedPacket):
 
     __slots__ = ("_data", "_fragment", "_pipeline", "match_info")
 
-    fragmented = True
-
     def __init__(self, match_info: int, data: bytes, fragment: int, pipeline: int | None) -> None:
         self.match_info = match_info
         self._data = data
         self._fragment = fragment
         self._pipeline = pipeline
 
-    def emit(self, delivery: Delivery, piggyback: int) -> None:
+    def emit(self, delivery: Delivery, piggyback: int) -> bool:
         """Queue all fragments at the port."""
         partner = delivery.partner
         port = partner.port
@@ -131,6 +131,7 @@ class MediumPacket(NumberedPacket):
             headers["frag_pipeline"] = self._pipeline
         port.counters[Counter.SEND_MEDIUM_SQ_FRAG] += count
         port.outgoing.put_bulk(_FragmentFrames(headers, self._data, sizes, layout.format.minimum_length))
+        return True
 
 
 class _FragmentFrames:
@@ -175,7 +176,7 @@ class RndvPacket(NumberedPacket):
         self.region: Region | None = None
         """Set before the first transmission."""
 
-    def emit(self, delivery: Delivery, piggyback: int) -> None:
+    def emit(self, delivery: Delivery, piggyback: int) -> bool:
         """Build the frame, and queue it at the port."""
         region = self.region
         assert region is not None
@@ -194,6 +195,7 @@ class RndvPacket(NumberedPacket):
                 pulled_rdma_offset=region.offset,
             ),
         )
+        return False
 
 
 class NotifyPacket(NumberedPacket):
@@ -201,15 +203,13 @@ class NotifyPacket(NumberedPacket):
 
     __slots__ = ("region", "transferred", "use")
 
-    uses_reverse_session = True
-
     def __init__(self, region: int, use: int, transferred: int) -> None:
         self.region = region
         self.use = use
         self.transferred = transferred
         """Number of bytes pulled, 0 if the pull failed."""
 
-    def emit(self, delivery: Delivery, piggyback: int) -> None:
+    def emit(self, delivery: Delivery, piggyback: int) -> bool:
         """Build the frame, and queue it at the port."""
         delivery.partner.port.emit(
             Counter.SEND_NOTIFY,
@@ -223,6 +223,7 @@ class NotifyPacket(NumberedPacket):
                 lib_piggyack=piggyback,
             ),
         )
+        return False
 
 
 # Sends.
@@ -242,6 +243,10 @@ class SendEvent(StrEnum):
     POSTED = "posted"
     ACK = "acked"
     LOST = "lost"
+
+
+_POSTED: Final = SendEvent.POSTED
+_ACKED: Final = SendEvent.ACK
 
 
 def _report_undelivered(send: BufferedSend, status: Status) -> None:
@@ -273,6 +278,7 @@ ACKED_SEND: Final = TransitionTable(
 )
 
 
+@mypyc_attr(free_list_len=1)
 class BufferedSend(Request):
     """A send of a TINY, SMALL or MEDIUM: complete for the application as soon as it is posted (R-SND-06)."""
 
@@ -282,18 +288,25 @@ class BufferedSend(Request):
     table = BUFFERED_SEND
     buffered: ClassVar[bool] = True
 
-    def __init__(self, endpoint: LibraryEndpoint, partner: Partner | None, match_info: int, length: int) -> None:
-        super().__init__(endpoint, partner, match_info, length)
+    def __init__(
+        self,
+        endpoint: LibraryEndpoint,
+        partner: Partner | None,
+        match_info: int,
+        length: int,
+        table: TransitionTable = BUFFERED_SEND,
+    ) -> None:
+        super().__init__(table, endpoint, partner, match_info, length)
         self.late_status: Status | None = None
         """The reason if the message was lost after it had been reported complete."""
 
     def posted(self) -> None:
         """Complete the send for the application, since its packet has been transmitted."""
-        self.fire(SendEvent.POSTED, _SUCCESS, self.length)
+        self.fire(_POSTED, _SUCCESS, self.length)
 
     def acked(self) -> None:
         """Note that the partner has the message."""
-        self.fire(SendEvent.ACK)
+        self.fire(_ACKED)
 
     def lost(self, status: Status) -> None:
         """Note that the partner will not have the message."""
@@ -306,6 +319,9 @@ class AckedSend(BufferedSend):
     __slots__ = ()
 
     table = ACKED_SEND
+
+    def __init__(self, endpoint: LibraryEndpoint, partner: Partner | None, match_info: int, length: int) -> None:
+        super().__init__(endpoint, partner, match_info, length, ACKED_SEND)
 
     def acked(self) -> None:
         """Complete the send."""
@@ -369,7 +385,7 @@ class LargeSend(Request):
     buffered: ClassVar[bool] = False
 
     def __init__(self, endpoint: LibraryEndpoint, partner: Partner, packet: RndvPacket) -> None:
-        super().__init__(endpoint, partner, packet.match_info, packet.memory.length)
+        super().__init__(LARGE_SEND, endpoint, partner, packet.match_info, packet.memory.length)
         self.packet = packet
         self.pulled = 0
         """Number of bytes in the NOTIFY."""
@@ -462,6 +478,10 @@ LOCAL_SEND: Final = TransitionTable(
 )
 
 
+_OFFERED: Final = LocalEvent.OFFER
+_LOCAL_WAITING: Final = LocalState.WAITING
+
+
 class LocalSend(ListedRequest):
     """A send to an endpoint of the same host."""
 
@@ -471,10 +491,10 @@ class LocalSend(ListedRequest):
     table = LOCAL_SEND
 
     def __init__(self, partner: Partner, match_info: int, memory: Segments, *, synchronous: bool) -> None:
-        super().__init__(partner.endpoint, partner, match_info, memory.length)
+        super().__init__(LOCAL_SEND, partner.endpoint, partner, match_info, memory.length)
         self.buffered = memory.length <= self.endpoint.local_threshold(partner) and not synchronous
         """True if the send is complete as soon as it is posted."""
-        self.memory = Segments(memory.copy()) if self.buffered else memory
+        self.memory = memory.kept() if self.buffered else memory
         self.late_status: Status | None = None
         """The reason if the message was lost after it had been reported complete."""
         self.neighbour: Any = None
@@ -488,7 +508,7 @@ class LocalSend(ListedRequest):
         """Put the message into the ring of the target; return False if there is no room now."""
         partner = self.partner
         assert partner is not None
-        if self.state is not LocalState.WAITING:
+        if self.state is not _LOCAL_WAITING:
             return True
         if self.session != partner.fwd and self.session is not None:
             self.fire(LocalEvent.REFUSED, Status.REMOTE_ENDPOINT_BAD_SESSION, 0)
@@ -519,9 +539,9 @@ class LocalSend(ListedRequest):
             self._offered()
 
     def _offered(self) -> None:
-        self.fire(LocalEvent.OFFER)
+        self.fire(_OFFERED)
         if self.buffered:
-            self.finish(Status.SUCCESS, self.length)
+            self.finish(_SUCCESS, self.length)
 
     def received(self, transferred: int) -> None:
         """End the send: the receiver has taken ``transferred`` bytes."""

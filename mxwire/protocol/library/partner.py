@@ -40,13 +40,13 @@ counts resets; work that spans a reset (a pull, a run of early packets) compares
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
+from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.library.completions import CompletionQueue
-from mxwire.protocol.library.inbound import MessageTarget, Reassembly, Unexpected, Window
+from mxwire.protocol.library.inbound import Reassembly, Unexpected, Window
 from mxwire.protocol.library.matching import HandlerCalls, Matching
 from mxwire.protocol.library.reliability import (
     NO_NUMBER,
@@ -61,8 +61,8 @@ from mxwire.protocol.library.reliability import (
     session_bits,
     successor,
 )
-from mxwire.protocol.machine import Machine
-from mxwire.protocol.peers import Peer
+from mxwire.protocol.machine import Machine, Queue, TransitionTable
+from mxwire.protocol.peers import Peer, place_of
 from mxwire.protocol.status import EventKind, Reporter, Status
 from mxwire.wire.numbers import (
     ABANDONED_DONE,
@@ -72,6 +72,9 @@ from mxwire.wire.numbers import (
     SESSION_NUMBER_MASK,
     SESSION_NUMBER_STEP,
 )
+
+if TYPE_CHECKING:
+    from mxwire.wire.packets import Rndv
 
 # Requests.
 
@@ -110,10 +113,17 @@ class Request(Machine):
 
     kind: ClassVar[RequestKind]
 
-    def __init__(self, endpoint: LibraryEndpoint, partner: Partner | None, match_info: int, length: int) -> None:
-        # Like Machine's constructor, which is not called since this runs for every message.
-        table = self.table
-        self.state, self.leaving = table.initial, table.leaving
+    def __init__(
+        self,
+        table: TransitionTable,
+        endpoint: LibraryEndpoint,
+        partner: Partner | None,
+        match_info: int,
+        length: int,
+    ) -> None:
+        # Like Machine's constructor, but with the table of the class as an argument: compiled code looks up an
+        # attribute of a class by its name.
+        self.state, self.rows = table.initial, table.first
         self.endpoint = endpoint
         self.partner = partner
         """The remote endpoint; for a receive, the source of the message, once it is matched."""
@@ -141,8 +151,8 @@ class Request(Machine):
         self.transferred = transferred
         self.status = status
         endpoint = self.endpoint
-        if isinstance(self, ListedRequest):
-            endpoint.requests.pop(self, None)
+        if isinstance(self, ListedRequest) and self in endpoint.requests:
+            del endpoint.requests[self]
         if endpoint.completions is not None and not self.forgotten:
             endpoint.completions.add(self)
         if status and endpoint.reports_failures and status is not Status.CANCELLED:
@@ -172,13 +182,56 @@ class ListedRequest(Request):
 
     __slots__ = ()
 
-    def __init__(self, endpoint: LibraryEndpoint, partner: Partner | None, match_info: int, length: int) -> None:
-        super().__init__(endpoint, partner, match_info, length)
+    def __init__(
+        self,
+        table: TransitionTable,
+        endpoint: LibraryEndpoint,
+        partner: Partner | None,
+        match_info: int,
+        length: int,
+    ) -> None:
+        super().__init__(table, endpoint, partner, match_info, length)
         endpoint.requests[self] = None
 
     @abstractmethod
     def close(self) -> None:
         """End the request, since its endpoint closes."""
+
+
+class MessageTarget(ListedRequest):
+    """A posted receive, as arriving messages see it that have matched it."""
+
+    __slots__ = ("memory",)
+
+    memory: Segments
+
+    @abstractmethod
+    def take_message(self, partner: Partner, match_info: int, data: bytes | memoryview) -> None:
+        """Take a message that is complete."""
+
+    @abstractmethod
+    def take_fragments(self, partner: Partner, match_info: int, reassembly: Reassembly) -> None:
+        """Take a MEDIUM whose first fragment has arrived."""
+
+    @abstractmethod
+    def take_rendezvous(self, partner: Partner, match_info: int, frame: Rndv) -> None:
+        """Take a message that must be pulled."""
+
+    @abstractmethod
+    def take_unexpected(self, message: Unexpected) -> None:
+        """Take a message that was offered to the unexpected handler, or kept, before the receive was posted."""
+
+    @abstractmethod
+    def take_local(self, partner: Partner, send: Any) -> None:
+        """Take a large message from the same host."""
+
+    @abstractmethod
+    def filled(self) -> None:
+        """Note that all fragments have arrived."""
+
+    @abstractmethod
+    def abandoned(self, status: Status) -> None:
+        """Note that the missing fragments will not arrive."""
 
 
 # The state that partners share.
@@ -221,8 +274,35 @@ class DeferredPull(Protocol):
         """Begin the pull."""
 
 
+class LocalRoute(ABC):
+    """Another node of this host, which is reached without the wire; see ``neighbours.py``."""
+
+    @abstractmethod
+    def send(self, send: Any) -> bool:
+        """Pass on a message; return False if there is no room for it now."""
+
+    @abstractmethod
+    def connect(self, connect: Any) -> None:
+        """Pass on a connect."""
+
+
+class LocalRoutes(ABC):
+    """The other nodes of this host."""
+
+    @abstractmethod
+    def towards(self, partner: Partner) -> LocalRoute | None:
+        """The node that has an endpoint of this host open."""
+
+    @abstractmethod
+    def close_endpoint(self, endpoint: Any) -> None:
+        """Notify all nodes that an endpoint closes."""
+
+
 class LibraryEndpoint(ABC):
     """The state of the library's side of an endpoint that partners and requests share; see ``endpoint.py``."""
+
+    neighbourhood: LocalRoutes
+    """The other nodes of this host."""
 
     def __init__(
         self, card: CardEndpoint, key: int, report: Reporter, report_completed: bool, handler_calls: HandlerCalls
@@ -249,29 +329,32 @@ class LibraryEndpoint(ABC):
         """Tick of the current pass."""
         self.partners: dict[tuple[int, int], Partner] = {}
         """Remote endpoints by peer index and endpoint number."""
+        self.latest: Partner | None = None
+        """The partner that has sent the newest message, which is the most likely one to send the next."""
         self.requests: dict[Any, None] = {}
         """The unfinished ``ListedRequest`` objects, in the order of the calls; an ordered set."""
         self.matching: Matching[MessageTarget, Unexpected] = Matching(profile, handler_calls)
         self.resends = ResendQueue(profile)
         self.delayed_acks = DelayedAcks(profile)
         self.immediate_acks: list[OwedAck] = []
-        self.flushing: dict[Partner, None] = {}
-        """Partners with numbered packets that wait for their number; an ordered set."""
-        self.connecting: deque[AwaitedConnect] = deque()
+        self.flushing: list[Partner] = []
+        """Partners with numbered packets that wait for their number, each once: see :meth:`Partner.flush`."""
+        self.connecting: Queue[AwaitedConnect] = Queue()
         """Connects whose request is not emitted yet."""
-        self.pull_starts: deque[DeferredPull] = deque()
+        self.pull_starts: Queue[DeferredPull] = Queue()
         """Receives whose pull is not started yet."""
         self.pulling: dict[DeferredPull, None] = {}
         """Receives whose pull is not finished; an ordered set."""
         self.rendezvous = 0
         """Number of RNDVs that wait for their NOTIFY."""
-        self.neighbourhood: Any = None
-        """The :class:`~mxwire.protocol.neighbours.Neighbourhood` of the node."""
         self.early_bytes = 0
         """Bytes of early packets of all partners."""
 
     def partner(self, peer: Peer, number: int) -> Partner | None:
         """The partner with a peer and an endpoint number, created if necessary; None if there is no room for it."""
+        latest = self.latest
+        if latest is not None and latest.peer is peer and latest.number == number:
+            return latest
         found = self.partners.get((peer.index, number))
         if found is None and len(self.partners) < self.profile.partner_maximum:
             found = self.partners[peer.index, number] = Partner(self, peer, number)
@@ -318,6 +401,10 @@ class LibraryEndpoint(ABC):
         """Offer the sends that were held again."""
 
 
+_ASSIGNED: Final = DeliveryEvent.ASSIGNED
+_ACK: Final = DeliveryEvent.ACK
+
+
 class Partner:
     """One remote endpoint, identified by peer and endpoint number."""
 
@@ -329,7 +416,9 @@ class Partner:
         "eager_index",
         "endpoint",
         "epoch",
+        "flushing",
         "fwd",
+        "here",
         "incomplete",
         "introduced",
         "large_sends",
@@ -345,6 +434,7 @@ class Partner:
         "rx_done",
         "rx_next",
         "small_head",
+        "there",
         "tiny_head",
         "tx_next",
         "tx_una",
@@ -356,6 +446,9 @@ class Partner:
         self.endpoint = endpoint
         self.port = endpoint.card.port
         """The local interface."""
+        self.here = place_of(self.port.address, endpoint.number)
+        self.there = place_of(peer.address, number)
+        """Interface and number of both endpoints, for the local path."""
         self.peer = peer
         self.number = number
         """Its endpoint number."""
@@ -378,12 +471,14 @@ class Partner:
         """Number of resets."""
         self.introduced = False
         """True if a connect request of this endpoint was answered in this epoch (R-CON-12)."""
-        self.deliveries: deque[Delivery] = deque()
+        self.deliveries: Queue[Delivery] = Queue()
         """The numbers from ``tx_una`` to before ``tx_next``, in order."""
-        self.waiting: deque[Delivery] = deque()
+        self.waiting: Queue[Delivery] = Queue()
         """Messages without a number."""
-        self.notifies: deque[Delivery] = deque()
+        self.notifies: Queue[Delivery] = Queue()
         """NOTIFYs without a number."""
+        self.flushing = False
+        """True if the next pass assigns numbers to its packets."""
         self.pending_connects: dict[int, AwaitedConnect] = {}
         """Connect requests by ``connect_seqnum``, oldest first; there may be several (R-CON-06)."""
         self.large_sends: dict[tuple[int, int], PullableSend] = {}
@@ -422,7 +517,13 @@ class Partner:
     def enqueue(self, delivery: Delivery) -> None:
         """Queue a numbered packet until it may have a number (R-SEQ-06)."""
         (self.notifies if delivery.uses_reverse_session else self.waiting).append(delivery)
-        self.endpoint.flushing[self] = None
+        self.flush()
+
+    def flush(self) -> None:
+        """Assign numbers to the queued packets in the next pass."""
+        if not self.flushing:
+            self.flushing = True
+            self.endpoint.flushing.append(self)
 
     def assign(self) -> None:
         """Assign numbers to the queued packets that may be transmitted, in order, and transmit them.
@@ -430,8 +531,8 @@ class Partner:
         NOTIFYs go first. The first packet that has to wait stops all others: a message never overtakes another.
         """
         endpoint, queue = self.endpoint, self.notifies
-        while queue or queue is not self.waiting:
-            if not queue:
+        while queue.count or queue is not self.waiting:
+            if not queue.count:
                 queue = self.waiting
                 continue
             delivery = queue[0]
@@ -449,7 +550,7 @@ class Partner:
             self.tx_next = successor(self.tx_next)
             session = self.rev if delivery.uses_reverse_session else self.fwd
             delivery.session = NO_SESSION if session is None else session
-            delivery.fire(DeliveryEvent.ASSIGNED)
+            delivery.fire(_ASSIGNED)
             if delivery.owner is not None:
                 delivery.owner.posted()
 
@@ -468,9 +569,9 @@ class Partner:
             delivery = self.deliveries.popleft()
             # A nacked delivery keeps its place here, but is done.
             if delivery.waits:
-                delivery.fire(DeliveryEvent.ACK)
-        if self.waiting or self.notifies:
-            self.endpoint.flushing[self] = None
+                delivery.fire(_ACK)
+        if self.waiting.count or self.notifies.count:
+            self.flush()
 
     def liback(self, value: int, count: int) -> None:
         """Process an explicit ack; old ones and those of another session number are ignored (R-ACK-06)."""

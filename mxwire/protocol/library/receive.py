@@ -5,12 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final
 
+from mxwire.native import mypyc_attr
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.pull import PullSource
-from mxwire.protocol.library.inbound import MessageTarget, Reassembly, Unexpected
+from mxwire.protocol.library.inbound import Reassembly, Unexpected
 from mxwire.protocol.library.matching import Posting
 from mxwire.protocol.library.outbound import LocalSend, NotifyPacket
-from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
+from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery
 from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.profile import Defect
@@ -50,6 +51,9 @@ class ReceiveEvent(StrEnum):
     CLOSE = "endpoint closed"
 
 
+_MESSAGE: Final = ReceiveEvent.MESSAGE
+
+
 def _pull(receive: Receive) -> None:
     receive.endpoint.pulling[receive] = None
     receive.endpoint.pull_starts.append(receive)
@@ -82,7 +86,8 @@ RECEIVE: Final = TransitionTable(
 )
 
 
-class Receive(ListedRequest):
+@mypyc_attr(free_list_len=1)
+class Receive(MessageTarget):
     """A posted receive, until its message is complete in its memory."""
 
     __slots__ = (
@@ -92,7 +97,6 @@ class Receive(ListedRequest):
         "_pull_limit",
         "buffer",
         "mask",
-        "memory",
         "outcome",
         "posting",
         "rendezvous",
@@ -103,7 +107,7 @@ class Receive(ListedRequest):
     table = RECEIVE
 
     def __init__(self, endpoint: LibraryEndpoint, memory: Segments | None, value: int, mask: int, maximum: int) -> None:
-        super().__init__(endpoint, None, value, 0)
+        super().__init__(RECEIVE, endpoint, None, value, 0)
         self.memory = _UNALLOCATED if memory is None else memory
         """Destination of the message; None allocates memory of the message's length when the receive is matched."""
         self.buffer: bytearray | None = None
@@ -141,7 +145,8 @@ class Receive(ListedRequest):
         if self.memory is _UNALLOCATED:
             try:
                 if data is not None and length <= self._maximum:
-                    self.buffer = bytearray(data)
+                    # Compiled code has a short way to copy a slice of bytes.
+                    self.buffer = bytearray(data[0:length]) if isinstance(data, bytes) else bytearray(data)
                     return
                 self.buffer = bytearray(min(length, self._maximum))
             except MemoryError:
@@ -184,11 +189,11 @@ class Receive(ListedRequest):
         """Take a TINY, a SMALL or a message from the same host."""
         self._taken(partner, match_info, len(data), data)
         if self.memory is _UNALLOCATED:
-            self.fire(ReceiveEvent.MESSAGE, _SUCCESS, len(data))
+            self.fire(_MESSAGE, _SUCCESS, len(data))
             return
         self.memory.put_bytes(data)
         status, transferred = self._whole()
-        self.fire(ReceiveEvent.MESSAGE, status, transferred)
+        self.fire(_MESSAGE, status, transferred)
 
     def take_local(self, partner: Partner, send: Any) -> None:
         """Take a large message from the memory of a sender on the same host, unless that endpoint has closed."""
@@ -345,4 +350,5 @@ class Receive(ListedRequest):
 def enqueue_notify(partner: Partner, frame: Rndv, transferred: int, owner: Receive | None) -> None:
     """Enqueue a NOTIFY for the end of the pass, so that its piggyback covers the RNDV (R-RDV-04, R-NOT-01)."""
     packet = NotifyPacket(frame.pulled_rdma_id, frame.pulled_rdma_seqnum, transferred)
-    partner.enqueue(Delivery(partner, packet, owner, partner.endpoint.resend_maximum))
+    # It carries the session of the reverse direction.
+    partner.enqueue(Delivery(partner, packet, owner, partner.endpoint.resend_maximum, True))

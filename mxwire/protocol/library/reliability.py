@@ -18,8 +18,9 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from mxwire.native import mypyc_attr
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import Profile
@@ -91,6 +92,13 @@ class AckEvent(StrEnum):
     PASS_END = "pass ends"
     CLOSE = "endpoint closes"
     RESET = "partner reset"
+
+
+# Members that each message needs: a constant of the module is found without a lookup in its enumeration.
+_NOTHING_OWED: Final = AckState.NOTHING
+_ADVANCED: Final = AckEvent.ADVANCED
+_MANY: Final = AckEvent.MANY
+_PIGGYBACK: Final = AckEvent.PIGGYBACK
 
 
 def _delay(ack: OwedAck) -> None:
@@ -166,13 +174,13 @@ class OwedAck(Machine):
         """Owe an ack, since ``rx_done`` has changed (R-ACK-02)."""
         partner = self.partner
         many = distance(partner.rx_done, partner.rx_acked) >= partner.endpoint.profile.ack_threshold
-        self.fire(AckEvent.MANY if many else AckEvent.ADVANCED)
+        self.fire(_MANY if many else _ADVANCED)
 
     def piggyback(self) -> int:
         """Return ``lib_piggyack`` for a frame that is emitted now, which settles the ack (R-ACK-01, R-ACK-03)."""
         partner = self.partner
-        if self.state is not AckState.NOTHING:
-            self.fire(AckEvent.PIGGYBACK)
+        if self.state is not _NOTHING_OWED:
+            self.fire(_PIGGYBACK)
         partner.rx_acked = partner.rx_done
         return partner.rx_done
 
@@ -186,7 +194,7 @@ class DelayedAcks:
     def __init__(self, profile: Profile) -> None:
         self._delay = profile.ack_delay
         self._queue: deque[tuple[int, OwedAck]] = deque()
-        self._soonest = _NEVER
+        self.soonest = _NEVER
         """The tick in which the first of the queue is due."""
 
     def __iter__(self) -> Iterator[OwedAck]:
@@ -199,20 +207,20 @@ class DelayedAcks:
         if ack.queued != ack.since:
             ack.queued = ack.since
             self._queue.append((ack.since, ack))
-            self._soonest = min(self._soonest, ack.since + self._delay)
+            self.soonest = min(self.soonest, ack.since + self._delay)
 
     def deadline(self) -> int | None:
         """The tick in which the next ack is due."""
         while self._queue:
             since, ack = self._queue[0]
             if ack.state is AckState.DELAYED and ack.since == since:
-                return self._soonest
+                return self.soonest
             self._remove_first()
         return None
 
     def take_due(self, tick: int) -> OwedAck | None:
         """Take the next ack that is due."""
-        while self._soonest <= tick:
+        while self.soonest <= tick:
             since, ack = self._queue[0]
             self._remove_first()
             if ack.state is AckState.DELAYED and ack.since == since:
@@ -227,7 +235,7 @@ class DelayedAcks:
     def _remove_first(self) -> None:
         queue = self._queue
         queue.popleft()[1].queued = _NEVER
-        self._soonest = queue[0][0] + self._delay if queue else _NEVER
+        self.soonest = queue[0][0] + self._delay if queue else _NEVER
 
 
 # Retransmission.
@@ -288,8 +296,8 @@ class ResendQueue:
         self._queue: deque[_Resends] = deque()
         self._newest: _Resends | None = None
         """The last of the queue."""
-        self._soonest = _NEVER
-        """The tick of the first of the queue."""
+        self.soonest = _NEVER
+        """The tick of the first of the queue: an entry may be due if it is not later than ``tick``."""
         self._leaving: list[Resendable] = []
         self.tick = 0
         """The current tick."""
@@ -304,7 +312,7 @@ class ResendQueue:
         if newest is None or newest.tick != tick:
             newest = self._newest = _Resends(tick)
             self._queue.append(newest)
-            self._soonest = min(self._soonest, tick)
+            self.soonest = min(self.soonest, tick)
         newest.entries.append(each)
         return tick
 
@@ -327,17 +335,12 @@ class ResendQueue:
         """Time of the next retransmission, in ns."""
         while self._queue and not self._queue[0].waits():
             self._remove_first()
-        return self._soonest * self._tick_length if self._queue else None
-
-    @property
-    def any_due(self) -> bool:
-        """True if an entry may be due now."""
-        return self._soonest <= self.tick
+        return self.soonest * self._tick_length if self._queue else None
 
     def take_due(self) -> list[Resendable]:
         """Take the entries that are due now."""
         found: list[Resendable] = []
-        while self._soonest <= self.tick:
+        while self.soonest <= self.tick:
             due = self._queue[0]
             found += [each for each in due.entries if due.is_due(each)]
             self._remove_first()
@@ -347,9 +350,9 @@ class ResendQueue:
         queue = self._queue
         queue.popleft()
         if queue:
-            self._soonest = queue[0].tick
+            self.soonest = queue[0].tick
         else:
-            self._newest, self._soonest = None, _NEVER
+            self._newest, self.soonest = None, _NEVER
 
 
 # Numbered packets.
@@ -373,19 +376,17 @@ class DeliveryEvent(StrEnum):
     RESET = "partner reset"
 
 
+_UNACKED: Final = DeliveryState.UNACKED
+
+
 class NumberedPacket(ABC):
     """The contents of a delivery: a packet with a sequence number, which builds its own frames."""
 
     __slots__ = ()
 
-    uses_reverse_session: ClassVar[bool] = False
-    """True if it carries the session of the reverse direction, since it answers a message of the partner."""
-    fragmented: ClassVar[bool] = False
-    """True if it may have several frames."""
-
     @abstractmethod
-    def emit(self, delivery: Delivery, piggyback: int) -> None:
-        """Build its frames, and queue them at the port."""
+    def emit(self, delivery: Delivery, piggyback: int) -> bool:
+        """Build its frames, and queue them at the port; return whether they leave later than now, as fragments may."""
 
 
 def _emit(delivery: Delivery) -> None:
@@ -393,8 +394,7 @@ def _emit(delivery: Delivery) -> None:
     delivery.transmissions += 1
     packet, partner = delivery.packet, delivery.partner
     assert packet is not None
-    packet.emit(delivery, partner.acks.piggyback())
-    if packet.fragmented:
+    if packet.emit(delivery, partner.acks.piggyback()):
         partner.endpoint.resends.leaving(delivery)
     else:
         delivery.resend_tick = partner.endpoint.resends.sent(delivery)
@@ -426,6 +426,7 @@ DELIVERY: Final = TransitionTable(
 )
 
 
+@mypyc_attr(free_list_len=1)
 class Delivery(Machine):
     """One sequence number of one direction, with the packet that carries it."""
 
@@ -443,13 +444,20 @@ class Delivery(Machine):
 
     table = DELIVERY
 
-    def __init__(self, partner: Partner, packet: NumberedPacket, owner: Request | None, maximum: int) -> None:
-        self.state, self.leaving = DeliveryState.WAITING, DELIVERY.leaving
+    def __init__(
+        self,
+        partner: Partner,
+        packet: NumberedPacket,
+        owner: Request | None,
+        maximum: int,
+        uses_reverse_session: bool = False,
+    ) -> None:
+        self.state, self.rows = DELIVERY.initial, DELIVERY.first
         self.partner = partner
         self.packet: NumberedPacket | None = packet
         """The packet; None once it is done, since the queue of retransmissions may hold the delivery for longer."""
-        self.uses_reverse_session = packet.uses_reverse_session
-        """True if the packet carries the session of the reverse direction."""
+        self.uses_reverse_session = uses_reverse_session
+        """True if the packet carries the session of the reverse direction, since it answers a message."""
         self.owner = owner
         """The request that is notified of its progress; None for a NOTIFY without a receive."""
         self.maximum = maximum
@@ -470,7 +478,7 @@ class Delivery(Machine):
     @property
     def waits(self) -> bool:
         """True if the packet waits for its ack."""
-        return self.state is DeliveryState.UNACKED
+        return self.state is _UNACKED
 
     def due(self) -> None:
         """Retransmit, since the resend delay is over."""

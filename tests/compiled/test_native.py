@@ -1,0 +1,245 @@
+"""The parts of mxwire in C (``mxwire/native.c``) do what their parts in Python do."""
+
+from __future__ import annotations
+
+import array
+import mmap
+import socket
+import struct
+import threading
+from importlib.util import module_from_spec, spec_from_file_location
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mxwire.errors import InvalidRecordError
+from mxwire.link import local, ring_v2
+from mxwire.link.ring import SHORT, USER, VLAN_VALID
+from tests.compiled.test_compiled import compiled  # noqa: F401  # A fixture.
+
+
+@pytest.fixture(scope="module")
+def native(compiled) -> Any:  # noqa: F811
+    """The module in C."""
+    (path,) = (compiled / "mxwire").glob("_native*.so")
+    spec = spec_from_file_location("mxwire._native", path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# Struct.
+
+NUMBERS = {"B": 1, "H": 2, "I": 4, "Q": 8}
+VALUES = st.one_of(st.integers(-2, 300), st.integers(0, 1 << 65), st.binary(max_size=9), st.just("no bytes"))
+
+
+def outcome(call, *arguments):
+    try:
+        return call(*arguments)
+    except struct.error:
+        return struct.error
+
+
+@st.composite
+def formats(draw):
+    items = draw(st.lists(st.tuples(st.sampled_from("BHIQsx"), st.sampled_from(["", "0", "1", "3", "6"])), max_size=8))
+    return draw(st.sampled_from("<>=!")) + "".join(count + code for code, count in items)
+
+
+@settings(max_examples=300)
+@given(form=formats(), data=st.data())
+def test_struct_packs_and_unpacks_as_that_of_python(native, form, data):
+    ours, theirs = native.Struct(form), struct.Struct(form)
+    assert (ours.size, ours.format) == (theirs.size, theirs.format)
+    content, offset = data.draw(st.binary(min_size=0, max_size=80)), data.draw(st.integers(0, 4))
+    for buffer in (content, bytearray(content), memoryview(content)):
+        assert outcome(ours.unpack_from, buffer, offset) == outcome(theirs.unpack_from, buffer, offset)
+    values = outcome(theirs.unpack_from, content)
+    if values is not struct.error:
+        assert ours.pack(*values) == theirs.pack(*values)
+    count = len(theirs.unpack_from(bytes(theirs.size)))
+    others = data.draw(st.lists(VALUES, min_size=max(0, count - 1), max_size=count + 1))
+    assert outcome(ours.pack, *others) == outcome(theirs.pack, *others)
+
+
+@pytest.mark.parametrize("form", ["", "4B", "@I", ">i", ">P", ">65B", ">99999999999999999999x"])
+def test_struct_refuses_formats_that_it_does_not_support(native, form):
+    with pytest.raises(struct.error):
+        native.Struct(form)
+
+
+# Lock.
+
+
+def test_the_lock_belongs_to_one_thread_to_any_depth(native):
+    lock, found = native.Lock(), []
+    condition = threading.Condition(lock)
+
+    def other():
+        with condition:
+            found.append("inside")
+            condition.notify()
+
+    lock.acquire()
+    with lock:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(0.05)
+        assert found == [] and lock._is_owned()
+        # The wait releases both levels.
+        assert condition.wait(10)
+        assert found == ["inside"] and lock._is_owned()
+    assert lock._is_owned()
+    lock.release()
+    thread.join()
+    assert not lock._is_owned()
+
+
+def test_a_lock_that_is_not_held_cannot_be_released(native):
+    lock = native.Lock()
+    for release in (lock.release, lock._release_save):
+        with pytest.raises(RuntimeError):
+            release()
+    lock.acquire()
+    refusals = []
+
+    def other():
+        with pytest.raises(RuntimeError) as caught:
+            lock.release()
+        refusals.append(caught)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert refusals and lock._is_owned()
+
+
+# Rings of the kernel.
+
+NOTE = struct.Struct("IIIH")
+SLOT, SLOTS, MAC = 1024, 4, 80
+
+
+def slot_ring(memory: bytearray) -> Any:
+    """A ring in Python over memory that no kernel writes."""
+    ring = ring_v2.SlotRing.__new__(ring_v2.SlotRing)
+    ring._mapped, ring._words = memory, memoryview(memory).cast("I")
+    ring._words_per_slot, ring._slot, ring.slots = SLOT // 4, SLOT, SLOTS
+    ring._first, ring._taken, ring._quiet = 0, 0, False
+    return ring
+
+
+FRAMES = st.tuples(st.integers(0, SHORT + 2), st.sampled_from([0, 0, 0, 1]), st.sampled_from([0, 0, 0, VLAN_VALID]))
+STEPS = st.lists(st.one_of(st.just("take"), FRAMES), max_size=30)
+
+
+@pytest.mark.interpreted("compares with the ring in Python")
+@given(steps=STEPS)
+def test_frames_are_taken_from_slots_as_in_python(native, steps):
+    memories = bytearray(SLOT * SLOTS), bytearray(SLOT * SLOTS)
+    ring = slot_ring(memories[0])
+    reader = native.SlotReader(memories[1], SLOT, ring_v2._FEW, SHORT)
+    place = 0
+    for step in [*steps, "take", "take"]:
+        if step == "take":
+            assert reader.take() == ring._take_short()
+            assert reader.head == ring._first
+            assert memories[0] == memories[1]
+            continue
+        length, cut, flags = step
+        start = place * SLOT
+        if NOTE.unpack_from(memories[0], start)[0] & USER:
+            continue
+        for memory in memories:
+            memory[start + MAC : start + MAC + length] = bytes([place]) * length
+            NOTE.pack_into(memory, start, USER | flags, length + cut, length, MAC)
+        place = (place + 1) % SLOTS
+
+
+def test_frames_are_sent_up_to_the_first_that_is_refused(native):
+    one, two = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with one, two:
+        frames = [bytes([number]) * number for number in range(1, 5)]
+        assert native.send_frames(one.fileno(), [*frames, memoryview(b"view")]) == 5
+        assert [two.recv(100) for _ in range(5)] == [*frames, b"view"]
+        assert native.send_frames(one.fileno(), [b"a", bytes(1 << 22), b"b"]) == 1
+        assert native.send_frames(-1, [b"a"]) == 0
+
+
+# Rings between processes.
+
+SIDE = local._SIDE
+LAYOUT = local._RING_LAYOUT
+
+
+class Both:
+    """The writers or readers in Python and in C, each on memory of its own, which must agree on all."""
+
+    def __init__(self, python, compiled_one):
+        self.both = python, compiled_one
+
+    def __call__(self, name, *arguments):
+        found = []
+        for each in self.both:
+            try:
+                value = getattr(each, name)(*arguments)
+                found.append(bytes(value) if isinstance(value, memoryview) else value)
+            except InvalidRecordError as error:
+                found.append(str(error))
+        assert found[0] == found[1]
+        one, two = ({key: getattr(each, key) for key in ("position", "seen")} for each in self.both)
+        assert one == two
+        return found[0]
+
+
+RECORDS = st.tuples(st.just("put"), st.integers(0, 40), st.sampled_from([0, 3, 500, 4096, 32768, 65000]))
+HOSTILE = st.tuples(
+    st.just("overwrite"),
+    st.sampled_from([local._PRODUCED, local._CONSUMED, 512, 513, 600]),
+    st.sampled_from([0, 7, 8, 9, 1 << 16, (1 << 16) + 1, 1 << 18, (1 << 64) - 1]),
+)
+CALLS = st.sampled_from([("peek",), ("advance",), ("waits",), ("take_starved",), ("take_sleep",), ("has_room",)])
+
+
+@pytest.mark.interpreted("compares with the rings in Python")
+@given(steps=st.lists(st.one_of(RECORDS, RECORDS, CALLS, CALLS, HOSTILE), max_size=40))
+def test_records_are_written_and_read_as_in_python(native, steps):
+    memories = [mmap.mmap(-1, SIDE) for _ in range(2)]
+    views = [memoryview(each) for each in memories]
+    writer = Both(local.RecordWriter(views[0], *LAYOUT), native.RecordWriter(views[1], *LAYOUT))
+    reader = Both(local.RecordReader(views[0], *LAYOUT), native.RecordReader(views[1], *LAYOUT))
+    peeked = False
+    for name, *arguments in steps:
+        if name == "put":
+            writer("put", bytes([1]) * arguments[0], bytes([2]) * arguments[1])
+        elif name == "overwrite":
+            for view in views:
+                view.cast("Q")[arguments[0]] = arguments[1]
+        elif name in ("take_sleep", "has_room"):
+            writer(name, *([4104] if name == "has_room" else []))
+        elif name == "advance":
+            if peeked:
+                reader(name)
+                peeked = False
+        else:
+            found = reader(name)
+            peeked |= name == "peek" and isinstance(found, bytes)
+        assert memories[0][:] == memories[1][:]
+    for both in (writer, reader):
+        both("close")
+    assert reader("peek") is None and not reader("waits") and not writer("put", b"", b"")
+
+
+def test_a_ring_refuses_memory_that_is_not_one(native):
+    control, longest, *places = LAYOUT
+    for size in (control, control + 1000, 4096):
+        with pytest.raises(ValueError, match="no such ring"):
+            native.RecordReader(mmap.mmap(-1, size), *LAYOUT)
+    with pytest.raises(ValueError, match="no such ring"):
+        native.RecordReader(mmap.mmap(-1, SIDE), control, longest, *places[:3], control // 8)
+    with pytest.raises(TypeError):
+        native.RecordWriter(array.array("Q", [0]), control)
