@@ -35,7 +35,7 @@ from mxwire.cli.options import (
     via_option,
 )
 from mxwire.errors import MxwireError
-from mxwire.ethernet import mac_bytes, mac_text
+from mxwire.ethernet import BROADCAST, mac_bytes, mac_text
 
 if TYPE_CHECKING:
     from mxwire.linerate.generator import GeneratorResult
@@ -164,13 +164,14 @@ def generate(
     with inside(netns), ExitStack() as stack:
         found = LiveOptions(interface).check()
         own = stack.enter_context(PacketLink.open(interface))
-        control, sink = (None, None) if no_sink else find_sink(own, address, timeout)
-        destination = sink.address if sink is not None else address
-        assert destination is not None
-        templates = read_templates(kind, destination, own.address, size)
+        # Mistakes in the options are reported before the search for a sink, whose address does not change the lengths.
+        templates = read_templates(kind, address or BROADCAST, own.address, size)
         length = mean_length(templates)
         check_length(interface, own.mtu, max(map(len, templates)))
         pace = None if rate is None else frame_rate(rate, length, read_hardware(interface).megabits)
+        control, sink = (None, None) if no_sink else find_sink(own, address, timeout)
+        if sink is not None:
+            templates = read_templates(kind, sink.address, own.address, size)
         transmitter = stack.enter_context(open_transmitter(own, Via(via)))
         run = GeneratorRun(transmitter, control, sink, first=SystemRandom().randrange(RUNS))
         report = _GeneratorReport(as_json, count)

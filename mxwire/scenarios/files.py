@@ -35,10 +35,10 @@ def _found(path: Path) -> Path:
     name = str(path).removeprefix("replay/").removesuffix(SCENARIO_SUFFIX)
     if not path.is_absolute() and ".." not in path.parts and (inside := here / f"{name}{SCENARIO_SUFFIX}").is_file():
         return inside
-    hint = (
-        suggestion(name, scenario_names())
-        or f" (mxwire scenario list lists the library; files of your own end in {SCENARIO_SUFFIX})"
-    )
+    hint = suggestion(name, scenario_names())
+    if not hint and path.suffix == SCENARIO_SUFFIX:
+        raise MxwireError(f"{path}: no such file; check the path")
+    hint = hint or f" (mxwire scenario list lists the library; files of your own end in {SCENARIO_SUFFIX})"
     raise MxwireError(f"unknown scenario {path}{hint}")
 
 

@@ -194,6 +194,9 @@ def test_mistakes_are_one_line(wire: Cable) -> None:
         (("--to", other, "--no-sink", "--cpu", "4000"), "--cpu 4000"),
         (("--to", other, "--no-sink", "--cpu", "99999999999"), "--cpu 99999999999"),
         (("--to", other, "--no-sink", "--burst", "8"), "--burst goes with --rate"),
+        # Without a sink, which is looked for last.
+        (("--frame", "nothing"), "neither a packet type"),
+        (("--rate", "fast"), "not a rate"),
     ):
         done = generate(sender, *options)
         assert done.code == 2 and words in done.err and done.err.count("\n") == 1, done

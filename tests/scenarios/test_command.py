@@ -56,6 +56,7 @@ def test_show_is_the_text() -> None:
 def test_an_unknown_name() -> None:
     run = mxwire("scenario", "show", "conect/badkey")
     assert run.code == 2 and run.err.startswith("mxwire: unknown scenario conect/badkey: did you mean connect/bad-key")
+    assert mxwire("scenario", "run", "none.mxs").err == "mxwire: none.mxs: no such file; check the path\n"
     assert mxwire("scenario", "run", "../secrets").code == 2
 
 
