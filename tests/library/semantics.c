@@ -956,6 +956,66 @@ static void closing_while_waiting(void)
     MUST(mx_close_endpoint(a));
 }
 
+/* A call that finds nothing, or whose time is up, writes neither the status nor the handle, and is no error. */
+static void nothing_found(void)
+{
+    mx_status_t blank;
+    mx_request_t request, as_posted, first, again;
+    open_both();
+    memset(&blank, 0x5a, sizeof blank);
+    status = blank;
+    request = as_posted = post(b, memory, 100, 5, ALL);
+    MUST(mx_test(b, &request, &status, &result));
+    EQUAL(result, 0);
+    MUST(mx_wait(b, &request, 20, &status, &result));
+    EQUAL(result, 0);
+    MUST(mx_test_any(b, 0, 0, &status, &result));
+    EQUAL(result, 0);
+    MUST(mx_wait_any(b, 20, 0, 0, &status, &result));
+    EQUAL(result, 0);
+    MUST(mx_iprobe(b, 0, 0, &status, &result));
+    EQUAL(result, 0);
+    MUST(mx_probe(b, 20, 0, 0, &status, &result));
+    EQUAL(result, 0);
+    EXPECT(request == as_posted && !memcmp(&status, &blank, sizeof status));
+    /* It has no effect on later calls. */
+    MUST(mx_wakeup(b));
+    double start = seconds();
+    MUST(mx_wait(b, &request, 100, &status, &result));
+    EXPECT(result == 0 && seconds() - start > 0.09);
+    /* A second peek shows the same request. */
+    mx_request_t send = send_to(a, to_b, "found", 6, 5);
+    for (result = 0; !result;)
+        MUST(mx_ipeek(b, &first, &result));
+    MUST(mx_peek(b, 100, &again, &result));
+    EXPECT(result == 1 && first == request && again == request);
+    EQUAL(finish(b, &first, &status), 0);
+    EQUAL(finish(a, &send, NULL), 0);
+    close_both();
+}
+
+/* The status of a send shows why its partner does not receive it. */
+static void lost_partners(void)
+{
+    mx_segment_t segment = {memory, 5};
+    mx_request_t send;
+    open_both();
+    MUST(mx_close_endpoint(b));
+    MUST(mx_open_endpoint(0, 2, 22, NULL, 0, &b));
+    MUST(mx_issend(a, &segment, 1, to_b, 9, NULL, &send));
+    EQUAL(finish(a, &send, NULL), MX_STATUS_BAD_SESSION);
+    MUST(mx_connect(a, own_nic(), 2, 22, 1000, &to_b));
+    MUST(mx_issend(a, &segment, 1, to_b, 9, NULL, &send));
+    MUST(mx_disconnect(a, to_b));
+    EQUAL(finish(a, &send, NULL), MX_STATUS_ENDPOINT_UNREACHABLE);
+    MUST(mx_connect(a, own_nic(), 2, 22, 1000, &to_b));
+    MUST(mx_issend(a, &segment, 1, to_b, 9, NULL, &send));
+    MUST(mx_close_endpoint(b));
+    EQUAL(finish(a, &send, NULL), MX_STATUS_ENDPOINT_CLOSED);
+    MUST(mx_open_endpoint(0, 2, 22, NULL, 0, &b));
+    close_both();
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -969,6 +1029,7 @@ static const struct {
     CASE(signals),            CASE(forks),       CASE(connecting_beside_a_wait),
     CASE(closing_while_waiting),                 CASE(other_endpoints_in_handler),
     CASE(probing_in_threads),                    CASE(addresses_of_closed_endpoints),
+    CASE(nothing_found),      CASE(lost_partners),
 };
 
 int main(int count, char **words)
