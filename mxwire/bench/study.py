@@ -18,6 +18,7 @@ from mxwire.words import count_of
 LEAST_NS: Final = 30_000_000
 """Duration of the operations of a point in a round."""
 LEAST_OPERATIONS: Final = 100
+_LONG_NS: Final = 1_000_000
 _QUICK_OPERATIONS: Final = 10
 _MOST_OPERATIONS: Final = 4000
 _PREEMPTED: Final = 0.1
@@ -38,10 +39,15 @@ class StudyOptions:
         return cls(rounds or (QUICK_ROUNDS if quick else LEAST_ROUNDS), quick)
 
     def operations(self, ns: float, least_ns: int = LEAST_NS) -> int:
-        """Operations of a point in a round, if one takes ``ns``."""
+        """Operations of a point in a round, if one takes ``ns``.
+
+        At least :data:`LEAST_OPERATIONS`; operations of more than a millisecond have this number in all rounds
+        together.
+        """
         if self.quick:
             return _QUICK_OPERATIONS
-        return max(LEAST_OPERATIONS, min(int(least_ns / max(ns, 1)), _MOST_OPERATIONS))
+        least = -(-LEAST_OPERATIONS // self.rounds) if ns > _LONG_NS else LEAST_OPERATIONS
+        return max(least, min(int(least_ns / max(ns, 1)), _MOST_OPERATIONS))
 
 
 @dataclass

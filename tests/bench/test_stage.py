@@ -129,7 +129,7 @@ def test_spoiling_circumstances_are_named_beforehand(monkeypatch):
     monkeypatch.setattr(machine, "is_virtual", lambda: False)
     assert [each.partition(":")[0] for each in machine.warnings()] == [
         "there is one processor",
-        "the machine is busy (load 5.0 on 1 processors)",
+        "the machine is busy (load 5.0 on 1 processor)",
     ]
 
 
@@ -199,3 +199,5 @@ def test_quick_studies_have_few_operations_and_others_enough():
     assert StudyOptions.of(12, False).rounds == 12
     assert StudyOptions(2, True).operations(1.0) == 10
     assert StudyOptions().operations(1e6) == 100 and StudyOptions().operations(1e5) == 300
+    assert StudyOptions().operations(2e6) == 15 and StudyOptions().operations(1e9) == 12
+    assert StudyOptions(50).operations(1e9) == 2
