@@ -77,7 +77,9 @@ def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
             continue
         if each.study == "path":
             yield from path_figures(each)
-        shown = [series for name in ("RTT/2", "o_s", "o_r", "L") if (series := each.named(name))]
+        # A logarithmic axis cannot show an L that is negative everywhere, as where sends overlap the flight.
+        named = [series for name in ("RTT/2", "o_s", "o_r", "L") if (series := each.named(name))]
+        shown = [series for series in named if any(point.median > 0 for point in series.measurements)]
         if each.study == "logp" and shown:
             yield PageFigure(series_figure(shown, "LogP, live"), "Live, by carrier; both methods.")
     for each in evidence.recordings:
