@@ -171,7 +171,7 @@ pack_integer(uint8_t *out, const Item *item, int big, PyObject *value)
     }
     if ((number == (uint64_t)-1 && PyErr_Occurred()) || (item->size < 8 && number >> (8 * item->size))) {
         PyErr_Clear();
-        PyErr_Format(struct_error, "%R is no integer of %zd bytes", value, item->size);
+        PyErr_Format(struct_error, "%R is not an integer of %zd bytes without a sign", value, item->size);
         return -1;
     }
     if (big != BIG_MACHINE)
@@ -223,7 +223,8 @@ unpack_item(const uint8_t *at, const Item *item, int big)
     uint64_t number = get_number(at, item->size);
     if (big != BIG_MACHINE)
         number = __builtin_bswap64(number) >> (8 * (8 - item->size));
-    return item->size < 8 ? PyLong_FromLong((long)number) : PyLong_FromUnsignedLongLong(number);
+    /* Not a long for 4 bytes: on a machine of 32 bits it has a sign. */
+    return item->size < 4 ? PyLong_FromLong((long)number) : PyLong_FromUnsignedLongLong(number);
 }
 
 static PyObject *

@@ -72,6 +72,14 @@ def test_struct_refuses_formats_that_it_does_not_support(native, form):
         native.Struct(form)
 
 
+def test_numbers_of_4_bytes_have_no_sign(native):
+    packed = native.Struct(">2I").pack(0x7FFF_FFFF, 0xFFFF_FFFF)
+    assert native.Struct(">2I").unpack_from(packed) == (0x7FFF_FFFF, 0xFFFF_FFFF)
+    for value in (-1, 1 << 32, "text"):
+        with pytest.raises(struct.error, match=f"^{value!r} is not an integer of 4 bytes without a sign$"):
+            native.Struct(">I").pack(value)
+
+
 # Lock.
 
 
