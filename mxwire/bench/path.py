@@ -40,6 +40,7 @@ from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import (
     BESIDE,
+    BESIDE_RECT,
     COLOURS,
     SERIES_CAPTION,
     Figure,
@@ -628,6 +629,7 @@ def budget_figure(found: list[Budget]) -> Figure:
         axes.invert_yaxis()
         axes.set_xlabel("half a round trip, µs")
         axes.legend(**BESIDE)
+        made.get_layout_engine().set(rect=BESIDE_RECT)
         made.suptitle("Budget of half a round trip", x=0.01, ha="left", fontsize=13)
         tidy(axes)
         return made

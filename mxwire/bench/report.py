@@ -41,6 +41,8 @@ BESIDE: Final[dict[str, Any]] = {
     "fontsize": 8,
 }
 """Properties of a legend beside its axes, where it covers nothing."""
+BESIDE_RECT: Final = (0, 0, 0.95, 1)
+"""The part of a figure for axes and such a legend: a browser's letters are wider than those the layout measured."""
 SERIES_CAPTION: Final = (
     "Medians of all rounds with their confidence intervals; hollow points have marks that others of their curve lack."
 )
@@ -142,7 +144,8 @@ def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None =
     Bands are confidence intervals. Hollow points have marks that other points of their curve lack. ``dialect`` marks
     the sizes at which its messages change their kind.
     """
-    width = 9 if all(len(each.contestants()) <= _LEGEND_INSIDE for each in shown) else 11.5
+    inside = all(len(each.contestants()) <= _LEGEND_INSIDE for each in shown)
+    width = 9 if inside else 11.5
 
     def figure(pyplot: Any) -> Any:
         made, panels = pyplot.subplots(
@@ -157,6 +160,8 @@ def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None =
                 plot.length_axis(axes, lengths)
                 axes.set_xlabel(axis_name(series))
             plot.tidy(axes)
+        if not inside:
+            made.get_layout_engine().set(rect=BESIDE_RECT)
         made.suptitle(title, x=0.01, ha="left", fontsize=13)
         return made
 
