@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from click.testing import CliRunner
 
 from mxwire.cli.main import cli
 
-pytest.importorskip("dask_jobqueue")
+# Not by an import, which replaces the handlers of SIGINT and SIGTERM in the process of all tests.
+pytestmark = pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="dask-jobqueue is not installed")
 ROOT = Path(__file__).parents[2]
 SEEDS = ("simulate", "--seeds", "0-29")
 SBATCH = """#!/bin/sh

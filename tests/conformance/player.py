@@ -85,7 +85,9 @@ class Player:
 
     def _host(self) -> Node:
         case = self.case
-        first = next((each.frame for each in self.records if each.ours and isinstance(each.frame, Announcement)), None)
+        first = next(
+            (each.frame for each in self.records if each.is_played and isinstance(each.frame, Announcement)), None
+        )
         return Node(
             case.address,
             case.hostname,
@@ -98,7 +100,9 @@ class Player:
 
     def _teach(self) -> None:
         """Teach the node the index that the real host knew from before."""
-        first = next((each.frame for each in self.records if each.ours and hasattr(each.frame, "dst_endpoint")), None)
+        first = next(
+            (each.frame for each in self.records if each.is_played and hasattr(each.frame, "dst_endpoint")), None
+        )
         index = getattr(first, "dst_src_peer_index", 0xFFFF)
         if first is not None and index != 0xFFFF and self.case.peers:
             magic = self.node.magic
@@ -118,7 +122,7 @@ class Player:
         """The number of the frame with which the host begins."""
         if self.case.daemon != "starts":
             return 0
-        return next(each.number for each in self.records if each.ours)
+        return next(each.number for each in self.records if each.is_played)
 
     # Time.
 
@@ -249,7 +253,9 @@ class Player:
 
     def _answers_connect(self, record: Record) -> bool:
         """Return whether the library's next frame answers a connect request in the same pass."""
-        after = (each.frame for each in self.hindsight.after(record) if each.ours and not isinstance(each.frame, CARD))
+        after = (
+            each.frame for each in self.hindsight.after(record) if each.is_played and not isinstance(each.frame, CARD)
+        )
         return isinstance(next(after, None), ConnectReply)
 
     def _produce(self, record: Record) -> None:
@@ -326,13 +332,13 @@ class Player:
         self._overdue(record.time)
         if record.number == self.case.killed:
             self._leave(lambda: self.application.endpoint is not None)
-        (self._expect if record.ours else self._hear)(record)
+        (self._expect if record.is_played else self._hear)(record)
 
     def _is_left_out(self, record: Record) -> bool:
         """Announcements of a daemon that is not played, acks that are not compared, and frames named by the case."""
         case, frame = self.case, record.frame
         if isinstance(frame, Announcement) and not case.daemon:
             return True
-        if record.ours and isinstance(frame, Truc) and case.modulo_acks:
+        if record.is_played and isinstance(frame, Truc) and case.modulo_acks:
             return True
         return record.number in case.unheard or record.number in case.unsent

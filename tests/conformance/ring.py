@@ -39,14 +39,14 @@ class Looks:
         for record in records:
             if isinstance(record.frame, FOR_LIBRARY):
                 self._read(record)
-            elif record.ours and record.news and isinstance(record.frame, Pull):
+            elif record.is_played and record.news and isinstance(record.frame, Pull):
                 self._pulls(record.frame)
 
     def _read(self, record: Record) -> None:
         frame = record.frame
         here, there = frame.src_endpoint, frame.dst_endpoint
-        pair = (here, there) if record.ours else (there, here)
-        if not record.ours:
+        pair = (here, there) if record.is_played else (there, here)
+        if not record.is_played:
             if isinstance(frame, NUMBERED):
                 self._arrives(record, pair)
         elif isinstance(frame, ConnectReply):

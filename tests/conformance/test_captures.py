@@ -54,7 +54,7 @@ PLAYED = [
 def test_a_node_sends_the_same_as_the_real_host(case: Case) -> None:
     player = Player(case)
     outbox = player.run()
-    sent = sum(each.ours for each in player.records)
+    sent = sum(each.is_played for each in player.records)
     assert outbox.equal == case.frames > 0, f"{outbox.equal} of {sent} frames were compared"
     assert case.frames == sent or case.why, f"only {case.frames} of {sent} frames are compared, and nothing says why"
     if isinstance(outbox, LossyOutbox):

@@ -138,7 +138,7 @@ def test_another_implementation_is_found(what: str) -> None:
 
 def test_a_frame_that_the_host_sent_too_early_is_found() -> None:
     player = Player(case_of("mxoe-stopped-receiver", "A"))
-    repeated = next(each for each in player.records if each.ours and not each.news and each.number > 3)
+    repeated = next(each for each in player.records if each.is_played and not each.news and each.number > 3)
     repeated.time -= 100 * MILLISECOND
     assert f"frame {repeated.number}: nothing is sent" in fails(player)
 
@@ -150,7 +150,7 @@ TIMED = (("omx9000-vect", "A", PullReply), ("omx9000-truncated", "A", Truc), ("m
 @pytest.mark.parametrize(("capture", "host", "kind"), TIMED)
 def test_a_frame_that_the_host_sent_too_late_is_found(capture: str, host: str, kind: type) -> None:
     player = Player(case_of(capture, host))
-    first = next(each for each in player.records if each.ours and isinstance(each.frame, kind))
+    first = next(each for each in player.records if each.is_played and isinstance(each.frame, kind))
     for each in player.records[first.number - 1 :]:
         each.time += 100 * MILLISECOND
     assert f"frame {first.number}: {kind.__name__} is sent " in fails(player)

@@ -204,7 +204,7 @@ def test_every_case_has_a_description():
         (CellSelection(implementations=("openmx",)), "unknown implementation 'openmx' (did you mean open-mx-"),
         (CellSelection(impairments=("heavy",)), "unknown impairment 'heavy' (did you mean heavy-loss?)"),
         (CellSelection(implementations=("mx",)), "unknown implementation 'mx'; mxwire interop --list lists them all"),
-        (CellSelection(cases=("size",)), "unknown case 'size' (did you mean sizes or size-"),
+        (CellSelection(cases=("size",)), "unknown case 'size' (did you mean sizes, size-tiny or size-empty?)"),
         (CellSelection(impairments=("bad",)), "unknown impairment 'bad'; mxwire interop --list"),
         (CellSelection(cells=("a/b",)), "invalid cell 'a/b': use the form LEFT/RIGHT/CASE/IMPAIRMENT"),
     ],
