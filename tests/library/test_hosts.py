@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,6 +69,31 @@ def ended(process: subprocess.Popen[str]) -> str:
     return out
 
 
+def all_ended(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
+    """Outputs of the processes. If one does not end in time, end them all, and fail with what each has printed."""
+    limit = time.monotonic() + LONGEST
+    late = []
+    for number, each in enumerate(processes):
+        try:
+            each.wait(max(0.0, limit - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            late.append(number)
+    for number in late:
+        processes[number].terminate()
+    results = []
+    for each in processes:
+        with each:
+            try:
+                results.append(each.communicate(timeout=5.0))
+            except subprocess.TimeoutExpired:
+                each.kill()
+                results.append(each.communicate())
+    report = "".join(f"process {place}: {out}{errors}\n" for place, (out, errors) in enumerate(results))
+    assert not late, f"processes {late} did not end within {LONGEST:g} s\n{report}"
+    assert not any(each.returncode for each in processes), report
+    return [out for out, _ in results]
+
+
 def outlives(client: subprocess.Popen[str], server: subprocess.Popen[str]) -> None:
     """Kill the server once the client is connected; the client must then exit with code 0."""
     assert client.stdout is not None and client.stdout.readline() == "connected\n"
@@ -122,9 +148,8 @@ def test_all_to_all(machines: Machines, compile_program: Compile):
     hosts = ("alpha", "alpha", "beta", "beta")
     names = ",".join(f"{each}:0" for each in hosts)
     processes = [machines.start(each, program, str(rank), names) for rank, each in enumerate(hosts)]
-    for rank, each in enumerate(processes):
-        with each:
-            assert ended(each) == f"process {rank} of 4: 0 wrong bytes of 4 messages\n"
+    for rank, out in enumerate(all_ended(processes)):
+        assert out == f"process {rank} of 4: 0 wrong bytes of 4 messages\n"
 
 
 def test_the_eleven_calls_of_netpipe(machines: Machines):
@@ -248,10 +273,7 @@ def test_the_calls_of_a_client(
         tap = Tap.open(port.interface)
     with tap, create_capture(capture) as writer:
         ranks = [machines.start(each, program, client, str(rank), names) for rank, each in enumerate(placement)]
-        outputs = []
-        for each in ranks:
-            with each:
-                outputs.append(ended(each).splitlines())
+        outputs = [each.splitlines() for each in all_ended(ranks)]
         while len(batch := tap.receive(0.2)):
             writer.write(batch)
     assert all(each[-1] == "done" for each in outputs)
