@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from mxwire.bench.claims.figures import claim_figures
 from mxwire.bench.claims.model_study import COLLECTIVE, SHARE, TABLE_1, TRIP, run_model
 from mxwire.bench.claims.page import judged, page, read_evidence
 from mxwire.bench.cost.tables import FittedNumber
-from mxwire.bench.record import Conditions, Measurement, Recording, Series
+from mxwire.bench.record import Conditions, Measurement, Recording, Series, read_recordings
 from mxwire.errors import MxwireError
 from mxwire.report.plot import rendered
 
@@ -39,6 +40,13 @@ def live(study: str, series: str, *points: Measurement, quick: bool = False, x: 
 
 def verdict_of(number: str, *recordings: Recording) -> ClaimVerdict:
     return judged(ClaimEvidence(recordings), [number])[0][1]
+
+
+def test_the_recording_names_no_folder_of_the_machine():
+    texts = [
+        text for each in read_recordings(DOCS / "studies.jsonl") for text in (*each.remarks, each.conditions.stage)
+    ]
+    assert texts and not [each for each in texts if re.search(r"(?:^|[\s:])[/~]\w", each)]
 
 
 def test_the_page_is_that_of_the_recording():
@@ -151,7 +159,7 @@ def test_numbers_to_which_a_table_was_fitted_are_refused_as_evidence():
     free, fitted = (point(name, (value,), 0) for name, value in (("mixed", 4.7), ("mx", 2.0)))
     evidence = ClaimEvidence([model_of(TRIP, free, fitted, fitted=[FittedNumber(TRIP, "mx", 0, 2.1)])])
     assert evidence.model(TRIP, "mixed", 0) == 4.7
-    with pytest.raises(FittedError, match=r"half round trip at 0: mx 2.1 µs \(model: 2\)"):
+    with pytest.raises(FittedError, match=r"half round trip at 0 B: mx 2.1 µs \(model: 2\)"):
         evidence.model(TRIP, "mx", 0)
     with pytest.raises(FittedError):
         evidence.models(TRIP, ("mixed", "mx"), 0)
@@ -171,7 +179,7 @@ def test_a_recording_in_virtual_time_must_name_the_fitted_numbers():
 def test_claims_on_fitted_latencies_and_rates_are_not_applicable(recorded, number):
     found = judged(recorded, [number])[0][1]
     assert (found.outcome, found.how) == ("not applicable", "modelled")
-    assert "fitted to the paper's" in found.numbers
+    assert re.search(r"fitted to the paper's \S+ at [\d,]+ B: ", found.numbers)
 
 
 @pytest.mark.parametrize("number", ["S2-F9-c", "S2-F11-a"])

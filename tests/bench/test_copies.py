@@ -9,6 +9,7 @@ import socket
 import numpy as np
 import pytest
 
+from mxwire.bench.roles import program
 from mxwire.bench.roles.common import PATTERNS
 from mxwire.bench.roles.copies import CopyTrail
 from mxwire.bench.roles.tracing import trace, traced_engine
@@ -91,3 +92,8 @@ def test_rings_and_received_memory_are_followed_apart_from_sent_messages():
     trail.copy(0x50000, 0x40000, 100)
     trail.copy(0x60000, 0x1F00, 8)
     assert trail.copied == {"sent": 0, "received": 164}
+
+
+def test_a_library_that_is_not_built_is_named_without_its_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(program, "default_prefix", lambda: tmp_path)
+    assert program.library_refusal().startswith("libmyriexpress.so is not built: run mxwire library build")

@@ -94,7 +94,9 @@ class ClaimEvidence:
                 model = text_of(found[each["name"]].median)
                 fitted.append(f"{each['name']} {text_of(each['value'], each['unit'])} (model: {model})")
         if fitted:
-            raise FittedError(f"the cost table was fitted to the paper's {series} at {x:,.15g}: {', '.join(fitted)}")
+            unit = self.series(study, series, modelled=True).x_unit
+            place = f"{x:,.15g} {'B' if unit == 'bytes' else unit}"
+            raise FittedError(f"the cost table was fitted to the paper's {series} at {place}: {', '.join(fitted)}")
         return {name: point.median for name, point in found.items()}
 
     def given(self, series: str, name: str, x: float, study: str = "model") -> float:

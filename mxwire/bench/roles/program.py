@@ -68,11 +68,13 @@ int main(int argc, char **argv)
 
 def library_refusal() -> str | None:
     """Return the reason why programs cannot use libmyriexpress here; None if they can."""
+    installation = Installation(default_prefix())
     try:
-        Installation(default_prefix()).require()
+        installation.require()
         compiler()
     except MxwireError as error:
-        return str(error)
+        # Recordings and pages are published, and name no folder of this machine.
+        return str(error).replace(f"{installation.library.parent}/", "")
     return None
 
 
