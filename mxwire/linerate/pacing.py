@@ -45,6 +45,10 @@ class TokenBucket:
         self.forgone = 0
         """Frames that were due and not sent because the sender was late by more than the depth."""
 
+    def restart(self, now: int) -> None:
+        """Move the start to ``now``, at which the first burst has just been sent."""
+        self._start = float(now)
+
     def due(self, now: int) -> int:
         """Return the number of frames that may be sent at ``now``."""
         if now < self._start:

@@ -270,6 +270,26 @@ def test_a_paced_run_makes_its_first_calls_before_its_clock_starts():
     assert len(found.lateness.record()) and found.duration_ns == 1000 * (len(calls) - begun - 1)
 
 
+def test_frames_keep_their_intervals_from_a_first_one_that_took_long():
+    network = MemoryNetwork()
+    one, other = network.attach("one"), network.attach("other")
+    slots = FrameSlots(templates_of("TINY", other.address, one.address))
+    now, sent = [0], []
+
+    def clock() -> int:
+        now[0] += 10
+        return now[0]
+
+    def send(first: int, end: int) -> int:
+        if end > first:
+            now[0] += 100 if sent else 90_000
+            sent.append(now[0])
+        return end - first
+
+    FrameGenerator(one, slots, GeneratorPlan(count=50, rate=50_000), send=send, clock=clock).run()
+    assert all(20_000 <= sent[place + 1] - sent[0] - 20_000 * place < 21_000 for place in range(49))
+
+
 def test_a_clock_that_is_set_is_noticed():
     monotonic, day = [0], [10**18]
     monitor = ClockMonitor(lambda: monotonic[0], lambda: day[0])
