@@ -18,6 +18,7 @@ from mxwire.protocol import LocalProtocolError, Status
 from mxwire.units import MILLISECOND
 
 from .conftest import PATIENCE, Pair
+from .test_async import connected
 from .test_threads import until
 
 
@@ -284,21 +285,14 @@ def test_a_task_cancelled_after_its_receive_has_ended_gives_the_message_back(len
     """As asyncio.Queue.get: the message is the next one again, before those that have arrived since (R-MAT-02)."""
 
     async def run():
-        network = MemoryNetwork()
-        links = network.attach("a"), network.attach("b")
-        async with (
-            AsyncHost(links[0], name="alpha", peers={links[1].address: "beta:0"}) as alpha,
-            AsyncHost(links[1], name="beta") as beta,
-        ):
-            one, two = alpha.open_endpoint(0), beta.open_endpoint(3)
-            partner = await one.connect("beta", 3)
+        async with connected() as (one, two, partner):
             await one.send(partner, b"earlier", 1)
             await two.probe(1)
             buffer = bytearray(length) if buffered else None
             task = asyncio.create_task(two.receive(2, buffer=buffer))
             await asyncio.sleep(0)
             send = one.isend(partner, bytes([7]) * length, 2)
-            while not beta.core.waiters[0].done:
+            while not two.host.core.waiters[0].done:
                 await asyncio.sleep(0)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -319,20 +313,13 @@ def test_a_truncated_message_that_is_given_back_stays_truncated(length, waiting)
     """R-MSC-01: the rest is gone, and the sender of a long one knows."""
 
     async def run():
-        network = MemoryNetwork()
-        links = network.attach("a"), network.attach("b")
-        async with (
-            AsyncHost(links[0], name="alpha", peers={links[1].address: "beta:0"}) as alpha,
-            AsyncHost(links[1], name="beta") as beta,
-        ):
-            one, two = alpha.open_endpoint(0), beta.open_endpoint(3)
-            partner = await one.connect("beta", 3)
+        async with connected() as (one, two, partner):
             tasks = [asyncio.create_task(two.receive(2, maximum=10)), asyncio.create_task(two.receive(2, maximum=50))]
             await asyncio.sleep(0)
             if not waiting:
                 tasks.pop().cancel()
             send = one.isend(partner, bytes([7]) * length, 2)
-            while not beta.core.waiters[0].done:
+            while not two.host.core.waiters[0].done:
                 await asyncio.sleep(0)
             tasks[0].cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -351,18 +338,11 @@ def test_a_truncated_message_that_is_given_back_stays_truncated(length, waiting)
 
 def test_a_message_given_back_goes_to_a_task_that_waits_for_it():
     async def run():
-        network = MemoryNetwork()
-        links = network.attach("a"), network.attach("b")
-        async with (
-            AsyncHost(links[0], name="alpha", peers={links[1].address: "beta:0"}) as alpha,
-            AsyncHost(links[1], name="beta") as beta,
-        ):
-            one, two = alpha.open_endpoint(0), beta.open_endpoint(3)
-            partner = await one.connect("beta", 3)
+        async with connected() as (one, two, partner):
             tasks = [asyncio.create_task(two.receive(2, maximum=8)) for _ in range(2)]
             await asyncio.sleep(0)
             await one.send(partner, b"x", 2)
-            while not beta.core.waiters[0].done:
+            while not two.host.core.waiters[0].done:
                 await asyncio.sleep(0)
             tasks[0].cancel()
             return bytes((await asyncio.wait_for(tasks[1], PATIENCE)).data)
