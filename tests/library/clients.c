@@ -65,7 +65,7 @@ static void start(mx_param_t *params, uint32_t count)
 }
 
 /* Connect to all ranks, or to those of other hosts, as clients do whose library has a path of its own within a host.
-   Ranks start at different times, so a connect is repeated; no connect of a client that waits for ever may hang. */
+   Ranks start at different times, so a connect is repeated; no connect without a timeout may hang. */
 static void connect_all(int own_host, uint32_t timeout)
 {
     char name[MX_MAX_HOSTNAME_LEN];
@@ -164,7 +164,7 @@ static void btl(void)
     MUST(mx_open_board(0, &handle));
     MUST(mx__get_mapper_state(handle, &mapper));
     MUST(mx_get_info(NULL, MX_LINE_SPEED, &board, sizeof board, &speed, sizeof speed));
-    /* All hosts of a job must say the same. */
+    /* All hosts of a job must report the same. */
     printf("network %02x%02x%02x %u\n", (unsigned char)mapper.mapper_mac[3], (unsigned char)mapper.mapper_mac[4],
            (unsigned char)mapper.mapper_mac[5], speed);
     MUST(mx_register_unexp_handler(endpoint, pass, &called));
@@ -185,7 +185,7 @@ static void btl(void)
     EQUAL(mx__regcache_clean(NULL, 0), 0);
 }
 
-/* Open MPI, MTL: connects for ever to all ranks, itself included; probes, cancels, synchronous sends. */
+/* Open MPI, MTL: connects without a timeout to all ranks, itself included; probes, cancels, synchronous sends. */
 static void mtl(void)
 {
     mx_param_t param = {.key = MX_PARAM_UNEXP_QUEUE_MAX, .val.unexp_queue_max = 2 * 1024 * 1024};
@@ -250,6 +250,28 @@ static void receive_early(void)
     }
 }
 
+/* Complete COUNT receives and sends of this context, with mx_wait_any, or with mx_test_any if TIMEOUT is 0. They
+   alternate in completion order: both have the same match information bits. */
+static void complete_all(int count, uint32_t timeout)
+{
+    for (left = count; left;) {
+        mx_status_t status;
+        uint32_t result;
+        if (timeout)
+            MUST(mx_wait_any(endpoint, timeout, context_of_calls, context_mask, &status, &result));
+        else
+            MUST(mx_test_any(endpoint, context_of_calls, context_mask, &status, &result));
+        if (!result)
+            continue;
+        left--;
+        int from = (int)(status.match_info >> TAG_SHIFT & 0xff);
+        if (from != rank)
+            check(from, (uint32_t)(status.match_info & 0xff), &status);
+        else
+            EQUAL(status.code, MX_STATUS_SUCCESS);
+    }
+}
+
 static void nemesis(void)
 {
     mx_param_t param = {.key = MX_PARAM_CONTEXT_ID};
@@ -285,20 +307,7 @@ static void nemesis(void)
             send_rank(other, size, size == 3);
         }
     MUST(mx_reenable_progression(endpoint));
-    /* Receives and sends of this context alternate in completion order: both have the same match information bits. */
-    for (left = 2 * count; left;) {
-        mx_status_t status;
-        uint32_t result;
-        MUST(mx_test_any(endpoint, context_of_calls, context_mask, &status, &result));
-        if (!result)
-            continue;
-        left--;
-        int from = (int)(status.match_info >> TAG_SHIFT & 0xff);
-        if (from != rank)
-            check(from, (uint32_t)(status.match_info & 0xff), &status);
-        else
-            EQUAL(status.code, MX_STATUS_SUCCESS);
-    }
+    complete_all(2 * count, 0);
 }
 
 /* PVFS2, bmi_mx: connects without waiting, address contexts, wait_any that another thread wakes, disconnect. */
@@ -358,17 +367,7 @@ static void bmi(void)
     for (int other = 0; other < ranks; other++)
         for (uint32_t size = 0; reachable[other] && size < LENGTHS; size++, count++)
             send_rank(other, size, 0);
-    for (left = 2 * count; left;) {
-        MUST(mx_wait_any(endpoint, 100, context_of_calls, context_mask, &status, &result));
-        if (!result)
-            continue;
-        left--;
-        int from = (int)(status.match_info >> TAG_SHIFT & 0xff);
-        if (from != rank)
-            check(from, (uint32_t)(status.match_info & 0xff), &status);
-        else
-            EQUAL(status.code, MX_STATUS_SUCCESS);
-    }
+    complete_all(2 * count, 100);
     EQUAL(arrived <= count, 1);
 }
 
