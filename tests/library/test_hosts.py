@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -42,18 +43,24 @@ class Machines:
         return port.namespace.start(*words, env=self.environment | own | variables, stdin=subprocess.PIPE)
 
     @contextmanager
+    def running(self, host: str, *words: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+        """A program that is killed at the end of the ``with`` block if it still runs: a Popen would wait for it."""
+        with self.start(host, *words, **variables) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    @contextmanager
     def serving(self, part: str, count: int) -> Iterator[subprocess.Popen[str]]:
         """A program on alpha that is ready."""
-        with self.start("alpha", str(self.pair), part, str(count)) as server:
-            try:
-                assert server.stdout is not None and server.stdout.readline() == "ready\n"
-                yield server
-            finally:
-                server.kill()
+        with self.running("alpha", str(self.pair), part, str(count)) as server:
+            expect_line(server, "ready\n")
+            yield server
 
     def play(self, part: str, *more: str, host: str = "beta", **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a program to its end."""
-        with self.start(host, str(self.pair), part, "alpha:0", *more, **variables) as client:
+        with self.running(host, str(self.pair), part, "alpha:0", *more, **variables) as client:
             out, errors = client.communicate(timeout=LONGEST)
             return subprocess.CompletedProcess(client.args, client.returncode, out, errors)
 
@@ -61,6 +68,13 @@ class Machines:
 @pytest.fixture(scope="module")
 def machines(cable: tuple[Port, Port], installation: Installation, compile_program: Compile) -> Machines:
     return Machines(cable, installation, compile_program(PAIR))
+
+
+def expect_line(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], LONGEST)
+    assert ready, f"{process.args} printed nothing within {LONGEST:g} s"
+    assert process.stdout.readline() == line
 
 
 def ended(process: subprocess.Popen[str]) -> str:
@@ -96,7 +110,7 @@ def all_ended(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
 
 def outlives(client: subprocess.Popen[str], server: subprocess.Popen[str]) -> None:
     """Kill the server once the client is connected; the client must then exit with code 0."""
-    assert client.stdout is not None and client.stdout.readline() == "connected\n"
+    expect_line(client, "connected\n")
     server.send_signal(signal.SIGKILL)
     server.wait()
     out, errors = client.communicate("\n", timeout=LONGEST)
@@ -137,7 +151,7 @@ def test_two_processes_of_one_host(machines: Machines):
 def test_a_killed_process_of_the_same_host(machines: Machines):
     with (
         machines.serving("serve", 1) as server,
-        machines.start("alpha", str(machines.pair), "near", "alpha:0") as client,
+        machines.running("alpha", str(machines.pair), "near", "alpha:0") as client,
     ):
         outlives(client, server)
 
@@ -180,7 +194,7 @@ def test_an_error_ends_the_program_by_default(machines: Machines):
 def test_a_killed_partner_is_abandoned(machines: Machines):
     with (
         machines.serving("serve", 1) as server,
-        machines.start("beta", str(machines.pair), "lonely", "alpha:0") as client,
+        machines.running("beta", str(machines.pair), "lonely", "alpha:0") as client,
     ):
         outlives(client, server)
 
@@ -229,8 +243,8 @@ def test_hello(machines: Machines, compile_program: Compile):
     """The example of the documentation, as its page shows it."""
     program = str(compile_program(EXAMPLES / "mx_hello.c"))
     with (
-        machines.start("alpha", program, "alpha:0") as one,
-        machines.start("beta", program, "--to", "alpha:0") as other,
+        machines.running("alpha", program, "alpha:0") as one,
+        machines.running("beta", program, "--to", "alpha:0") as other,
     ):
         assert ended(other) == "alpha:0 answers beta:0\n"
         assert ended(one) == "beta:0: hello from beta:0\n"
