@@ -300,7 +300,7 @@ MUTANTS = (
         LOSSY | {"duplicate": 0.1},
     ),
     Mutant(
-        "mediums never resent",
+        "mediums never retransmitted",
         "R-RTX-02",
         "library/reliability.py",
         "            for each in self._leaving:\n                each.resend_tick = self.sent(each)\n",
@@ -347,7 +347,7 @@ MUTANTS = (
         'LargeSendState.DONE, _complete_large, ("R-RTX-02",)',
     ),
     Mutant(
-        "given up after two resends",
+        "abandoned after two retransmissions",
         "R-RTX-03",
         "library/reliability.py",
         "return self.transmissions > self.maximum",

@@ -62,7 +62,7 @@ PLANNED: dict[str, KillingPlan | BeyondPlans] = {
     "the newest message again": KillingPlan("tiny", "pause:1@10", "rules"),
     "incomplete mediums acked": KillingPlan("medium", "", "delivery"),
     "repeated fragments counted": KillingPlan("medium", "double@7", "delivery"),
-    "mediums never resent": KillingPlan("medium", "lose@7", "delivery"),
+    "mediums never retransmitted": KillingPlan("medium", "lose@7", "delivery"),
     "no PULL again at the timer": KillingPlan("large", "lose@9", "delivery"),
     "sessions not checked": BeyondPlans(
         "needs a PULL under way while the sender of the message restarts: killed applications start again when none is"
@@ -72,7 +72,7 @@ PLANNED: dict[str, KillingPlan | BeyondPlans] = {
         "needs a receive that is posted after the sender has started again: those of small workloads are posted before"
     ),
     "large sends complete without NOTIFY": KillingPlan("large", "", "status"),
-    "given up after two resends": BeyondPlans(
+    "abandoned after two retransmissions": BeyondPlans(
         "needs three losses of one packet", KillingPlan("tiny", "lose@7,lose@8,lose@9", "partner")
     ),
     "receives tried in no order": KillingPlan("overlapping", "", "order"),
