@@ -81,6 +81,12 @@ class _Run:
         """True for a study in virtual time."""
         return self.study.surroundings.costs is not None
 
+    @property
+    def over_tcp(self) -> bool:
+        """True if TCP is measured: a table may have no costs of it."""
+        costs = self.study.surroundings.costs
+        return costs is None or costs.models_tcp
+
 
 def run_mtu(
     study: MtuStudy,
@@ -109,6 +115,10 @@ def run_mtu(
     recording = Recording(STUDY, conditions, remarks=remarks)
     if surroundings.costs is not None:
         recording.facts["fitted"] = [asdict(each) for each in surroundings.costs.fitted_to]
+        if not surroundings.costs.models_tcp:
+            recording.remarks.append(
+                f"tcp: not applicable: the cost table {surroundings.costs.name} has no costs of TCP"
+            )
     started(recording)
     points = Points(recording)
     run = _Run(study, options, points, Turns(recording, progress), _QUICK_LARGE if options.quick else LARGE)
@@ -140,7 +150,7 @@ def _by_frame_limit(run: _Run, recording: Recording) -> None:
     for mtu in run.study.mtus:
         carriers = {f"omx:{mtu}": run.pair(dialect=f"omx:{mtu}", mtu=mtu)}
         # TCP uses the MTU of the interface, which is that of a virtual cable or of a model.
-        if run.study.surroundings.interface is None or mtu == recording.conditions.mtu:
+        if run.over_tcp and (run.study.surroundings.interface is None or mtu == recording.conditions.mtu):
             carriers["tcp"] = run.pair(over="tcp", mtu=mtu)
         if not run.virtual and run.study.surroundings.interface is None:
             carriers["tcp, no segmentation offload"] = run.pair(over="tcp", mtu=mtu, offloads=False)
@@ -200,8 +210,9 @@ def _by_coalescing(run: _Run) -> None:
         carriers = {
             "mxoe": run.pair(coalescing=coalescing / 1e6),
             "omx": run.pair(dialect=f"omx:{max(run.study.mtus)}", coalescing=coalescing / 1e6),
-            "tcp": run.pair(over="tcp", coalescing=coalescing / 1e6),
         }
+        if run.over_tcp:
+            carriers["tcp"] = run.pair(over="tcp", coalescing=coalescing / 1e6)
         _play(run, carriers, "rate by coalescing", {"coalescing": coalescing})
 
 

@@ -565,7 +565,7 @@ def _budget_table(found: list[Budget]) -> Table:
         rows.append(Row((label, *("" if value is None else _microseconds(value) for value in values))))
     rows.append(Row(("sum of the parts", *(_microseconds(each.total) for each in found))))
     rows.append(Row(("measured", *(_microseconds(each.measured) for each in found))))
-    rows.append(Row(("difference", *(f"{each.total / each.measured - 1:+.0%}" for each in found))))
+    rows.append(Row(("difference", *(_difference(each.total / each.measured - 1) for each in found))))
     words = {"agree": "closes", "differ": "does not close", "undecided": "undecided"}
     rows.append(Row((f"agreement within {TOLERANCE:.0%}", *(words[each.verdict] for each in found))))
     headings = number_columns(*(f"{each.name}, {each.size:,} B" for each in found))
@@ -576,10 +576,16 @@ def _prediction_table(recording: Recording) -> Table:
     rows = []
     for each in recording.facts["predictions"]:
         numbers = (_microseconds(each[name]) for name in ("predicted", "measured"))
-        rows.append(Row((f"{each['size']:,}", *numbers, f"{each['difference']:+.0%}", each["verdict"])))
+        rows.append(Row((f"{each['size']:,}", *numbers, _difference(each["difference"]), each["verdict"])))
     found = recording.facts["agreement"]
     rows.append(Row(("agreement", "", "", f"within {found['within']:.0%}", f"{found['agree']} of {found['points']}")))
     return Table(number_columns("size, bytes", "predicted", "measured", "difference", "verdict"), tuple(rows))
+
+
+def _difference(share: float) -> str:
+    """A share with its sign, if it is not 0."""
+    whole = round(share * 100)
+    return f"{whole:+d}%" if whole else "0%"
 
 
 def _microseconds(value: float) -> str:
@@ -663,7 +669,8 @@ def write_costs(recording: Recording) -> Path | None:
         return None
     conditions = recording.conditions
     kind = "compiled" if conditions.compiled else "interpreted"
-    costs = calibrate(measured, f"{conditions.processor}, {kind}, {conditions.time}")
+    tcp = {each.parameters["size"]: each.median for each in trips.curve("tcp, spinning")}
+    costs = calibrate(measured, f"{conditions.processor}, {kind}, {conditions.time}", tcp)
     write_here(costs)
     predictions = [_prediction(each, half_round_trip(costs, each.parameters["size"])) for each in points(PREDICTED)]
     recording.facts["predictions"] = predictions

@@ -235,11 +235,22 @@ def read_recordings(path: Path) -> list[Recording]:
     try:
         if path.suffix == ".parquet":
             return _assembled(_parquet_records(path))
-        return _assembled(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
+        return _assembled(_json_records(path))
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordingError(f"{path}: not a recording of mxwire bench ({error})") from None
+
+
+def _json_records(path: Path) -> Iterator[dict[str, Any]]:
+    # Not all line boundaries of Unicode: a string may contain them.
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                problem = str(error).partition(": line ")[0]
+                raise ValueError(f"line {number} is cut off, or not JSON: {problem}") from None
 
 
 def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:

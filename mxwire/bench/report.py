@@ -53,7 +53,12 @@ Figure = Callable[[Any], Any]
 def estimate(measurement: Measurement) -> str:
     """The median, and half the width of its confidence interval unless it is 0."""
     low, high = measurement.interval()
-    return plot.number_text(measurement.median) + (f" ±{plot.number_text((high - low) / 2)}" if high > low else "")
+    return plot.number_text(measurement.median) + (f" ±{_uncertainty((high - low) / 2)}" if high > low else "")
+
+
+def _uncertainty(half_width: float) -> str:
+    """Half the width of an interval: more than two digits of it mean nothing."""
+    return f"{half_width:,.0f}" if half_width >= 10 else f"{half_width:.2g}"
 
 
 _SHORT_MARKS: Final = {
@@ -125,7 +130,8 @@ def series_table(series: Series) -> Table:
 
 def series_blocks(series: Series) -> Iterator[Block]:
     """A series as a table with a heading."""
-    yield Heading(", ".join([series.name, series.unit, *shared_marks(series.measurements)]), 3)
+    name = series.name[:1].upper() + series.name[1:]
+    yield Heading(", ".join([name, series.unit, *shared_marks(series.measurements)]), 3)
     yield series_table(series)
 
 

@@ -17,13 +17,11 @@ from mxwire.errors import OutputError
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
-    from mxwire.bench.claims.claim import ClaimEvidence
+    from mxwire.bench.claims.claim import Claim, ClaimEvidence, ClaimVerdict
     from mxwire.bench.record import Recording
     from mxwire.bench.stage import StudyStage
-    from mxwire.report.document import Block
 
 EPILOG = """\b
 Claims are those of three texts: S0 (kernel and user space), S1 (five libraries, 1998), S2 (Open-MX, 2011). A verdict is
@@ -90,14 +88,14 @@ def claims(
     """Judge the claims of the papers on user-space communication by studies of this machine."""
     end_like_interrupt()
     from mxwire.bench.claims.claim import ClaimEvidence, record_of
-    from mxwire.bench.claims.page import claim_blocks, conditions_listing, judged, page, read_evidence
+    from mxwire.bench.claims.page import claim_blocks, conditions_blocks, judged, page, read_evidence
     from mxwire.report.document import show
 
+    judged(ClaimEvidence([]), names)
     bench = BenchOptions(rounds, quick, as_json, write, None, html)
     bench.check(live=not sources and not model_only)
     if markdown is not None:
         check_writable(markdown)
-    judged(ClaimEvidence([]), names)
     interrupted = False
     if sources:
         evidence = read_evidence(sources)
@@ -110,18 +108,25 @@ def claims(
         evidence = ClaimEvidence([each for each in recordings if each.series])
         bench.progress("")
     if write is not None:
-        _write(write, evidence.recordings)
+        if evidence.recordings:
+            _write(write, evidence.recordings)
+        else:
+            note(f"{write}: not written: nothing was measured")
     found = judged(evidence, names)
     if as_json:
         for each in found:
             click.echo(json_line(record_of(*each)))
     else:
-        show([*claim_blocks(found), conditions_listing(evidence.recordings)])
+        show([*claim_blocks(found), *conditions_blocks(evidence.recordings)])
     if markdown is not None:
         _text(markdown, page(evidence))
     if html is not None:
-        _page(html, evidence, claim_blocks(found))
+        _page(html, evidence, found)
+    for each in evidence.recordings:
+        if not each.complete:
+            note(f"{each.study}: partial: {each.remarks[-1] if each.remarks else 'its recording has no end'}")
     if interrupted:
+        note("interrupted by Ctrl-C: studies that did not run, or not to their end, leave claims not applicable")
         sys.exit(130)
     if any(not each.complete for each in evidence.recordings):
         sys.exit(1)
@@ -136,8 +141,8 @@ def _run(bench: BenchOptions, model_only: bool, recordings: list[Recording]) -> 
     from mxwire.bench.machine import compiled_folder, live_refusal
     from mxwire.bench.mtu import MtuStudy, run_mtu
 
-    recordings.append(run_model(bench.quick, bench.progress))
-    recordings.append(run_libraries(bench.quick, bench.progress))
+    run_model(bench.quick, bench.progress, recordings.append)
+    run_libraries(bench.quick, bench.progress, recordings.append)
     modelled = MtuStudy(mtus=(1500, 9000), surroundings=RankSurroundings(CLOVERTOWN), copy_engine=True)
     run_mtu(modelled, bench.study, bench.progress, recordings.append)
     refusal = None if not model_only else "--model-only"
@@ -181,9 +186,9 @@ def _text(path: Path, text: str) -> None:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def _page(folder: Path, evidence: ClaimEvidence, blocks: Iterable[Block]) -> None:
+def _page(folder: Path, evidence: ClaimEvidence, found: list[tuple[Claim, ClaimVerdict]]) -> None:
     from mxwire.bench.claims.figures import claim_figures
-    from mxwire.bench.claims.page import SEEDS
+    from mxwire.bench.claims.page import claim_blocks, conditions_blocks
     from mxwire.bench.record import Recording
     from mxwire.bench.report import write_page
 
@@ -192,5 +197,6 @@ def _page(folder: Path, evidence: ClaimEvidence, blocks: Iterable[Block]) -> Non
         note("no page: there are no recordings")
         return
     joined = Recording("claims", recordings[-1].conditions, complete=all(each.complete for each in recordings))
-    title = "Claims of the papers: " + ", ".join(SEEDS)
-    note(f"wrote {write_page(folder, joined, title, list(blocks), list(claim_figures(evidence)))}")
+    title = "Claims of the papers: " + ", ".join(dict.fromkeys(claim.number.partition("-")[0] for claim, _ in found))
+    blocks = [*claim_blocks(found), *conditions_blocks(recordings)]
+    note(f"wrote {write_page(folder, joined, title, blocks, list(claim_figures(evidence)))}")

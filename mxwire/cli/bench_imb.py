@@ -30,12 +30,11 @@ _TITLE: Final = "Benchmarks of IMB"
 EPILOG = """\b
 Without names all benchmarks of IMB-MPI1 run: PingPong PingPing Sendrecv Exchange Allreduce Reduce Allgather Gather
 Scatter Alltoall Bcast Barrier Uniband Biband. Live ranks are processes in two network namespaces (root), in turn; they
-poll if each has a CPU, and block otherwise. --simulated runs them in virtual time on hosts with the costs of a table:
-clovertown-2010, clovertown-2010-1g, mx-2010, here (of this machine, written by bench path) or FILE.json.
+poll if each has a CPU, and block otherwise. --simulated runs them in virtual time on hosts with the costs of a
+table: clovertown-2010, clovertown-2010-1g, mx-2010, here (of this machine, written by bench path) or FILE.json.
 ProducerConsumer and CentralQueue (rank 0 serves the others), which IMB lacks, work on the messages in place; with
-Copied in their names, on copies.
-Each collective names its algorithm: --algorithm chooses binomial or scatter+ring (Bcast), recursive-doubling or
-rabenseifner (Allreduce).
+Copied in their names, on copies. Each collective names its algorithm: --algorithm chooses binomial or scatter+ring
+(Bcast), recursive-doubling or rabenseifner (Allreduce).
 
 \b
 Examples:
@@ -108,9 +107,11 @@ def imb(
 
     chosen = tuple(dict.fromkeys(benchmark_by_name(each) for each in benchmarks)) or tuple(BENCHMARKS.values())
     if algorithm is not None:
-        for each in chosen:
-            if each.operation is not None:
-                each.algorithm(0, algorithm)
+        collectives = [each for each in chosen if each.operation is not None]
+        if not collectives:
+            raise MxwireError(f"--algorithm {algorithm}: {chosen[0].name} is not a collective, and has no algorithms")
+        for each in collectives:
+            each.algorithm(0, algorithm)
     if simulated is None and ranks > RANKS_MAXIMUM:
         raise MxwireError(f"{ranks} ranks: live ranks are 2 to {RANKS_MAXIMUM}; --simulated has up to 16")
     study = ImbStudy(

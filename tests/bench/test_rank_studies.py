@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from dataclasses import replace
 
 import pytest
 
-from mxwire.bench.cost.calibration import FITTED, PREDICTED, calibrate, half_round_trip
+from mxwire.bench.cost.calibration import (
+    FITTED,
+    PREDICTED,
+    TCP_FITTED,
+    calibrate,
+    half_round_trip,
+    tcp_half_round_trip,
+)
 from mxwire.bench.cost.tables import (
     CLOVERTOWN,
     MX_FIRMWARE,
@@ -226,6 +234,29 @@ def test_calibration_predicts_half_round_trips_of_a_real_machine():
     fitted = calibrate(dict(zip(FITTED, (30.6, 80.2, 196.8, 405.4, 2530.9), strict=True)))
     for length, measured in zip(PREDICTED, (31.5, 82.0, 153.7, 821.3, 9658.4), strict=True):
         assert half_round_trip(fitted, length) == pytest.approx(measured, rel=0.2), length
+
+
+def test_calibration_fits_tcp_too():
+    """Measured in µs with an interpreted mxwire."""
+    mxoe = dict(zip(FITTED, (71.0, 141.5, 288.6, 534.3, 3444.1), strict=True))
+    tcp = {64: 24.0, 4096: 24.8, 65536: 48.7, 1 << 20: 1110.8}
+    fitted = calibrate(mxoe, tcp_us=tcp)
+    for length in TCP_FITTED:
+        assert tcp_half_round_trip(fitted, length) == pytest.approx(tcp[length], rel=0.01)
+    assert {(each.name, each.x) for each in fitted.fitted_to} >= {("tcp, spinning", each) for each in TCP_FITTED}
+    assert half_round_trip(fitted, 4096) == half_round_trip(calibrate(mxoe), 4096)
+
+
+def test_a_table_without_costs_of_tcp_has_no_tcp():
+    """Without them TCP would be infinitely fast."""
+    table = replace(CLOVERTOWN, name="own", tcp_send=0.0, tcp_receive=0.0, tcp_copy=0.0)
+    with pytest.raises(StageError, match="tcp: the cost table own has no costs of TCP"):
+        ModelRanks(RankOptions("tcp"), table)
+    study = MtuStudy(mtus=(9000,), blocks=(8,), delays=(), surroundings=RankSurroundings(table))
+    recording = run_mtu(study, StudyOptions.of(None, True))
+    assert recording.complete
+    assert "tcp" not in {each.name for series in recording.series for each in series.measurements}
+    assert recording.remarks == ["tcp: not applicable: the cost table own has no costs of TCP"]
 
 
 def test_calibration_needs_all_its_lengths():

@@ -52,6 +52,15 @@ def test_other_files_are_refused_in_one_line(tmp_path, text):
     assert str(path) in str(error.value) and "\n" not in str(error.value)
 
 
+def test_a_file_that_was_cut_off_names_its_line(tmp_path):
+    path = tmp_path / "cut.jsonl"
+    recording().write(path)
+    text = path.read_text()
+    path.write_text(text[: text.index("\n") + 20])
+    with pytest.raises(RecordingError, match="line 2 is cut off, or not JSON"):
+        read_recordings(path)
+
+
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_a_missing_file_and_a_bad_folder_are_reported(tmp_path, suffix):
     with pytest.raises(RecordingError):
@@ -65,9 +74,15 @@ def test_a_missing_file_and_a_bad_folder_are_reported(tmp_path, suffix):
 
 @pytest.mark.parametrize(
     ("samples", "text"),
-    [((5.0, 6.0, 7.0), "6 ±1"), ((5.0,), "5"), ((-1500.0, -1400.0), "-1,450 ±50"), ((0.25, 0.25), "0.25")],
+    [
+        ((5.0, 6.0, 7.0), "6 ±1"),
+        ((5.0,), "5"),
+        ((-1500.0, -1400.0), "-1,450 ±50"),
+        ((0.25, 0.25), "0.25"),
+        ((98.0, 98.0274), "98 ±0.014"),
+    ],
 )
-def test_estimates_have_three_digits_and_an_interval_unless_it_is_empty(samples, text):
+def test_estimates_have_three_digits_and_an_interval_of_two_unless_it_is_empty(samples, text):
     found = Measurement("tcp", "µs", samples, marks=("lost", "modelled"))
     assert estimate(found) == text
     assert spread(found, ("modelled",)) == f"{text} lost"

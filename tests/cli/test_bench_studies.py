@@ -57,6 +57,8 @@ def test_claims_are_judged_from_a_recording(tmp_path):
     first = mxwire("bench", "claims", "S2-F13", "--model-only", "--quick", "-w", str(path), "--markdown", str(text))
     assert (first.code, first.err) == (0, "")
     assert "S2-F13-a" in first.out and "S2-F9-a" not in first.out
+    assert "by a quick study" in first.out
+    assert re.search(r"^Conditions\n=+\n", first.out, re.M)
     assert text.read_text().startswith("# The papers' claims\n")
     again = mxwire("bench", "claims", "S2-F13", "--from", str(path), "--json")
     assert [json.loads(line)["claim"] for line in again.out.splitlines()] == ["S2-F13-a", "S2-F13-b"]
@@ -71,6 +73,7 @@ def test_claims_are_judged_from_a_recording(tmp_path):
         (["imb", "--ranks", "1"], "--ranks"),
         (["imb", "--ranks", "9"], "live ranks are 2 to 8; --simulated has up to 16"),
         (["imb", "Bcast", "--algorithm", "tree"], "Bcast has no algorithm 'tree': use binomial, scatter+ring"),
+        (["imb", "PingPong", "--algorithm", "binomial"], "PingPong is not a collective, and has no algorithms"),
         (["imb", "--dialect", "omx:9000", "--mtu", "1500"], "omx:9000 needs an MTU of 8986, not 1500"),
         (["imb", "--simulated", "clovertown"], "did you mean clovertown-2010"),
         (["imb", "--simulated", "none.json"], "there is no such file"),

@@ -56,7 +56,9 @@ class ClaimEvidence:
         """A measurement; raise :class:`EvidenceError` if it was not recorded."""
         found = self.series(study, series, modelled=modelled).point(name, x)
         if found is None:
-            raise EvidenceError(f"{study}: {series} of {name} at {x:,.15g} was not measured")
+            quick = (self._modelled if modelled else self._live)[study].conditions.quick
+            how = " by a quick study" if quick else ""
+            raise EvidenceError(f"{study}: {series} of {name} at {x:,.15g} was not measured{how}")
         return found
 
     def series(self, study: str, name: str, *, modelled: bool = False) -> Series:

@@ -26,10 +26,15 @@ _QUICK: Final = 2
 """Sizes of a quick study."""
 
 
-def run_libraries(quick: bool = False, progress: Callable[[str], object] = lambda _: None) -> Recording:
-    """Compute all of it."""
+def run_libraries(
+    quick: bool = False,
+    progress: Callable[[str], object] = lambda _: None,
+    recording_made: Callable[[Recording], object] = lambda _: None,
+) -> Recording:
+    """Compute all of it; ``recording_made`` is called with the recording, which Ctrl-C leaves partial."""
     recording = Recording(STUDY, replace(VirtualStage(MYRINET).conditions, quick=quick))
     recording.facts["fitted"] = [asdict(each) for each in MYRINET.fitted_to]
+    recording_made(recording)
     points = Points(recording)
     for each in PARAMETERS:
         points.declare(each, "µs")

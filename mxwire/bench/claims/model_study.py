@@ -59,10 +59,15 @@ _CARRIERS: Final[dict[str, tuple[RankOptions, Costs | tuple[Costs, Costs]]]] = {
 }
 
 
-def run_model(quick: bool = False, progress: Callable[[str], object] = lambda _: None) -> Recording:
-    """Compute all of it."""
+def run_model(
+    quick: bool = False,
+    progress: Callable[[str], object] = lambda _: None,
+    recording_made: Callable[[Recording], object] = lambda _: None,
+) -> Recording:
+    """Compute all of it; ``recording_made`` is called with the recording, which Ctrl-C leaves partial."""
     recording = Recording(STUDY, replace(VirtualStage(CLOVERTOWN).conditions, quick=quick))
     recording.facts["fitted"] = [asdict(each) for each in CLOVERTOWN_1G.fitted_to]
+    recording_made(recording)
     points = Points(recording)
     points.declare(TRIP, "µs")
     points.declare(SLOW, "µs")

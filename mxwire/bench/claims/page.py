@@ -94,8 +94,11 @@ def _table(found: list[tuple[Claim, ClaimVerdict]]) -> Block:
     return Table(columns, tuple(rows))
 
 
-def conditions_listing(recordings: list[Recording]) -> Listing:
+def conditions_blocks(recordings: list[Recording]) -> Iterator[Block]:
     """The conditions of all recordings, one line each."""
+    if not recordings:
+        return
+    yield Heading("Conditions", 2)
     lines = []
     for each in recordings:
         about = each.conditions
@@ -105,7 +108,7 @@ def conditions_listing(recordings: list[Recording]) -> Listing:
             f"{each.study}: {about.stage}, {about.processor}, {count_of(about.processors, 'processor')}, "
             f"Linux {about.kernel}, Python {about.python}, {engine}, load {about.load:g}, {about.time}{state}"
         )
-    return Listing(tuple(lines))
+    yield Listing(tuple(lines))
 
 
 _INTRODUCTION: Final = (
@@ -135,7 +138,6 @@ def page(evidence: ClaimEvidence) -> str:
         Listing(_HOW),
         Paragraph(_HONESTY),
         *claim_blocks(judged(evidence)),
-        Heading("Conditions", 2),
-        conditions_listing(evidence.recordings),
+        *conditions_blocks(evidence.recordings),
     ]
     return "# The papers' claims\n\n" + markdown(blocks)

@@ -6,7 +6,7 @@ only (:data:`FITTED`); half round trips of other lengths are predictions, and ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
+from mxwire.bench.cost.ranks import ModelFabric
+from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import HERE, Costs, FittedNumber, Source
 from mxwire.bench.imb.patterns import benchmark_by_name, measured
 from mxwire.errors import MxwireError
@@ -24,8 +26,12 @@ FITTED: Final = (0, 1024, RENDEZVOUS_THRESHOLD, 65536, 1 << 20)
 """Lengths in bytes whose half round trips the fit uses: one per unknown."""
 PREDICTED: Final = (64, 4096, 16384, 262144, 4 << 20)
 """Lengths in bytes that check it."""
+TCP_FITTED: Final = (64, 1 << 20)
+"""Lengths in bytes whose half round trips of TCP the fit uses."""
 _START: Final = (5_000.0, 1.0, 10_000.0, 500.0, 0.2)
 """First values: a call, a byte of a MEDIUM, a MEDIUM, a page, a byte of a PULL_REPLY."""
+_TCP_START: Final = (5_000.0, 0.2)
+"""First values of TCP: a send or receipt, and a byte."""
 _FRAME: Final = 500.0
 """A frame without its data, which no length determines."""
 _FAST: Final = 1e12
@@ -35,17 +41,55 @@ _CHANGE: Final = 0.05
 _ENOUGH: Final = 0.005
 
 
-def calibrate(measured_us: Mapping[int, float], about: str = "this machine") -> Costs:
+def calibrate(
+    measured_us: Mapping[int, float], about: str = "this machine", tcp_us: Mapping[int, float] | None = None
+) -> Costs:
     """Fit the table of this machine to half round trips of mxoe, in µs by length; all of :data:`FITTED` are needed.
 
-    Raises :class:`~mxwire.errors.MxwireError` if one is missing or not positive.
+    ``tcp_us`` are those of TCP: with all of :data:`TCP_FITTED` the table has costs of TCP, too.
+
+    Raises :class:`~mxwire.errors.MxwireError` if a length of mxoe is missing or not positive.
     """
     missing = [str(each) for each in FITTED if not measured_us.get(each, 0) > 0]
     if missing:
         raise MxwireError(f"costs of this machine: half round trips of {', '.join(missing)} bytes are missing")
-    wanted = np.array([measured_us[each] for each in FITTED])
-    values = np.array(_START)
-    found = _predicted(values, about)
+    numbers = tuple(FittedNumber("half round trip", "mxoe, spinning", each, measured_us[each]) for each in FITTED)
+
+    def predicted(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        costs = _costs(values, about)
+        return np.array([half_round_trip(costs, each) for each in FITTED])
+
+    values = _fit(np.array([measured_us[each] for each in FITTED]), np.array(_START), predicted)
+    costs = replace(_costs(values, about), fitted_to=numbers)
+    if tcp_us is None or not all(tcp_us.get(each, 0) > 0 for each in TCP_FITTED):
+        return costs
+    return _with_tcp(costs, tcp_us)
+
+
+def _with_tcp(costs: Costs, tcp_us: Mapping[int, float]) -> Costs:
+    """The table with costs of TCP, fitted to its half round trips."""
+
+    def changed(values: NDArray[np.float64]) -> Costs:
+        message, byte = map(float, values)
+        return replace(costs, tcp_send=message, tcp_receive=message, tcp_copy=byte)
+
+    def predicted(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        table = changed(values)
+        return np.array([tcp_half_round_trip(table, each) for each in TCP_FITTED])
+
+    values = _fit(np.array([tcp_us[each] for each in TCP_FITTED]), np.array(_TCP_START), predicted)
+    numbers = tuple(FittedNumber("half round trip", "tcp, spinning", each, tcp_us[each]) for each in TCP_FITTED)
+    sources: dict[str, Source] = dict.fromkeys(("tcp_send", "tcp_receive", "tcp_copy"), "fitted")
+    return replace(changed(values), sources=costs.sources | sources, fitted_to=costs.fitted_to + numbers)
+
+
+def _fit(
+    wanted: NDArray[np.float64],
+    values: NDArray[np.float64],
+    predicted: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Positive costs whose predictions are the ``wanted`` numbers, from first ``values``: Newton's method."""
+    found = predicted(values)
     for _ in range(_STEPS):
         error = found / wanted - 1
         if np.abs(error).max() < _ENOUGH:
@@ -54,26 +98,28 @@ def calibrate(measured_us: Mapping[int, float], about: str = "this machine") -> 
         for place in range(len(values)):
             moved = values.copy()
             moved[place] *= 1 + _CHANGE
-            slopes.append((_predicted(moved, about) - found) / wanted / _CHANGE)
+            slopes.append((predicted(moved) - found) / wanted / _CHANGE)
         step, *_ = np.linalg.lstsq(np.array(slopes).T, -error, rcond=None)
         # Costs stay positive, and a step changes them by at most a factor of four: the model has kinks.
         values = values * np.clip(1 + step, 0.25, 4.0)
-        found = _predicted(values, about)
-    numbers = tuple(FittedNumber("half round trip", "mxoe, spinning", each, measured_us[each]) for each in FITTED)
-    return replace(_costs(values, about), fitted_to=numbers)
+        found = predicted(values)
+    return values
 
 
 def half_round_trip(costs: Costs, length: int, dialect: Dialect = MXOE) -> float:
     """Half a round trip of a length in µs between two hosts of a table."""
+    return _half_round_trip(EndpointFabric([ModelHostOptions(costs, dialect)] * 2, 2), length)
+
+
+def tcp_half_round_trip(costs: Costs, length: int) -> float:
+    """Half a round trip of a length in µs between two hosts of a table that use TCP."""
+    return _half_round_trip(StreamFabric(costs, 2), length)
+
+
+def _half_round_trip(fabric: ModelFabric, length: int) -> float:
     benchmark = benchmark_by_name("PingPong")
-    fabric = EndpointFabric([ModelHostOptions(costs, dialect)] * 2, 2)
     times = fabric.run(lambda comm: measured(comm, lambda rank: benchmark.make(rank, length, ""), 1, 2))[0]
     return sum(times) / len(times) / 2000
-
-
-def _predicted(values: NDArray[np.float64], about: str) -> NDArray[np.float64]:
-    costs = _costs(values, about)
-    return np.array([half_round_trip(costs, each) for each in FITTED])
 
 
 def _costs(values: NDArray[np.float64], about: str) -> Costs:

@@ -48,9 +48,15 @@ class VirtualStage(StudyStage):
         return ModelHostOptions(self.tables[place], dialect, coalescing=self._coalescing * SECOND, **more)
 
     def fabric(self, hosts: Sequence[ModelHostOptions] | None, ranks: int = 2, *, blocks: bool = False) -> ModelFabric:
-        """Make ranks on ``hosts`` of mxwire, or with None on hosts that use TCP."""
+        """Make ranks on ``hosts`` of mxwire, or with None on hosts that use TCP.
+
+        Raises :class:`~mxwire.bench.stage.StageError` for TCP if the table has no costs of it.
+        """
         delay, coalescing = self._delay * SECOND, self._coalescing * SECOND
         if hosts is None:
+            reason = self.can_use("tcp")
+            if reason is not None:
+                raise StageError(f"tcp: {reason}")
             return StreamFabric(self.tables[0], ranks, mtu=self._mtu, coalescing=coalescing, delay=delay, blocks=blocks)
         return EndpointFabric(hosts, ranks, delay=delay, blocks=blocks)
 
@@ -63,7 +69,7 @@ class VirtualStage(StudyStage):
     def can_use(self, carrier: str) -> str | None:
         """Return the reason why a carrier cannot be used: there are models of mxwire's hosts and of TCP."""
         if carrier == "tcp":
-            return None
+            return None if self.tables[0].models_tcp else f"the cost table {self.tables[0].name} has no costs of TCP"
         if not is_host(carrier) or "xdp" in carrier:
             return "not in virtual time"
         needed = as_dialect(carrier).frame_limit - HEADER_SIZE

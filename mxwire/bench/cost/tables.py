@@ -106,6 +106,11 @@ class Costs:
     """The numbers that decided the fitted and derived values."""
 
     @property
+    def models_tcp(self) -> bool:
+        """True if the table has costs of TCP."""
+        return self.tcp_send > 0
+
+    @property
     def delivery_copy(self) -> float:
         """A byte that the bottom half copies out of a frame; an adapter with firmware delivers without a copy."""
         return 0.0 if self.firmware else self.copy_cold

@@ -18,6 +18,7 @@ from mxwire.bench.imb.patterns import ImbBenchmark, repetitions_of
 from mxwire.bench.imb.rank_stage import NAMESPACES, RankOptions, RankProcesses, RankRunner, RankSurroundings
 from mxwire.bench.record import Measurement, Recording
 from mxwire.bench.study import Points, StudyOptions, Turns, kept
+from mxwire.words import count_of
 
 STUDY: Final = "imb"
 _PROBES: Final = 3
@@ -72,7 +73,7 @@ def run_imb(
             for benchmark in study.benchmarks:
                 points.declare(benchmark.name, "µs")
                 for length in study.lengths(benchmark):
-                    label = f"{benchmark.name}, {length:,} bytes"
+                    label = f"{benchmark.name}, {count_of(length, 'byte', grouped=True)}"
                     contestants = {
                         name: _contestant(stage, benchmark, length, study, options, points, name)
                         for name, stage in stages.items()
