@@ -33,12 +33,8 @@ class PointComparison:
 
     def record(self) -> dict[str, Any]:
         """The comparison as an object for JSON."""
-        sides = {side: None if each is None else each.record() for side, each in zip("ab", self._sides, strict=True)}
+        sides = {side: None if each is None else each.record() for side, each in (("a", self.left), ("b", self.right))}
         return {key: value for key, value in asdict(self).items() if key not in ("left", "right")} | sides
-
-    @property
-    def _sides(self) -> tuple[Measurement | None, Measurement | None]:
-        return self.left, self.right
 
 
 def compare_recordings(

@@ -39,7 +39,7 @@ import numpy as np
 from mxwire.bench.channels.carriers import check_carrier, is_host
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import SERIES_CAPTION, PageFigure, estimate, marks_legend, series_figure, shared_marks, spread
-from mxwire.bench.rounds import Agreement, agreement, within
+from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
 from mxwire.bench.stage import StudyStage
 from mxwire.bench.study import LEAST_OPERATIONS, Points, StudyOptions, Turns, kept, round_marks
 from mxwire.errors import MxwireError
@@ -244,11 +244,15 @@ class LogpStudy:
 
     def _agreement(self, carrier: str) -> dict[str, Any]:
         """Compare both methods at all points of a carrier; empty if it has none."""
-        by = {name: [self._compare(carrier, name, size) for size in self._sizes] for name in COMPARED}
-        found = [each for verdicts in by.values() for each in verdicts if each is not None]
+        by = {
+            name: [each for size in self._sizes if (each := self._compare(carrier, name, size)) is not None]
+            for name in COMPARED
+        }
+        found = [each for verdicts in by.values() for each in verdicts]
         if not found:
             return {}
-        return {"within": TOLERANCE} | _counted(found) | {"by": {name: _counted(each) for name, each in by.items()}}
+        counts = {name: agreement_counts(verdicts) for name, verdicts in by.items()}
+        return {"within": TOLERANCE} | agreement_counts(found) | {"by": counts}
 
     def _compare(self, carrier: str, name: str, size: int) -> Agreement | None:
         """Compare both methods; mark the point unless they agree. None if one of them has no result."""
@@ -273,13 +277,6 @@ class LogpStudy:
             series.measurements[:] = [
                 replace(each, marks=(*each.marks, mark)) if chosen(each) else each for each in series.measurements
             ]
-
-
-def _counted(found: Sequence[Agreement | None]) -> dict[str, int]:
-    """The number of points, and of those with each verdict."""
-    kinds: tuple[Agreement, ...] = ("agree", "differ", "undecided")
-    counts = {kind: found.count(kind) for kind in kinds}
-    return {"points": sum(counts.values())} | counts
 
 
 def overhead(found: dict[str, Any]) -> float:

@@ -78,6 +78,11 @@ def ip_address(interface: str) -> str | None:
     return socket.inet_ntoa(answer[20:24])
 
 
+def own_folder() -> Path:
+    """The folder of the mxwire that runs here."""
+    return Path(mxwire.__file__).parents[1]
+
+
 def compiled_folder() -> Path | None:
     """The folder of a compiled mxwire that equals this one (``make compiled``); None if there is none.
 

@@ -34,7 +34,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import mxwire
 from mxwire.bench import machine
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
@@ -52,7 +51,7 @@ from mxwire.bench.report import (
 )
 from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.bench.roles.program import library_refusal
-from mxwire.bench.rounds import Agreement, agreement, order, within
+from mxwire.bench.rounds import Agreement, agreement, agreement_counts, order, within
 from mxwire.bench.stage import NamespaceStage, StageError, StudyStage
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
@@ -144,7 +143,7 @@ def measure_path(
         recording_made(recording)
         study = PathStudy(stage, recording, options, progress)
         if folder is not None:
-            study.interpreted = stack.enter_context(opener(Path(mxwire.__file__).parents[1]))
+            study.interpreted = stack.enter_context(opener(machine.own_folder()))
         elif not conditions.compiled:
             recording.remarks.append("mxwire is interpreted, and there is no compiled one beside it (make compiled)")
         study.run()
@@ -675,8 +674,7 @@ def write_costs(recording: Recording) -> Path | None:
     predictions = [_prediction(each, half_round_trip(costs, each.parameters["size"])) for each in points(PREDICTED)]
     recording.facts["predictions"] = predictions
     verdicts = [each["verdict"] for each in predictions]
-    counts = {each: verdicts.count(each) for each in ("agree", "differ", "undecided")}
-    recording.facts["agreement"] = {"within": PREDICTION_TOLERANCE, "points": len(verdicts)} | counts
+    recording.facts["agreement"] = {"within": PREDICTION_TOLERANCE} | agreement_counts(verdicts)
     return here_file()
 
 

@@ -21,6 +21,8 @@ from mxwire.errors import MxwireError, OutputError
 from mxwire.extras import import_extra
 from mxwire.words import count_of
 
+VIRTUAL_TIME: Final = "virtual time"
+"""The stage of a study on modelled hosts."""
 CONFIDENCE: Final = 0.95
 """Probability with which the interval of a measurement contains the median."""
 
@@ -32,7 +34,7 @@ class Conditions:
     time: str = ""
     """Begin, as ISO 8601 in UTC."""
     stage: str = ""
-    """``namespaces``, ``machines``, ``memory`` or ``virtual time``."""
+    """``namespaces``, ``machines``, ``memory``, or :data:`VIRTUAL_TIME` and the name of a table of costs."""
     processor: str = ""
     processors: int = 0
     """Processors that the study may use."""
@@ -59,6 +61,11 @@ class Conditions:
     quick: bool = False
     """True if too few operations were measured to judge times."""
     seed: int | None = None
+
+    @property
+    def virtual(self) -> bool:
+        """True if times are those of a model."""
+        return self.stage.startswith(VIRTUAL_TIME)
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """The conditions as names and texts, for a report."""

@@ -15,25 +15,22 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any, Final
 
-import mxwire
 from mxwire.bench import machine
-from mxwire.bench.channels.carriers import is_host
+from mxwire.bench.channels.carriers import is_host, mtu_refusal
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.imb.rank import MODULE, setup_of
 from mxwire.bench.processors import placement
 from mxwire.bench.record import Conditions, load_average, now_text
-from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.bench.stage import PATIENCE, ProcessSide, SideLostError, StageError, StudySide, StudyStage
 from mxwire.bench.worker import SideSetup, failure
 from mxwire.errors import MxwireError
-from mxwire.ethernet import BROADCAST, ETHERTYPE, HEADER_SIZE, SOURCE, mac_text
+from mxwire.ethernet import BROADCAST, ETHERTYPE, SOURCE, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.linerate.control import ControlMessage, ControlRequest, decode_control
 from mxwire.link import Link, PacketLink
 from mxwire.link.dialogue import converse
 from mxwire.link.interface import read_interface
 from mxwire.link.xdp import xdp_refusal
-from mxwire.wire.dialect import as_dialect
 
 CONTROL_ETHERTYPE: Final = 0x88B5
 """EtherType of requests: the first for local experiments."""
@@ -179,7 +176,7 @@ class RemoteStage(StudyStage):
         self.sides = local, self._remote(_SIDE, theirs)
 
     def _remote(self, kind: str, setup: dict[str, Any]) -> RemoteSide:
-        interpreted = self._package is not None and self._package == Path(mxwire.__file__).parents[1]
+        interpreted = self._package is not None and self._package == machine.own_folder()
         side = RemoteSide(self._machine, kind, setup, interpreted=interpreted)
         self._held.callback(side.close)
         return side
@@ -190,10 +187,9 @@ class RemoteStage(StudyStage):
             return "both interfaces need an IPv4 address"
         if carrier == "shared memory":
             return "two machines share no memory"
-        if is_host(carrier):
-            needed = as_dialect(carrier.removesuffix(OVER_XDP)).frame_limit - HEADER_SIZE
-            if needed > self.own["mtu"]:
-                return f"it needs an MTU of {needed}, not {self.own['mtu']}"
+        refusal = mtu_refusal(carrier, self.own["mtu"]) if is_host(carrier) else None
+        if refusal is not None:
+            return refusal
         return xdp_refusal(read_interface(self._interface)) if "xdp" in carrier else None
 
     @property
@@ -302,7 +298,7 @@ class StudyServer:
     def _opened(self, process: Mapping[str, Any]) -> ProcessSide:
         """Start a process: a side of a study, or a rank."""
         given, interpreted = dict(process["setup"]), bool(process["interpreted"])
-        package = Path(mxwire.__file__).parents[1] if interpreted else machine.compiled_folder()
+        package = machine.own_folder() if interpreted else machine.compiled_folder()
         if process["kind"] == _SIDE:
             own = machine.interface_record(self._interface)["address"]
             addresses = given["addresses"]

@@ -41,6 +41,12 @@ def agreement(left: Sequence[float], right: Sequence[float], share: float = 0.15
     return "agree" if orders == ("greater", "greater") else "undecided"
 
 
+def agreement_counts(found: Sequence[Agreement]) -> dict[str, int]:
+    """Return the number of points, and of those with each verdict, for a recording."""
+    kinds: tuple[Agreement, ...] = ("agree", "differ", "undecided")
+    return {"points": len(found)} | {kind: found.count(kind) for kind in kinds}
+
+
 def chance(wins: int, rounds: int) -> float:
     """Probability of at least ``wins`` of ``rounds`` if both outcomes of a round are equally likely."""
     return sum(comb(rounds, each) for each in range(wins, rounds + 1)) / float(2**rounds)

@@ -181,7 +181,7 @@ class DiagnosedSet(MergedRecords):
         rows = []
         for each in merged[:SHOWN]:
             time, frames = each["cost_ns"], each["cost_frames"]
-            cost = diagnosis.seconds(time) if time is not None else f"{count_of(frames, 'frame')}" if frames else "-"
+            cost = diagnosis.seconds(time) if time is not None else count_of(frames, "frame") if frames else "-"
             rows.append(Row((cost, each["severity"], each["id"], each["hosts"], str(each["captures"]))))
         columns = (
             Column("cost", right=True),

@@ -12,6 +12,7 @@ from mxwire.bench.channels.sockets import FrameChannel, TcpChannel, UdpChannel
 from mxwire.bench.channels.virtual import VirtualChannel
 from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.errors import MxwireError
+from mxwire.ethernet import HEADER_SIZE
 from mxwire.wire.dialect import as_dialect
 
 _CARRIERS: Final[dict[str, type[Channel]]] = {
@@ -25,7 +26,7 @@ _CARRIERS: Final[dict[str, type[Channel]]] = {
 
 
 def is_host(carrier: str) -> bool:
-    """Return whether a carrier is a host of mxwire; it may still be none at all."""
+    """Return whether a carrier is a host of mxwire; its dialect may not exist."""
     return carrier.startswith(("mxoe", "omx"))
 
 
@@ -37,6 +38,12 @@ def check_carrier(carrier: str) -> str:
             raise MxwireError(f"there is no carrier {carrier!r}: use mx, mxoe, omx:M, {names}")
         as_dialect(carrier.removesuffix(OVER_XDP))
     return carrier
+
+
+def mtu_refusal(carrier: str, mtu: int) -> str | None:
+    """Return the reason why the hosts of a carrier cannot use a link with an MTU; None if they can."""
+    needed = as_dialect(carrier.removesuffix(OVER_XDP)).frame_limit - HEADER_SIZE
+    return f"it needs an MTU of {needed}, not {mtu}" if needed > mtu else None
 
 
 def open_channel(setup: ChannelSetup) -> Channel:

@@ -49,7 +49,7 @@ class ClaimEvidence:
         self._live: dict[str, Recording] = {}
         self._modelled: dict[str, Recording] = {}
         for each in self.recordings:
-            kept = self._modelled if each.conditions.stage.startswith("virtual time") else self._live
+            kept = self._modelled if each.conditions.virtual else self._live
             kept[each.study] = each
 
     def point(self, study: str, series: str, name: str, x: float, *, modelled: bool = False) -> Measurement:

@@ -21,7 +21,7 @@ from mxwire.bench.claims.model_study import (
 from mxwire.bench.logp import BANDWIDTH, PARAMETERS
 from mxwire.bench.mtu import PACKETS_OF_MXOE
 from mxwire.bench.path import path_figures
-from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.record import VIRTUAL_TIME, Measurement, Recording, Series
 from mxwire.bench.report import COLOURS, Figure, PageFigure, draw_series, line_styles, plotted, series_figure
 from mxwire.report import plot
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
@@ -73,7 +73,7 @@ _LIBRARY_POINTS: Final[Mapping[str, PaperPoints]] = {
 def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
     """The figures for which there are recordings, in the order of the texts."""
     for each in evidence.recordings:
-        if each.conditions.stage.startswith("virtual time") or each.conditions.quick:
+        if each.conditions.virtual or each.conditions.quick:
             continue
         if each.study == "path":
             yield from path_figures(each)
@@ -83,11 +83,11 @@ def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
         if each.study == "logp" and shown:
             yield PageFigure(series_figure(shown, "LogP, live"), "Live, by carrier; both methods.")
     for each in evidence.recordings:
-        if each.conditions.stage.startswith("virtual time") and not each.conditions.quick:
+        if each.conditions.virtual and not each.conditions.quick:
             makers = {LIBRARIES: _library_figures, STUDY: _model_figures}
             yield from makers.get(each.study, _mtu_figures)(each)
     for each in evidence.recordings:
-        if each.study == "mtu" and not each.conditions.stage.startswith("virtual time") and not each.conditions.quick:
+        if each.study == "mtu" and not each.conditions.virtual and not each.conditions.quick:
             yield from _mtu_figures(each)
 
 
@@ -243,12 +243,11 @@ _MTU_FIGURES: Final[Mapping[str, str]] = {
 
 
 def _mtu_figures(recording: Recording) -> Iterator[PageFigure]:
-    modelled = recording.conditions.stage.startswith("virtual time")
     for name, title in _MTU_FIGURES.items():
         series = recording.named(name)
         # Without delays, which take a live study long, there is one point.
         if series is not None and len({each.parameters[series.x] for each in series.measurements}) > 1:
-            kind = "virtual time" if modelled else "live"
+            kind = VIRTUAL_TIME if recording.conditions.virtual else "live"
             names = [each for each in series.contestants() if each.removeprefix("bound: ").startswith(_BLOCKS)]
             shown = _chosen(series, names) if names else series
             yield PageFigure(series_figure([shown], f"{title}, {kind}"), f"{kind.capitalize()}.")

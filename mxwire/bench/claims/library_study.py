@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from typing import Final
 
 from mxwire.bench.cost.libraries import LIBRARIES, LibraryPair
-from mxwire.bench.cost.stage import VirtualStage
+from mxwire.bench.cost.stage import MODELLED, VirtualStage
 from mxwire.bench.cost.tables import MYRINET
 from mxwire.bench.logp import BANDWIDTH, PARAMETERS
 from mxwire.bench.record import Recording
@@ -47,9 +47,9 @@ def run_libraries(
                 _add(points, path.name, pair, size)
                 if path.waits_for_receive:
                     interval = pair.interval(size, synchronised=False)
-                    points.add("g", NOT_SYNCHRONISED, interval / 1e3, marks=("modelled",), size=size)
+                    points.add("g", NOT_SYNCHRONISED, interval / 1e3, marks=(MODELLED,), size=size)
             for size in BANDWIDTH_SIZES[:_QUICK] if quick else BANDWIDTH_SIZES:
-                points.add(BANDWIDTH, path.name, size / pair.interval(size) * 1e3, marks=("modelled",), size=size)
+                points.add(BANDWIDTH, path.name, size / pair.interval(size) * 1e3, marks=(MODELLED,), size=size)
     return recording
 
 
@@ -58,4 +58,4 @@ def _add(points: Points, name: str, pair: LibraryPair, size: int) -> None:
     values = (trip, pair.interval(size), sent, received, trip - sent - received)
     for parameter, value in zip(PARAMETERS, values, strict=True):
         # To whole ns: a difference of equal times is 0.
-        points.add(parameter, name, round(value) / 1e3, marks=("modelled",), size=size)
+        points.add(parameter, name, round(value) / 1e3, marks=(MODELLED,), size=size)

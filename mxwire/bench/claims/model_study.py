@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from mxwire.bench.cost.stage import VirtualStage
+from mxwire.bench.cost.stage import MODELLED, VirtualStage
 from mxwire.bench.cost.tables import CLOVERTOWN, CLOVERTOWN_1G, COALESCING_10G, MX_FIRMWARE, Costs
 from mxwire.bench.imb.communicator import Communicator, Program
 from mxwire.bench.imb.patterns import BENCHMARKS, ImbBenchmark, benchmark_by_name
@@ -97,7 +97,7 @@ def _trips(points: Points, quick: bool, progress: Callable[[str], object]) -> No
                 RankOptions(options.over, dialect=options.dialect, coalescing=coalescing / 1e6), CLOVERTOWN
             )
             half = _half_trip(delayed, 0)
-            points.add(COALESCED, name, half, marks=("modelled",), coalescing=coalescing)
+            points.add(COALESCED, name, half, marks=(MODELLED,), coalescing=coalescing)
 
     if not quick:
         ranks = ModelRanks(RankOptions(dialect="omx:1500", mtu=1500), CLOVERTOWN_1G)
@@ -105,7 +105,7 @@ def _trips(points: Points, quick: bool, progress: Callable[[str], object]) -> No
 
 
 def _add_trip(points: Points, series: str, name: str, ranks: ModelRanks, length: int) -> None:
-    points.add(series, name, _half_trip(ranks, length), marks=("modelled",), size=length)
+    points.add(series, name, _half_trip(ranks, length), marks=(MODELLED,), size=length)
 
 
 def _half_trip(ranks: ModelRanks, length: int) -> float:
@@ -138,7 +138,7 @@ def _add_collective(
     found = ranks.measure(benchmark, length, 1, 1, algorithm)
     value = max(each[0] for each in found.times) / 1000
     name = f"{benchmark.name}, {carrier}"
-    points.add(COLLECTIVE, name, value, marks=("modelled",), size=length, algorithm=algorithm)
+    points.add(COLLECTIVE, name, value, marks=(MODELLED,), size=length, algorithm=algorithm)
 
 
 def _stream(length: int) -> Callable[[Communicator], Program[int]]:
@@ -167,7 +167,7 @@ def _shares(points: Points, quick: bool, progress: Callable[[str], object]) -> N
                     used[kind] = used.get(kind, 0) + value
             for kind in ("bottom half", "driver", "library"):
                 share = used.get(kind, 0) / taken
-                points.add(SHARE, f"{kind}{suffix}", share, marks=("modelled",), size=length)
+                points.add(SHARE, f"{kind}{suffix}", share, marks=(MODELLED,), size=length)
             idle = 1 - sum(used.values()) / taken
-            points.add(SHARE, f"idle{suffix}", idle, marks=("modelled",), size=length)
-            points.add(STREAM, f"open-mx{suffix}", taken / _STREAMED / 1000, marks=("modelled",), size=length)
+            points.add(SHARE, f"idle{suffix}", idle, marks=(MODELLED,), size=length)
+            points.add(STREAM, f"open-mx{suffix}", taken / _STREAMED / 1000, marks=(MODELLED,), size=length)

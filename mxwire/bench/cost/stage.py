@@ -7,16 +7,15 @@ from functools import partial
 from typing import Any, Final
 
 from mxwire.bench import machine
-from mxwire.bench.channels.carriers import is_host
+from mxwire.bench.channels.carriers import is_host, mtu_refusal
 from mxwire.bench.channels.virtual import RankThread
 from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
 from mxwire.bench.cost.ranks import ModelFabric
 from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import Costs
-from mxwire.bench.record import Conditions, load_average, now_text
+from mxwire.bench.record import VIRTUAL_TIME, Conditions, load_average, now_text
 from mxwire.bench.stage import Found, StageError, StudyStage
 from mxwire.bench.worker import SideSetup, run_role
-from mxwire.ethernet import HEADER_SIZE
 from mxwire.units import SECOND
 from mxwire.wire.dialect import Dialect, as_dialect
 
@@ -72,8 +71,7 @@ class VirtualStage(StudyStage):
             return None if self.tables[0].models_tcp else f"the cost table {self.tables[0].name} has no costs of TCP"
         if not is_host(carrier) or "xdp" in carrier:
             return "not in virtual time"
-        needed = as_dialect(carrier).frame_limit - HEADER_SIZE
-        return f"it needs an MTU of {needed}, not {self._mtu}" if needed > self._mtu else None
+        return mtu_refusal(carrier, self._mtu)
 
     def run_alone(self, role: str, **parameters: Any) -> Found:
         """Refuse: a role without a channel has no virtual time."""
@@ -102,7 +100,7 @@ class VirtualStage(StudyStage):
         return Conditions(
             **machine.machine_conditions(),
             time=self._time,
-            stage=f"virtual time, {self.tables[0].name}",
+            stage=f"{VIRTUAL_TIME}, {self.tables[0].name}",
             compiled=machine.is_compiled(),
             load=self._load,
             delay=self._delay,
