@@ -122,13 +122,14 @@ def claims(
         _text(markdown, page(evidence))
     if html is not None:
         _page(html, evidence, found)
-    for each in evidence.recordings:
-        if not each.complete:
-            note(f"{each.study}: partial: {each.remarks[-1] if each.remarks else 'its recording has no end'}")
+    partial = [recording for recording in evidence.recordings if not recording.complete]
+    for recording in partial:
+        reason = recording.remarks[-1] if recording.remarks else "its recording has no end"
+        note(f"{recording.study}: partial: {reason}")
     if interrupted:
         note("interrupted by Ctrl-C: studies that did not run, or not to their end, leave claims not applicable")
         sys.exit(130)
-    if any(not each.complete for each in evidence.recordings):
+    if partial:
         sys.exit(1)
 
 
