@@ -29,7 +29,7 @@ from laboratory import command_line, run_compiled
 from mxwire.host import Host, HostError
 from mxwire.host.sharing import MachineSharing
 from mxwire.link import MemoryNetwork
-from mxwire.link.local import copy_refusal
+from mxwire.link.process_memory import copy_refusal
 
 SIZES = (0, 8, 1024, 4096, 65536, 4 << 20)
 HALF_ROUND_TRIP_US = 3.0

@@ -7,8 +7,8 @@
  *   SlotReader      SlotRing.take_short (link/ring_v2.py)
  *   view_of         memoryview
  *   send_frames     the loop of FrameSender.send_few (link/sender.py)
- *   RecordWriter    RecordWriter (link/local.py)
- *   RecordReader    RecordReader (link/local.py)
+ *   RecordWriter    RecordWriter (link/record_ring.py)
+ *   RecordReader    RecordReader (link/record_ring.py)
  *
  * tests/compiled/test_native.py compares the two. Numbers of a layout come from Python or from the kernel's headers.
  * All functions run with the interpreter's lock held, except where they wait or call the kernel.

@@ -34,6 +34,8 @@ COMPILED = (
     "protocol/**/*.py",
     "host/**/*.py",
     "link/local.py",
+    "link/process_memory.py",
+    "link/record_ring.py",
     "link/ring.py",
     "link/ring_v2.py",
     "link/ring_v3.py",

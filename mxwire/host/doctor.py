@@ -26,7 +26,7 @@ from mxwire.link.listeners import (
     packet_sockets,
     xdp_program,
 )
-from mxwire.link.local import copy_refusal
+from mxwire.link.process_memory import copy_refusal
 from mxwire.link.xdp import xdp_refusal
 from mxwire.wire.dialect import MXOE as MXOE_DIALECT
 from mxwire.wire.dialect import Dialect

@@ -8,22 +8,17 @@ socket. Both sides map it; the socket stays open, and shows each that the other 
 system, so nothing stays behind when a process is killed, and the kernel reports its end on the socket, and on its pidfd
 in case it has forked.
 
-**Rings.** Each ring has one producer and one consumer. Both count bytes without wrapping around, in 64 bits; a record
-is its length, its bytes, and padding to 8 bytes, and never wraps: the producer skips the end of the ring. The consumer
-works on the record in place.
-
 **Wake-ups.** A process that is about to sleep sets a flag in each ring that it consumes, and checks the rings once
 more; a producer that finds the flag clears it and sends a byte over the socket, whose descriptor the sleeper polls. A
 process that spins sets no flag, so that no system call is made. A producer without room sets another flag, which the
 consumer answers likewise. This is a socket rather than an eventfd because its owner cannot make a write to it block.
 
-**Large messages** are read from the sender's memory by process_vm_readv. The process is that of the socket's
+**Large messages** are read from the sender's memory (``process_memory.py``). The process is that of the socket's
 credentials, so that the sender can offer its own memory only, and the kernel checks the permission. Each side offers
-some random bytes in its greeting; if the other one cannot read them, because a container or the user forbids it, or
-Yama even with permission (prctl), messages are copied through the ring.
+its token in its greeting; if the other one cannot read it, messages are copied through the ring.
 
-**Trust.** Only processes of the same user are accepted. Each position and length in shared memory is checked before it
-is used; the seals keep the other process from truncating the memory. Positions of this side are kept in its own memory.
+**Trust.** Only processes of the same user are accepted. The seals keep the other process from truncating the memory;
+``record_ring.py`` checks each position and length in it before its use.
 """
 
 from __future__ import annotations
@@ -32,44 +27,35 @@ import ctypes
 import fcntl
 import mmap
 import os
-import platform
-import secrets
 import select
 import socket
 import struct
-import threading
 from array import array
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from mxwire.errors import InvalidRecordError
-from mxwire.native import native
+from mxwire.link.process_memory import can_read, copy_from, own_token, permit_reading
+from mxwire.link.record_ring import (
+    ASLEEP,
+    CONTROL,
+    LONGEST,
+    RING_LAYOUT,
+    SIDE,
+    fence,
+    make_reader,
+    make_writer,
+    records_left,
+)
 from mxwire.units import MILLISECOND, SECOND
 
-RING_BYTES: Final = 1 << 18
-"""Bytes of a ring: several records of the longest kind."""
-LONGEST: Final = 1 << 16
-"""Length of the longest record in bytes."""
-_CONTROL: Final = 4096
-"""Bytes before each ring."""
-_SIDE: Final = _CONTROL + RING_BYTES
-_MASK: Final = RING_BYTES - 1
-# Words of 8 bytes in the control part, each in a cache line of its own.
-_PRODUCED: Final = 0
-_CONSUMED: Final = 8
-_ASLEEP: Final = 16
-_STARVED: Final = 24
 _COUNTS: Final = 1024
 """Offset of the number of withdrawals of each endpoint, 4 bytes each."""
 _ENDPOINTS: Final = 256
-_SKIP: Final = (1 << 64) - 1
-"""Length of a record that stands for the unused end of the ring."""
 _GREETING: Final = struct.Struct("=8s16sQ")
 """Magic with version, random bytes, and their address."""
 _MAGIC: Final = b"mxlocal\x01"
-_TOKEN_SIZE: Final = 16
 _CREDENTIALS: Final = struct.Struct("3i")
 _SEALS: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 _CHECK_INTERVAL: Final = MILLISECOND
@@ -77,125 +63,12 @@ _CHECK_INTERVAL: Final = MILLISECOND
 _GREETING_TIMEOUT: Final = SECOND
 _GREETINGS_MAXIMUM: Final = 64
 _CHANNELS_MAXIMUM: Final = 4096
-_CHUNK: Final = 1 << 26
-"""Bytes per call of process_vm_readv."""
-_STRONG: Final = platform.machine() in ("x86_64", "AMD64", "i686", "i386")
-"""True if the processor keeps the order of stores, and that of loads."""
-_YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
-_PR_SET_PTRACER: Final = 0x59616D61
-_PR_SET_PTRACER_ANY: Final = ctypes.c_ulong(-1).value
-_lock: Final = threading.Lock()
-_token: Final = bytearray(secrets.token_bytes(_TOKEN_SIZE))
-_token_view: Final = (ctypes.c_char * _TOKEN_SIZE).from_buffer(_token)
-
-
-def _fence() -> None:
-    """Order all accesses to memory before it before all those after it: the atomic operations of a lock do that."""
-    _lock.acquire()
-    _lock.release()
-
-
-def _load_readv() -> Any:
-    try:
-        function = ctypes.CDLL(None, use_errno=True).process_vm_readv
-    except (OSError, AttributeError):
-        return None
-    function.restype = ctypes.c_ssize_t
-    function.argtypes = [
-        ctypes.c_int,
-        ctypes.c_void_p,
-        ctypes.c_ulong,
-        ctypes.c_void_p,
-        ctypes.c_ulong,
-        ctypes.c_ulong,
-    ]
-    return function
-
-
-_readv: Final = _load_readv()
-
-
-def copy_from(process: int, places: list[tuple[int, int]], memory: list[tuple[int, int]], length: int) -> bool:
-    """Copy ``length`` bytes from the memory of another process; both are lists of addresses and lengths.
-
-    Return False if the kernel does not permit it, or if any of the memory does not exist.
-    """
-    if _readv is None or process <= 0:
-        return False
-    done = 0
-    while done < length:
-        count = min(_CHUNK, length - done)
-        source, target = _vector(places, done, count), _vector(memory, done, count)
-        copied = _readv(
-            process, target.buffer_info()[0], len(target) // 2, source.buffer_info()[0], len(source) // 2, 0
-        )
-        if copied != count:
-            return False
-        done += count
-    return True
-
-
-def _vector(places: list[tuple[int, int]], offset: int, count: int) -> array[int]:
-    """The part of some memory from ``offset`` as an array of struct iovec."""
-    vector = array("L")
-    for start, size in places:
-        if offset >= size:
-            offset -= size
-            continue
-        part = min(size - offset, count)
-        vector.append(start + offset)
-        vector.append(part)
-        count -= part
-        offset = 0
-        if not count:
-            break
-    return vector
-
-
-def permit_reading() -> bool:
-    """Let other processes of this user read the memory of this one, if only Yama forbids it; return whether it does so.
-
-    With ``ptrace_scope`` 1 a process must name its reader. It can name one, or any; there are several neighbours.
-    """
-    if _yama_scope() != 1:
-        return False
-    prctl = ctypes.CDLL(None).prctl
-    prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
-    return bool(prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY, 0, 0, 0) == 0)
-
-
-def _yama_scope() -> int:
-    """Restriction on reading memory: 0 for none, 1 for processes that do not permit it, 2 and 3 for all."""
-    try:
-        return int(_YAMA.read_text())
-    except (OSError, ValueError):
-        return 0
 
 
 def _greeting() -> bytes:
     """The greeting, whose token the other side is about to read."""
     permit_reading()
-    return _GREETING.pack(_MAGIC, bytes(_token), ctypes.addressof(_token_view))
-
-
-def copy_refusal() -> str | None:
-    """The reason why processes cannot read each other's memory, so that large messages are copied twice; or None.
-
-    A child reads this process, since Yama lets a parent read its children. The caller should have a single thread.
-    """
-    permit_reading()
-    process, place = os.getpid(), ctypes.addressof(_token_view)
-    child = os.fork()
-    if not child:
-        memory = array("B", bytes(_TOKEN_SIZE))
-        done = copy_from(process, [(place, _TOKEN_SIZE)], [memory.buffer_info()], _TOKEN_SIZE)
-        os._exit(0 if done else 1)
-    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
-        return None
-    scope = _yama_scope()
-    if scope:
-        return f"Yama forbids it (kernel.yama.ptrace_scope is {scope})"
-    return "the kernel does not permit process_vm_readv, as in many containers"
+    return _GREETING.pack(_MAGIC, *own_token())
 
 
 class Memory(Protocol):
@@ -205,192 +78,6 @@ class Memory(Protocol):
         """Address and length of each segment in the memory of this process."""
 
 
-class RecordWriter:
-    """The ring that this side fills: its ``control`` bytes, then its data.
-
-    The other arguments are the length of the longest record, and the places of the control words.
-    """
-
-    __slots__ = (
-        "_asleep",
-        "_consumed",
-        "_control",
-        "_data",
-        "_produced",
-        "_starved",
-        "_words",
-        "blocked",
-        "position",
-        "seen",
-    )
-
-    def __init__(
-        self, memory: memoryview, control: int, _longest: int, produced: int, consumed: int, asleep: int, starved: int
-    ) -> None:
-        self._control = memory[:control].cast("Q")
-        self._data = memory[control:]
-        self._words = self._data.cast("Q")
-        self._produced, self._consumed, self._asleep, self._starved = produced, consumed, asleep, starved
-        self.position = 0
-        self.seen = 0
-        """Position of the consumer, when it was last read."""
-        self.blocked = False
-        """True if a record has found no room."""
-
-    def has_room(self, span: int) -> bool:
-        """Return whether ``span`` bytes fit into the ring without a wrap."""
-        if not self._control:
-            return False
-        left = RING_BYTES - (self.position & _MASK)
-        needed = span if span <= left else left + span
-        if self.position + needed - self.seen <= RING_BYTES:
-            return True
-        seen = self._control[self._consumed]
-        if not self.seen <= seen <= self.position:
-            raise InvalidRecordError("the consumer's position is impossible")
-        self.seen = seen
-        return self.position + needed - seen <= RING_BYTES
-
-    def put(self, head: bytes, data: Any) -> bool:
-        """Append a record of two parts; return False if there is no room now, or the ring was closed."""
-        if not self._control:
-            return False
-        length = len(head) + len(data)
-        span = 8 + ((length + 7) & ~7)
-        if not self.has_room(span):
-            self.blocked = True
-            self._control[self._starved] = 1
-            _fence()
-            if not self.has_room(span):
-                return False
-        self.blocked = False
-        place = self.position & _MASK
-        if place + span > RING_BYTES:
-            self._words[place >> 3] = _SKIP
-            self.position += RING_BYTES - place
-            place = 0
-        self._words[place >> 3] = length
-        place += 8
-        middle = place + len(head)
-        self._data[place:middle] = head
-        if len(data):
-            self._data[middle : middle + len(data)] = data
-        self.position += span
-        if not _STRONG:
-            _fence()
-        self._control[self._produced] = self.position
-        return True
-
-    def take_sleep(self) -> bool:
-        """Return whether the other side sleeps, and is to be woken; once only."""
-        return _take_flag(self._control, self._asleep)
-
-    def close(self) -> None:
-        """Release the memory."""
-        self._control, self._data, self._words = _NO_WORDS, _NO_MEMORY, _NO_WORDS
-
-
-class RecordReader:
-    """The ring that the other side fills; the arguments are those of :class:`RecordWriter`."""
-
-    __slots__ = (
-        "_consumed",
-        "_control",
-        "_data",
-        "_longest",
-        "_produced",
-        "_span",
-        "_starved",
-        "_words",
-        "position",
-        "seen",
-    )
-
-    def __init__(
-        self, memory: memoryview, control: int, longest: int, produced: int, consumed: int, _asleep: int, starved: int
-    ) -> None:
-        self._control = memory[:control].cast("Q")
-        self._data = memory[control:]
-        self._words = self._data.cast("Q")
-        self._longest = longest
-        self._produced, self._consumed, self._starved = produced, consumed, starved
-        self.position = 0
-        self.seen = 0
-        """Position of the producer, when a record was last taken."""
-        self._span = 0
-        """Bytes that the current record occupies."""
-
-    def peek(self) -> bytes | memoryview | None:
-        """The oldest record, valid until :meth:`advance`."""
-        if not self._control:
-            return None
-        produced = self._control[self._produced]
-        self.seen = produced
-        available = produced - self.position
-        if not available:
-            return None
-        if not _STRONG:
-            _fence()
-        if not 8 <= available <= RING_BYTES:
-            raise InvalidRecordError("the producer's position is impossible")
-        place = self.position & _MASK
-        length = self._words[place >> 3]
-        if length == _SKIP and place:
-            available -= RING_BYTES - place
-            self.position += RING_BYTES - place
-            if available < 8:
-                raise InvalidRecordError("the end of the ring is skipped for nothing")
-            place = 0
-            length = self._words[0]
-        if length > self._longest:
-            raise InvalidRecordError("a record is too long")
-        span = 8 + ((length + 7) & ~7)
-        if span > available or place + span > RING_BYTES:
-            raise InvalidRecordError("a record exceeds the ring")
-        self._span = span
-        return self._data[place + 8 : place + 8 + length]
-
-    def advance(self) -> None:
-        """Remove the oldest record."""
-        if not self._control:
-            return
-        self.position += self._span
-        if not _STRONG:
-            _fence()
-        self._control[self._consumed] = self.position
-
-    def waits(self) -> bool:
-        """Return whether there is a record."""
-        return bool(self._control) and self._control[self._produced] != self.position
-
-    def take_starved(self) -> bool:
-        """Return whether the other side waits for room, and is to be woken; once only."""
-        return _take_flag(self._control, self._starved)
-
-    def close(self) -> None:
-        """Release the memory."""
-        self._control, self._data, self._words = _NO_WORDS, _NO_MEMORY, _NO_WORDS
-
-
-def _take_flag(control: memoryview, place: int) -> bool:
-    """Clear a flag of the other side, and return whether it was set.
-
-    The fence keeps the check behind what this side has just stored: the other side sets its flag first, and looks then.
-    """
-    _fence()
-    if not control or not control[place]:
-        return False
-    control[place] = 0
-    return True
-
-
-_NO_MEMORY: Final = memoryview(b"")
-_NO_WORDS: Final = _NO_MEMORY.cast("Q")
-_RING_LAYOUT: Final = (_CONTROL, LONGEST, _PRODUCED, _CONSUMED, _ASLEEP, _STARVED)
-_writer: Final[Any] = RecordWriter if native is None else native.RecordWriter
-_reader: Final[Any] = RecordReader if native is None else native.RecordReader
-
-
 class SharedMemoryChannel:
     """One side of a channel between two processes; see :class:`~mxwire.protocol.neighbours.LocalChannel`."""
 
@@ -398,14 +85,14 @@ class SharedMemoryChannel:
         self.ended = False
         self.connection = connection
         view = memoryview(memory)
-        filled, read = (view[:_SIDE], view[_SIDE:]) if first else (view[_SIDE:], view[:_SIDE])
+        filled, read = (view[:SIDE], view[SIDE:]) if first else (view[SIDE:], view[:SIDE])
         self._filled, self._read = filled, read
         """Memory of both rings."""
-        self._control = read[:_CONTROL].cast("Q")
+        self._control = read[:CONTROL].cast("Q")
         """Control words of the ring that the other side fills."""
         self._address = ctypes.addressof(ctypes.c_uint64.from_buffer(self._control))
         """Address of the producer's position."""
-        self._produced, self._consumed = _writer(filled, *_RING_LAYOUT), _reader(read, *_RING_LAYOUT)
+        self._produced, self._consumed = make_writer(filled, *RING_LAYOUT), make_reader(read, *RING_LAYOUT)
         self._append: Callable[[bytes, Any], bool] = self._produced.put
         self._wakes: Callable[[], bool] = self._produced.take_sleep
         self.peek: Callable[[], bytes | memoryview | None] = self._consumed.peek
@@ -465,7 +152,7 @@ class SharedMemoryChannel:
             return False
         if not copy_from(self.process, places, memory.places(), length):
             return False
-        _fence()
+        fence()
         # If the process has ended, its number may be another one's now; if it withdrew the memory, it may reuse it.
         return self._alive() and _counts(self._read)[endpoint] == words[0]
 
@@ -473,24 +160,11 @@ class SharedMemoryChannel:
         """Make all descriptions for ``endpoint`` void."""
         counts = _counts(self._filled)
         counts[endpoint] = (counts[endpoint] + 1) & 0xFFFFFFFF
-        _fence()
+        fence()
 
     def unread(self) -> list[bytes]:
         """The records that the neighbour has not taken."""
-        control, data = self._filled[:_CONTROL].cast("Q"), self._filled[_CONTROL:]
-        words, end = data.cast("Q"), self._produced.position
-        position, records = control[_CONSUMED], []
-        while 0 < end - position <= RING_BYTES:
-            place = position & _MASK
-            length = words[place >> 3]
-            if length == _SKIP:
-                position += RING_BYTES - place
-                continue
-            if position & 7 or length > LONGEST:
-                break
-            records.append(bytes(data[place + 8 : place + 8 + length]))
-            position += 8 + ((length + 7) & ~7)
-        return records
+        return records_left(self._filled, self._produced.position)
 
     def close(self) -> None:
         """End the channel; closing it again does nothing."""
@@ -522,8 +196,8 @@ class SharedMemoryChannel:
 
     def arm(self) -> bool:
         """Request a wake-up for the next record; return whether there is something already."""
-        self._control[_ASLEEP] = 1
-        _fence()
+        self._control[ASLEEP] = 1
+        fence()
         return self.waits()
 
     def listen(self) -> None:
@@ -546,9 +220,7 @@ class SharedMemoryChannel:
         magic, token, place = _GREETING.unpack(greeting)
         if magic != _MAGIC:
             return False
-        memory = array("B", bytes(_TOKEN_SIZE))
-        copied = copy_from(self.process, [(place, _TOKEN_SIZE)], [memory.buffer_info()], _TOKEN_SIZE)
-        self.reads = copied and memory.tobytes() == token and self._path.single_copy
+        self.reads = can_read(self.process, token, place) and self._path.single_copy
         return True
 
     def _has_room(self) -> bool:
@@ -629,9 +301,9 @@ class SharedMemoryPath:
                 return None
             descriptor = os.memfd_create("mxwire-local", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             try:
-                os.ftruncate(descriptor, 2 * _SIDE)
+                os.ftruncate(descriptor, 2 * SIDE)
                 fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS | fcntl.F_SEAL_SEAL)
-                memory = mmap.mmap(descriptor, 2 * _SIDE)
+                memory = mmap.mmap(descriptor, 2 * SIDE)
                 socket.send_fds(connection, [_greeting()], [descriptor])
             finally:
                 os.close(descriptor)
@@ -755,9 +427,9 @@ def _map(descriptor: int) -> mmap.mmap | None:
     """Map the memory that another process has passed, unless it has another size or could be truncated."""
     try:
         seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
-        if seals & _SEALS != _SEALS or os.fstat(descriptor).st_size != 2 * _SIDE:
+        if seals & _SEALS != _SEALS or os.fstat(descriptor).st_size != 2 * SIDE:
             return None
-        return mmap.mmap(descriptor, 2 * _SIDE)
+        return mmap.mmap(descriptor, 2 * SIDE)
     except (OSError, ValueError):
         return None
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mxwire.errors import InvalidRecordError
-from mxwire.link import local, ring_v2
+from mxwire.link import record_ring, ring_v2
 from mxwire.link.ring import SHORT, USER, VLAN_VALID
 from tests.compiled.test_compiled import compiled  # noqa: F401  # A fixture.
 
@@ -180,8 +180,8 @@ def test_frames_are_sent_up_to_the_first_that_is_refused(native):
 
 # Rings between processes.
 
-SIDE = local._SIDE
-LAYOUT = local._RING_LAYOUT
+SIDE = record_ring.SIDE
+LAYOUT = record_ring.RING_LAYOUT
 
 
 class Both:
@@ -207,7 +207,7 @@ class Both:
 RECORDS = st.tuples(st.just("put"), st.integers(0, 40), st.sampled_from([0, 3, 500, 4096, 32768, 65000]))
 HOSTILE = st.tuples(
     st.just("overwrite"),
-    st.sampled_from([local._PRODUCED, local._CONSUMED, 512, 513, 600]),
+    st.sampled_from([record_ring.PRODUCED, record_ring.CONSUMED, 512, 513, 600]),
     st.sampled_from([0, 7, 8, 9, 1 << 16, (1 << 16) + 1, 1 << 18, (1 << 64) - 1]),
 )
 CALLS = st.sampled_from([("peek",), ("advance",), ("waits",), ("take_starved",), ("take_sleep",), ("has_room",)])
@@ -218,8 +218,8 @@ CALLS = st.sampled_from([("peek",), ("advance",), ("waits",), ("take_starved",),
 def test_records_are_written_and_read_as_in_python(native, steps):
     memories = [mmap.mmap(-1, SIDE) for _ in range(2)]
     views = [memoryview(each) for each in memories]
-    writer = Both(local.RecordWriter(views[0], *LAYOUT), native.RecordWriter(views[1], *LAYOUT))
-    reader = Both(local.RecordReader(views[0], *LAYOUT), native.RecordReader(views[1], *LAYOUT))
+    writer = Both(record_ring.RecordWriter(views[0], *LAYOUT), native.RecordWriter(views[1], *LAYOUT))
+    reader = Both(record_ring.RecordReader(views[0], *LAYOUT), native.RecordReader(views[1], *LAYOUT))
     peeked = False
     for name, *arguments in steps:
         if name == "put":

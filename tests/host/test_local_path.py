@@ -21,7 +21,7 @@ import pytest
 
 from mxwire.host import AsyncHost, Endpoint, Host, HostError
 from mxwire.host.sharing import MachineSharing
-from mxwire.link import MemoryNetwork, local
+from mxwire.link import MemoryNetwork, local, process_memory, record_ring
 from mxwire.protocol import Partner, Status
 from mxwire.protocol.neighbours import RECORD_MAXIMUM
 
@@ -183,7 +183,7 @@ def greet(endpoint_name: str, memory: int | None, greeting: bytes) -> socket.soc
     return connection
 
 
-def memory_file(size: int = 2 * local._SIDE, seals: int = local._SEALS) -> int:
+def memory_file(size: int = 2 * record_ring.SIDE, seals: int = local._SEALS) -> int:
     descriptor = os.memfd_create("hostile", os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, size)
     if seals:
@@ -233,17 +233,17 @@ def test_hostile_memory(interface):
         host.open_endpoint(1)
         for turn in range(40):
             descriptor = memory_file()
-            memory = mmap.mmap(descriptor, 2 * local._SIDE)
+            memory = mmap.mmap(descriptor, 2 * record_ring.SIDE)
             words = memoryview(memory).cast("Q")
-            produced = rng.choice((8, 16, 4096, local.RING_BYTES, local.RING_BYTES + 8, 7, (1 << 64) - 8))
-            length = rng.choice((0, 1, 56, 4000, 60_000, local.LONGEST + 1, 1 << 40, (1 << 64) - 1))
+            produced = rng.choice((8, 16, 4096, record_ring.RING_BYTES, record_ring.RING_BYTES + 8, 7, (1 << 64) - 8))
+            length = rng.choice((0, 1, 56, 4000, 60_000, record_ring.LONGEST + 1, 1 << 40, (1 << 64) - 1))
             words[512] = length
             for place in range(513, 513 + 2000):
                 words[place] = rng.choice((0, 1, rng.getrandbits(8), rng.getrandbits(64)))
             words[512 + 7 : 512 + 9] = array.array("Q", [rng.getrandbits(64)] * 2)
             words[0] = produced
             if turn % 2:
-                words[(local._SIDE >> 3) + local._CONSUMED] = rng.getrandbits(64)
+                words[(record_ring.SIDE >> 3) + record_ring.CONSUMED] = rng.getrandbits(64)
             with greet(f"{interface}/1", descriptor, local._greeting()) as connection:
                 host.driver.pause(0.02)
                 connection.close()
@@ -252,17 +252,17 @@ def test_hostile_memory(interface):
 
 
 def test_the_longest_record_fits():
-    assert RECORD_MAXIMUM <= local.LONGEST
-    assert local.LONGEST * 3 <= local.RING_BYTES
+    assert RECORD_MAXIMUM <= record_ring.LONGEST
+    assert record_ring.LONGEST * 3 <= record_ring.RING_BYTES
 
 
 def test_memory_that_does_not_exist_is_not_read():
     target = array.array("B", bytes(16))
     places = [target.buffer_info()]
-    assert not local.copy_from(os.getpid(), [(0, 16)], places, 16)
-    assert not local.copy_from(os.getpid(), [(1 << 63, 16)], places, 16)
-    assert not local.copy_from(0, places, places, 16)
-    assert local.copy_from(os.getpid(), places, places, 16) or local.copy_refusal()
+    assert not process_memory.copy_from(os.getpid(), [(0, 16)], places, 16)
+    assert not process_memory.copy_from(os.getpid(), [(1 << 63, 16)], places, 16)
+    assert not process_memory.copy_from(0, places, places, 16)
+    assert process_memory.copy_from(os.getpid(), places, places, 16) or process_memory.copy_refusal()
 
 
 @pytest.mark.parametrize(("scope", "requested"), [("0\n", False), ("1\n", True), ("2\n", False), (None, False)])
@@ -270,11 +270,11 @@ def test_permission_is_requested_only_from_a_yama_that_can_give_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str | None, requested: bool
 ):
     """The kernel knows the request if it has Yama, and refuses it with EINVAL otherwise."""
-    real = local._YAMA.exists()
-    monkeypatch.setattr(local, "_YAMA", tmp_path / "ptrace_scope")
+    real = process_memory._YAMA.exists()
+    monkeypatch.setattr(process_memory, "_YAMA", tmp_path / "ptrace_scope")
     if scope is not None:
-        local._YAMA.write_text(scope)
-    assert local.permit_reading() is (requested and real)
+        process_memory._YAMA.write_text(scope)
+    assert process_memory.permit_reading() is (requested and real)
 
 
 @pytest.mark.interpreted  # it replaces names of the module
@@ -289,16 +289,16 @@ def test_permission_is_requested_only_from_a_yama_that_can_give_it(
 def test_the_reason_why_memory_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str | None, reason: str
 ):
-    monkeypatch.setattr(local, "_readv", None)
-    monkeypatch.setattr(local, "_YAMA", tmp_path / "ptrace_scope")
+    monkeypatch.setattr(process_memory, "_readv", None)
+    monkeypatch.setattr(process_memory, "_YAMA", tmp_path / "ptrace_scope")
     if scope is not None:
-        local._YAMA.write_text(scope)
-    assert local.copy_refusal() == reason
+        process_memory._YAMA.write_text(scope)
+    assert process_memory.copy_refusal() == reason
 
 
 def test_messages_pass_where_memory_cannot_be_read(interface, monkeypatch: pytest.MonkeyPatch):
     """They are copied twice."""
-    monkeypatch.setattr(local, "_readv", None)
+    monkeypatch.setattr(process_memory, "_readv", None)
     with opened(Host, interface) as host, echo(interface):
         endpoint = host.open_endpoint(1)
         partner = endpoint.connect(host.name, 2, timeout=PATIENCE)

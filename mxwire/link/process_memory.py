@@ -1,0 +1,123 @@
+"""Memory of other processes, read by process_vm_readv, and the permission for it.
+
+Two processes check whether they may read each other by a token: random bytes, whose address each announces. A container
+or the user may forbid it, and so may Yama unless the owner of the memory permits it (prctl).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+from array import array
+from pathlib import Path
+from typing import Any, Final
+
+TOKEN_SIZE: Final = 16
+_CHUNK: Final = 1 << 26
+"""Bytes per call of process_vm_readv."""
+_YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
+_PR_SET_PTRACER: Final = 0x59616D61
+_PR_SET_PTRACER_ANY: Final = ctypes.c_ulong(-1).value
+_token: Final = bytearray(secrets.token_bytes(TOKEN_SIZE))
+_token_view: Final = (ctypes.c_char * TOKEN_SIZE).from_buffer(_token)
+
+
+def _load_readv() -> Any:
+    try:
+        function = ctypes.CDLL(None, use_errno=True).process_vm_readv
+    except (OSError, AttributeError):
+        return None
+    function.restype = ctypes.c_ssize_t
+    function.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong]
+    return function
+
+
+_readv: Final = _load_readv()
+
+
+def copy_from(process: int, places: list[tuple[int, int]], memory: list[tuple[int, int]], length: int) -> bool:
+    """Copy ``length`` bytes from the memory of another process; both are lists of addresses and lengths.
+
+    Return False if the kernel does not permit it, or if any of the memory does not exist.
+    """
+    if _readv is None or process <= 0:
+        return False
+    done = 0
+    while done < length:
+        count = min(_CHUNK, length - done)
+        source, target = _vector(places, done, count), _vector(memory, done, count)
+        copied = _readv(
+            process, target.buffer_info()[0], len(target) // 2, source.buffer_info()[0], len(source) // 2, 0
+        )
+        if copied != count:
+            return False
+        done += count
+    return True
+
+
+def _vector(places: list[tuple[int, int]], offset: int, count: int) -> array[int]:
+    """The part of some memory from ``offset`` as an array of struct iovec."""
+    vector = array("L")
+    for start, size in places:
+        if offset >= size:
+            offset -= size
+            continue
+        part = min(size - offset, count)
+        vector.append(start + offset)
+        vector.append(part)
+        count -= part
+        offset = 0
+        if not count:
+            break
+    return vector
+
+
+def own_token() -> tuple[bytes, int]:
+    """The token of this process, and its address."""
+    return bytes(_token), ctypes.addressof(_token_view)
+
+
+def can_read(process: int, token: bytes, place: int) -> bool:
+    """Return whether this process may read the memory of another one, which has ``token`` at the address ``place``."""
+    memory = array("B", bytes(TOKEN_SIZE))
+    copied = copy_from(process, [(place, TOKEN_SIZE)], [memory.buffer_info()], TOKEN_SIZE)
+    return copied and memory.tobytes() == token
+
+
+def permit_reading() -> bool:
+    """Let other processes of this user read the memory of this one, if only Yama forbids it; return whether it does so.
+
+    With ``ptrace_scope`` 1 a process must name its reader. It can name one, or any; there are several neighbours.
+    """
+    if _yama_scope() != 1:
+        return False
+    prctl = ctypes.CDLL(None).prctl
+    prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+    return bool(prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY, 0, 0, 0) == 0)
+
+
+def _yama_scope() -> int:
+    """Restriction on reading memory: 0 for none, 1 for processes that do not permit it, 2 and 3 for all."""
+    try:
+        return int(_YAMA.read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def copy_refusal() -> str | None:
+    """The reason why processes cannot read each other's memory, so that large messages are copied twice; or None.
+
+    A child reads this process, since Yama lets a parent read its children. The caller should have a single thread.
+    """
+    permit_reading()
+    process = os.getpid()
+    child = os.fork()
+    if not child:
+        os._exit(0 if can_read(process, *own_token()) else 1)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
+        return None
+    scope = _yama_scope()
+    if scope:
+        return f"Yama forbids it (kernel.yama.ptrace_scope is {scope})"
+    return "the kernel does not permit process_vm_readv, as in many containers"
