@@ -30,33 +30,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from mxwire.bench import machine
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.report import (
-    BESIDE,
-    BESIDE_RECT,
-    COLOURS,
-    SERIES_CAPTION,
-    Figure,
-    PageFigure,
-    marks_legend,
-    series_blocks,
-    series_figure,
-    spread,
-)
 from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.bench.roles.program import library_refusal
-from mxwire.bench.rounds import Agreement, agreement, agreement_counts, order, within
+from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
 from mxwire.bench.stage import NamespaceStage, StageError, StudyStage
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
-from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
-from mxwire.report.plot import number_text, tidy
-from mxwire.wire.dialect import MXOE
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
 
 TRIP: Final = "half round trip"
@@ -75,7 +59,7 @@ HOST_SIZES: Final = tuple(
 """Sizes of mxoe, which the cost table of this machine is fitted to and compared with, and both sides of each step."""
 _QUICK_SIZES: Final = (64, 4096)
 BUDGET_SIZES: Final = (64, 4096)
-_FRAME: Final = 1486
+FRAME_SIZE: Final = 1486
 """Content of a frame of 1500 bytes, the size that the papers' table assumes."""
 _WINDOW: Final = 64
 _PILOT: Final = 20
@@ -84,8 +68,6 @@ _TRACED: Final = 20
 _TRACED_LARGE: Final = 5
 """Traced round trips of messages above 4 KiB, which stop at many copies."""
 _SECTION_NS: Final = 15_000_000
-SPEEDS: Final = ((10, "10 Mb/s"), (100, "100 Mb/s"), (1_000, "1 Gb/s"), (10_000, "10 Gb/s"), (100_000, "100 Gb/s"))
-"""Links of the papers' table and of today, in Mb/s."""
 _COLDER: Final = "colder caches, after the kernel"
 PREDICTION_TOLERANCE: Final = 0.2
 """Largest share by which the table of costs may differ from a half round trip to which it was not fitted."""
@@ -301,11 +283,11 @@ class PathStudy:
     def _frame_interval(self, carrier: str, number: int) -> None:
         count = 4 * _WINDOW if self._options.quick or number < 0 else 40 * _WINDOW
         spin = self._stage.spins
-        parameters = {"size": _FRAME, "count": count, "window": _WINDOW, "depth": _WINDOW}
+        parameters = {"size": FRAME_SIZE, "count": count, "window": _WINDOW, "depth": _WINDOW}
         active, _ = self._stage.run("flood", carrier=carrier, spin=spin, **parameters)
         if number >= 0:
             found = {"median": active["interval"], "count": count}
-            self._add(FRAME, carrier, _FRAME, found, round_marks(active, spinning=spin))
+            self._add(FRAME, carrier, FRAME_SIZE, found, round_marks(active, spinning=spin))
 
     def _trace(self, out: set[str]) -> None:
         """Count the system calls and copied bytes of a round trip, in a run that is not timed."""
@@ -405,8 +387,8 @@ def budgets(recording: Recording) -> Iterator[Budget]:
     The parts of the network add up to the half round trip of the ring, and the others to that of the hosts among
     frames: with these, each round is judged.
     """
-    trips, alone = _series(recording, TRIP), _series(recording, ALONE)
-    calls = _median(_series(recording, CALL), "system call", 0)
+    trips, alone = series_of(recording, TRIP), series_of(recording, ALONE)
+    calls = _median(series_of(recording, CALL), "system call", 0)
     for kind in ("", " interpreted"):
         for size in BUDGET_SIZES:
             hand_over = _median(trips, "shared memory, spinning", size)
@@ -440,206 +422,14 @@ def budgets(recording: Recording) -> Iterator[Budget]:
                 yield Budget(f"mxoe{kind}, {mode}", size, (*parts, *more), whole.median, verdict)
 
 
-def _series(recording: Recording, name: str) -> Series:
+def series_of(recording: Recording, name: str) -> Series:
+    """The series of that name, which is empty if nothing of it was measured."""
     return recording.named(name) or Series(name, "")
 
 
 def _median(series: Series, name: str, size: int) -> float | None:
     point = series.point(name, size)
     return None if point is None else point.median
-
-
-# Report
-
-
-def path_blocks(recording: Recording) -> Iterator[Block]:
-    """The ladder, the counts, the budget and the share of a processor per frame."""
-    yield Heading("Where the time goes")
-    trips = _series(recording, TRIP)
-    if trips.measurements:
-        yield _ladder(trips)
-        yield from marks_legend(trips.measurements)
-        yield from _orderings(trips)
-        counted = _counted(recording)
-        if counted.rows:
-            yield Heading("Counted per round trip, one side, blocking", 3)
-            yield Paragraph(_COPIES)
-            yield counted
-            yield from _engine_copies(_series(recording, ALONE))
-    for name in (ALONE, CALL, FRAME):
-        series = _series(recording, name)
-        if series.measurements:
-            yield from series_blocks(series)
-    found = list(budgets(recording)) if trips.measurements and _series(recording, ALONE).measurements else []
-    if found:
-        yield Heading("Budget of half a round trip, µs", 3)
-        yield _budget_table(found)
-    if recording.facts.get("predictions"):
-        yield Heading("Agreement: half round trips of mxoe by the table of costs here, µs", 3)
-        yield _prediction_table(recording)
-    interval = _series(recording, FRAME).point("ring", _FRAME)
-    if interval is not None:
-        yield Heading("Frames of 1500 bytes on links of different speeds", 3)
-        yield _shares(interval)
-
-
-def _ladder(trips: Series) -> Table:
-    sizes = sorted({each.parameters["size"] for each in trips.measurements} & set(SIZES))
-    differences = {(size, rung): more for size, rung, _, more in steps(trips)}
-    rows = []
-    for name in trips.contestants():
-        cells = []
-        for size in sizes:
-            point = trips.point(name, size)
-            if point is None:
-                cells.append("")
-                continue
-            more = differences.get((size, name.removesuffix(", spinning")))
-            cells.append(spread(point, short=True) + (f" ({more:+.1f})" if more is not None else ""))
-        rows.append(Row((name, *cells)))
-    headings = number_columns(*(f"{size:,} B, µs (step)" for size in sizes))
-    return Table((Column("half round trip"), *headings), tuple(rows), divisible=True)
-
-
-def _orderings(trips: Series) -> Iterator[Block]:
-    size = min(SIZES)
-    chain = [each for rung in ("ring", "frames", "udp", "tcp") if (each := trips.point(f"{rung}, spinning", size))]
-    texts = []
-    for one, other in pairwise(chain):
-        found = order(one.samples, other.samples)
-        word = {"less": "less than", "greater": "greater than", "undecided": "undecided against"}[found]
-        texts.append(f"{one.name.partition(',')[0]} {word} {other.name.partition(',')[0]}")
-    if texts:
-        yield Paragraph(f"Round by round, {size} bytes: {'; '.join(texts)}.")
-
-
-_COUNTED: Final = {
-    "system calls": "system calls",
-    "bytes to the kernel": "to the kernel",
-    "bytes in place": "in place",
-    "bytes from the kernel": "from the kernel",
-    "bytes copied, sent": "copied, sending",
-    "bytes copied, received": "copied, receiving",
-}
-"""Counts of a round trip, and their headings."""
-
-
-def _counted(recording: Recording) -> Table:
-    counts = [
-        (each.name.partition(",")[0], each.parameters["size"], each.counts)
-        for each in _series(recording, TRIP).measurements
-        if "system calls" in each.counts
-    ]
-    counts += [(LIBRARY, int(size), each) for size, each in recording.facts.get(LIBRARY, {}).items()]
-    rows = []
-    for name, size, each in counts:
-        values = (f"{each[key]:,.1f}" if key in each else "" for key in _COUNTED)
-        rows.append(Row((name, f"{size:,}", *values)))
-    return Table((Column("rung"), *number_columns("size", *_COUNTED.values())), tuple(rows), divisible=True)
-
-
-_COPIES: Final = (
-    "Bytes per message of this side. To the kernel: copied by system calls, in place: of these, out of the "
-    "application's message. Copied: by the process itself, between the message and the system calls or the ring; bare "
-    "frames are built beforehand."
-)
-
-
-def _engine_copies(alone: Series) -> Iterator[Block]:
-    """The bytes that the engines of both sides copy per message."""
-    texts = [
-        f"{each.counts['bytes copied']:,.0f} of {each.parameters['size']:,}"
-        for each in alone.curve("engine")
-        if "bytes copied" in each.counts
-    ]
-    if texts:
-        yield Paragraph(f"The engines of both sides alone copy, in bytes per message: {'; '.join(texts)}.")
-
-
-def _budget_table(found: list[Budget]) -> Table:
-    labels = list(dict.fromkeys(label for each in found for label, _ in each.parts))
-    rows = []
-    for label in labels:
-        values = [dict(each.parts).get(label) for each in found]
-        rows.append(Row((label, *("" if value is None else _microseconds(value) for value in values))))
-    rows.append(Row(("sum of the parts", *(_microseconds(each.total) for each in found))))
-    rows.append(Row(("measured", *(_microseconds(each.measured) for each in found))))
-    rows.append(Row(("difference", *(_difference(each.total / each.measured - 1) for each in found))))
-    words = {"agree": "closes", "differ": "does not close", "undecided": "undecided"}
-    rows.append(Row((f"agreement within {TOLERANCE:.0%}", *(words[each.verdict] for each in found))))
-    headings = number_columns(*(f"{each.name}, {each.size:,} B" for each in found))
-    return Table((Column("part"), *headings), tuple(rows), divisible=True)
-
-
-def _prediction_table(recording: Recording) -> Table:
-    rows = []
-    for each in recording.facts["predictions"]:
-        numbers = (_microseconds(each[name]) for name in ("predicted", "measured"))
-        rows.append(Row((f"{each['size']:,}", *numbers, _difference(each["difference"]), each["verdict"])))
-    found = recording.facts["agreement"]
-    rows.append(Row(("agreement", "", "", f"within {found['within']:.0%}", f"{found['agree']} of {found['points']}")))
-    return Table(number_columns("size, bytes", "predicted", "measured", "difference", "verdict"), tuple(rows))
-
-
-def _difference(share: float) -> str:
-    """A share with its sign, if it is not 0."""
-    whole = round(share * 100)
-    return f"{whole:+d}%" if whole else "0%"
-
-
-def _microseconds(value: float) -> str:
-    """A duration in µs with two decimals."""
-    return f"{value:,.2f}"
-
-
-def _shares(interval: Measurement) -> Table:
-    rows = []
-    for megabits, name in SPEEDS:
-        gap = 1500 * 8 / megabits
-        share = interval.median / gap
-        shown = f"{share:.1%}" if share <= 1 else "more than one"
-        rows.append(Row((name, number_text(gap), number_text(interval.median), shown)))
-    headings = number_columns("a frame every, µs", "cost per frame, µs", "share of a processor")
-    return Table((Column("link"), *headings), tuple(rows))
-
-
-def path_figures(recording: Recording) -> Iterator[PageFigure]:
-    """The ladder over size, and the budgets as bars."""
-    trips = _series(recording, TRIP)
-    if trips.measurements:
-        yield PageFigure(
-            series_figure([trips], "Half a round trip, by path", MXOE),
-            SERIES_CAPTION,
-        )
-    found = list(budgets(recording)) if trips.measurements and _series(recording, ALONE).measurements else []
-    if found:
-        yield PageFigure(budget_figure(found), "Parts that were measured alone, beside the measured whole.")
-
-
-def budget_figure(found: list[Budget]) -> Figure:
-    """Stacked bars of the parts, each above a bar of the measured whole."""
-
-    def figure(pyplot: Any) -> Any:
-        made, axes = pyplot.subplots(figsize=(11.5, 1.6 + 0.8 * len(found)), layout="constrained")
-        labels = list(dict.fromkeys(label for each in found for label, _ in each.parts))
-        for place, each in enumerate(found):
-            left = 0.0
-            for label, value in each.parts:
-                colour = COLOURS[labels.index(label) % len(COLOURS)]
-                shown = label if label not in axes.get_legend_handles_labels()[1] else "_nolegend_"
-                axes.barh(place - 0.19, value, 0.36, left=left, color=colour, label=shown)
-                left += value
-            axes.barh(place + 0.19, each.measured, 0.36, color="#cfd4da", label="_nolegend_" if place else "measured")
-        axes.set_yticks(range(len(found)), [f"{each.name}, {each.size:,} B" for each in found])
-        axes.invert_yaxis()
-        axes.set_xlabel("half a round trip, µs")
-        axes.legend(**BESIDE)
-        made.get_layout_engine().set(rect=BESIDE_RECT)
-        made.suptitle("Budget of half a round trip", x=0.01, ha="left", fontsize=13)
-        tidy(axes)
-        return made
-
-    return figure
 
 
 # The table of costs of this machine
@@ -653,7 +443,7 @@ def write_costs(recording: Recording) -> Path | None:
     from mxwire.bench.cost.calibration import FITTED, PREDICTED, calibrate, half_round_trip
     from mxwire.bench.cost.tables import here_file, write_here
 
-    trips = _series(recording, TRIP)
+    trips = series_of(recording, TRIP)
     curve = trips.curve("mxoe, spinning")
 
     def points(sizes: Sequence[int]) -> list[Measurement]:

@@ -118,7 +118,8 @@ def command() -> None:
 def path(bench: BenchOptions, machine: OtherMachine, cable: CableOptions, interpreted: bool) -> None:
     """Measure where the time goes: copies, system calls, frames, the kernel's protocols, the engine, wake-ups."""
     end_like_interrupt()
-    from mxwire.bench.path import measure_path, path_blocks, path_figures
+    from mxwire.bench.path import measure_path
+    from mxwire.bench.path_report import path_blocks, path_figures
 
     opener = cable.opener(machine)
 

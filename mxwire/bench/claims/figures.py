@@ -20,7 +20,7 @@ from mxwire.bench.claims.model_study import (
 )
 from mxwire.bench.logp import BANDWIDTH, PARAMETERS
 from mxwire.bench.mtu import PACKETS_OF_MXOE
-from mxwire.bench.path import path_figures
+from mxwire.bench.path_report import path_figures
 from mxwire.bench.record import VIRTUAL_TIME, Measurement, Recording, Series
 from mxwire.bench.report import COLOURS, Figure, PageFigure, draw_series, line_styles, plotted, series_figure
 from mxwire.report import plot

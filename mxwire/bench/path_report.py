@@ -1,0 +1,232 @@
+"""Report of ``bench path``: the ladder, the counts, the budgets and the share of a processor per frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from mxwire.bench.path import (
+    ALONE,
+    CALL,
+    FRAME,
+    FRAME_SIZE,
+    LIBRARY,
+    SIZES,
+    TOLERANCE,
+    TRIP,
+    Budget,
+    budgets,
+    series_of,
+    steps,
+)
+from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.report import (
+    BESIDE,
+    BESIDE_RECT,
+    COLOURS,
+    SERIES_CAPTION,
+    Figure,
+    PageFigure,
+    marks_legend,
+    series_blocks,
+    series_figure,
+    spread,
+)
+from mxwire.bench.rounds import order
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.report.plot import number_text, tidy
+from mxwire.wire.dialect import MXOE
+
+_SPEEDS: Final = ((10, "10 Mb/s"), (100, "100 Mb/s"), (1_000, "1 Gb/s"), (10_000, "10 Gb/s"), (100_000, "100 Gb/s"))
+"""Links of the papers' table and of today, in Mb/s."""
+
+
+def path_blocks(recording: Recording) -> Iterator[Block]:
+    """The ladder, the counts, the budget and the share of a processor per frame."""
+    yield Heading("Where the time goes")
+    trips = series_of(recording, TRIP)
+    if trips.measurements:
+        yield _ladder(trips)
+        yield from marks_legend(trips.measurements)
+        yield from _orderings(trips)
+        counted = _counted(recording)
+        if counted.rows:
+            yield Heading("Counted per round trip, one side, blocking", 3)
+            yield Paragraph(_COPIES)
+            yield counted
+            yield from _engine_copies(series_of(recording, ALONE))
+    for name in (ALONE, CALL, FRAME):
+        series = series_of(recording, name)
+        if series.measurements:
+            yield from series_blocks(series)
+    found = list(budgets(recording))
+    if found:
+        yield Heading("Budget of half a round trip, µs", 3)
+        yield _budget_table(found)
+    if recording.facts.get("predictions"):
+        yield Heading("Agreement: half round trips of mxoe by the table of costs here, µs", 3)
+        yield _prediction_table(recording)
+    interval = series_of(recording, FRAME).point("ring", FRAME_SIZE)
+    if interval is not None:
+        yield Heading("Frames of 1500 bytes on links of different speeds", 3)
+        yield _shares(interval)
+
+
+def _ladder(trips: Series) -> Table:
+    sizes = sorted({each.parameters["size"] for each in trips.measurements} & set(SIZES))
+    differences = {(size, rung): more for size, rung, _, more in steps(trips)}
+    rows = []
+    for name in trips.contestants():
+        cells = []
+        for size in sizes:
+            point = trips.point(name, size)
+            if point is None:
+                cells.append("")
+                continue
+            more = differences.get((size, name.removesuffix(", spinning")))
+            cells.append(spread(point, short=True) + (f" ({more:+.1f})" if more is not None else ""))
+        rows.append(Row((name, *cells)))
+    headings = number_columns(*(f"{size:,} B, µs (step)" for size in sizes))
+    return Table((Column("half round trip"), *headings), tuple(rows), divisible=True)
+
+
+def _orderings(trips: Series) -> Iterator[Block]:
+    size = min(SIZES)
+    chain = [each for rung in ("ring", "frames", "udp", "tcp") if (each := trips.point(f"{rung}, spinning", size))]
+    texts = []
+    for one, other in pairwise(chain):
+        found = order(one.samples, other.samples)
+        word = {"less": "less than", "greater": "greater than", "undecided": "undecided against"}[found]
+        texts.append(f"{one.name.partition(',')[0]} {word} {other.name.partition(',')[0]}")
+    if texts:
+        yield Paragraph(f"Round by round, {size} bytes: {'; '.join(texts)}.")
+
+
+_COUNTED: Final = {
+    "system calls": "system calls",
+    "bytes to the kernel": "to the kernel",
+    "bytes in place": "in place",
+    "bytes from the kernel": "from the kernel",
+    "bytes copied, sent": "copied, sending",
+    "bytes copied, received": "copied, receiving",
+}
+"""Counts of a round trip, and their headings."""
+
+
+def _counted(recording: Recording) -> Table:
+    counts = [
+        (each.name.partition(",")[0], each.parameters["size"], each.counts)
+        for each in series_of(recording, TRIP).measurements
+        if "system calls" in each.counts
+    ]
+    counts += [(LIBRARY, int(size), each) for size, each in recording.facts.get(LIBRARY, {}).items()]
+    rows = []
+    for name, size, each in counts:
+        values = (f"{each[key]:,.1f}" if key in each else "" for key in _COUNTED)
+        rows.append(Row((name, f"{size:,}", *values)))
+    return Table((Column("rung"), *number_columns("size", *_COUNTED.values())), tuple(rows), divisible=True)
+
+
+_COPIES: Final = (
+    "Bytes per message of this side. To the kernel: copied by system calls, in place: of these, out of the "
+    "application's message. Copied: by the process itself, between the message and the system calls or the ring; bare "
+    "frames are built beforehand."
+)
+
+
+def _engine_copies(alone: Series) -> Iterator[Block]:
+    """The bytes that the engines of both sides copy per message."""
+    texts = [
+        f"{each.counts['bytes copied']:,.0f} of {each.parameters['size']:,}"
+        for each in alone.curve("engine")
+        if "bytes copied" in each.counts
+    ]
+    if texts:
+        yield Paragraph(f"The engines of both sides alone copy, in bytes per message: {'; '.join(texts)}.")
+
+
+def _budget_table(found: list[Budget]) -> Table:
+    labels = list(dict.fromkeys(label for each in found for label, _ in each.parts))
+    rows = []
+    for label in labels:
+        values = [dict(each.parts).get(label) for each in found]
+        rows.append(Row((label, *("" if value is None else _microseconds(value) for value in values))))
+    rows.append(Row(("sum of the parts", *(_microseconds(each.total) for each in found))))
+    rows.append(Row(("measured", *(_microseconds(each.measured) for each in found))))
+    rows.append(Row(("difference", *(_difference(each.total / each.measured - 1) for each in found))))
+    words = {"agree": "closes", "differ": "does not close", "undecided": "undecided"}
+    rows.append(Row((f"agreement within {TOLERANCE:.0%}", *(words[each.verdict] for each in found))))
+    headings = number_columns(*(f"{each.name}, {each.size:,} B" for each in found))
+    return Table((Column("part"), *headings), tuple(rows), divisible=True)
+
+
+def _prediction_table(recording: Recording) -> Table:
+    rows = []
+    for each in recording.facts["predictions"]:
+        numbers = (_microseconds(each[name]) for name in ("predicted", "measured"))
+        rows.append(Row((f"{each['size']:,}", *numbers, _difference(each["difference"]), each["verdict"])))
+    found = recording.facts["agreement"]
+    rows.append(Row(("agreement", "", "", f"within {found['within']:.0%}", f"{found['agree']} of {found['points']}")))
+    return Table(number_columns("size, bytes", "predicted", "measured", "difference", "verdict"), tuple(rows))
+
+
+def _difference(share: float) -> str:
+    """A share with its sign, if it is not 0."""
+    whole = round(share * 100)
+    return f"{whole:+d}%" if whole else "0%"
+
+
+def _microseconds(value: float) -> str:
+    """A duration in µs with two decimals."""
+    return f"{value:,.2f}"
+
+
+def _shares(interval: Measurement) -> Table:
+    rows = []
+    for megabits, name in _SPEEDS:
+        gap = 1500 * 8 / megabits
+        share = interval.median / gap
+        shown = f"{share:.1%}" if share <= 1 else "more than one"
+        rows.append(Row((name, number_text(gap), number_text(interval.median), shown)))
+    headings = number_columns("a frame every, µs", "cost per frame, µs", "share of a processor")
+    return Table((Column("link"), *headings), tuple(rows))
+
+
+def path_figures(recording: Recording) -> Iterator[PageFigure]:
+    """The ladder over size, and the budgets as bars."""
+    trips = series_of(recording, TRIP)
+    if trips.measurements:
+        yield PageFigure(
+            series_figure([trips], "Half a round trip, by path", MXOE),
+            SERIES_CAPTION,
+        )
+    found = list(budgets(recording))
+    if found:
+        yield PageFigure(_budget_figure(found), "Parts that were measured alone, beside the measured whole.")
+
+
+def _budget_figure(found: list[Budget]) -> Figure:
+    """Stacked bars of the parts, each above a bar of the measured whole."""
+
+    def figure(pyplot: Any) -> Any:
+        made, axes = pyplot.subplots(figsize=(11.5, 1.6 + 0.8 * len(found)), layout="constrained")
+        labels = list(dict.fromkeys(label for each in found for label, _ in each.parts))
+        for place, each in enumerate(found):
+            left = 0.0
+            for label, value in each.parts:
+                colour = COLOURS[labels.index(label) % len(COLOURS)]
+                shown = label if label not in axes.get_legend_handles_labels()[1] else "_nolegend_"
+                axes.barh(place - 0.19, value, 0.36, left=left, color=colour, label=shown)
+                left += value
+            axes.barh(place + 0.19, each.measured, 0.36, color="#cfd4da", label="_nolegend_" if place else "measured")
+        axes.set_yticks(range(len(found)), [f"{each.name}, {each.size:,} B" for each in found])
+        axes.invert_yaxis()
+        axes.set_xlabel("half a round trip, µs")
+        axes.legend(**BESIDE)
+        made.get_layout_engine().set(rect=BESIDE_RECT)
+        made.suptitle("Budget of half a round trip", x=0.01, ha="left", fontsize=13)
+        tidy(axes)
+        return made
+
+    return figure
