@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 import click
 
-from mxwire.cli.filters import FilterOptions, MessageChoice, filter_options, message_choice
+from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.message_choice import MessageChoice, follow_message, message_choice
 from mxwire.cli.options import DecodingOptions, decoding_options, json_option, write_option
 from mxwire.errors import MxwireError, OutputError
 from mxwire.words import count_of
@@ -60,7 +61,7 @@ def command(
     receiver never requested them.
     """
     from mxwire.analysis.conversations.content import Content
-    from mxwire.cli.reading import refuse_overwriting, watched
+    from mxwire.cli.reading import refuse_overwriting
 
     file = choice.file
     to_output = str(target) == "-"
@@ -71,7 +72,7 @@ def command(
     number = choice.number_in(decoding, filters)
     with _PartialFile(None if to_output else target) as assembly:
         content = Content(assembly.write)
-        message = watched(
+        message = follow_message(
             file, number, decoding.decoder(), lambda decoded, frames, found, _: content.take(decoded, frames, found)
         )
         gaps = content.gaps(message.length)

@@ -1,4 +1,4 @@
-"""The filter: options that select frames and messages, and the choice of one message."""
+"""The filter: options that select frames and messages."""
 
 from __future__ import annotations
 
@@ -12,19 +12,14 @@ import click
 
 from mxwire.cli.completion import catalogued, expressions, offers, packet_types
 from mxwire.cli.options import (
-    FILE,
     Amount,
-    DecodingOptions,
     Decorator,
     endpoint_option,
-    given_options,
     host_type,
-    integer_option,
     number_type,
     option_group,
     peers_option,
 )
-from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostChoice, HostNames
@@ -138,7 +133,7 @@ _FILTERS: Final[dict[str, Decorator]] = {
 """The options of the filter, by the name of their parameter."""
 FILTERS: Final = frozenset(_FILTERS)
 """The names of their parameters."""
-_ABOUT_NAMES: Final = frozenset({"peers", "by_name"})
+ABOUT_NAMES: Final = frozenset({"peers", "by_name"})
 """Those that select nothing."""
 
 
@@ -169,7 +164,7 @@ class FilterOptions:
         from mxwire.analysis.selection import Selection
 
         return Selection.of(
-            **{each.name: getattr(self, each.name) for each in fields(self) if each.name not in _ABOUT_NAMES}
+            **{each.name: getattr(self, each.name) for each in fields(self) if each.name not in ABOUT_NAMES}
         )
 
     def host_names(self) -> HostNames:
@@ -189,87 +184,3 @@ def filter_options(*omitted: str) -> Decorator:
     ``omitted`` are those that the command has with other properties, or not at all, by the name of their parameter.
     """
     return option_group("filters", FilterOptions, *(each for name, each in _FILTERS.items() if name not in omitted))
-
-
-# The choice of one message
-
-
-@dataclass(frozen=True, slots=True)
-class MessageChoice:
-    """A message of a capture, by its number, by one of its frames, or as the only one that a filter selects.
-
-    Without an option, the first of two ``words`` is the number; the last word is always the file, even if it is
-    digits only.
-    """
-
-    words: tuple[str, ...]
-    number: int | None
-    frame: int | None
-
-    def __post_init__(self) -> None:
-        """Raise :class:`~mxwire.errors.MxwireError` unless there are one message and one file."""
-        usage = f"{click.get_current_context().command_path} NUMBER FILE"
-        options = [name for name, each in (("--message", self.number), ("--frame", self.frame)) if each is not None]
-        options += ["a filter"] if self.is_filtered else []
-        *numbers, file = self.words or ("",)
-        if len(options) > 1:
-            raise MxwireError(f"{' and '.join(options)} exclude each other: choose the message by one of them")
-        if len(numbers) > 1 or (numbers and options):
-            given = f", as {options[0]} chooses the message" if options else f": write {usage}"
-            raise MxwireError(f"{len(self.words)} arguments, but only one FILE is read{given}")
-        if not file or (file.isdecimal() and not numbers and not options):
-            raise MxwireError(f"no capture given: write {usage}")
-        if not numbers and not options:
-            raise MxwireError(
-                f"no message given: write {usage}, or use --message, --frame or a filter (mxwire messages FILE lists "
-                "messages)"
-            )
-        if numbers and _message_number(numbers[0]) is None:
-            raise MxwireError(f"{numbers[0]!r} is not the number of a message, which counts from 1: write {usage}")
-
-    @property
-    def file(self) -> str:
-        """The capture."""
-        return self.words[-1]
-
-    @property
-    def is_filtered(self) -> bool:
-        """True if a filter chooses the message."""
-        return not given_options().keys().isdisjoint(FILTERS - _ABOUT_NAMES)
-
-    def number_in(self, decoding: DecodingOptions, filters: FilterOptions) -> int:
-        """The number of the message; if it was chosen by a frame or a filter, the capture is read for it.
-
-        Raises :class:`~mxwire.errors.MxwireError` if the frame belongs to no message, or the filter does not select
-        exactly one.
-        """
-        from mxwire.cli.reading import message_of_frame, message_selected
-
-        if self.is_filtered:
-            return message_selected(self.file, filters, decoding)
-        if self.frame is not None:
-            return message_of_frame(self.file, self.frame, decoding.decoder())
-        number = self.number or _message_number(self.words[0])
-        assert number is not None
-        return number
-
-
-def _message_number(word: str) -> int | None:
-    # No capture has 10^18 messages, and Python refuses to convert thousands of digits.
-    return int(word) or None if word.isdecimal() and len(word) < 19 else None
-
-
-message_choice = option_group(
-    "choice",
-    MessageChoice,
-    click.argument("words", metavar="[NUMBER] FILE", nargs=-1, type=FILE),
-    integer_option(
-        "The message, by its number in mxwire messages: the same as NUMBER.", "--message", "number", least=1
-    ),
-    integer_option(
-        "The message to which this frame belongs; the message that it acknowledges, if it is an ack.",
-        "--frame",
-        least=1,
-    ),
-)
-"""``NUMBER FILE``, ``--message`` and ``--frame``, passed to the command as ``choice``, :class:`MessageChoice`."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from mxwire.cli.filters import FilterOptions, MessageChoice, filter_options, message_choice
+from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.message_choice import MessageChoice, follow_message, message_choice
 from mxwire.cli.options import DecodingOptions, decoding_options, json_option
 
 EPILOG = """\b
@@ -30,7 +31,6 @@ Examples:
 @decoding_options
 def command(choice: MessageChoice, as_json: bool, filters: FilterOptions, decoding: DecodingOptions) -> None:
     """Show every frame of one message: its role, time and contents."""
-    from mxwire.cli.reading import watched
     from mxwire.report.document import Paragraph, show
     from mxwire.report.json_line import json_line
     from mxwire.report.ladder import MessageLadder, ladder_lines
@@ -41,7 +41,7 @@ def command(choice: MessageChoice, as_json: bool, filters: FilterOptions, decodi
     decoder = decoding.decoder()
     number = choice.number_in(decoding, filters)
     names = filters.host_names() if filters.by_name else None
-    message = watched(
+    message = follow_message(
         choice.file, number, decoder, lambda decoded, frames, _, marks: ladder.take(decoded, frames, marks), names
     )
     if as_json:

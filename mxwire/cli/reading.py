@@ -22,7 +22,7 @@ from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
-    from mxwire.analysis.conversations import CapturedMessage, Follower, FrameMarks, Role
+    from mxwire.analysis.conversations import CapturedMessage, Follower
     from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.selection import MessageSelector, Selection
     from mxwire.cli.filters import FilterOptions
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 BatchFilter = Callable[[Iterable[FrameBatch]], Iterator[FrameBatch]]
 
-_LISTED: Final = 5
-"""Messages listed in the error if a filter selects several."""
 _RING_BYTES: Final = 64 << 20
 """Memory for the frames of an interface that wait while earlier ones are analysed."""
 
@@ -298,112 +296,6 @@ def followed(
     note_messages(reader.name, follower, decoder)
 
 
-def watched(
-    path: str,
-    number: int,
-    decoder: Decoder,
-    take: Callable[[DecodedBatch, list[tuple[int, Role]], CapturedMessage, FrameMarks], None],
-    names: HostNames | None = None,
-) -> CapturedMessage:
-    """Follow a capture until message ``number`` is complete, pass its frames to ``take``, and return the message.
-
-    ``names`` learns the names of hosts up to there.
-
-    Raises :class:`~mxwire.errors.MxwireError` if the capture has no message with this number.
-    """
-    from mxwire.analysis.conversations import Follower, MessageWatch
-
-    watch = MessageWatch(number)
-    follower = Follower(watch)
-    with capture_of(path) as reader:
-        for decoded in judged_batches(decoder, reader):
-            follower.observe(decoded)
-            if names is not None:
-                names.learn(decoded)
-            marks = follower.take_marks(decoded)
-            frames = watch.frames(marks)
-            if watch.message is None:
-                continue
-            take(decoded, frames, watch.message, marks)
-            if watch.message.is_done:
-                break
-        follower.finish()
-        if names is not None:
-            names.add_all(reader.names)
-        note_messages(reader.name, follower, decoder)
-    if watch.message is None:
-        there = f"it has {count_of(follower.messages, 'message', none='none')}"
-        raise MxwireError(f"{path}: no message {number}: {there} (mxwire messages lists them)")
-    return watch.message
-
-
-def message_selected(path: str, filters: FilterOptions, decoding: DecodingOptions) -> int:
-    """Return the number of the only message of a capture that a filter selects.
-
-    Raises :class:`~mxwire.errors.MxwireError` if there is none, or more than one, and for a pipe, which cannot be read
-    again to follow the message.
-    """
-    from mxwire.analysis.conversations import Follower
-    from mxwire.analysis.selection import MessageSelector
-
-    selector = MessageSelector(selection_of(filters, path, decoding))
-    follower, decoder = Follower(marks=selector.needs_marks), decoding.decoder()
-    found: list[int] = []
-    with open_capture(path) as reader:
-        _refuse_pipe(path, reader, "a filter")
-        for decoded in judged_batches(decoder, reader):
-            completed = follower.observe(decoded)
-            selector.observe(decoded, follower.take_marks, decoder.start_ns)
-            found += (each.number for each in completed if selector.takes(each))
-    found += (each.number for each in follower.finish() if selector.takes(each))
-    if not found:
-        raise MxwireError(f"{path}: no message matches the selection (mxwire messages lists them)")
-    if len(found) > 1:
-        listed = ", ".join(map(str, sorted(found)[:_LISTED])) + (", …" if len(found) > _LISTED else "")
-        raise MxwireError(f"{path}: {len(found)} messages match the selection ({listed}): choose one by its number")
-    return found[0]
-
-
-def _refuse_pipe(path: str, reader: CaptureReader, option: str) -> None:
-    if path == "-" or reader.total_bytes is None:
-        raise MxwireError(
-            f"{reader.name}: {option} reads a capture twice, which a pipe does not allow: save it to a file first"
-        )
-
-
-def message_of_frame(path: str, frame: int, decoder: Decoder) -> int:
-    """Return the number of the message to which frame number ``frame`` of a capture belongs.
-
-    An ack belongs to the newest message that it acknowledges, unless a message carries it. Raises
-    :class:`~mxwire.errors.MxwireError` if the frame belongs to none, is not MXoE or does not exist, and for a pipe,
-    which cannot be read again to follow the message.
-    """
-    from mxwire.analysis.marks import FrameMarker
-    from mxwire.report.summary import type_text
-
-    marker = FrameMarker()
-    # Without the warnings of capture_of: they are printed when the message is followed.
-    with open_capture(path) as reader:
-        _refuse_pipe(path, reader, "--frame")
-        for decoded in judged_batches(decoder, reader):
-            marks = marker.observe(decoded)
-            for place in (decoded.batch.number == frame).nonzero()[0].tolist():
-                number = int(marks.message[place])
-                if not number:
-                    shown = type_text(decoded.frame(place))
-                    raise MxwireError(
-                        f"{path}: frame {frame} ({shown}) belongs to no message (mxwire decode -v --frames {frame} "
-                        "shows it)"
-                    )
-                if place in marks.late:
-                    note(f"{path}: frame {frame} passed long after message {number} had ended")
-                return number
-    frames = decoder.skipped + decoder.decoded
-    if frame > frames:
-        raise MxwireError(f"{path}: no frame {frame}: it has {count_of(frames, 'frame')}")
-    raise MxwireError(f"{path}: frame {frame} is not MXoE (EtherType {_types(decoder)})")
-
-
 # Files that must differ
 
 
@@ -461,7 +353,7 @@ def refuse_empty(source: BatchSource, decoder: Decoder, selection: Selection | N
         if unknown and is_live(source):
             raise MxwireError(f"{source.name}: {unannounced_text(unknown)}")
         return
-    types = _types(decoder)
+    types = ethertypes_text(decoder)
     if is_live(source):
         if source.error is not None:
             return  # It is raised when the source is closed.
@@ -487,14 +379,15 @@ def unannounced_text(names: Sequence[str]) -> str:
     )
 
 
-def _types(decoder: Decoder) -> str:
+def ethertypes_text(decoder: Decoder) -> str:
+    """The EtherTypes that a decoder takes, for messages."""
     return ", ".join(f"0x{each:04x}" for each in decoder.ethertypes)
 
 
 def note_frames(path: str, decoder: Decoder) -> None:
     """Print notes on the frames of a capture that a reader of the output must know."""
     if decoder.skipped and decoder.decoded:
-        types = _types(decoder)
+        types = ethertypes_text(decoder)
         frames = decoder.skipped + decoder.decoded
         note(f"{path}: {decoder.skipped} of {frames} frames are not MXoE (EtherType {types})")
     for host in decoder.swapped_hosts():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mxwire.capture import create_capture, open_capture
-from mxwire.cli.reading import message_of_frame, watched
+from mxwire.cli.message_choice import follow_message, message_of_frame
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.report.ladder import MessageLadder, ladder_lines
@@ -57,7 +57,7 @@ def test_the_ladder_of_a_large_message():
 @pytest.mark.parametrize("width", [76, 80, 100, 120, 200])
 def test_the_ladder_fits_a_terminal(width):
     decoder, ladder = Decoder(), MessageLadder()
-    message = watched(
+    message = follow_message(
         str(EVERY_TYPE), 11, decoder, lambda decoded, frames, _, marks: ladder.take(decoded, frames, marks)
     )
     lines = [*ladder_lines(message, ladder, decoder.start_ns, width)]
