@@ -2,8 +2,8 @@
 # make test      install the rest and run all checks and tests, which also build the documentation
 #                with another Python: make test PYTHON=python3.13 (in .venv-python3.13)
 # make bench     measure decoding beside other tools
-# make nightly   fuzz for ten minutes, soak live hosts for ten, mutated frames by both paths, and 100,000 random seeds:
-#                some hours
+# make nightly   fuzz for ten minutes, soak live hosts for ten, play 1,000 random MX programs, mutated frames by both
+#                paths, and 100,000 random seeds: some hours
 # make soak      soak live hosts only (SOAK=SECONDS)
 # make compiled  compile the modules that run for every frame, into build/compiled
 # make docs      build the documentation into site/
@@ -75,6 +75,8 @@ nightly: setup
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python tools/fuzz.py --seconds 600
 	@$(MAKE) --no-print-directory soak
+	$(BIN)/python -m tests.library.schedules --seeds 0-799
+	$(BIN)/python -m tests.library.schedules --seeds 800-999 --faults all --limit 300
 	$(BIN)/python -m tests.wire.mutation_campaign --columns 100000000 --both 1000000 --on $(NIGHTLY_ON)
 	@mkdir -p build
 	$(MXWIRE) simulate --seeds 0-99999 --on $(NIGHTLY_ON) --checkpoint build/nightly-seeds.jsonl

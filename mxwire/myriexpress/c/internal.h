@@ -134,6 +134,7 @@ double mxw_seconds(const char *variable, double otherwise);
 
 extern uint64_t mxw_beats;
 extern int mxw_tick;
+extern int mxw_single; /* MX_MONOTHREAD: there is no progression thread */
 extern __thread int mxw_in_handler;
 /* The number of unexpected handlers that run now, on any thread. */
 extern int mxw_handlers;
@@ -170,9 +171,13 @@ static inline int mxw_attention(void)
     return 0;
 }
 
+void mxw_check_time(void);
+
 static inline void mxw_beat(void)
 {
     __atomic_store_n(&mxw_beats, __atomic_load_n(&mxw_beats, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+    if (__builtin_expect(mxw_single, 0))
+        mxw_check_time();
 }
 
 static inline int mxw_done(const struct mxw_request *request)

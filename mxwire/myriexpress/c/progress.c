@@ -25,6 +25,7 @@
 
 uint64_t mxw_beats;
 int mxw_tick;
+int mxw_single;
 int mxw_watchers;
 __thread int mxw_in_handler;
 
@@ -44,6 +45,17 @@ uint64_t mxw_now(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* Notice that timers may be due, as the progression thread does when there is one. */
+void mxw_check_time(void)
+{
+    static uint64_t next;
+    uint64_t now = mxw_now();
+    if (now < __atomic_load_n(&next, __ATOMIC_RELAXED))
+        return;
+    __atomic_store_n(&next, now + IDLE_MS * MILLISECOND, __ATOMIC_RELAXED);
+    __atomic_store_n(&mxw_tick, 1, __ATOMIC_RELAXED);
 }
 
 void mxw_progress(void)
@@ -228,12 +240,12 @@ static int is_set(const char *variable)
 int mxw_start_progression(void)
 {
     mxw_reset_waits();
-    int single = !is_set("OMX_IGNORE_MX_ENV") && is_set("MX_MONOTHREAD");
-    spin = (uint64_t)(mxw_seconds("MXWIRE_SPIN", single || is_set("OMX_WAITSPIN") ? 1e6 : SPIN_SECONDS) * 1e9);
+    mxw_single = !is_set("OMX_IGNORE_MX_ENV") && is_set("MX_MONOTHREAD");
+    spin = (uint64_t)(mxw_seconds("MXWIRE_SPIN", mxw_single || is_set("OMX_WAITSPIN") ? 1e6 : SPIN_SECONDS) * 1e9);
     ends_by_signals = is_set("OMX_WAITINTR");
     wake_driver = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     stop_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (single)
+    if (mxw_single)
         return wake_driver >= 0;
     /* Signals belong to the threads of the program. */
     sigset_t all, before;
