@@ -105,7 +105,7 @@ _HOST_OPTIONS: Final = (
         help="Do not announce the local host: only hosts that know it answer.",
     ),
 )
-live_options = option_group("live", LiveOptions, *_HOST_OPTIONS, via_option("packet", "xdp"))
+live_options = option_group("live", LiveOptions, *_HOST_OPTIONS, via_option("packet", "xdp", "xdp-send"))
 """The options of all live commands, passed to the command as ``live``, :class:`LiveOptions`."""
 host_options = option_group("live", LiveOptions, *_HOST_OPTIONS)
 """The same without ``--via``."""

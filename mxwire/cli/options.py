@@ -224,14 +224,15 @@ def given_options() -> dict[str, str]:
 
 
 def via_option(*choices: str) -> Decorator:
-    """``--via``, the kind of the link: some of packet, xdp and kernel."""
-    live = "; kernel: live frames made by the kernel" if "kernel" in choices else ""
+    """``--via``, the kind of the link: some of packet, xdp, xdp-send and kernel."""
+    more = "; kernel: live frames made by the kernel" if "kernel" in choices else ""
+    more += "; xdp-send: AF_XDP to send large messages, AF_PACKET for all else" if "xdp-send" in choices else ""
     return click.option(
         "--via",
         type=click.Choice(choices),
         default="packet",
         show_default=True,
-        help=f"packet: AF_PACKET; xdp: AF_XDP, which takes the frames from all other programs{live}.",
+        help=f"packet: AF_PACKET; xdp: AF_XDP, which takes the frames from all other programs{more}.",
     )
 
 

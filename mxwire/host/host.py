@@ -415,7 +415,8 @@ class Host(BaseHost):
     ) -> Host:
         """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`Host`.
 
-        ``link`` is "packet" (AF_PACKET) or "xdp" (AF_XDP, which takes all frames of MXoE from other programs).
+        ``link`` is "packet" (AF_PACKET), "xdp" (AF_XDP, which takes all frames of MXoE from other programs) or
+        "xdp-send" (AF_XDP to send large messages, AF_PACKET for all else).
 
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use, besides the errors of :class:`Host`.

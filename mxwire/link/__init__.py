@@ -17,7 +17,7 @@ from mxwire.link.memory import MemoryLink, MemoryNetwork, memory_pair
 from mxwire.link.packet import Mode, PacketLink
 from mxwire.link.tap import Tap
 from mxwire.link.wrapper import LinkWrapper
-from mxwire.link.xdp import XdpLink, XdpSender
+from mxwire.link.xdp import XdpLink, XdpSender, XdpSendLink
 
 __all__ = [
     "Faults",
@@ -35,6 +35,7 @@ __all__ = [
     "RoomLink",
     "Tap",
     "XdpLink",
+    "XdpSendLink",
     "XdpSender",
     "memory_pair",
     "open_link",

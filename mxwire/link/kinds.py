@@ -1,4 +1,4 @@
-"""LinkKind: the ways of frames into and out of the kernel, and links opened by kind."""
+"""LinkKind: the paths of frames into and out of the kernel, and links opened by kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from enum import StrEnum
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.link.packet import Mode, PacketLink
-from mxwire.link.xdp import XdpLink
+from mxwire.link.xdp import XdpLink, XdpSendLink
+from mxwire.words import alternatives
 
 
 class LinkKind(StrEnum):
@@ -17,6 +18,8 @@ class LinkKind(StrEnum):
     """AF_PACKET: shared with all other programs, on any interface."""
     XDP = "xdp"
     """AF_XDP: takes the frames of its queue from all other programs."""
+    XDP_SEND = "xdp-send"
+    """AF_XDP for batches that are sent, AF_PACKET for all else."""
 
 
 def open_link(
@@ -33,8 +36,9 @@ def open_link(
     :class:`~mxwire.link.errors.LinkError` if the interface cannot be used.
     """
     if kind not in list(LinkKind):
-        raise MxwireError(f"there is no kind of link {kind!r}: use {' or '.join(LinkKind)}")
+        raise MxwireError(f"there is no kind of link {kind!r}: use {alternatives(list(LinkKind))}")
     wait = Mode.SPIN if spin else Mode.SLEEP
     if kind == LinkKind.XDP:
         return XdpLink.open(interface, ethertype=ethertype, wait=wait, promiscuous=promiscuous)
-    return PacketLink.open(interface, ethertype=ethertype, mode=wait, promiscuous=promiscuous)
+    made = XdpSendLink if kind == LinkKind.XDP_SEND else PacketLink
+    return made.open(interface, ethertype=ethertype, mode=wait, promiscuous=promiscuous)

@@ -1,4 +1,4 @@
-"""XdpLink and XdpSender: an Ethernet interface through an AF_XDP socket.
+"""XdpLink, XdpSender and XdpSendLink: an Ethernet interface through an AF_XDP socket.
 
 Theory of operation
 -------------------
@@ -37,7 +37,8 @@ import errno
 import math
 import socket
 import struct
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
@@ -53,8 +54,8 @@ from mxwire.link.errors import LinkError
 from mxwire.link.ethtool import read_hardware
 from mxwire.link.interface import NetworkInterface, read_interface
 from mxwire.link.link import LinkStatistics
-from mxwire.link.packet import Mode
-from mxwire.link.ring import Arrivals
+from mxwire.link.packet import Mode, PacketLink
+from mxwire.link.ring import Arrivals, ReceiveRing
 from mxwire.link.ring_socket import CHECK_EVERY, RingSocket
 from mxwire.link.umem import CHUNK, HEADROOM, SHORT_CHUNK, BindFlag, MemoryLimitError, XdpSocket
 from mxwire.link.xdp_program import redirect
@@ -334,18 +335,19 @@ class XdpSender:
         """True if the driver accesses the memory itself."""
 
     @classmethod
-    def open(cls, interface: str, *, queue: int = 0) -> Self:
+    def open(cls, interface: str, *, queue: int = 0, copying: bool = False) -> Self:
         """Open a sender on a queue of the interface of that name, in the network namespace of this thread.
 
-        Raises :class:`~mxwire.link.errors.LinkError` if there is no such interface, if it is not Ethernet, if the queue
-        is taken, and without permission.
+        If ``copying``, the driver does not access the memory itself even if it could. Raises
+        :class:`~mxwire.link.errors.LinkError` if there is no such interface, if it is not Ethernet, if the queue is
+        taken, and without permission.
         """
         found = read_interface(interface)
         try:
-            try:
-                return cls(_open_socket(found, queue, 0, RING, zero_copy=True))
-            except OSError:
-                return cls(_open_socket(found, queue, 0, RING, zero_copy=False))
+            if not copying:
+                with suppress(OSError):
+                    return cls(_open_socket(found, queue, 0, RING, zero_copy=True))
+            return cls(_open_socket(found, queue, 0, RING, zero_copy=False))
         except OSError as error:
             raise _refused(found, error) from error
 
@@ -418,3 +420,38 @@ class XdpSender:
     ) -> None:
         """Close the sender."""
         self.close()
+
+
+class XdpSendLink(PacketLink):
+    """An Ethernet interface through a packet socket, with an AF_XDP socket for the batches that are built in ``room``.
+
+    On a driver that copies, receiving through AF_XDP costs the kernel one copy more, and only large batches are sent
+    faster through it. So this link combines the better halves: it shares received frames with other programs, and
+    needs CAP_NET_RAW only. Its arguments and errors are those of :class:`~mxwire.link.packet.PacketLink`; a queue that
+    is taken by another AF_XDP socket is refused.
+    """
+
+    def __init__(self, interface: NetworkInterface, opened: socket.socket, ring: ReceiveRing) -> None:
+        super().__init__(interface, opened, ring)
+        # In zero-copy mode, batches cannot be built in place, and a driver may stop receiving on the queue.
+        self._batches = XdpSender.open(interface.name, copying=True)
+        self._built: NDArray[np.uint8] | None = None
+
+    def room(self, size: int) -> NDArray[np.uint8] | None:
+        """Reserve memory as :meth:`XdpLink.room` does."""
+        self._built = self._batches.room(size)
+        return self._built
+
+    def send(self, batch: FrameBatch) -> int:
+        """Send frames in order; return the number sent. Waits at most some 10 ms for a full queue."""
+        built, self._built = self._built, None
+        return self._batches.send(batch) if built is not None and batch.buffer is built else super().send(batch)
+
+    def statistics(self) -> LinkStatistics:
+        """Counters since it was opened."""
+        plain, batches = super().statistics(), self._batches
+        return replace(plain, sent=plain.sent + batches.sent, refused=plain.refused + batches.refused)
+
+    def _release(self) -> None:
+        self._batches.close()
+        super()._release()

@@ -8,13 +8,16 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mxwire.errors import MxwireError
+from mxwire.frames import FrameBatch
 from mxwire.host import Host
-from mxwire.link import LinkKind, PacketLink, XdpLink, open_link
+from mxwire.link import Link, LinkError, LinkKind, PacketLink, XdpLink, XdpSendLink, open_link
 
 from . import bpf
 from .commands import CLI, LONGEST, mxwire, running
@@ -23,7 +26,7 @@ from .namespaces import Laboratory, Port, as_nobody
 
 LONG = 30.0
 CAPTURES = Path(__file__).parents[2] / "captures"
-PAIRS = [("xdp", "xdp"), ("xdp", "packet"), ("packet", "xdp")]
+PAIRS = [("xdp", "xdp"), ("xdp", "packet"), ("packet", "xdp"), ("xdp-send", "packet"), ("xdp-send", "xdp-send")]
 
 
 @pytest.fixture(autouse=True)
@@ -67,12 +70,15 @@ def test_messages_of_all_classes_arrive(ports: tuple[Port, Port], kinds: tuple[s
             assert each.core.links[0].statistics().refused == 0
 
 
-def test_large_messages_are_built_in_the_memory_of_the_link(ports: tuple[Port, Port]) -> None:
-    with host(ports[0], "alpha", "xdp") as alpha, host(ports[1], "beta", "packet") as beta:
+@pytest.mark.parametrize("kind", ["xdp", "xdp-send"])
+def test_large_messages_are_built_in_the_memory_of_the_link(ports: tuple[Port, Port], kind: str) -> None:
+    with host(ports[0], "alpha", kind) as alpha, host(ports[1], "beta", "packet") as beta:
         in_place = []
-        memory = alpha.core.links[0]._xdp.memory  # type: ignore[attr-defined]
+        link: Any = alpha.core.links[0]
+        sender = link._batches if kind == "xdp-send" else link
+        memory = sender._xdp.memory
 
-        def observe(batch, sent):
+        def observe(batch: FrameBatch, sent: bool) -> None:
             if sent and batch.length.max() > 2000:
                 start = batch.buffer.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
                 in_place.append(0 <= start < len(memory))
@@ -84,14 +90,51 @@ def test_large_messages_are_built_in_the_memory_of_the_link(ports: tuple[Port, P
         one.send(one.connect("beta", 0, timeout=LONG), data, timeout=LONG)
         assert bytes(two.wait(receive, LONG)) == data
         assert in_place and all(in_place)
+        if kind == "xdp-send":
+            whole, batches = link.statistics().sent, sender.sent
+            assert 256 <= batches < whole, "full frames through AF_XDP, all others through the packet socket"
+
+
+def test_a_link_that_only_sends_by_af_xdp_shares_received_frames(ports: tuple[Port, Port]) -> None:
+    with ports[0].namespace.inside():
+        link, other = XdpSendLink.open("veth0"), PacketLink.open("veth0")
+        with pytest.raises(LinkError, match="another AF_XDP socket has queue 0"):
+            open_link("veth0", "xdp-send")
+    with ports[1].namespace.inside():
+        far = open_link("veth1", "packet")
+    with link, other, far:
+        assert link.mtu == 9000
+        batch = FrameBatch.from_frames(
+            [link.address + far.address + b"\x86\xdf" + bytes([each] * 60) for each in range(9)]
+        )
+        assert far.send(batch) == 9
+        for each in (link, other):
+            assert b"".join(received(each, 9)) == batch.buffer.tobytes()
+        room = link.room(4 * 5000)
+        assert room is not None
+        frames = [far.address + link.address + b"\x86\xdf" + bytes([each] * 4986) for each in range(4)]
+        built = FrameBatch.from_frames(frames)
+        room[:] = built.buffer
+        assert link.send(replace(built, buffer=room)) == 4
+        assert link.send(built) == 4, "a batch with memory of its own"
+        assert received(far, 8) == frames * 2
+        assert (link.statistics().sent, link._batches.sent) == (8, 4)
+    assert link.send(built) == 0
+
+
+def received(link: Link, count: int) -> list[bytes]:
+    found: list[bytes] = []
+    while len(found) < count and len(batch := link.receive(LONG)):
+        found += [bytes(batch.frame(each)) for each in range(len(batch))]
+    return found
 
 
 def test_links_are_opened_by_kind(ports: tuple[Port, Port]) -> None:
     with ports[0].namespace.inside():
-        for kind, expected in (("packet", PacketLink), (LinkKind.XDP, XdpLink)):
+        for kind, expected in (("packet", PacketLink), (LinkKind.XDP, XdpLink), ("xdp-send", XdpSendLink)):
             with open_link("veth0", kind) as link:
                 assert type(link) is expected
-        with pytest.raises(MxwireError, match="there is no kind of link 'raw': use packet or xdp"):
+        with pytest.raises(MxwireError, match="there is no kind of link 'raw': use packet, xdp or xdp-send"):
             open_link("veth0", "raw")
 
 

@@ -26,7 +26,7 @@ from mxwire.protocol import Partner
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 OVER_XDP = " over xdp"
-"""Appended to a dialect: both hosts use AF_XDP."""
+"""Appended to a dialect: both hosts use AF_XDP. In the same way `` over xdp-send`` chooses that kind of link."""
 
 
 def host_options(carrier: str, other: bytes, *, active: bool) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def host_options(carrier: str, other: bytes, *, active: bool) -> dict[str, Any]:
     """
     return {
         "name": "alpha" if active else "beta",
-        "dialect": carrier.removesuffix(OVER_XDP),
+        "dialect": carrier.partition(" over ")[0],
         "peers": {other: "beta:0" if active else "alpha:0"},
         "announce": False,
         "background": False,
@@ -45,7 +45,7 @@ def host_options(carrier: str, other: bytes, *, active: bool) -> dict[str, Any]:
 
 def link_kind(carrier: str) -> LinkKind:
     """The kind of link of the hosts of a carrier."""
-    return LinkKind.XDP if carrier.endswith(OVER_XDP) else LinkKind.PACKET
+    return LinkKind(carrier.partition(" over ")[2] or LinkKind.PACKET)
 
 
 @contextmanager
