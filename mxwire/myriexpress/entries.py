@@ -27,6 +27,7 @@ from mxwire.myriexpress.program_options import ProgramOptions, read_options
 from mxwire.myriexpress.stamp import stamp
 from mxwire.protocol import Counter, EventKind, LocalProtocolError, Partner, Peer, Request, Status
 from mxwire.protocol.library.connect import ConnectCall
+from mxwire.protocol.library.endpoint import medium_threshold
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.peers import name_field
 from mxwire.wire.numbers import SMALL_MAXIMUM
@@ -504,7 +505,7 @@ class Entries:
             5: len(Counter),
             11: 1,
             12: SMALL_MAXIMUM,
-            13: node.profile.medium_threshold,
+            13: medium_threshold(node.profile, node.dialect),
             14: 0,
             15: 1,
             # All hosts of a job must report the same, whatever the speed of their interfaces.

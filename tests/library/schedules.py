@@ -628,7 +628,8 @@ def play_batch(stage: Stage, seeds: range, options: argparse.Namespace) -> bool:
     def play(*schedules: Schedule) -> Outcome:
         return stage.play(schedules, placement, variables, options.wrapper.split(), options.limit)
 
-    eager = int(variables.get("OMX_RNDV_THRESHOLD", EAGER))
+    # Eight fragments make the longest message that is copied.
+    eager = min(int(variables.get("OMX_RNDV_THRESHOLD", EAGER)), 8 << int(variables.get("MX_PIPELINE_LOG", 12)))
     schedules = [Generator(seed, placement, eager).make() for seed in seeds]
     outcome = play(*schedules)
     where = f"seeds {seeds[0]}-{seeds[-1]} on {','.join(placement)} with {variables}"

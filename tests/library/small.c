@@ -3,7 +3,8 @@
  *   fork   children call mx_init while another thread of their parent does
  *   exit   the unexpected handler exits
  *   stuck  the unexpected handler does not return, and the program exits
- *   show   prints the number of threads, and whether 10,000 bytes to the own and to another endpoint are copied
+ *   show   prints the number of threads, whether 10,000 bytes to the own and to another endpoint are copied, and the
+ *          longest message that is copied
  */
 
 #include <dirent.h>
@@ -105,6 +106,7 @@ int main(int count, char **words)
 {
     mx_endpoint_t endpoint, other;
     mx_endpoint_addr_t own, to_other;
+    uint32_t eager;
     mx_set_error_handler(MX_ERRORS_RETURN);
     if (count > 1 && !strcmp(words[1], "fork")) {
         fork_while_starting();
@@ -119,7 +121,8 @@ int main(int count, char **words)
         exit_beside_handler(endpoint);
     MUST(mx_open_endpoint(0, 2, 1, NULL, 0, &other));
     MUST(mx_connect(endpoint, own_nic(), 2, 1, 5000, &to_other));
-    printf("%d %u %u\n", entries_of("/proc/self/task"), buffered(endpoint, own), buffered(endpoint, to_other));
+    MUST(mx_get_info(endpoint, MX_COPY_SEND_MAX, NULL, 0, &eager, sizeof eager));
+    printf("%d %u %u %u\n", entries_of("/proc/self/task"), buffered(endpoint, own), buffered(endpoint, to_other), eager);
     MUST(mx_finalize());
     return failures != 0;
 }

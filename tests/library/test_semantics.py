@@ -132,23 +132,25 @@ def test_a_program_may_exit_while_a_handler_does_not_return(small: Path, alone: 
 
 
 @pytest.mark.parametrize(
-    ("variables", "threads", "buffered"),
+    ("variables", "threads", "buffered", "eager"),
     [
-        ({}, 2, "0 0"),
-        ({"MX_MONOTHREAD": "1"}, 1, "0 0"),
-        ({"MX_DISABLE_SELF": "1"}, 2, "0 0"),
-        ({"MX_DISABLE_SHMEM": "1"}, 2, "0 1"),
-        ({"MX_DISABLE_SHARED": "1", "MX_DISABLE_SELF": "1"}, 2, "1 1"),
+        ({}, 2, "0 0", 32768),
+        ({"MX_MONOTHREAD": "1"}, 1, "0 0", 32768),
+        ({"MX_DISABLE_SELF": "1"}, 2, "0 0", 32768),
+        ({"MX_DISABLE_SHMEM": "1"}, 2, "0 1", 32768),
+        ({"MX_DISABLE_SHARED": "1", "MX_DISABLE_SELF": "1"}, 2, "1 1", 32768),
+        ({"MX_PIPELINE_LOG": "11"}, 2, "0 0", 16384),
+        ({"OMX_RNDV_THRESHOLD": "5000"}, 2, "0 0", 5000),
     ],
 )
 def test_variables_of_mx_that_have_an_effect(
-    small: Path, alone: dict[str, str], variables: dict[str, str], threads: int, buffered: str
+    small: Path, alone: dict[str, str], variables: dict[str, str], threads: int, buffered: str, eager: int
 ):
-    """Threads of the process, and whether 10,000 bytes to itself and to another endpoint of the host are copied."""
+    """Threads, whether 10,000 bytes to itself and to another endpoint of the host are copied, and COPY_SEND_MAX."""
     # NumPy's own threads would count, too.
     variables = alone | variables | {"OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run([small, "show"], env=variables, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, f"{threads} {buffered}\n"), done.stdout + done.stderr
+    assert (done.returncode, done.stdout) == (0, f"{threads} {buffered} {eager}\n"), done.stdout + done.stderr
 
 
 def test_variables_without_effect_are_reported(small: Path, alone: dict[str, str]):
@@ -297,4 +299,4 @@ if shutil.which("valgrind"):
             timeout=200,
             check=False,
         )
-        assert (done.returncode, done.stdout) == (0, "2 0 0\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, "2 0 0 32768\n"), done.stderr

@@ -87,8 +87,10 @@ from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Part
 from mxwire.protocol.library.receive import Receive, enqueue_notify
 from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery, NumberedPacket
 from mxwire.protocol.peers import Peer, place_of
+from mxwire.protocol.profile import Profile
 from mxwire.protocol.status import ArgumentTypeError, EventKind, LocalProtocolError, Status
 from mxwire.units import SECOND
+from mxwire.wire.dialect import Dialect
 from mxwire.wire.formats import MEDIUM_MXOE
 from mxwire.wire.numbers import SMALL_MAXIMUM
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Truc
@@ -109,6 +111,23 @@ Handler = Callable[[Unexpected], object]
 
 Send = BufferedSend | LargeSend | LocalSend
 """The request of a send; ``buffered`` is true if it holds a copy of the data."""
+
+
+def _pipeline(profile: Profile, dialect: Dialect) -> int | None:
+    """Base-2 logarithm of the length of a full MEDIUM fragment; None if the format has no field for it."""
+    if dialect.medium_format is not MEDIUM_MXOE:
+        return None
+    return profile.fragment_pipeline or dialect.fragment_payload.bit_length() - 1
+
+
+def _fragment_length(profile: Profile, dialect: Dialect) -> int:
+    pipeline = _pipeline(profile, dialect)
+    return dialect.fragment_payload if pipeline is None else 1 << pipeline
+
+
+def medium_threshold(profile: Profile, dialect: Dialect) -> int:
+    """Maximum length in bytes of a message that is sent as MEDIUM (R-SND-01)."""
+    return min(profile.medium_threshold, _fragment_length(profile, dialect) * dialect.fragments_maximum)
 
 
 class EngineEndpoint(LibraryEndpoint):
@@ -147,14 +166,11 @@ class EngineEndpoint(LibraryEndpoint):
         self._tick = self.profile.tick
         self._context_mask = ((1 << context_bits) - 1) << context_shift
         dialect, profile = card.dialect, card.profile
-        self._pipeline: int | None = None
-        self._fragment = dialect.fragment_payload
+        self._pipeline = _pipeline(profile, dialect)
+        self._fragment = _fragment_length(profile, dialect)
         """Bytes of a full MEDIUM fragment (R-SND-03)."""
-        if dialect.medium_format is MEDIUM_MXOE:
-            self._pipeline = profile.fragment_pipeline or dialect.fragment_payload.bit_length() - 1
-            self._fragment = 1 << self._pipeline
-        self.medium_threshold = min(profile.medium_threshold, self._fragment * dialect.fragments_maximum)
-        """Maximum length in bytes of a message that is sent as MEDIUM (R-SND-01)."""
+        self.medium_threshold = medium_threshold(profile, dialect)
+        """Maximum length in bytes of a message that is sent as MEDIUM."""
 
     def __repr__(self) -> str:
         """Show interface, number and session, for debugging."""
