@@ -298,6 +298,20 @@ def test_a_receive_may_take_an_incomplete_medium():
     assert (receive.status, bytes(buffer)) == (Status.SUCCESS, pattern(9000))
 
 
+def test_missing_fragments_leave_the_memory_of_a_receive_unchanged():
+    """R-MAT-05, R-MED-01: programs post several receives into one buffer, which may hold another message by then."""
+    world = World()
+    one, two, _, _ = world.pair()
+    a, b, c = shuffled_medium(world, one, two)
+    world.inject(0, b)
+    buffer = bytearray(b"x" * 9000)
+    receive = one.receive(buffer)
+    (start,) = [each for each in range(0, 9000, 4096) if pattern(9000)[each : each + 4096] == b.data]
+    assert bytes(buffer) == b"x" * start + b.data + b"x" * (9000 - start - len(b.data))
+    world.inject(0, c, a)
+    assert (receive.status, bytes(buffer)) == (Status.SUCCESS, pattern(9000))
+
+
 def test_early_fragments():
     """R-ORD-03, R-MED-05: stored by number, then fragment, duplicates dropped."""
     world = World()

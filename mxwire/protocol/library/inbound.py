@@ -410,7 +410,7 @@ REASSEMBLY: Final = TransitionTable(
 class Reassembly(Machine):
     """One MEDIUM that is being received."""
 
-    __slots__ = ("_received", "_seen", "length", "match_info", "memory", "partner", "receive", "sequence")
+    __slots__ = ("_kept", "_received", "_seen", "length", "match_info", "memory", "partner", "receive", "sequence")
 
     table = REASSEMBLY
 
@@ -428,6 +428,8 @@ class Reassembly(Machine):
         self._seen = 0
         """Bit i is set if fragment i has arrived."""
         self._received = 0
+        self._kept: list[tuple[int, int]] = []
+        """Offset and length of each fragment in a buffer of the engine."""
 
     def buffer_it(self) -> None:
         """Store the data in a buffer of the engine, until a receive is posted (R-MAT-05)."""
@@ -454,7 +456,10 @@ class Reassembly(Machine):
         self._seen |= bit
         self._received += len(data)
         if self.memory is not None:
-            self.memory.put(self._offset(frame, number), data)
+            offset = self._offset(frame, number)
+            self.memory.put(offset, data)
+            if self.receive is None:
+                self._kept.append((offset, len(data)))
         last = self._received == self.length
         self.fire(ReassemblyEvent.LAST_FRAGMENT if last else ReassemblyEvent.FRAGMENT)
 
@@ -476,6 +481,9 @@ class Reassembly(Machine):
         self.memory = receive.memory
         self.receive = receive
         if data is not None:
-            receive.memory.put(0, np.frombuffer(data.copy(), np.uint8))
+            # Only the fragments that have arrived: other receives may have the same memory, and a message in it.
+            kept = np.frombuffer(data.copy(), np.uint8)
+            for offset, length in self._kept:
+                receive.memory.put(offset, kept[offset : offset + length])
         if self.state is ReassemblyState.COMPLETE:
             receive.filled()
