@@ -35,14 +35,14 @@ _HEADERS: Final = (
     Path("mx_internals", "mx__driver_interface.h"),
 )
 _CALLED_BY_PYTHON: Final = """
-void mxwc_drain(void);
 void mxwc_name_partner(uint32_t partner, uint32_t endpoint, uint64_t nic_id, uint32_t number, uint32_t session);
 int mxwc_unexpected(uint32_t endpoint, uint32_t partner, uint64_t match_info, uint32_t length, void *data);
 const char *mxwc_build(void);
 char *getenv(const char *name);
 """
 _START: Final = (
-    f"from {_ENGINE_MODULE} import ffi, lib\nfrom mxwire.myriexpress.entries import attach\nattach(ffi, lib)\n"
+    f"import mxwire_calls\nfrom {_ENGINE_MODULE} import ffi, lib\nfrom mxwire.myriexpress.entries import attach\n"
+    "attach(ffi, lib, mxwire_calls)\n"
 )
 
 

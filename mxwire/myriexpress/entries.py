@@ -1,4 +1,4 @@
-"""The engine's side of libmyriexpress.so: the functions of ``c/entries.h``, on a host without a driver.
+"""The engine's side of libmyriexpress.so: functions of ``c/entries.h`` and ``c/direct.h``, on a host without a driver.
 
 The waits of programs, and the loop that polls links and runs timers, are in C (``c/progress.c``), since a program that
 polls must not enter Python unless there is something to do. The functions here never block. They return ``OK`` plus a
@@ -25,10 +25,12 @@ from mxwire.link import Link, LinkError, PacketLink, memory_pair
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.myriexpress.program_options import ProgramOptions, read_options
 from mxwire.myriexpress.stamp import stamp
-from mxwire.protocol import Counter, EventKind, LocalProtocolError, Partner, Peer, Request, Status
+from mxwire.protocol import Counter, LocalProtocolError, Partner, Peer, Request, Status
+from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.connect import ConnectCall
 from mxwire.protocol.library.endpoint import medium_threshold
 from mxwire.protocol.library.inbound import Unexpected
+from mxwire.protocol.library.matching import Matching
 from mxwire.protocol.peers import name_field
 from mxwire.wire.numbers import SMALL_MAXIMUM
 
@@ -45,9 +47,9 @@ _CODES: Final = {Status.NOT_SUPPORTED_IN_HANDLER: 41} | {each: each for each in 
 """Return codes of MX by status; all others are MX_BAD_BAD_BAD."""
 _NO_PARTNER: Final = 0xFFFF_FFFF
 _ENDPOINT_NUMBERS: Final = 0xFF
-_RECORD: Final = struct.Struct("QQIIII")
-_WRITTEN, _TAKEN, _WORK, _ENDED, _LINKS, _CHANNELS, _DESCRIPTORS, _WORD = range(8)
+_WORK, _ENDED, _LINKS, _CHANNELS, _DESCRIPTORS, _WORD = range(2, 8)
 """Places of the first fields of ``struct mxw_shared``, in units of 8 bytes."""
+_SUCCESS: Final = Status.SUCCESS
 _RETIREMENT: Final = 1.0
 """Seconds for which the memory of a channel that is gone stays mapped."""
 _log = logging.getLogger(__name__)
@@ -96,17 +98,45 @@ class ProgramHost(BaseHost):
         self._close_links()
 
 
+class RecordQueue(CompletionQueue[Request]):
+    """Queue of completed requests for C, which keeps them itself: it gets a record of each."""
+
+    def __init__(self, record: Callable[[Request], None]) -> None:
+        super().__init__()
+        self._record = record
+
+    def add(self, request: Request) -> None:
+        """Record a request that has just ended, unless the program does not know it yet."""
+        if request.context is not None:
+            self._record(request)
+
+
+class PublishedCount:
+    """The number of unexpected messages of an endpoint, as C knows it."""
+
+    __slots__ = ("count", "matching", "word")
+
+    def __init__(self, matching: Matching[Any, Any], word: int) -> None:
+        self.matching = matching
+        self.word = word
+        """Its place in ``struct mxw_shared``, in units of 8 bytes."""
+        self.count = 0
+
+
 class Entries:
     """The entries of one process, and all state of its programs that Python keeps."""
 
-    def __init__(self, ffi: Any, lib: Any) -> None:
-        self._ffi, self._lib = ffi, lib
-        self._buffer, self._drain = ffi.buffer, lib.mxwc_drain
+    def __init__(self, ffi: Any, lib: Any, calls: Any) -> None:
+        self._ffi, self._lib, self._calls = ffi, lib, calls
+        self._write_record: Callable[[int, int, int, int, int, int], None] = calls.record
         self._host: ProgramHost
         self._options: ProgramOptions
         self._words = memoryview(bytearray(8)).cast("Q")
-        self._records = memoryview(bytearray(8))
+        self._failed = False
+        """True if the host has lost an interface, and C was notified."""
         self._endpoints: dict[int, BaseEndpoint] = {}
+        self._counts: list[PublishedCount] = []
+        """The unexpected messages of each endpoint."""
         self._requests: dict[int, Request] = {}
         """Requests that have not ended, by handle, without buffered sends."""
         self._partners: list[Partner] = []
@@ -130,12 +160,13 @@ class Entries:
         """The memory of closed links, at which a thread in C may still look."""
 
     def attach(self) -> None:
-        """Define the functions of ``c/entries.h``."""
+        """Define the functions of ``c/entries.h`` and ``c/direct.h``."""
         entries: tuple[Callable[..., int], ...] = (
-            *(self.open, self.close, self.step, self.pause, self.open_endpoint, self.close_endpoint, self.unacked),
-            *(self.send, self.receive, self.connect, self.cancel, self.disconnect, self.probe, self.suspend),
+            *(self.open, self.close, self.enter, self.pause, self.open_endpoint, self.close_endpoint, self.unacked),
+            *(self.connect, self.cancel, self.disconnect, self.probe, self.suspend),
             *(self.handle, self.set_timeout, self.find_host, self.find_nic, self.board, self.info),
         )
+        self._calls.attach(self.step, self.send, self.receive, _code_of_error, SMALL_MAXIMUM)
         for each in entries:
             self._ffi.def_extern(f"mxw_{each.__name__}", error=_FAILURE, onerror=_code_of_error)(each)
 
@@ -164,12 +195,9 @@ class Entries:
         if boards > most:
             raise MxwireError(f"MXWIRE_INTERFACE names {boards} interfaces: name at most {most}")
         self._host = host = ProgramHost.open(options)
-        size = self._ffi.sizeof("struct mxw_shared")
         records = self._ffi.offsetof("struct mxw_shared", "records")
-        memory = memoryview(self._ffi.buffer(shared, size))
-        self._words = memory[:records].cast("Q")
-        self._records = memory[records:]
-        self._record_count = len(self._records) // _RECORD.size
+        self._words = memoryview(self._ffi.buffer(shared, records)).cast("Q")
+        self._failed = False
         self._unexpected = self._ffi.offsetof("struct mxw_shared", "unexpected") // 8
         self._produced = self._ffi.offsetof("struct mxw_shared", "produced") // 8
         self._consumed = self._ffi.offsetof("struct mxw_shared", "consumed") // 8
@@ -200,6 +228,7 @@ class Entries:
         with self._host.core.section:
             self._words[_LINKS] = self._words[_CHANNELS] = self._words[_DESCRIPTORS] = 0
             self._endpoints.clear()
+            self._counts.clear()
             self._requests.clear()
             self._places.clear()
             self._keys.clear()
@@ -208,6 +237,10 @@ class Entries:
             self._free.clear()
             self._doubtful.clear()
             self._host.close()
+        return OK
+
+    def enter(self) -> int:
+        """Do nothing: cffi has given the calling thread its state in Python."""
         return OK
 
     def step(self) -> int:
@@ -230,16 +263,17 @@ class Entries:
     def _publish(self) -> None:
         """Write the state of links and queues into the shared memory; within the section."""
         words = self._words
-        if words[_ENDED]:
+        if self._failed:
             return
         for place, link in self._rings:
             words[place] = link.next_word
         local = self._host.core.local
         if local is not None:
             self._publish_channels(local)
-        first = self._unexpected
-        for number, endpoint in self._endpoints.items():
-            words[first + number] = endpoint.engine.matching.unexpected
+        for each in self._counts:
+            found = each.matching.unexpected
+            if found != each.count:
+                words[each.word] = each.count = found
         if self._host.core.ended is not None and not self._host.core.section.in_handler:
             self._fail()
 
@@ -247,6 +281,8 @@ class Entries:
         """Write the positions in the channels to other processes of this host."""
         words, count, work = self._words, 0, 0
         neighbourhood, channels = self._host.core.node.neighbourhood, local.channels
+        if not (channels or self._watching):
+            return
         if channels != self._watching:
             # Another thread may still be reading the memory of a channel that is gone.
             now = time.monotonic()
@@ -265,6 +301,7 @@ class Entries:
     def _fail(self) -> None:
         """End everything, since the host has lost an interface."""
         words = self._words
+        self._failed = True
         words[_ENDED] = 1
         # The descriptor of an interface that is gone is always readable.
         words[_LINKS] = words[_CHANNELS] = words[_DESCRIPTORS] = words[_WORK] = 0
@@ -286,8 +323,9 @@ class Entries:
             host.core.must_be_open()
             endpoint = host.open_endpoint(wanted, key, board, bits, shift)
             engine = endpoint.engine
-            engine.report, engine.report_completed = self._report, True
+            engine.completions = RecordQueue(self._record)
             self._endpoints[place] = endpoint
+            self._counts.append(PublishedCount(engine.matching, self._unexpected + place))
             number[0] = endpoint.number
             own[0] = self._place(endpoint.own_partner)
         return OK
@@ -298,6 +336,7 @@ class Entries:
         endpoint._close()
         with self._host.core.section:
             del self._endpoints[place]
+            self._counts = [each for each in self._counts if each.matching is not endpoint.engine.matching]
             for key in [each for each in self._keys if each[0] == place]:
                 freed = self._keys.pop(key)
                 self._places.pop(self._partners[freed], None)
@@ -341,48 +380,30 @@ class Entries:
 
     # Requests.
 
-    def send(
-        self,
-        place: int,
-        partner: int,
-        memory: Any,
-        length: int,
-        segments: Any,
-        count: int,
-        match_info: int,
-        synchronous: int,
-        handle: int,
-    ) -> int:
-        """Post a send from the memory of the program."""
+    def send(self, place: int, partner: int, data: Any, match_info: int, synchronous: bool, handle: int) -> int:
+        """Post a send of ``data``: bytes of a short message, or else memory of the program, in one view or several."""
         core = self._host.core
         with core.section:
             if core.ended is not None:
                 return OK + _NIC_DEAD
-            data = self._memory(memory, length, segments, count)
-            if count == 1 and length <= SMALL_MAXIMUM:
-                # The engine takes bytes faster than other memory.
-                data = data[:]
             target = self._partners[partner]
-            request = self._endpoints[place].engine.send(target, data, match_info, synchronous=synchronous != 0)
+            request = self._endpoints[place].engine.send(target, data, match_info, synchronous=synchronous)
             core.transmit()
             if target.local:
                 self._publish()
-            if request.status is Status.SUCCESS and request.transferred == request.length:
+            if request.status is _SUCCESS and request.transferred == request.length:
                 return _ENDED_SEND
             # Only now: the end of a request without a handle is not recorded.
             self._posted(request, handle)
             return _COPIED_SEND if request.buffered else OK
 
-    def receive(
-        self, place: int, memory: Any, length: int, segments: Any, count: int, match_info: int, mask: int, handle: int
-    ) -> int:
-        """Post a receive into the memory of the program."""
+    def receive(self, place: int, memory: Any, match_info: int, mask: int, handle: int) -> int:
+        """Post a receive into memory of the program, in one view or several."""
         core = self._host.core
         with core.section:
             if core.ended is not None:
                 return OK + _NIC_DEAD
-            view = self._memory(memory, length, segments, count)
-            request = self._endpoints[place].engine.receive(view, match_info, mask)
+            request = self._endpoints[place].engine.receive(memory, match_info, mask)
             self._posted(request, handle)
             if not request.waiting:
                 core.transmit()
@@ -535,12 +556,6 @@ class Entries:
     def _text(self, value: Any) -> str:
         return str(self._ffi.string(value).decode(errors="replace"))
 
-    def _memory(self, memory: Any, length: int, segments: Any, count: int) -> Any:
-        """The memory of a request, in place: ``length`` bytes, or a list of segments unless ``count`` is 1."""
-        if count == 1:
-            return self._buffer(memory, length)
-        return [self._buffer(segments[each].pointer, segments[each].length) for each in range(count)]
-
     def _posted(self, request: Request, handle: int) -> None:
         """Enter a request that was just posted, and may have ended already."""
         request.context = handle
@@ -549,32 +564,20 @@ class Entries:
         else:
             self._requests[handle] = request
 
-    def _report(self, kind: EventKind, request: Any = None, *, partner: Any = None, peer: Any = None) -> None:
-        """Take an event of an endpoint."""
-        if kind is EventKind.COMPLETED:
-            if request.context is not None:
-                self._record(request)
-        else:
-            self._host.core.node.report(kind, request, partner=partner, peer=peer)
-
     def _record(self, request: Request, status: Status | None = None) -> None:
         """Write the record of a request that has ended."""
-        words, handle, partner = self._words, request.context, request.partner
+        handle, partner = request.context, request.partner
+        ended = request.status if status is None else status
+        assert ended is not None
         self._requests.pop(handle, None)
-        written = words[_WRITTEN]
-        if written - words[_TAKEN] >= self._record_count:
-            self._drain()
-        _RECORD.pack_into(
-            self._records,
-            written % self._record_count * _RECORD.size,
+        self._write_record(
             handle,
             request.match_info,
-            request.status if status is None else status,
+            ended,
             _NO_PARTNER if partner is None else self._place(partner),
             request.length,
             request.transferred,
         )
-        words[_WRITTEN] = written + 1
 
     def _place(self, partner: Partner) -> int:
         """Place of a partner in the table in C, where it is entered when it is new or has another session."""
@@ -633,7 +636,7 @@ def _code_of_opening(failure: MxwireError) -> int:
     return _CODES.get(failure.status, 1) if isinstance(failure, HostError) else 1
 
 
-def _code_of_error(kind: type[BaseException], error: BaseException, where: TracebackType) -> int:
+def _code_of_error(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> int:
     """Result of an entry that has raised."""
     if isinstance(error, HostClosedError):
         return OK + _NIC_DEAD
@@ -646,6 +649,6 @@ def _code_of_error(kind: type[BaseException], error: BaseException, where: Trace
     return _FAILURE
 
 
-def attach(ffi: Any, lib: Any) -> None:
-    """Define the entries; called once, when Python is first reached."""
-    Entries(ffi, lib).attach()
+def attach(ffi: Any, lib: Any, calls: Any) -> None:
+    """Define the entries; called once, when Python is first reached. ``calls`` is the module of ``embedding.c``."""
+    Entries(ffi, lib, calls).attach()

@@ -24,6 +24,7 @@ Bytes = NDArray[np.uint8]
 
 _AT_START: Final = [0]
 """The offset of a single segment."""
+_VIEW: Final = memoryview
 _BUFFERS: Final = (bytes, bytearray, memoryview, np.ndarray)
 
 
@@ -81,6 +82,11 @@ class Segments:
             self.length = len(data)
             return
         if type(data) is bytearray:
+            self._only = view_of(data)
+            self.length = len(data)
+            return
+        if type(data) is _VIEW and _is_flat(data, writable):
+            # A view of its own, since the caller may release the other one.
             self._only = view_of(data)
             self.length = len(data)
             return
@@ -187,6 +193,15 @@ def _is_buffer(data: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _is_flat(view: memoryview, writable: bool) -> bool:
+    """Return whether a view is one of plain bytes, writable if it must be."""
+    try:
+        return view.format == "B" and view.ndim == 1 and view.contiguous and not (writable and view.readonly)
+    except ValueError:
+        # It is released.
+        return False
 
 
 def _flat(piece: Any, writable: bool) -> Bytes:

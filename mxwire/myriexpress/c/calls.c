@@ -194,9 +194,8 @@ static mx_return_t send(const char *call, mx_endpoint_t handle, const mx_segment
     request->match_info = match_info;
     request->length = (uint32_t)length;
     uint64_t number = request->handle;
-    int outcome = mxw_engine.send(endpoint->place, place, count ? segments->segment_ptr : NULL,
-                                  count ? segments->segment_length : 0, (struct mxw_segment *)segments, count,
-                                  match_info, synchronous, number);
+    int outcome = mxw_engine.send(endpoint->place, place, (const struct mxw_segment *)segments, count, match_info,
+                                  synchronous, number);
     if (outcome != MXW_ENDED && outcome != MXW_COPIED)
         return posted(call, endpoint, request, number, mxw_code(outcome), result);
     pthread_mutex_lock(&mxw_lock);
@@ -241,9 +240,8 @@ EXPORTED mx_return_t mx_irecv(mx_endpoint_t handle, mx_segment_t *segments, uint
     if (!request)
         return mxw_fail(endpoint, call, code == MX_SUCCESS ? MX_NO_RESOURCES : code);
     uint64_t number = request->handle;
-    code = mxw_code(mxw_engine.receive(endpoint->place, count ? segments->segment_ptr : NULL,
-                                       count ? segments->segment_length : 0, (struct mxw_segment *)segments, count,
-                                       match_info, match_mask, number));
+    code = mxw_code(mxw_engine.receive(endpoint->place, (const struct mxw_segment *)segments, count, match_info,
+                                       match_mask, number));
     return posted(call, endpoint, request, number, code, result);
 }
 

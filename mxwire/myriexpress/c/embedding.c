@@ -1,16 +1,14 @@
-/* The engine's library: starts Python, and passes calls between the library in C and Python. cffi adds its own part. */
+/* The engine's library: starts Python, and passes calls between the library in C and Python. cffi adds its own part, in
+ * which all calls are but those of each message: the entries of direct.h, and the module mxwire_calls for Python. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "interface.h"
+#include "direct.h"
 
 static const struct mxw_callbacks *mxw_library;
-
-static void mxwc_drain(void)
-{
-    mxw_library->drain();
-}
+static struct mxw_shared *mxw_memory;
 
 static void mxwc_name_partner(uint32_t partner, uint32_t endpoint, uint64_t nic_id, uint32_t number, uint32_t session)
 {
@@ -27,14 +25,194 @@ static const char *mxwc_build(void)
     return MXW_BUILD;
 }
 
+/* Calls of Python. */
+
+enum direct { MXW_STEP, MXW_SEND, MXW_RECEIVE, MXW_FAILURE, MXW_CALLS };
+static PyObject *mxw_calls[MXW_CALLS];
+static uint32_t mxw_short; /* length of the longest message that the engine takes as bytes */
+
+/* Defined by cffi. */
+int mxw_enter(void);
+
+/* Acquire the interpreter; return 0 if Python cannot be reached. Without the state of its own that mxw_enter leaves, a
+ * thread would get another one with each call. */
+static int acquire(PyGILState_STATE *state)
+{
+    if (!PyGILState_GetThisThreadState() && !mxw_enter())
+        return 0;
+    *state = PyGILState_Ensure();
+    return 1;
+}
+
+/* Call a function with new references, and return its number, or that for its exception. Release the interpreter. */
+static int call(enum direct function, PyObject **arguments, size_t count, PyGILState_STATE state)
+{
+    PyObject *result = NULL;
+    int complete = 1, outcome = 0;
+    for (size_t place = 0; place < count; place++)
+        complete &= arguments[place] != NULL;
+    if (complete)
+        result = PyObject_Vectorcall(mxw_calls[function], arguments, count, NULL);
+    for (size_t place = 0; place < count; place++)
+        Py_XDECREF(arguments[place]);
+    if (!result) {
+        PyObject *error[3];
+        PyErr_Fetch(&error[0], &error[1], &error[2]);
+        PyErr_NormalizeException(&error[0], &error[1], &error[2]);
+        if (!error[2])
+            error[2] = Py_NewRef(Py_None);
+        result = PyObject_Vectorcall(mxw_calls[MXW_FAILURE], error, 3, NULL);
+        for (int part = 0; part < 3; part++)
+            Py_DECREF(error[part]);
+    }
+    if (result) {
+        outcome = (int)PyLong_AsLong(result);
+        Py_DECREF(result);
+    }
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(mxw_calls[function]);
+    PyGILState_Release(state);
+    return outcome;
+}
+
+static PyObject *view_of(const struct mxw_segment *segment, int mode)
+{
+    static char nothing;
+    return PyMemoryView_FromMemory(segment->length ? segment->pointer : &nothing, segment->length, mode);
+}
+
+/* The memory of a request, in place: a view, or a list of them unless there is one segment. */
+static PyObject *memory_of(const struct mxw_segment *segments, uint32_t count, int mode)
+{
+    if (count == 1)
+        return view_of(segments, mode);
+    PyObject *views = PyList_New(count);
+    for (uint32_t place = 0; views && place < count; place++) {
+        PyObject *view = view_of(&segments[place], mode);
+        if (view)
+            PyList_SET_ITEM(views, place, view);
+        else
+            Py_CLEAR(views);
+    }
+    return views;
+}
+
+CFFI_DLLEXPORT int mxw_step(void)
+{
+    PyGILState_STATE state;
+    return acquire(&state) ? call(MXW_STEP, NULL, 0, state) : 0;
+}
+
+CFFI_DLLEXPORT int mxw_send(uint32_t endpoint, uint32_t partner, const struct mxw_segment *segments, uint32_t count,
+                            uint64_t match_info, int synchronous, uint64_t request)
+{
+    PyGILState_STATE state;
+    if (!acquire(&state))
+        return 0;
+    PyObject *data;
+    if (!count)
+        data = PyBytes_FromStringAndSize(NULL, 0);
+    else if (count == 1 && segments->length <= mxw_short)
+        data = PyBytes_FromStringAndSize(segments->pointer, segments->length);
+    else
+        data = memory_of(segments, count, PyBUF_READ);
+    PyObject *arguments[] = {PyLong_FromUnsignedLong(endpoint),
+                             PyLong_FromUnsignedLong(partner),
+                             data,
+                             PyLong_FromUnsignedLongLong(match_info),
+                             PyBool_FromLong(synchronous),
+                             PyLong_FromUnsignedLongLong(request)};
+    return call(MXW_SEND, arguments, sizeof arguments / sizeof *arguments, state);
+}
+
+CFFI_DLLEXPORT int mxw_receive(uint32_t endpoint, const struct mxw_segment *segments, uint32_t count,
+                               uint64_t match_info, uint64_t mask, uint64_t request)
+{
+    PyGILState_STATE state;
+    if (!acquire(&state))
+        return 0;
+    PyObject *arguments[] = {PyLong_FromUnsignedLong(endpoint), memory_of(segments, count, PyBUF_WRITE),
+                             PyLong_FromUnsignedLongLong(match_info), PyLong_FromUnsignedLongLong(mask),
+                             PyLong_FromUnsignedLongLong(request)};
+    return call(MXW_RECEIVE, arguments, sizeof arguments / sizeof *arguments, state);
+}
+
+/* The module mxwire_calls. */
+
+static PyObject *attach(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *given[MXW_CALLS];
+    unsigned int longest;
+    if (!PyArg_ParseTuple(arguments, "OOOOI", &given[MXW_STEP], &given[MXW_SEND], &given[MXW_RECEIVE],
+                          &given[MXW_FAILURE], &longest))
+        return NULL;
+    for (int function = 0; function < MXW_CALLS; function++) {
+        Py_INCREF(given[function]);
+        Py_XSETREF(mxw_calls[function], given[function]);
+    }
+    mxw_short = longest;
+    Py_RETURN_NONE;
+}
+
+/* Called within the section of the host, so there is one writer. */
+static PyObject *record(PyObject *Py_UNUSED(module), PyObject *const *values, Py_ssize_t count)
+{
+    uint64_t field[6] = {0};
+    if (count != sizeof field / sizeof *field) {
+        PyErr_SetString(PyExc_TypeError, "record takes the fields of struct mxw_record");
+        return NULL;
+    }
+    for (Py_ssize_t place = 0; place < count; place++) {
+        field[place] = PyLong_AsUnsignedLongLong(values[place]);
+        if (field[place] == UINT64_MAX && PyErr_Occurred())
+            return NULL;
+    }
+    uint64_t written = mxw_memory->written;
+    if (written - __atomic_load_n(&mxw_memory->taken, __ATOMIC_ACQUIRE) >= MXW_RECORDS)
+        mxw_library->drain();
+    mxw_memory->records[written % MXW_RECORDS] =
+        (struct mxw_record){.request = field[0], .match_info = field[1], .status = (uint32_t)field[2],
+                            .partner = (uint32_t)field[3], .length = (uint32_t)field[4],
+                            .transferred = (uint32_t)field[5]};
+    __atomic_store_n(&mxw_memory->written, written + 1, __ATOMIC_RELEASE);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef mxw_functions[] = {
+    {"attach", attach, METH_VARARGS, "Set the functions of direct.h, that for exceptions, and the longest short message."},
+    {"record", (PyCFunction)(void (*)(void))record, METH_FASTCALL, "Write a record of the end of a request."},
+    {NULL, NULL, 0, NULL},
+};
+static struct PyModuleDef mxw_module = {PyModuleDef_HEAD_INIT, .m_name = "mxwire_calls", .m_size = -1,
+                                        .m_methods = mxw_functions};
+
+/* Enter the module where Python finds it; with the interpreter acquired. */
+static int add_module(char *error, size_t room)
+{
+    PyObject *module = PyModule_Create(&mxw_module), *modules = PyImport_GetModuleDict();
+    int failed = !module || PyDict_SetItemString(modules, mxw_module.m_name, module);
+    Py_XDECREF(module);
+    if (failed) {
+        PyErr_Clear();
+        snprintf(error, room, "Python (%s) has no memory", MXW_EXECUTABLE);
+    }
+    return failed ? -1 : 0;
+}
+
 /* Start Python with the executable of the build, so that it finds the packages of its environment. A Python that runs
  * in this process already is used as it is. */
-CFFI_DLLEXPORT int mxw_start(const struct mxw_callbacks *callbacks, char *error, size_t room, int *own)
+CFFI_DLLEXPORT int mxw_start(const struct mxw_callbacks *callbacks, struct mxw_shared *shared, char *error, size_t room,
+                             int *own)
 {
     mxw_library = callbacks;
+    mxw_memory = shared;
     *own = !Py_IsInitialized();
-    if (!*own)
-        return 0;
+    if (!*own) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        int failed = add_module(error, room);
+        PyGILState_Release(state);
+        return failed;
+    }
     PyConfig config;
     PyConfig_InitPythonConfig(&config);
     /* Signals and arguments are those of the program. */
@@ -51,8 +229,9 @@ CFFI_DLLEXPORT int mxw_start(const struct mxw_callbacks *callbacks, char *error,
                  status.err_msg ? status.err_msg : "without a reason");
         return -1;
     }
+    int failed = add_module(error, room);
     PyEval_SaveThread();
-    return 0;
+    return failed;
 }
 
 static PyGILState_STATE mxw_forking;

@@ -141,15 +141,14 @@ static mx_return_t load(void)
         snprintf(text, sizeof text, "the engine of libmyriexpress.so cannot be loaded (%.400s): run mxwire library build", dlerror());
         return complain(MX_NO_DRIVER, text);
     }
-    int (*start)(const struct mxw_callbacks *, char *, size_t, int *) =
-        (int (*)(const struct mxw_callbacks *, char *, size_t, int *))dlsym(engine, "mxw_start");
+    __typeof__(&mxw_start) start = (__typeof__(&mxw_start))dlsym(engine, "mxw_start");
     for (size_t place = 0; place < sizeof entries / sizeof *entries; place++) {
         void *entry = dlsym(engine, entries[place].name);
         if (!entry || !start)
             return complain(MX_BAD_LIB_VERSION, "the engine of libmyriexpress.so is of another build: run mxwire library build");
         memcpy((char *)&mxw_engine + entries[place].offset, &entry, sizeof entry);
     }
-    if (start(&mxw_callbacks, text, sizeof text, &own_python))
+    if (start(&mxw_callbacks, &mxw_shared, text, sizeof text, &own_python))
         return complain(MX_NO_DRIVER, text);
     /* A Python of the program handles its forks itself. */
     if (own_python) {

@@ -3,18 +3,13 @@
 
 int mxw_open(struct mxw_shared *shared, char *error, uint32_t room);
 int mxw_close(void);
-int mxw_step(void);
+/* Give the calling thread its state in Python, which it keeps; entries of direct.h need it. */
+int mxw_enter(void);
 int64_t mxw_pause(void);
 int mxw_open_endpoint(uint32_t endpoint, uint32_t board, uint32_t *number, uint32_t key, uint32_t bits, uint32_t shift,
                       uint32_t *partner);
 int mxw_close_endpoint(uint32_t endpoint);
 int mxw_unacked(uint32_t endpoint);
-/* The first segment is also passed by itself. MXW_ENDED is the result if the send has succeeded already, MXW_COPIED if
- * its data was copied. */
-int mxw_send(uint32_t endpoint, uint32_t partner, void *memory, uint32_t length, struct mxw_segment *segments,
-             uint32_t count, uint64_t match_info, int synchronous, uint64_t request);
-int mxw_receive(uint32_t endpoint, void *memory, uint32_t length, struct mxw_segment *segments, uint32_t count,
-                uint64_t match_info, uint64_t mask, uint64_t request);
 int mxw_connect(uint32_t endpoint, uint64_t nic_id, uint32_t number, uint32_t key, uint64_t match_info,
                 uint64_t request);
 int mxw_cancel(uint32_t endpoint, uint64_t request);

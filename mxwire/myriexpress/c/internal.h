@@ -35,6 +35,7 @@
 #include "mx_internals/mx__driver_interface.h"
 #include "myriexpress.h"
 #include "entries.h"
+#include "direct.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
