@@ -190,7 +190,7 @@ class SharedMemoryChannel:
         There is a record if the two differ; if ``stuck``, one behind those that cannot be taken now. None if that is
         not all that a caller must poll for.
         """
-        if self._closed or self.ended or self._produced.blocked:
+        if self._closed or (not stuck if self.ended else self._produced.blocked):
             return None
         return self._address, self._consumed.seen if stuck else self._consumed.position
 

@@ -30,7 +30,7 @@ full, stays in the channel, like all records behind it. A full channel delays on
 **Trust.** A neighbour is another process, which may be killed at any time, and may be hostile. Each number, length and
 index in a record is checked; a record that no correct neighbour sends ends the channel. When a channel ends, everything
 unfinished with that neighbour ends as REMOTE_ENDPOINT_CLOSED. The records that it had sent before are handled first,
-since its sends were complete.
+since its sends were complete; those that their target cannot take now are kept, and delay no others.
 """
 
 from __future__ import annotations
@@ -271,6 +271,10 @@ class Neighbour(LocalRoute):
         """Answers that wait for room in the channel."""
         self._pushes: deque[tuple[LocalSend, int, int]] = deque()
         """Messages whose data was requested: send, offset of the next byte, number of bytes requested."""
+        self._last: list[bytes] = []
+        """Records of a neighbour that has gone, which their targets cannot take now."""
+        self._gone = False
+        """True if its unread messages were reported as lost."""
 
     # Sending.
 
@@ -379,6 +383,9 @@ class Neighbour(LocalRoute):
     def receive(self) -> None:
         """Take the records that have arrived, up to a number, and use the room that the neighbour has made."""
         channel = self.channel
+        if channel.ended:
+            self._take_last()
+            return
         try:
             for _ in range(_RECORDS):
                 record = self._peek()
@@ -391,13 +398,43 @@ class Neighbour(LocalRoute):
             if len(self._queue) > _QUEUE_MAXIMUM or len(self._pushes) > _QUEUE_MAXIMUM + len(self.sends):
                 raise InvalidRecordError("the answers are not read")
             channel.settle()
-            over = channel.ended and channel.peek() is None
         except InvalidRecordError:
-            over = True
-        if over:
-            self._neighbourhood.lose(self)
-        elif self._queue or self._pushes or self.full:
+            self._end()
+            return
+        if self._queue or self._pushes or self.full:
             self._flush()
+
+    def _take_last(self) -> None:
+        """Take the last records of a neighbour that has gone, up to a number, and end everything unfinished with it."""
+        kept, self._last = self._last, []
+        refused: set[int] = set()
+        try:
+            for place in range(len(kept) + _RECORDS):
+                record = kept[place] if place < len(kept) else self._peek()
+                if record is None:
+                    break
+                # The messages to one endpoint stay in order.
+                target = _read_head(record)[5] if len(record) >= _HEAD else None
+                if target in refused or not self._take(record):
+                    assert target is not None
+                    if not refused:
+                        self._refuse(record)
+                    refused.add(target)
+                    self._last.append(bytes(record))
+                if place >= len(kept):
+                    self._advance()
+            if self._peek() is not None and len(self._last) <= _QUEUE_MAXIMUM:
+                return
+            self._neighbourhood.lose(self)
+        except InvalidRecordError:
+            self._last.clear()
+        if not self._last or len(self._last) > _QUEUE_MAXIMUM:
+            self._end()
+
+    def _end(self) -> None:
+        """End the channel."""
+        self._neighbourhood.lose(self)
+        self._neighbourhood.forget(self)
 
     def _refuse(self, record: bytes | memoryview) -> None:
         """Note the state in which an endpoint cannot take a record."""
@@ -553,7 +590,7 @@ class Neighbour(LocalRoute):
         message.abandon(Status.REMOTE_ENDPOINT_CLOSED)
 
     def gone(self, places: set[int]) -> None:
-        """End everything unfinished with the endpoints at ``places``, since the channel has ended."""
+        """End everything unfinished with the endpoints at ``places``, since the channel has ended; may be repeated."""
         self._queue.clear()
         self._pushes.clear()
         for endpoint in list(self._node.endpoints.values()):
@@ -564,6 +601,9 @@ class Neighbour(LocalRoute):
             connect.answered(Status.REMOTE_ENDPOINT_CLOSED, 0)
         for send in list(self.sends.values()):
             send.dropped()
+        if self._gone:
+            return
+        self._gone = True
         for record in self.channel.unread():
             # The neighbour could write there, too.
             if len(record) < _HEAD:
@@ -571,7 +611,6 @@ class Neighbour(LocalRoute):
             kind, _, _, _, source, target, session, _, _, match_info, length = _read_head(record)
             if kind == _MESSAGE:
                 self._take_lost(source, session, target, match_info, length, Status.REMOTE_ENDPOINT_CLOSED)
-        self.channel.close()
 
 
 class Neighbourhood(LocalRoutes):
@@ -617,14 +656,17 @@ class Neighbourhood(LocalRoutes):
             each.withdraw(endpoint)
 
     def lose(self, neighbour: Neighbour) -> None:
-        """Forget a neighbour whose channel has ended."""
-        if self.neighbours.pop(id(neighbour.channel), None) is None:
-            return
-        self.refusals.pop(id(neighbour.channel), None)
+        """End everything unfinished with a neighbour whose channel has ended."""
         places = {place for place, each in self.routes.items() if each is neighbour}
         for place in places:
             del self.routes[place]
         neighbour.gone(places)
+
+    def forget(self, neighbour: Neighbour) -> None:
+        """Forget a neighbour that has gone, since none of its records are left."""
+        self.neighbours.pop(id(neighbour.channel), None)
+        self.refusals.pop(id(neighbour.channel), None)
+        neighbour.channel.close()
 
     def unroute(self, place: int, status: Status) -> None:
         """Search for an endpoint again at the next send to it, if its neighbour has refused a message as closed."""

@@ -366,6 +366,31 @@ def test_records_for_a_suspended_endpoint_keep_no_process_awake(interface):
         assert two.receive(timeout=PATIENCE).match_info == 0
 
 
+def test_records_that_must_wait_do_not_hide_the_end_of_their_process(interface):
+    """R-CLS-02: the other endpoints learn of it at once, and of all that it has answered before."""
+    with joined(interface) as (source, target, one, two, partner), target.open_endpoint(3) as three:
+        back = three.iconnect(source.name, 1)
+        rest(target, source)
+        two.suspend()
+        for number in range(1100):
+            one.isend(partner, b"x", number)
+        rest(target)
+        one.ireceive(7, maximum=10_000)
+        sends = [three.isend(three.wait(back), bytes(10_000), match_info) for match_info in (7, 8)]
+        assert [each.done for each in sends] == [False, False]
+        source.poll()
+        source.close()
+        while select.select([target.core.local], [], [], 0)[0]:
+            target.poll()
+        assert sends[0].status == Status.SUCCESS
+        assert sends[1].status in GONE
+        assert three.iconnect(source.name, 1, 1).status in (None, *GONE)
+        two.resume()
+        rest(target)
+        assert two.engine.matching.unexpected == 1100
+        assert not target.core.local.channels
+
+
 def test_a_process_that_has_ended_keeps_no_other_one_awake(interface):
     """R-CLS-02: while its last records wait for a suspended endpoint, which then receives them."""
     with joined(interface) as (source, target, one, two, partner):
