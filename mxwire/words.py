@@ -21,10 +21,10 @@ def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
     """Return up to ``most`` known words that resemble ``word`` or begin with it, ignoring case, best first."""
     from difflib import get_close_matches
 
-    wanted = word.strip().lower()
+    key = word.strip().lower()
     by_lower = {each.lower(): each for each in known}
-    beginning = [each for each in by_lower if wanted and each.startswith(wanted)]
-    close = get_close_matches(wanted, by_lower, most, _ALIKE)
+    beginning = [each for each in by_lower if key and each.startswith(key)]
+    close = get_close_matches(key, by_lower, most, _ALIKE)
     return [by_lower[each] for each in dict.fromkeys([*close, *beginning])][:most]
 
 

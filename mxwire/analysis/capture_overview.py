@@ -125,17 +125,17 @@ class CaptureOverview:
         self.pairs.take(messages)
         self.trace.take(messages)
         for each in messages:
-            kept = len(self.messages)
-            if kept < MESSAGES or (kept < 2 * MESSAGES and is_notable(each)):
+            count = len(self.messages)
+            if count < MESSAGES or (count < 2 * MESSAGES and is_notable(each)):
                 self.messages.append(each)
             else:
                 self.omitted_messages += 1
 
     def pair_states(self) -> list[PairState]:
         """Return the pairs of hosts, those with the most bytes first."""
-        found = sorted(self.pairs.by_hosts(), key=SORT_KEYS["bytes"], reverse=True)
+        pairs = sorted(self.pairs.by_hosts(), key=SORT_KEYS["bytes"], reverse=True)
         return [
-            PairState(each, self._classes(each) if place < PAIRS_JUDGED else ()) for place, each in enumerate(found)
+            PairState(each, self._classes(each) if place < PAIRS_JUDGED else ()) for place, each in enumerate(pairs)
         ]
 
     def _classes(self, pair: PairStatistics) -> tuple[ClassState, ...]:

@@ -179,8 +179,8 @@ class _Translation:
         column = min(within + indent, len(self._text) + 1)
         if not self._text.strip():
             raise MxwireError("the expression is empty: write it like 'type == PULL and total_length > 1e6'")
-        found = self._text[column - 1 : column]
-        advice = _FOREIGN.get(found) or (error.msg or _INVALID).partition(". ")[0]
+        character = self._text[column - 1 : column]
+        advice = _FOREIGN.get(character) or (error.msg or _INVALID).partition(". ")[0]
         if advice == _INVALID:
             word = re.match(r"\w+|\S", self._text[column - 1 :])
             what = f"{word.group()!r} is not expected here" if word else "a value or a condition is missing"

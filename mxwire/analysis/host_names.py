@@ -56,15 +56,15 @@ def host_choice(text: str) -> HostChoice:
     fourth interface of alpha, ``alpha:0:3`` and ``alpha/3`` are endpoint 3 of its first. Raises
     :class:`~mxwire.errors.MxwireError` for other texts.
     """
-    found = _HOST.fullmatch(text.strip()) or _SHORT.fullmatch(text.strip())
-    if not found:
+    match = _HOST.fullmatch(text.strip()) or _SHORT.fullmatch(text.strip())
+    if not match:
         raise MxwireError(
             f"{text!r} is not a host: write alpha:0 or 52:54:00:0a:00:01, and alpha:0:3 for its endpoint 3"
         )
-    endpoint = None if found["endpoint"] is None else int(found["endpoint"][:4])
+    endpoint = None if match["endpoint"] is None else int(match["endpoint"][:4])
     if endpoint is not None and endpoint > _HIGHEST_ENDPOINT:
         raise MxwireError(f"{text!r}: endpoints have numbers from 0 to {_HIGHEST_ENDPOINT}")
-    host = f"{found['host']}:0" if found.re is _SHORT else found["host"]
+    host = f"{match['host']}:0" if match.re is _SHORT else match["host"]
     # Only the usual notations of addresses are accepted beyond captures: peer tables do not know the others.
     return HostChoice(mac_text(mac_bytes(host)) if _COMPACT.fullmatch(host) else host, endpoint)
 
@@ -137,11 +137,11 @@ def addresses_of(host: str, names: Mapping[int, str]) -> frozenset[int]:
     Raises :class:`~mxwire.errors.MxwireError` for a name that ``names`` does not contain.
     """
     address = HostChoice(host).address
-    found = (
+    addresses = (
         frozenset([address]) if address is not None else frozenset(key for key, name in names.items() if name == host)
     )
-    if found:
-        return found
+    if addresses:
+        return addresses
     known = sorted({printable(each) for each in names.values() if each})
     if not known:
         raise MxwireError(

@@ -25,18 +25,18 @@ def _of_pull(name: str) -> _Getter:
 
 def _via(first: str, second: str) -> _Getter:
     def get(message: CapturedMessage, _: Mapping[int, str]) -> Any:
-        found = getattr(message, first)
-        return None if found is None else getattr(found, second)
+        value = getattr(message, first)
+        return None if value is None else getattr(value, second)
 
     return get
 
 
 def _of_notice(*names: str) -> _Getter:
     def get(message: CapturedMessage, _: Mapping[int, str]) -> Any:
-        found: Any = None if message.pull is None else message.pull.notice
+        notice: Any = None if message.pull is None else message.pull.notice
         for name in names:
-            found = None if found is None else getattr(found, name)
-        return found
+            notice = None if notice is None else getattr(notice, name)
+        return notice
 
     return get
 

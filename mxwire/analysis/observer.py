@@ -323,18 +323,18 @@ class TrafficObserver:
         if self._clock() < self._findings_due:
             return
         self._collected_ns = self.now_ns
-        for found in self._examination.findings():
-            if found.id == _HIDDEN or not self._concerns_selected(found):
+        for finding in self._examination.findings():
+            if finding.id == _HIDDEN or not self._concerns_selected(finding):
                 continue
-            key = found.id, found.concerns
+            key = finding.id, finding.concerns
             known = self._findings.get(key)
             if known is None and len(self._findings) >= FINDINGS:
                 continue
             first = self.now_ns if known is None else known.first_ns
-            self._findings[key] = OpenFinding(found, first, self.now_ns)
+            self._findings[key] = OpenFinding(finding, first, self.now_ns)
         # A sampled pair is examined again only after all other parts.
-        kept = OPEN_NS + self._budget.parts * SLOT_NS
-        for key in [key for key, each in self._findings.items() if each.last_ns < self.now_ns - kept]:
+        span_ns = OPEN_NS + self._budget.parts * SLOT_NS
+        for key in [key for key, each in self._findings.items() if each.last_ns < self.now_ns - span_ns]:
             del self._findings[key]
         self._findings_due = self._clock() + 10 * (self._budget.started() - started)
 
@@ -378,11 +378,11 @@ class TrafficObserver:
         )
 
     def _type_counts(self) -> dict[str, tuple[int, int]]:
-        found = {}
+        counts = {}
         for value in np.flatnonzero(self.types[:, 0]).tolist():
             frames, octets = self.types[value].tolist()
-            found["none" if value == 256 else packet_type_name(value)] = frames, octets
-        return found
+            counts["none" if value == 256 else packet_type_name(value)] = frames, octets
+        return counts
 
     def _pairs(self, since: NDArray[np.int64], seconds: float) -> tuple[PairRates, ...]:
         waiting, oldest = _unfinished(self._follower.unfinished)
@@ -392,7 +392,7 @@ class TrafficObserver:
         # While following is paused, no message ends.
         now = self._followed_ns if self._budget.paused else self.now_ns
         per_second = 1 / seconds if seconds else 0.0
-        found = []
+        pairs = []
         for pair, row in list(counters.rows.items()):
             total, recent = values[row], window[row]
             if self._selection is not None and not total[0] + total[1]:
@@ -402,7 +402,7 @@ class TrafficObserver:
             scale = per_second * frames / recent[_FOLLOWED] if recent[_FOLLOWED] else None
             known = scale if scale is not None else (0.0 if not frames else None)
             first = oldest.get(pair)
-            found.append(
+            pairs.append(
                 PairRates(
                     hosts=pair,
                     forward=DirectionRates(total[0], total[2], recent[0] * per_second, recent[2] * per_second),
@@ -424,7 +424,7 @@ class TrafficObserver:
                     oldest_ns=None if first is None else max(0, now - first),
                 )
             )
-        return tuple(found)
+        return tuple(pairs)
 
     def _hosts(self, pairs: Iterable[PairRates]) -> tuple[HostRates, ...]:
         hosts: dict[int, HostRates] = {}

@@ -278,8 +278,8 @@ class Selection:
         ends = _endpoints(decoded, marks) if self._selects_endpoints else sides
 
         def holds(party: _Party, side: int) -> NDArray[np.bool_]:
-            found = np.isin(sides[side], np.array(list(party.addresses), np.uint64))
-            return found if party.choice.endpoint is None else found & (ends[side] == party.choice.endpoint)
+            mask = np.isin(sides[side], np.array(list(party.addresses), np.uint64))
+            return mask if party.choice.endpoint is None else mask & (ends[side] == party.choice.endpoint)
 
         mask = np.ones(len(decoded), np.bool_)
         if self.hosts:
@@ -337,8 +337,10 @@ class Selection:
     @property
     def addresses(self) -> frozenset[int] | None:
         """The addresses of the hosts that meet the criteria for hosts; None for all hosts."""
-        found = frozenset(address for party in self._parties for address in party.addresses if self.takes_host(address))
-        return found if self._parties else None
+        addresses = frozenset(
+            address for party in self._parties for address in party.addresses if self.takes_host(address)
+        )
+        return addresses if self._parties else None
 
     def _takes_facts(self, kind: str, match: int | None) -> bool:
         return (not self.kinds or kind in self.kinds) and self.match in (None, match)
@@ -491,11 +493,11 @@ def _inside(numbers: NDArray[np.int64], ranges: Sequence[NumberRange]) -> NDArra
 
 def _endpoints(decoded: DecodedBatch, marks: FrameMarks | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The endpoints of the source and of the destination of each frame; ``_UNKNOWN`` for those without."""
-    found = []
+    endpoints = []
     for name in ("src_endpoint", "dst_endpoint"):
         values, present = decoded.columns.field(name)
-        found.append(np.where(present, values.astype(np.int64), _UNKNOWN))
-    source, destination = found
+        endpoints.append(np.where(present, values.astype(np.int64), _UNKNOWN))
+    source, destination = endpoints
     if marks is not None:
         lacking = np.flatnonzero((source < 0) & (destination < 0) & (marks.message > 0))
         numbers, which = np.unique(marks.message[lacking], return_inverse=True)
@@ -517,7 +519,7 @@ def _row(facts: MessageFacts | None) -> tuple[int, int, int]:
 
 def _flag(name: str) -> int:
     """Return the bit of a flag by its name, in which dashes and spaces may replace underscores."""
-    wanted = name.strip().lower().replace("-", "_").replace(" ", "_")
-    if wanted not in FLAGS:
-        raise MxwireError(f"no flag {name!r}{suggestion(wanted, FLAGS) or ': ' + ', '.join(FLAGS)}")
-    return flag_bit(wanted)
+    flag = name.strip().lower().replace("-", "_").replace(" ", "_")
+    if flag not in FLAGS:
+        raise MxwireError(f"no flag {name!r}{suggestion(flag, FLAGS) or ': ' + ', '.join(FLAGS)}")
+    return flag_bit(flag)

@@ -96,9 +96,9 @@ class TableBuilder:
     ) -> dict[str, TableColumn]:
         """Return the same rows as columns by name; ``before`` frames of other files precede those of ``file``."""
         columns = decoded.columns
-        made = self._general(decoded, columns, file, before) | self._fields(columns) | self._tail(decoded, columns)
-        made |= _mark_columns(marks, len(decoded))
-        return {name: made[name] if which is None else made[name].select(which) for name in self._order}
+        every = self._general(decoded, columns, file, before) | self._fields(columns) | self._tail(decoded, columns)
+        every |= _mark_columns(marks, len(decoded))
+        return {name: every[name] if which is None else every[name].select(which) for name in self._order}
 
     def _general(self, decoded: DecodedBatch, columns: Columns, file: str, before: int) -> dict[str, TableColumn]:
         batch, located, count = decoded.batch, decoded.located, len(decoded)
@@ -136,29 +136,29 @@ class TableBuilder:
             for name in block.names:
                 holders.setdefault(name, []).append(number)
         presence: dict[tuple[int, ...], NDArray[np.bool_]] = {}
-        made: dict[str, TableColumn] = {}
+        fields: dict[str, TableColumn] = {}
         for name in FIELD_WIDTHS.keys() & self._wanted:
             kind = _UNSIGNED[FIELD_WIDTHS[name]]
             blocks = [columns.blocks[number] for number in holders.get(name, ())]
             held = sum(len(block) for block in blocks)
             if not held:
-                made[name] = constant(None, count, kind)
+                fields[name] = constant(None, count, kind)
                 continue
             if len(blocks) == 1 and held == count:
-                made[name] = TableColumn(kind, blocks[0][name])
+                fields[name] = TableColumn(kind, blocks[0][name])
                 continue
             values = np.zeros(count, f"u{FIELD_WIDTHS[name]}")
             for block in blocks:
                 values[block.place] = block[name]
             if held == count:
-                made[name] = TableColumn(kind, values)
+                fields[name] = TableColumn(kind, values)
                 continue
             # Many fields occur in the same packets, so they share a mask.
             which = tuple(holders[name])
             if which not in presence:
                 presence[which] = _presence(count, blocks)
-            made[name] = TableColumn(kind, values, present=presence[which])
-        return made
+            fields[name] = TableColumn(kind, values, present=presence[which])
+        return fields
 
     def _tail(self, decoded: DecodedBatch, columns: Columns) -> dict[str, TableColumn]:
         faulty = columns.reason != Reason.NONE
@@ -223,10 +223,10 @@ def _dialects(decoded: DecodedBatch) -> TableColumn:
 def _hostnames(decoded: DecodedBatch, columns: Columns) -> TableColumn:
     """Return the only text field, which is rare, from the typed frames."""
     names: list[str | None] = [None] * len(columns)
-    found = [int(place) for block in columns.of("host_reply") for place in block.place]
-    if not found:
+    replies = [int(place) for block in columns.of("host_reply") for place in block.place]
+    if not replies:
         return constant(None, len(columns), "String")
-    for place in found:
+    for place in replies:
         names[place] = hostname_text(getattr(decoded.frame(place), "hostname", b""))
     return column_of(names, "String")
 

@@ -184,13 +184,13 @@ class FrameTrace:
     def of_conversation(self, number: int, most: int = POINTS) -> list[SequenceGraph]:
         """Return one graph per direction of a conversation that has messages."""
         messages, *_ = self._settled()
-        found = []
+        sequences = []
         for side in (0, 1):
             flow = self._flows.get((number, side))
             chosen = messages[messages["flow"] == flow] if flow is not None else messages[:0]
             if len(chosen):
-                found.append(self._graph(chosen, most))
-        return found
+                sequences.append(self._graph(chosen, most))
+        return sequences
 
     def frames_of(self, number: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.uint32], int]:
         """Return the numbers and flags of up to ``most`` frames of a message, acks included, and how many it has.

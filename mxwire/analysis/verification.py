@@ -43,8 +43,8 @@ class HostRecord:
     @property
     def rules(self) -> frozenset[str]:
         """The rules that at least one of its frames was checked against."""
-        found = frozenset(rule for rule, _ in self.findings)
-        return found.union(*(applied_to(each, self.complete, self.as_sent) for each in self.frames))
+        rules = frozenset(rule for rule, _ in self.findings)
+        return rules.union(*(applied_to(each, self.complete, self.as_sent) for each in self.frames))
 
     @property
     def verdict(self) -> Verdict:
@@ -102,10 +102,10 @@ class Verification:
         place = 0
         for first, run in reply_runs(decoded, frames):
             yield from self._one_by_one(frames, codecs, place, first)
-            taken = self._judge.observe_replies(run)
-            if taken:
-                self._count(run.source, PullReply, taken)
-            place = first + taken
+            judged = self._judge.observe_replies(run)
+            if judged:
+                self._count(run.source, PullReply, judged)
+            place = first + judged
         yield from self._one_by_one(frames, codecs, place, len(decoded))
 
     def _one_by_one(self, frames: BatchFrames, codecs: list[Codec], first: int, end: int) -> Iterator[Violation]:
@@ -131,13 +131,13 @@ class Verification:
 
     def shown(self) -> list[HostRecord]:
         """Return the hosts that are reported; requested ones that sent nothing are last."""
-        found = [*self.hosts.values()]
+        hosts = [*self.hosts.values()]
         wanted = None if self.selector is None else self.selector.selection.addresses
         if wanted is None:
-            return found
+            return hosts
         addresses = {each.to_bytes(ADDRESS_SIZE, "big") for each in wanted}
         absent = sorted(addresses - self.hosts.keys())
-        return [*(each for each in found if each.address in addresses), *map(HostRecord, absent)]
+        return [*(each for each in hosts if each.address in addresses), *map(HostRecord, absent)]
 
     @property
     def violations(self) -> int:

@@ -51,14 +51,14 @@ def compare_recordings(
     for one, other in shared:
         places, others = _points(one), _points(other)
         for place in {**places, **others}:
-            found, again = places.get(place), others.get(place)
-            yield PointComparison(one.study, *place, _judged(found, again, tolerance), found, again)
+            before, after = places.get(place), others.get(place)
+            yield PointComparison(one.study, *place, _judged(before, after, tolerance), before, after)
 
 
 def differing_conditions(left: Sequence[Recording], right: Sequence[Recording]) -> list[str]:
     """The conditions in which the recordings of a study differ, as sentences."""
     by_study = {_key(each): each for each in right}
-    found = []
+    differences = []
     for one in left:
         other = by_study.get(_key(one))
         if other is None:
@@ -66,8 +66,8 @@ def differing_conditions(left: Sequence[Recording], right: Sequence[Recording]) 
         for name in _CONDITIONS:
             here, there = getattr(one.conditions, name), getattr(other.conditions, name)
             if here != there:
-                found.append(f"{one.study}: {name.replace('_', ' ')} {here} and {there}")
-    return found
+                differences.append(f"{one.study}: {name.replace('_', ' ')} {here} and {there}")
+    return differences
 
 
 def _key(recording: Recording) -> tuple[str, str]:

@@ -87,14 +87,14 @@ def expanded(carriers: Sequence[str]) -> list[str]:
 
     Raises :class:`~mxwire.errors.MxwireError` for unknown names and an empty list.
     """
-    found = [name for each in carriers for name in (DIALECTS if each == "mx" else (each,)) if name]
-    for each in found:
+    names = [name for each in carriers for name in (DIALECTS if each == "mx" else (each,)) if name]
+    for each in names:
         check_carrier(each)
         if each == "shared memory":
             raise MxwireError("shared memory carries one message at a time: it has no g")
-    if not found:
+    if not names:
         raise MxwireError(f"no carrier is given: use some of {', '.join(CARRIERS)}")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
 def measure_logp(

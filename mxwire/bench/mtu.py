@@ -141,9 +141,9 @@ def _half_trip(run: _Run, ranks: RankRunner, length: int) -> tuple[float, tuple[
     benchmark = benchmark_by_name(_PING_PONG)
     probe = ImbRow.of(length, ranks.measure(benchmark, length, 1, 1).times).most
     count = 2 if run.virtual or run.options.quick else max(3, round(_ROUND_NS / (probe * 1000 + 1)))
-    found = ranks.measure(benchmark, length, 1, min(count, 1000))
-    frames = {f"frames {name}": value / min(count, 1000) / 2 for name, value in found.frames.items()}
-    return sum(found.times[0]) / len(found.times[0]) / 2000, found.marks, frames
+    measured = ranks.measure(benchmark, length, 1, min(count, 1000))
+    frames = {f"frames {name}": value / min(count, 1000) / 2 for name, value in measured.frames.items()}
+    return sum(measured.times[0]) / len(measured.times[0]) / 2000, measured.marks, frames
 
 
 def _by_frame_limit(run: _Run, recording: Recording) -> None:

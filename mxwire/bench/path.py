@@ -257,12 +257,12 @@ class PathStudy:
     def _single(self, stage: StudyStage, role: str, name: str, number: int, **more: Any) -> None:
         sizes = self._sizes(role, "alone")
         counts = self._planned(name, sizes, number)
-        found = stage.run_alone(role, sizes=list(sizes), counts=counts, **more)
+        measured = stage.run_alone(role, sizes=list(sizes), counts=counts, **more)
         if number < 0:
-            self._plan(name, found["points"])
+            self._plan(name, measured["points"])
             return
         for size in sizes:
-            self._add(ALONE, name, size, found["points"][str(size)])
+            self._add(ALONE, name, size, measured["points"][str(size)])
 
     def _among(self, stage: StudyStage, name: str, mode: str, number: int) -> None:
         counts = self._planned(name, BUDGET_SIZES, number)
@@ -275,10 +275,10 @@ class PathStudy:
             self._add(ALONE, name, size, active["points"][str(size)])
 
     def _calls(self, number: int) -> None:
-        found = self._stage.run_alone("system call", count=10_000 if self._options.quick else 100_000)["points"]
+        points = self._stage.run_alone("system call", count=10_000 if self._options.quick else 100_000)["points"]
         if number >= 0:
-            self._add(CALL, "system call", 0, found["call"])
-            self._add(CALL, "clock", 0, found["clock"])
+            self._add(CALL, "system call", 0, points["call"])
+            self._add(CALL, "clock", 0, points["clock"])
 
     def _frame_interval(self, carrier: str, number: int) -> None:
         count = 4 * _WINDOW if self._options.quick or number < 0 else 40 * _WINDOW
@@ -312,11 +312,11 @@ class PathStudy:
         for size in sizes:
             self._progress(f"counting: engine, {size} bytes")
             try:
-                found = self._stage.run_alone("traced engine", dialect="mxoe", size=size, count=_traced(size))
+                counts = self._stage.run_alone("traced engine", dialect="mxoe", size=size, count=_traced(size))
             except StageError as error:
                 self._recording.remarks.append(f"engine: copies are not counted: {error}")
                 break
-            self._points.count(ALONE, "engine", found, size=size)
+            self._points.count(ALONE, "engine", counts, size=size)
         self._trace_library(sizes)
 
     def _trace_library(self, sizes: Sequence[int]) -> None:

@@ -96,8 +96,8 @@ def _orderings(trips: Series) -> Iterator[Block]:
     chain = [each for rung in ("ring", "frames", "udp", "tcp") if (each := trips.point(f"{rung}, spinning", size))]
     texts = []
     for one, other in pairwise(chain):
-        found = order(one.samples, other.samples)
-        word = {"less": "less than", "greater": "greater than", "undecided": "undecided against"}[found]
+        verdict = order(one.samples, other.samples)
+        word = {"less": "less than", "greater": "greater than", "undecided": "undecided against"}[verdict]
         texts.append(f"{one.name.partition(',')[0]} {word} {other.name.partition(',')[0]}")
     if texts:
         yield Paragraph(f"Round by round, {size} bytes: {'; '.join(texts)}.")
@@ -166,8 +166,12 @@ def _prediction_table(recording: Recording) -> Table:
     for each in recording.facts["predictions"]:
         numbers = (_microseconds(each[name]) for name in ("predicted", "measured"))
         rows.append(Row((f"{each['size']:,}", *numbers, _difference(each["difference"]), each["verdict"])))
-    found = recording.facts["agreement"]
-    rows.append(Row(("agreement", "", "", f"within {found['within']:.0%}", f"{found['agree']} of {found['points']}")))
+    agreement = recording.facts["agreement"]
+    rows.append(
+        Row(
+            ("agreement", "", "", f"within {agreement['within']:.0%}", f"{agreement['agree']} of {agreement['points']}")
+        )
+    )
     return Table(number_columns("size, bytes", "predicted", "measured", "difference", "verdict"), tuple(rows))
 
 
@@ -206,13 +210,13 @@ def path_figures(recording: Recording) -> Iterator[PageFigure]:
         yield PageFigure(_budget_figure(found), "Parts that were measured alone, beside the measured whole.")
 
 
-def _budget_figure(found: list[Budget]) -> Figure:
+def _budget_figure(budgets_shown: list[Budget]) -> Figure:
     """Stacked bars of the parts, each above a bar of the measured whole."""
 
     def figure(pyplot: Any) -> Any:
-        made, axes = pyplot.subplots(figsize=(11.5, 1.6 + 0.8 * len(found)), layout="constrained")
-        labels = list(dict.fromkeys(label for each in found for label, _ in each.parts))
-        for place, each in enumerate(found):
+        drawing, axes = pyplot.subplots(figsize=(11.5, 1.6 + 0.8 * len(budgets_shown)), layout="constrained")
+        labels = list(dict.fromkeys(label for each in budgets_shown for label, _ in each.parts))
+        for place, each in enumerate(budgets_shown):
             left = 0.0
             for label, value in each.parts:
                 colour = COLOURS[labels.index(label) % len(COLOURS)]
@@ -220,13 +224,13 @@ def _budget_figure(found: list[Budget]) -> Figure:
                 axes.barh(place - 0.19, value, 0.36, left=left, color=colour, label=shown)
                 left += value
             axes.barh(place + 0.19, each.measured, 0.36, color="#cfd4da", label="_nolegend_" if place else "measured")
-        axes.set_yticks(range(len(found)), [f"{each.name}, {each.size:,} B" for each in found])
+        axes.set_yticks(range(len(budgets_shown)), [f"{each.name}, {each.size:,} B" for each in budgets_shown])
         axes.invert_yaxis()
         axes.set_xlabel("half a round trip, µs")
         axes.legend(**BESIDE)
-        made.get_layout_engine().set(rect=BESIDE_RECT)
-        made.suptitle("Budget of half a round trip", x=0.01, ha="left", fontsize=13)
+        drawing.get_layout_engine().set(rect=BESIDE_RECT)
+        drawing.suptitle("Budget of half a round trip", x=0.01, ha="left", fontsize=13)
         tidy(axes)
-        return made
+        return drawing
 
     return figure

@@ -21,8 +21,8 @@ def available() -> list[int]:
 
 def placement(sides: int = 2) -> tuple[int, ...]:
     """A processor for each side; sides share them if there are fewer."""
-    found = available()
-    return tuple(found[side % len(found)] for side in range(sides))
+    processors = available()
+    return tuple(processors[side % len(processors)] for side in range(sides))
 
 
 def pin(processor: int) -> None:

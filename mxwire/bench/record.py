@@ -171,8 +171,8 @@ class Series:
 
     def curve(self, name: str) -> list[Measurement]:
         """The points of one contestant, in order."""
-        found = [each for each in self.measurements if each.name == name]
-        return sorted(found, key=lambda each: each.parameters.get(self.x, 0))
+        points = [each for each in self.measurements if each.name == name]
+        return sorted(points, key=lambda each: each.parameters.get(self.x, 0))
 
     def point(self, name: str, x: float) -> Measurement | None:
         """The point of a contestant at a value of the parameter; None if it was not measured."""
@@ -275,24 +275,24 @@ def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _assembled(records: Iterable[dict[str, Any]]) -> list[Recording]:
-    found: list[Recording] = []
+    recordings: list[Recording] = []
     known = {each.name for each in fields(Conditions)}
     for record in records:
         kind = record.get("record")
         if kind == "study":
-            given = {key: value for key, value in record["conditions"].items() if key in known}
-            given |= {key: tuple(given[key]) for key in ("offloads", "placement") if key in given}
-            found.append(Recording(record["study"], Conditions(**given), complete=False))
-        elif not found:
+            conditions = {key: value for key, value in record["conditions"].items() if key in known}
+            conditions |= {key: tuple(conditions[key]) for key in ("offloads", "placement") if key in conditions}
+            recordings.append(Recording(record["study"], Conditions(**conditions), complete=False))
+        elif not recordings:
             raise ValueError("the first line does not begin a study")
         elif kind == "measurement":
-            _add(found[-1], record)
+            _add(recordings[-1], record)
         elif kind == "end":
-            found[-1].complete, found[-1].remarks = record["complete"], list(record["remarks"])
-            found[-1].facts = dict(record.get("facts") or {})
-    if not found:
+            recordings[-1].complete, recordings[-1].remarks = record["complete"], list(record["remarks"])
+            recordings[-1].facts = dict(record.get("facts") or {})
+    if not recordings:
         raise ValueError("it is empty")
-    return found
+    return recordings
 
 
 def _add(recording: Recording, record: dict[str, Any]) -> None:

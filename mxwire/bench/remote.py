@@ -288,11 +288,11 @@ class StudyServer:
         if verb == "result" and key in self._sides:
             if self._sides[key].pending:
                 return {"pending": True}
-            found = self._sides[key].result()
-            if "times" in found:
+            result = self._sides[key].result()
+            if "times" in result:
                 # A frame has no room for single times, of which only the mean is used.
-                found["times"] = [round(sum(found["times"]) / len(found["times"]))]
-            return {"result": {key: value for key, value in found.items() if key in _RETURNED}}
+                result["times"] = [round(sum(result["times"]) / len(result["times"]))]
+            return {"result": {key: value for key, value in result.items() if key in _RETURNED}}
         raise StageError("there is no role under way")
 
     def _opened(self, process: Mapping[str, Any]) -> ProcessSide:

@@ -154,7 +154,7 @@ def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None =
     width = 9 if inside else 11.5
 
     def figure(pyplot: Any) -> Any:
-        made, panels = pyplot.subplots(
+        drawing, panels = pyplot.subplots(
             len(shown), 1, sharex=True, squeeze=False, figsize=(width, 1.2 + 3.2 * len(shown)), layout="constrained"
         )
         for place, (series, (axes,)) in enumerate(zip(shown, panels, strict=True)):
@@ -167,9 +167,9 @@ def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None =
                 axes.set_xlabel(axis_name(series))
             plot.tidy(axes)
         if not inside:
-            made.get_layout_engine().set(rect=BESIDE_RECT)
-        made.suptitle(title, x=0.01, ha="left", fontsize=13)
-        return made
+            drawing.get_layout_engine().set(rect=BESIDE_RECT)
+        drawing.suptitle(title, x=0.01, ha="left", fontsize=13)
+        return drawing
 
     return figure
 

@@ -283,10 +283,10 @@ class StudyStage(ABC):
         passive.start(role, parameters)
         passive.ready()
         active.start(role, parameters)
-        found, errors = [], []
+        results, errors = [], []
         for side in (active, passive):
             try:
-                found.append(side.result())
+                results.append(side.result())
             except SideLostError:
                 raise
             except MxwireError as error:
@@ -294,7 +294,7 @@ class StudyStage(ABC):
         if errors:
             # A side that fails silences the other one: its own error explains more.
             raise next((each for each in errors if not isinstance(each, SilenceError)), errors[0])
-        return found[0], found[1]
+        return results[0], results[1]
 
     def close(self) -> None:
         """End both sides, and remove what was created for them."""
@@ -370,7 +370,7 @@ class NamespaceStage(StudyStage):
         self.about = own[0]
 
     def _start(self, addresses: list[str]) -> tuple[StudySide, StudySide]:
-        made = []
+        sides = []
         for place, (namespace, interface) in enumerate(self.ends):
             setup = SideSetup(
                 interface,
@@ -383,9 +383,9 @@ class NamespaceStage(StudyStage):
             )
             side = ProcessSide(setup, self.options.package)
             self._held.callback(side.close)
-            made.append(side)
-        self.compiled = bool(made[0].about["compiled"])
-        return made[0], made[1]
+            sides.append(side)
+        self.compiled = bool(sides[0].about["compiled"])
+        return sides[0], sides[1]
 
     def steer(self, steered: bool) -> None:
         """Have frames processed by the receiver's processor from now on, or by the sender's."""

@@ -103,13 +103,13 @@ class Points:
         """Put the points into the recording, and return that."""
         self._recording.series = []
         for series, (unit, x, x_unit) in self._series.items():
-            made = [
+            measurements = [
                 _measurement(name, point)
                 for (its, name, _), point in self._points.items()
                 if its == series and point.samples
             ]
-            if made:
-                self._recording.series.append(Series(series, unit, x, x_unit, made))
+            if measurements:
+                self._recording.series.append(Series(series, unit, x, x_unit, measurements))
         return self._recording
 
 

@@ -198,8 +198,8 @@ class AnswerSeries(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
         if not self._played:
             return 1
         pace = max(self._seconds / self._played, 1e-6)
-        wanted = int(self._workers.chunk_seconds / pace) + 1
-        return min(wanted, self._largest * _GROWTH, _LARGEST_CHUNK)
+        count = int(self._workers.chunk_seconds / pace) + 1
+        return min(count, self._largest * _GROWTH, _LARGEST_CHUNK)
 
     def _collect(self) -> None:
         """Wait for a chunk, and take the answers of all that are finished."""

@@ -126,8 +126,8 @@ class PcapngEncoder:
         """An interface for a new link type, preceded by the section header if it is the first one."""
         if link_type in self._interfaces:
             return b""
-        made, self._interfaces[link_type] = self.add_interface(self._interface_name, link_type)
-        return made
+        head, self._interfaces[link_type] = self.add_interface(self._interface_name, link_type)
+        return head
 
     def add_interface(self, name: str | None, link_type: int) -> tuple[bytes, int]:
         """The bytes of a further interface, and its number; the first is preceded by the section header."""
@@ -162,8 +162,8 @@ class PcapngEncoder:
         ticks = self._settings.ticks(batch, 1 << 63)
         options = _comment_options(batch, comments)
         options_bytes = np.zeros(len(batch), np.int64)
-        for index, made in options.items():
-            options_bytes[index] = len(made)
+        for index, encoded in options.items():
+            options_bytes[index] = len(encoded)
         block_bytes = layout.smallest_block + (captured + 3 & ~3) + options_bytes
         data, blocks = _space_for(block_bytes)
         _put_words(
@@ -179,9 +179,9 @@ class PcapngEncoder:
         )
         _put_frames(data, blocks + layout.header_bytes, batch, captured)
         trailers = blocks + block_bytes - 4
-        for index, made in options.items():
+        for index, encoded in options.items():
             end = int(trailers[index])
-            data.data[end - len(made) : end] = made
+            data.data[end - len(encoded) : end] = encoded
         _put_words(data, trailers, block_bytes)
         return data.data
 

@@ -29,16 +29,16 @@ def expanded(names: Iterable[str]) -> list[str]:
 
     Raises :class:`~mxwire.errors.CaptureNotFoundError` for a pattern without files.
     """
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for name in names:
         if not has_magic(name) or Path(name).exists():
-            found[name] = None
+            paths[name] = None
             continue
         files = sorted(each for each in glob(name, recursive=True) if Path(each).is_file())  # noqa: PTH207 (absolute and relative patterns)
         if not files:
             raise CaptureNotFoundError(f"{name}: no such files; check the pattern")
-        found.update(dict.fromkeys(files))
-    return list(found)
+        paths.update(dict.fromkeys(files))
+    return list(paths)
 
 
 def rings_of(files: Iterable[str]) -> list[tuple[str, ...]]:

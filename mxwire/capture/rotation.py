@@ -104,8 +104,10 @@ class RotatingWriter:
             since = self._since or int(batch.timestamp_ns[0])
             late = np.flatnonzero(batch.timestamp_ns - since >= self._options.file_time * 1e9)
             fitting = int(late[0]) if len(late) else fitting
-        kept = batch.length if not self._options.snap_length else np.minimum(batch.length, self._options.snap_length)
-        sizes = np.cumsum(kept + _BLOCK_BYTES)
+        captured = (
+            batch.length if not self._options.snap_length else np.minimum(batch.length, self._options.snap_length)
+        )
+        sizes = np.cumsum(captured + _BLOCK_BYTES)
         if self._options.file_size is not None:
             room = self._options.file_size * _MEGABYTE - self._bytes
             fitting = min(fitting, int(np.searchsorted(sizes, room, side="right")))

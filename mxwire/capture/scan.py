@@ -54,8 +54,8 @@ class Scanner(NamedTuple):
 def _scan_records(buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, largest: int) -> ScanResult:
     captured_length = Struct("<8xI" if little_endian else ">8xI").unpack_from
     data = buffer.data  # a memoryview is read twice as fast as an array
-    found: list[int] = []
-    take = found.append
+    offsets: list[int] = []
+    take = offsets.append
     at = start
     last = end - RECORD_HEADER_BYTES
     while at <= last:
@@ -65,7 +65,7 @@ def _scan_records(buffer: NDArray[np.uint8], start: int, end: int, little_endian
             break
         take(at)
         at = following
-    return np.array(found, dtype=np.int64), at
+    return np.array(offsets, dtype=np.int64), at
 
 
 def _scan_blocks(
@@ -74,8 +74,8 @@ def _scan_blocks(
     type_and_length = Struct("<II" if little_endian else ">II").unpack_from
     trailing_length = Struct("<I" if little_endian else ">I").unpack_from
     data = buffer.data
-    found: list[int] = []
-    take = found.append
+    offsets: list[int] = []
+    take = offsets.append
     at = start
     last = end - SMALLEST_BLOCK_BYTES
     while at <= last:
@@ -92,7 +92,7 @@ def _scan_blocks(
         elif block_type in BLOCKS_TO_STOP_AT:
             break
         at = following
-    return np.array(found, dtype=np.int64), at
+    return np.array(offsets, dtype=np.int64), at
 
 
 PYTHON_SCANNER = Scanner(_scan_records, _scan_blocks)

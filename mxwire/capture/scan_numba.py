@@ -97,15 +97,15 @@ def _fill_blocks(
 
 def scan_records(buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, largest: int) -> ScanResult:
     """Find records as ``Scanner.records`` does."""
-    found = np.empty(max(end - start, 0) // RECORD_HEADER_BYTES, np.int64)
-    count, following = _fill_records(buffer, start, end, little_endian, largest, found)
-    return found[:count], following
+    offsets = np.empty(max(end - start, 0) // RECORD_HEADER_BYTES, np.int64)
+    count, following = _fill_records(buffer, start, end, little_endian, largest, offsets)
+    return offsets[:count], following
 
 
 def scan_blocks(
     buffer: NDArray[np.uint8], start: int, end: int, little_endian: bool, wanted: int, smallest: int
 ) -> ScanResult:
     """Find blocks as ``Scanner.blocks`` does."""
-    found = np.empty(max(end - start, 0) // SMALLEST_BLOCK_BYTES, np.int64)
-    count, following = _fill_blocks(buffer, start, end, little_endian, wanted, smallest, found)
-    return found[:count], following
+    offsets = np.empty(max(end - start, 0) // SMALLEST_BLOCK_BYTES, np.int64)
+    count, following = _fill_blocks(buffer, start, end, little_endian, wanted, smallest, offsets)
+    return offsets[:count], following

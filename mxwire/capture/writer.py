@@ -93,8 +93,8 @@ class CaptureWriter:
 
     def add_interface(self, name: str, link_type: int = LINKTYPE_ETHERNET) -> int:
         """Add an interface for frames, and return its number; pcapng only."""
-        made, number = self._pcapng().add_interface(name, link_type)
-        self._sink.write(made)
+        block, number = self._pcapng().add_interface(name, link_type)
+        self._sink.write(block)
         self._begun = True
         return number
 

@@ -112,16 +112,16 @@ def claims(
             _write(write, evidence.recordings)
         else:
             note(f"{write}: not written: nothing was measured")
-    found = judged(evidence, names)
+    verdicts = judged(evidence, names)
     if as_json:
-        for each in found:
+        for each in verdicts:
             click.echo(json_line(record_of(*each)))
     else:
-        show([*claim_blocks(found), *conditions_blocks(evidence.recordings)])
+        show([*claim_blocks(verdicts), *conditions_blocks(evidence.recordings)])
     if markdown is not None:
         _text(markdown, page(evidence))
     if html is not None:
-        _page(html, evidence, found)
+        _page(html, evidence, verdicts)
     partial = [recording for recording in evidence.recordings if not recording.complete]
     for recording in partial:
         reason = recording.remarks[-1] if recording.remarks else "its recording has no end"

@@ -46,11 +46,11 @@ def compare(left: Path, right: Path, tolerance: float, as_json: bool) -> None:
     from mxwire.report.document import show
 
     one, other = read_recordings(left), read_recordings(right)
-    found = list(compare_recordings(one, other, tolerance / 100))
+    comparisons = list(compare_recordings(one, other, tolerance / 100))
     if as_json:
-        for each in found:
+        for each in comparisons:
             click.echo(json_line(each.record()))
     else:
-        show(list(comparison_blocks(found, differing_conditions(one, other))))
-    if any(each.outcome == "differ" for each in found):
+        show(list(comparison_blocks(comparisons, differing_conditions(one, other))))
+    if any(each.outcome == "differ" for each in comparisons):
         sys.exit(1)

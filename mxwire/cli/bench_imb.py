@@ -52,10 +52,10 @@ Exit code: 0 complete, 1 ended early (earlier results are printed), 2 it cannot 
 
 def split_names(_: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
     """The names of a list with commas."""
-    found = tuple(dict.fromkeys(each.strip() for each in value.split(",") if each.strip()))
-    if not found:
+    names = tuple(dict.fromkeys(each.strip() for each in value.split(",") if each.strip()))
+    if not names:
         raise click.BadParameter("name at least one", param=parameter)
-    return found
+    return names
 
 
 @click.command(epilog=EPILOG)

@@ -47,21 +47,21 @@ _STEPS: Final = (1500, 2000, 3000, 4500, 6000, 9000, 16000, 32000, 65535)
 
 def _mtus(_: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
     """``1500-9000``: common MTUs of a range with its ends; or a list with commas."""
-    found = _whole_numbers(value.replace("-", ","), parameter)
-    if any(not _STEPS[0] <= each <= _STEPS[-1] for each in found):
+    mtus = _whole_numbers(value.replace("-", ","), parameter)
+    if any(not _STEPS[0] <= each <= _STEPS[-1] for each in mtus):
         raise click.BadParameter(f"an MTU lies between {_STEPS[0]} and {_STEPS[-1]}", param=parameter)
     if "-" in value:
-        if len(found) != 2 or found[0] > found[1]:
+        if len(mtus) != 2 or mtus[0] > mtus[1]:
             raise click.BadParameter("a range is written like 1500-9000", param=parameter)
-        found = (found[0], *(each for each in _STEPS if found[0] < each < found[1]), found[1])
-    return tuple(sorted(set(found)))
+        mtus = (mtus[0], *(each for each in _STEPS if mtus[0] < each < mtus[1]), mtus[1])
+    return tuple(sorted(set(mtus)))
 
 
 def _depths(_: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
-    found = _whole_numbers(value, parameter)
-    if any(not 1 <= each <= 32 for each in found):
+    depths = _whole_numbers(value, parameter)
+    if any(not 1 <= each <= 32 for each in depths):
         raise click.BadParameter("a block has 1 to 32 frames", param=parameter)
-    return tuple(sorted(set(found)))
+    return tuple(sorted(set(depths)))
 
 
 def _whole_numbers(value: str, parameter: click.Parameter) -> tuple[int, ...]:

@@ -76,11 +76,11 @@ class CaptureOptions:
         options["filters"].selection()  # mistakes are reported before the interface is opened
         names = [each.name for each in fields(RotationOptions) if each.name != "interface"]
         rotation = RotationOptions(interface=interface, **{each: options.pop(each) for each in names})
-        made = cls(interface=interface, rotation=rotation, dialect=dialect_or_auto(dialect), **options)
+        parsed = cls(interface=interface, rotation=rotation, dialect=dialect_or_auto(dialect), **options)
         target = rotation.target
-        if target is None and not made.lines:
+        if target is None and not parsed.lines:
             raise MxwireError("no output was chosen: give -w FILE, or -l for one line per frame")
-        if target == "-" and made.lines:
+        if target == "-" and parsed.lines:
             raise MxwireError("-w - and -l both write to standard output: choose one")
         if rotation.rotates and target in (None, "-"):
             raise MxwireError("-C and -G start further files: name the first with -w FILE")
@@ -88,7 +88,7 @@ class CaptureOptions:
             raise MxwireError("-W goes with -C or -G: give one of them")
         if target is not None and target.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
             raise MxwireError(f"{target}: capture writes pcapng only: name it {_as_pcapng(target)}")
-        return made
+        return parsed
 
 
 def _as_pcapng(name: str) -> str:
@@ -179,8 +179,10 @@ def _capture(options: CaptureOptions) -> None:
 
     known = options.filters.host_names()
     names = {address.to_bytes(ADDRESS_SIZE, "big"): name for address, name in known.items()}
-    found = read_interface(options.interface)
-    comment = f"mxwire {__version__} on {os.uname().nodename}, interface {found.name} ({mac_text(found.address)})"
+    interface = read_interface(options.interface)
+    comment = (
+        f"mxwire {__version__} on {os.uname().nodename}, interface {interface.name} ({mac_text(interface.address)})"
+    )
     comment = f"{options.rotation.comment}; {comment}" if options.rotation.comment else comment
     files, tally = RotatingWriter(replace(options.rotation, comment=comment), names), _Tally()
     with Tap.open(
@@ -193,9 +195,9 @@ def _capture(options: CaptureOptions) -> None:
         try:
             files.begin()
             begun = True
-            if not found.up:
-                note(f"{found.name} is down: no frames pass until it is set up")
-            listening(found.name, options.seconds, options.count)
+            if not interface.up:
+                note(f"{interface.name} is down: no frames pass until it is set up")
+            listening(interface.name, options.seconds, options.count)
             _loop(options, tap, signals, files, tally, names)
         finally:
             tally.dropped = tap.statistics().dropped
@@ -259,7 +261,7 @@ def _loop(
 def _summarize(options: CaptureOptions, files: RotatingWriter, tally: _Tally, names: dict[bytes, str]) -> None:
     seconds = time.monotonic() - tally.started
     if options.as_json:
-        made = {
+        record = {
             "type": "summary",
             "interface": options.interface,
             "frames": tally.frames,
@@ -269,7 +271,7 @@ def _summarize(options: CaptureOptions, files: RotatingWriter, tally: _Tally, na
             "files": files.written,
             "names": {mac_text(address): name for address, name in names.items()},
         }
-        click.echo(json_line(made), err=options.rotation.target == "-")
+        click.echo(json_line(record), err=options.rotation.target == "-")
         return
     where = f" in {', '.join(files.written)}" if files.written and options.rotation.target != "-" else ""
     frames, size = counted(tally.frames, "frame"), counted(tally.bytes, "byte")
@@ -293,11 +295,11 @@ def _new_names(batch: FrameBatch, known: dict[bytes, str]) -> dict[bytes, str]:
 
     long_enough = np.flatnonzero(batch.length > TYPE_OFFSET)
     types = batch.buffer[batch.offset[long_enough] + TYPE_OFFSET]
-    found: dict[bytes, str] = {}
+    names: dict[bytes, str] = {}
     for place in long_enough[types == PacketType.HOST_REPLY].tolist():
         frame = codec_of(MXOE).parse(batch.frame(place))
         if isinstance(frame, HostReply):
             name = hostname_text(frame.hostname)
             if name and known.get(frame.src_mac) != name:
-                found[frame.src_mac] = name
-    return found
+                names[frame.src_mac] = name
+    return names

@@ -82,16 +82,16 @@ def _sides_of(
     """
     from mxwire.cli.reading import refuse_twice
 
-    wanted: list[int | None] = [None, None]
+    addresses: list[int | None] = [None, None]
     if pair is not None:
-        wanted = [_address(*each, peers, ethertypes) for each in zip((first, second or first), pair, strict=True)]
-    if pair is not None and wanted[0] == wanted[1] and second is None:
+        addresses = [_address(*each, peers, ethertypes) for each in zip((first, second or first), pair, strict=True)]
+    if pair is not None and addresses[0] == addresses[1] and second is None:
         raise MxwireError(f"--pair names {pair[0]} twice: name two hosts")
     if second is None:
-        return _of_one(first, wanted, ethertypes)
+        return _of_one(first, addresses, ethertypes)
     refuse_twice(first, second, "name it once to compare the two hosts in it")
     sides = []
-    for path, host in zip((first, second), wanted, strict=True):
+    for path, host in zip((first, second), addresses, strict=True):
         seen = _seen(path, ethertypes)
         sides.append(seen.side(_present(path, seen, host), f"{path}"))
     return sides[0], sides[1], None
@@ -104,26 +104,26 @@ def _address(path: str, host: HostChoice, peers: Path | None, ethertypes: tuple[
     if host.endpoint is not None:
         raise MxwireError(f"--pair {host}: hosts are compared as a whole; leave out the endpoint")
     decoding = DecodingOptions(ethertypes=ethertypes)
-    found = selection_of(FilterOptions(hosts=(host,), peers=peers), path, decoding).addresses or frozenset()
-    if len(found) > 1:
+    addresses = selection_of(FilterOptions(hosts=(host,), peers=peers), path, decoding).addresses or frozenset()
+    if len(addresses) > 1:
         raise MxwireError(
-            f"{path}: {host} has several addresses: name one of {', '.join(map(mac_text, sorted(found)))}"
+            f"{path}: {host} has several addresses: name one of {', '.join(map(mac_text, sorted(addresses)))}"
         )
-    return next(iter(found))
+    return next(iter(addresses))
 
 
-def _of_one(path: str, wanted: list[int | None], ethertypes: tuple[int, ...]) -> tuple[Side, Side, Exchanged]:
+def _of_one(path: str, hosts: list[int | None], ethertypes: tuple[int, ...]) -> tuple[Side, Side, Exchanged]:
     from mxwire.cli.notes import note
 
     seen = _seen(path, ethertypes)
-    if wanted == [None, None]:
+    if hosts == [None, None]:
         if len(seen.hosts) < 2:
             who = f"only {mac_text(seen.hosts[0])} sends" if seen.hosts else "no host sends anything"
             raise MxwireError(f"{path}: {who}: give a capture with both hosts, or one of each")
-        wanted = [*sorted(seen.hosts[:2])]
+        hosts = [*sorted(seen.hosts[:2])]
         if len(seen.hosts) > 2:
             note(f"{path}: {len(seen.hosts)} hosts; the two busiest are compared (--pair chooses)")
-    one, other = (seen.side(_present(path, seen, each), mac_text(each or 0)) for each in wanted)
+    one, other = (seen.side(_present(path, seen, each), mac_text(each or 0)) for each in hosts)
     return one, other, seen.between(one.address, other.address)
 
 

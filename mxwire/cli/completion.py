@@ -66,11 +66,11 @@ def offers(source: Source, *, listed: bool = False) -> Complete:
 
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, begun = incomplete.rpartition(",") if listed else ("", "", incomplete)
-        taken = before.split(",")
+        chosen = before.split(",")
         return [
             CompletionItem(f"{before}{comma}{each}")
             for each in source()
-            if each.lower().startswith(begun.lower()) and each not in taken
+            if each.lower().startswith(begun.lower()) and each not in chosen
         ]
 
     return complete

@@ -59,12 +59,12 @@ def _catalogued(function: Callable[..., None]) -> Any:
         from mxwire.report.diagnosis import catalogue_table, diagnosis_line, explanation
         from mxwire.report.document import show
 
-        wanted = catalogue() if explained is None else [_diagnosis(explained)]
+        diagnoses = catalogue() if explained is None else [_diagnosis(explained)]
         if as_json:
-            for each in wanted:
+            for each in diagnoses:
                 click.echo(diagnosis_line(each))
         else:
-            show([catalogue_table()] if explained is None else explanation(wanted[0]))
+            show([catalogue_table()] if explained is None else explanation(diagnoses[0]))
 
     return wrapped
 
@@ -123,12 +123,12 @@ def command(
     if all_protocols and not inputs.live:
         raise MxwireError("--all-protocols goes with -i: all frames of a file are analysed anyway")
     filters.selection()  # mistakes are reported before anything is read
-    wanted = {_diagnosis(each).id for each in only}
+    identifiers = {_diagnosis(each).id for each in only}
     if workers.analyse_set(inputs.live):
         from mxwire.cli.capture_set import CaptureSet
         from mxwire.report.merged_records import DiagnosedSet
 
-        analysis = partial(_diagnose_files, wanted, filters, decoding)
+        analysis = partial(_diagnose_files, identifiers, filters, decoding)
         CaptureSet(inputs.files, workers).merge(analysis, DiagnosedSet(), as_json)
         return
     failures = Failures()
@@ -142,18 +142,18 @@ def command(
             decoder = decoding.decoder()
             examination = Examination(decoder)
             _examine(examination, decoder, reader, selector, quiet=as_json)
-            found = [each for each in examination.findings() if not wanted or each.id in wanted]
+            findings = [each for each in examination.findings() if not identifiers or each.id in identifiers]
             selector.left_out = 0
-            found = [each for each in found if _takes(selector, each)]
-            if not found:
+            findings = [each for each in findings if _takes(selector, each)]
+            if not findings:
                 refuse_empty(reader, decoder, selector.selection)
-            total += sum(each.severity != "note" for each in found)
+            total += sum(each.severity != "note" for each in findings)
             if as_json:
-                for each in found:
+                for each in findings:
                     click.echo(finding_line(reader.name, examination, each))
-                click.echo(summary_line(reader.name, examination, found, selector.left_out))
+                click.echo(summary_line(reader.name, examination, findings, selector.left_out))
             else:
-                shown = blocks(reader.name, examination, found, selector.left_out, named=filters.by_name)
+                shown = blocks(reader.name, examination, findings, selector.left_out, named=filters.by_name)
                 selector.selection.names.add_all(reader.names)
                 show([*labelled(shown, selector.selection.names)] if filters.by_name else shown)
                 if decoder.skipped and not examination.facts.follower.frames:
@@ -178,17 +178,17 @@ def _diagnose_files(
     with ring_of(files) as ring:
         _examine(examination, decoder, ring, selector, quiet=True)
         selector.left_out = 0
-        found = [each for each in examination.findings() if not wanted or each.id in wanted]
-        found = [each for each in found if _takes(selector, each)]
-        if not found:
+        findings = [each for each in examination.findings() if not wanted or each.id in wanted]
+        findings = [each for each in findings if _takes(selector, each)]
+        if not findings:
             refuse_empty(ring, decoder)
-        for each in found:
+        for each in findings:
             frames = [number for evidence in each.evidence for number in evidence.frames]
             record = json.loads(finding_line(located(ring, frames)[0], examination, each))
             for evidence in record["evidence"]:
                 evidence["file"], evidence["frames"] = located(ring, evidence["frames"])
             yield record
-        yield json.loads(summary_line(ring.name, examination, found, selector.left_out))
+        yield json.loads(summary_line(ring.name, examination, findings, selector.left_out))
 
 
 def _takes(selector: FindingSelector, found: Finding) -> bool:

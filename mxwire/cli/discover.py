@@ -66,9 +66,9 @@ def command(live: LiveOptions, seconds: float, count: int | None, ask_dialect: b
         except KeyboardInterrupt:
             interrupted = True
             end_interrupted_line()
-        found = survey.hosts()
-        _print(found, as_json)
-        there = any(each.heard for each in found)
+        hosts = survey.hosts()
+        _print(hosts, as_json)
+        there = any(each.heard for each in hosts)
         if not there:
             frames = host.core.links[0].statistics().received
             note(f"no host was found on {live.interface}: {_why_none(frames)}")
@@ -130,9 +130,9 @@ def _print(hosts: list[SurveyedHost], as_json: bool) -> None:
 
 def record(sighting: SurveyedHost) -> dict[str, Any]:
     """The JSON object of a host."""
-    made = asdict(sighting)
-    del made["long_frames"]
-    return made | {"remark": _remark(sighting)}
+    entry = asdict(sighting)
+    del entry["long_frames"]
+    return entry | {"remark": _remark(sighting)}
 
 
 def _remark(sighting: SurveyedHost) -> str | None:

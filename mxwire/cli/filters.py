@@ -35,7 +35,7 @@ def ranges_type(noun: str) -> Callable[[str], list[NumberRange]]:
     """
 
     def ranges(value: str) -> list[NumberRange]:
-        found: list[NumberRange] = []
+        numbers: list[NumberRange] = []
         for part in value.split(","):
             match = _RANGE.fullmatch(part.strip())
             if not match or not (match[1] or match[3]):
@@ -46,8 +46,8 @@ def ranges_type(noun: str) -> Callable[[str], list[NumberRange]]:
             last = int(match[3]) if match[3] else (None if match[2] else first)
             if last is not None and last < first:
                 raise click.BadParameter(f"{part!r} ends before it starts")
-            found.append((first, last))
-        return found
+            numbers.append((first, last))
+        return numbers
 
     return ranges
 

@@ -75,10 +75,10 @@ def _wrapped(line: str, columns: int) -> list[str]:
 
     A line without one is not changed: a command that is copied must not have a line break in it.
     """
-    found = _WITH_MEANING.fullmatch(line)
-    if found is None or len(line) <= columns:
+    match = _WITH_MEANING.fullmatch(line)
+    if match is None or len(line) <= columns:
         return [line] if line[:1] in ("", " ") else textwrap.wrap(line, columns)
-    first, meaning = found.groups()
+    first, meaning = match.groups()
     if 2 * len(first) <= columns:
         return textwrap.wrap(meaning, columns, initial_indent=first, subsequent_indent=" " * len(first))
     below = " " * (len(line) - len(line.lstrip()) + 4)

@@ -51,15 +51,20 @@ def build(prefix: Path | None, as_json: bool) -> None:
     from mxwire.myriexpress.build import build as compile_library
     from mxwire.myriexpress.build import default_prefix
 
-    made = compile_library((prefix or default_prefix()).absolute())
+    installation = compile_library((prefix or default_prefix()).absolute())
     if as_json:
         _print_json(
-            {"library": made.library, "second_name": made.second_name, "include": made.include, "package": made.package}
+            {
+                "library": installation.library,
+                "second_name": installation.second_name,
+                "include": installation.include,
+                "package": installation.package,
+            }
         )
         return
-    click.echo(f"{made.library} built, also as {made.second_name.name}")
-    click.echo(f"{made.include / 'myriexpress.h'} and other headers copied")
-    click.echo(f"{made.package} written: export PKG_CONFIG_PATH={made.package.parent}")
+    click.echo(f"{installation.library} built, also as {installation.second_name.name}")
+    click.echo(f"{installation.include / 'myriexpress.h'} and other headers copied")
+    click.echo(f"{installation.package} written: export PKG_CONFIG_PATH={installation.package.parent}")
 
 
 @command.command()

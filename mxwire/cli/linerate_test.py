@@ -269,9 +269,9 @@ def _run(options: LineTestOptions, test: str, run: SizeTest) -> None:
     end_like_interrupt()
     settings = options.tester()
     with ExitStack() as stack:
-        tester, found, addresses = _open(options, stack, settings, report)
-        sizes = _sizes(options, found)
-        report.begin(found, {"sizes": list(sizes), **asdict(settings)}, sizes)
+        tester, network_interface, addresses = _open(options, stack, settings, report)
+        sizes = _sizes(options, network_interface)
+        report.begin(network_interface, {"sizes": list(sizes), **asdict(settings)}, sizes)
         report.run(_measure(tester, options.via, sizes, addresses, run))
     report.finish()
 
@@ -474,8 +474,8 @@ def messages(
     found = live.check()
     dialect = dialect_by_name(live.dialect or "mxoe")
     chosen: dict[str, Any] = {"trial": trial, "resolution": resolution}
-    given = {name: each for name, each in chosen.items() if each is not None}
-    options = MessageOptions(window=window, echo=partner == "echo", **given)
+    settings = {name: each for name, each in chosen.items() if each is not None}
+    options = MessageOptions(window=window, echo=partner == "echo", **settings)
     with live.open(background=False, spin=True) as host:
         endpoint = host.open_endpoint(None, key)
         number = MEETING_POINT if target.endpoint is None else target.endpoint

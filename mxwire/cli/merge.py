@@ -67,13 +67,13 @@ def command(
         raise MxwireError("--keep-both goes with -w FILE: give both")
     if filters.selection().is_limited and target is None:
         raise MxwireError("a filter limits the frames that are written: give -w FILE as well")
-    made = _compare(first, second, keep_both)
-    written = _write(first, second, made, target, filters, decoding) if target is not None else None
+    comparison = _compare(first, second, keep_both)
+    written = _write(first, second, comparison, target, filters, decoding) if target is not None else None
     if as_json:
-        record = merge_record(first, second, made, target, written)
+        record = merge_record(first, second, comparison, target, written)
         click.echo(json_line(record), err=target == "-")
         return
-    blocks = merge_blocks(first, second, made, target, written)
+    blocks = merge_blocks(first, second, comparison, target, written)
     if target == "-":
         click.echo(plain(blocks), err=True, nl=False)
     else:
@@ -87,11 +87,11 @@ def _compare(first: str, second: str, keep_both: bool) -> MergePlan:
     from mxwire.cli.reading import capture_of, refuse_twice
 
     def fingerprints(path: str) -> Fingerprints:
-        found = Fingerprints(path)
+        prints = Fingerprints(path)
         with capture_of(path) as reader:
             for batch in in_time_order(reader):
-                found.add(batch)
-        return found
+                prints.add(batch)
+        return prints
 
     refuse_twice(first, second, "name the captures of two ends")
     return plan(fingerprints(first), fingerprints(second), keep_both=keep_both)

@@ -156,20 +156,20 @@ def _message_selected(path: str, filters: FilterOptions, decoding: DecodingOptio
 
     selector = MessageSelector(selection_of(filters, path, decoding))
     follower, decoder = Follower(marks=selector.needs_marks), decoding.decoder()
-    found: list[int] = []
+    numbers: list[int] = []
     with open_capture(path) as reader:
         _refuse_pipe(path, reader, "a filter")
         for decoded in judged_batches(decoder, reader):
             completed = follower.observe(decoded)
             selector.observe(decoded, follower.take_marks, decoder.start_ns)
-            found += (each.number for each in completed if selector.takes(each))
-    found += (each.number for each in follower.finish() if selector.takes(each))
-    if not found:
+            numbers += (each.number for each in completed if selector.takes(each))
+    numbers += (each.number for each in follower.finish() if selector.takes(each))
+    if not numbers:
         raise MxwireError(f"{path}: no message matches the selection (mxwire messages lists them)")
-    if len(found) > 1:
-        listed = ", ".join(map(str, sorted(found)[:_LISTED])) + (", …" if len(found) > _LISTED else "")
-        raise MxwireError(f"{path}: {len(found)} messages match the selection ({listed}): choose one by its number")
-    return found[0]
+    if len(numbers) > 1:
+        listed = ", ".join(map(str, sorted(numbers)[:_LISTED])) + (", …" if len(numbers) > _LISTED else "")
+        raise MxwireError(f"{path}: {len(numbers)} messages match the selection ({listed}): choose one by its number")
+    return numbers[0]
 
 
 def _refuse_pipe(path: str, reader: CaptureReader, option: str) -> None:

@@ -134,16 +134,16 @@ class _PreemptionWarning:
 
     def check(self) -> None:
         """Check the time since `resume`, and warn at the first preemption."""
-        found = self._meter.stop() if self._meter is not None else None
-        if found is None:
+        usage = self._meter.stop() if self._meter is not None else None
+        if usage is None:
             return
         self._meter = None
         note(
-            f"preempted: this side had a CPU for only {found.cpu_share:.0%} of the time, so the times are too long; "
+            f"preempted: this side had a CPU for only {usage.cpu_share:.0%} of the time, so the times are too long; "
             "use -w on both sides where there are fewer CPUs than busy programs"
         )
         self._options.emit(
-            "preempted", cpu_share=round(found.cpu_share, 3), involuntary_switches=found.switches, advice="-w"
+            "preempted", cpu_share=round(usage.cpu_share, 3), involuntary_switches=usage.switches, advice="-w"
         )
 
 

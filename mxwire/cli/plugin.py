@@ -150,14 +150,14 @@ def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, as_j
     from mxwire.plugin import Tshark, names_path, write_names
 
     failures = Failures()
-    found = _announced(files, failures)
-    if not found:
+    announced = _announced(files, failures)
+    if not announced:
         failures.end()
         raise MxwireError(
             f"no HOST_REPLY in {', '.join(files)} announces a name: use a capture from when a host started"
         )
     path = target or names_path(Tshark(tshark))
-    entries = write_names(path, found)
+    entries = write_names(path, announced)
     changed = [each for each in entries if each.before != each.name]
     if as_json:
         hosts = [{"address": each.address, "name": each.name, "before": each.before} for each in entries]

@@ -426,15 +426,15 @@ def _alike(one: Dialect, other: Dialect) -> bool:
 
 
 def _addresses(mapped: tuple[str, ...], own: bytes | None) -> dict[bytes, bytes]:
-    found = {}
+    addresses = {}
     for each in mapped:
         old, equals, new = each.partition("=")
         if not equals:
             raise MxwireError(f"--map {each}: write it like 52:54:00:0a:00:01=02:00:00:00:00:07, or …=self")
         if new == "self" and own is None:
             raise MxwireError(f"--map {each}: self is the address of an interface: name it with -i IF")
-        found[mac_bytes(old)] = own if new == "self" and own is not None else mac_bytes(new)
-    return found
+        addresses[mac_bytes(old)] = own if new == "self" and own is not None else mac_bytes(new)
+    return addresses
 
 
 # Reports

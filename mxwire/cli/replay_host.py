@@ -183,22 +183,22 @@ def _script(options: HostReplayOptions) -> ReplayScript:
 
 
 def _endpoints(options: HostReplayOptions, script: ReplayScript) -> dict[int, int]:
-    found: dict[int, int] = {}
+    endpoints: dict[int, int] = {}
     for each in options.endpoints:
         old, equals, new = each.partition("=") if "=" in each else ("", "", each)
         if not new.isdecimal() or int(new) > _HIGHEST_ENDPOINT or (equals and not old.isdecimal()):
             raise MxwireError(f"--endpoint {each}: write a number from 0 to 255, or RECORDED=LIVE like 3=1")
         if equals:
-            found[int(old)] = int(new)
+            endpoints[int(old)] = int(new)
         elif len(script.endpoints) == 1:
-            found[next(iter(script.endpoints))] = int(new)
+            endpoints[next(iter(script.endpoints))] = int(new)
         else:
             there = ", ".join(map(str, sorted(script.endpoints))) or "none"
             raise MxwireError(
                 f"--endpoint {each}: the recorded host has the endpoints {there}; name one of them, "
                 f"like --endpoint 3={each}"
             )
-    return found
+    return endpoints
 
 
 def _keys(options: HostReplayOptions, script: ReplayScript) -> dict[int, int]:

@@ -93,16 +93,18 @@ def command(
         program_options.PEERS: None if peers is None else str(peers.absolute()),
         program_options.ANNOUNCE: "0" if no_announce else None,
     }
-    made = environment(installation, os.environ, preload) | {key: value for key, value in variables.items() if value}
+    settings = environment(installation, os.environ, preload) | {
+        key: value for key, value in variables.items() if value
+    }
     if as_json:
         from mxwire.report.json_line import json_line
 
-        changed = {key: value for key, value in made.items() if os.environ.get(key) != value}
+        changed = {key: value for key, value in settings.items() if os.environ.get(key) != value}
         click.echo(json_line(changed))
         return
     if not program:
         raise MxwireError("a program is missing: mxwire run -i eth0 -- PROGRAM [ARGUMENT]...")
     try:
-        os.execvpe(program[0], program, made)
+        os.execvpe(program[0], program, settings)
     except OSError as error:
         raise MxwireError(f"{program[0]} cannot be started: {error.strerror}") from None

@@ -87,17 +87,19 @@ def list_command(names: tuple[str, ...], rules: tuple[str, ...], as_json: bool) 
     from mxwire.report.rules import select
     from mxwire.scenarios.series import scripts_of
 
-    wanted = {rule.number for rule in select(rules)}
-    found = [each for each in scripts_of(names) if not rules or wanted & set(each.rules)]
+    numbers = {rule.number for rule in select(rules)}
+    scripts = [each for each in scripts_of(names) if not rules or numbers & set(each.rules)]
     if as_json:
-        for each in found:
+        for each in scripts:
             click.echo(json_line(_record(each)))
         return
-    if not found:
+    if not scripts:
         raise MxwireError(f"no scenario tests {' or '.join(rules)}")
     columns = (Column("name", code=True), Column("title and rules", wraps=True))
-    rows = tuple(Row((each.name, f"{each.title}\n{' '.join(each.rules)}".rstrip())) for each in found)
-    show([Table(columns, rows), Paragraph(f"{count_of(len(found), 'scenario')}; mxwire scenario show NAME shows one.")])
+    rows = tuple(Row((each.name, f"{each.title}\n{' '.join(each.rules)}".rstrip())) for each in scripts)
+    show(
+        [Table(columns, rows), Paragraph(f"{count_of(len(scripts), 'scenario')}; mxwire scenario show NAME shows one.")]
+    )
 
 
 @command.command("show")
@@ -371,14 +373,14 @@ def _judged(outcome: ScenarioOutcome) -> ScenarioOutcome:
     from mxwire.scenarios.judge import breaches
     from mxwire.wire.dialect import dialect_by_name
 
-    found = breaches(outcome, dialect_by_name(outcome.dialect))
+    violations = breaches(outcome, dialect_by_name(outcome.dialect))
     remarks = tuple(
         Remark(0, f"frame {each.frames[-1]} breaks {each.rule}: {each.found}, expected {each.expected}")
-        for each in found
+        for each in violations
     )
-    failed = outcome.passed and any(each.severity == "violation" for each in found)
+    failed = outcome.passed and any(each.severity == "violation" for each in violations)
     verdict = ScenarioVerdict.FAIL if failed else outcome.verdict
-    broken = dict.fromkeys(each.rule for each in found)
+    broken = dict.fromkeys(each.rule for each in violations)
     reason = f"in addition, the host breaks {' and '.join(broken)}" if failed else outcome.reason
     return replace(outcome, verdict=verdict, reason=reason, remarks=(*outcome.remarks, *remarks))
 

@@ -65,10 +65,10 @@ def _seeds(value: str) -> range:
     first, dash, last = value.partition("-")
     if not first.isdecimal() or not (last.isdecimal() if dash else not last):
         raise click.BadParameter(f"{value!r} is not a range of seeds: write 0-9999, or one number")
-    found = range(int(first), int(last or first) + 1)
-    if not found:
+    seeds = range(int(first), int(last or first) + 1)
+    if not seeds:
         raise click.BadParameter(f"{value!r} ends before it starts")
-    return found
+    return seeds
 
 
 def _plan(value: str) -> Plan:

@@ -126,12 +126,12 @@ def command(
                 disordered=reordered,
                 patience_ns=_PATIENCE_NS if inputs.live else None,
             )
-            for found in _findings(verification, decoder, reader, streams=as_json, selector=selector):
-                findings.add(found)
+            for violation in _findings(verification, decoder, reader, streams=as_json, selector=selector):
+                findings.add(violation)
                 if as_json:
-                    click.echo(finding_line(reader.name, found, decoder.start_ns))
+                    click.echo(finding_line(reader.name, violation, decoder.start_ns))
                 elif inputs.live and not as_junit:
-                    click.echo(str(found))
+                    click.echo(str(violation))
             refuse_empty(reader, decoder, selector.selection)
             violations += verification.violations
             if as_json:
@@ -174,12 +174,12 @@ def _verify_files(
     decoder, counts = decoding.decoder(), Counter[tuple[str, str, bytes]]()
     verification = OrderedVerification(vantage, selector=selector, rules=numbers, disordered=reordered)
     with ring_of(files) as ring:
-        for found in _findings(verification, decoder, ring, streams=True, selector=selector):
-            key = found.rule, found.severity, found.host
+        for violation in _findings(verification, decoder, ring, streams=True, selector=selector):
+            key = violation.rule, violation.severity, violation.host
             counts[key] += 1
             if complete or counts[key] <= EXAMPLES:
-                file, frames = located(ring, found.frames)
-                yield json.loads(finding_line(file, replace(found, frames=tuple(frames)), decoder.start_ns))
+                file, frames = located(ring, violation.frames)
+                yield json.loads(finding_line(file, replace(violation, frames=tuple(frames)), decoder.start_ns))
         refuse_empty(ring, decoder)
         for line in host_lines(ring.name, verification):
             record = json.loads(line)

@@ -68,9 +68,9 @@ def page() -> str:
     text = documentation_path().read_text(encoding="utf-8")
     for name, table in (("filters", filter_table()), ("experts", expert_table())):
         begin, end = f"<!-- BEGIN {name} -->\n", f"<!-- END {name} -->\n"
-        before, found, rest = text.partition(begin)
+        before, marker, rest = text.partition(begin)
         _, closed, after = rest.partition(end)
-        if found and closed:
+        if marker and closed:
             text = f"{before}{begin}\n{table}\n{end}{after}"
     return text
 
@@ -94,8 +94,8 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def stale() -> dict[Path, str]:
     """Return the files that are not current, with their new contents."""
-    wanted = {source_path(): source(), documentation_path(): page()}
-    return {path: text for path, text in wanted.items() if path.read_text(encoding="utf-8") != text}
+    contents = {source_path(): source(), documentation_path(): page()}
+    return {path: text for path, text in contents.items() if path.read_text(encoding="utf-8") != text}
 
 
 def write(path: Path | None = None) -> bool:
@@ -110,10 +110,10 @@ def write(path: Path | None = None) -> bool:
 def main(arguments: list[str]) -> int:
     """Write or check; return the exit code, 1 if a checked file is stale."""
     if "--check" in arguments:
-        found = stale()
-        for path in found:
+        outdated = stale()
+        for path in outdated:
             print(f"{path} is stale: run python -m mxwire.dissector.build", file=sys.stderr)
-        return 1 if found else 0
+        return 1 if outdated else 0
     for path in (source_path(), documentation_path()):
         print(f"{path} {'written' if write(path) else 'is up to date'}")
     return 0

@@ -97,11 +97,11 @@ def filter_name(field: Field) -> str:
 
 def filter_fields() -> list[FilterField]:
     """Return all fields of all layouts, each name once, in order of appearance."""
-    found: dict[str, list[tuple[Layout, Field]]] = {}
+    fields: dict[str, list[tuple[Layout, Field]]] = {}
     for layout in map(layout_of, LAYOUTS.values()):
         for field in layout.fields:
-            found.setdefault(filter_name(field), []).append((layout, field))
-    return [_filter_field(name, places) for name, places in found.items()]
+            fields.setdefault(filter_name(field), []).append((layout, field))
+    return [_filter_field(name, places) for name, places in fields.items()]
 
 
 def _filter_field(name: str, places: list[tuple[Layout, Field]]) -> FilterField:
@@ -160,7 +160,7 @@ def layouts() -> dict[str, LuaValue]:
 
 def _layout(layout: Layout) -> dict[str, LuaValue]:
     payload = layout.payload
-    made: dict[str, LuaValue] = {
+    entry: dict[str, LuaValue] = {
         "name": layout.name,
         "type": int(layout.packet_type),
         "header_end": layout.header_end,
@@ -170,8 +170,8 @@ def _layout(layout: Layout) -> dict[str, LuaValue]:
         "fields": [_field(each) for each in layout.fields if each.kind != "payload"],
     }
     if payload is not None:
-        made["payload"] = {"name": payload.name, "length": payload.length_field, "text": payload.text or None}
-    return made
+        entry["payload"] = {"name": payload.name, "length": payload.length_field, "text": payload.text or None}
+    return entry
 
 
 def _field(field: Field) -> dict[str, LuaValue]:
@@ -271,10 +271,10 @@ def alternatives() -> dict[str, LuaValue]:
 
 def dialects() -> dict[str, LuaValue]:
     """Return the sizes of `mxoe`, and those of `omx` as linear pieces: from this M on, M times slope plus constant."""
-    made: dict[str, LuaValue] = {"mxoe": _named(MXOE)}
+    sizes: dict[str, LuaValue] = {"mxoe": _named(MXOE)}
     for generation in GENERATIONS:
-        made[generation] = _omx(generation)
-    return made
+        sizes[generation] = _omx(generation)
+    return sizes
 
 
 def _named(dialect: Dialect) -> dict[str, LuaValue]:
@@ -336,14 +336,14 @@ def flags() -> list[LuaValue]:
 
 def byte_order() -> list[LuaValue]:
     """Return the fields that show a sender's byte order, each with its weight."""
-    found: list[LuaValue] = []
+    offsets: list[LuaValue] = []
     for packet_type, packet_format, name, prefix in byteorder._PREFIXES:
-        found.append(_vote(packet_type, packet_format, name) | {"prefix": prefix, "weight": byteorder._STRONG})
+        offsets.append(_vote(packet_type, packet_format, name) | {"prefix": prefix, "weight": byteorder._STRONG})
     for packet_type, packet_format, name, value, weight in byteorder._VALUES:
-        found.append(_vote(packet_type, packet_format, name) | {"value": value, "weight": weight})
+        offsets.append(_vote(packet_type, packet_format, name) | {"value": value, "weight": weight})
     for packet_type, packet_format, most in byteorder._LENGTHS:
-        found.append(_vote(packet_type, packet_format, "length") | {"most": most, "weight": byteorder._STRONG})
-    return found
+        offsets.append(_vote(packet_type, packet_format, "length") | {"most": most, "weight": byteorder._STRONG})
+    return offsets
 
 
 def _vote(packet_type: PacketType, packet_format: formats.PacketFormat, name: str) -> dict[str, LuaValue]:

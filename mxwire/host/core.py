@@ -361,8 +361,8 @@ class Core:
 
     def descriptors(self) -> list[int]:
         """Descriptors that are readable when a step has something to do."""
-        found = [each.fileno() for each in self.links]
-        return found if self.local is None else [*found, self.local.fileno()]
+        descriptors = [each.fileno() for each in self.links]
+        return descriptors if self.local is None else [*descriptors, self.local.fileno()]
 
     def must_be_open(self) -> None:
         """Raise :class:`~mxwire.host.errors.HostClosedError` if the host has stopped."""

@@ -48,9 +48,9 @@ class KnownPeer:
     address: str
     """Ethernet address."""
     index: int
-    """Its index in our peer table, which it puts into its frames."""
+    """Its index in the local peer table, which it puts into its frames."""
     reverse_index: int | None
-    """Index of our first interface in its peer table; None while unknown."""
+    """Index of the first local interface in its peer table; None while unknown."""
     own: bool
     """True if it is an interface of this host."""
 
@@ -64,15 +64,15 @@ def open_links(
     An exception in the ``with`` block closes them. Raises :class:`~mxwire.link.errors.LinkError` if an interface does
     not exist, or may not be used.
     """
-    wanted = [interfaces] if isinstance(interfaces, str) else list(interfaces)
-    if len(set(wanted)) < len(wanted):
-        raise MxwireError(f"an interface is named twice: {', '.join(wanted)}")
+    requested = [interfaces] if isinstance(interfaces, str) else list(interfaces)
+    if len(set(requested)) < len(requested):
+        raise MxwireError(f"an interface is named twice: {', '.join(requested)}")
     with ExitStack() as opened:
         links: list[Link] = []
-        for each in wanted:
+        for each in requested:
             links.append(open_link(each, kind, spin=spin is True))
             opened.callback(links[-1].close)
-        sharing = MachineSharing(wanted)
+        sharing = MachineSharing(requested)
         opened.callback(sharing.close)
         yield links, sharing
         opened.pop_all()
@@ -187,11 +187,11 @@ class BaseHost:
     def _interface(self, which: int | str) -> int:
         if isinstance(which, int):
             return which
-        found = [place for place, each in enumerate(self.core.links) if each.name == which]
-        if not found:
+        indexes = [index for index, each in enumerate(self.core.links) if each.name == which]
+        if not indexes:
             have = ", ".join(each.name for each in self.core.links)
             raise HostError(Status.BOARD_NOT_FOUND, f"this host has no interface {which}: it has {have}")
-        return found[0]
+        return indexes[0]
 
     def _claim(self, interface: int, number: int) -> None:
         if self.sharing is not None and self._is_free(interface, number):
@@ -262,7 +262,7 @@ class BaseHost:
         return known
 
     def heard_peers(self) -> list[Peer]:
-        """Peers from which frames were received: announcements, names, or frames with our index.
+        """Peers from which frames were received: announcements, names, or frames with the local index.
 
         Peers that only a user or another process has named are not among them.
         """
@@ -271,10 +271,10 @@ class BaseHost:
 
     def query_shared_peers(self) -> bool:
         """Query the names of peers that other processes have added; return whether there were any."""
-        found = self.core.node.peers.refresh()
-        for each in found:
+        peers = self.core.node.peers.refresh()
+        for each in peers:
             self.core.node.add_peer(each.address)
-        return bool(found)
+        return bool(peers)
 
     def _report_state(self, driver: BlockingDriver | AsyncioDriver) -> None:
         """Open the socket for ``mxwire ss``, if this host uses interfaces of the machine."""

@@ -80,7 +80,7 @@ def read_peers(path: Path) -> dict[bytes, str | None]:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise MxwireError(f"{path}: the peers cannot be read: {why}") from None
-    found: dict[bytes, str | None] = {}
+    peers: dict[bytes, str | None] = {}
     for number, line in enumerate(lines, 1):
         words = line.split("#")[0].split()
         if not words:
@@ -89,9 +89,9 @@ def read_peers(path: Path) -> dict[bytes, str | None]:
             if len(words) > 2:
                 raise MxwireError(f"{' '.join(words)!r} is more than an address and a name")
             address = mac_bytes(words[0])
-            if address in found:
+            if address in peers:
                 raise MxwireError(f"{words[0]} is listed twice")
         except MxwireError as error:
             raise MxwireError(f"{path}:{number}: {error}") from None
-        found[address] = str(peer_key(words[1])) if len(words) == 2 else None
-    return found
+        peers[address] = str(peer_key(words[1])) if len(words) == 2 else None
+    return peers

@@ -60,14 +60,14 @@ def socket_folder(*, make: bool = False) -> Path:
     try:
         if make:
             folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except FileNotFoundError:
         return folder
     except OSError as error:
         raise MxwireError(f"{folder}: {error.strerror}") from None
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         raise MxwireError(f"{folder}: is not a folder; remove it")
-    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise MxwireError(f"{folder}: must belong to user {os.getuid()} with mode 0700; remove it, or correct that")
     return folder
 
@@ -159,12 +159,12 @@ def read_states() -> Iterator[dict[str, Any]]:
     """
     folder = socket_folder()
     try:
-        found = [each for each in folder.iterdir() if each.suffix == _SUFFIX and _process_of(each) is not None]
+        sockets = [each for each in folder.iterdir() if each.suffix == _SUFFIX and _process_of(each) is not None]
     except FileNotFoundError:
         return
     except OSError as error:
         raise MxwireError(f"{folder}: {error.strerror}") from None
-    for path in sorted(found, key=lambda each: (_process_of(each) or 0, each.name)):
+    for path in sorted(sockets, key=lambda each: (_process_of(each) or 0, each.name)):
         try:
             answer = _ask(path)
         except (ConnectionRefusedError, FileNotFoundError):

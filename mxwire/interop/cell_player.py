@@ -157,9 +157,9 @@ def cell_of(
     if captures is None:
         return cell
     file = capture_name(order)
-    about = f"mxwire interop: {order.name}, seed {order.seed}: {verdict}: {reason}"
+    comment = f"mxwire interop: {order.name}, seed {order.seed}: {verdict}: {reason}"
     texts, whole = comments(stage.frames, found), verdict in ("fail", "non-strict")
-    write_capture(captures / file, stage.frames, texts, names, about, whole=whole)
+    write_capture(captures / file, stage.frames, texts, names, comment, whole=whole)
     return replace(cell, capture=file)
 
 

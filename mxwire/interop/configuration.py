@@ -195,7 +195,7 @@ def _configuration(top: _CheckedTable) -> LiveConfiguration:
     title = top.text("title", "Interoperability, live")
     names = top.names("implementations", implementation_by_name)
     make = top.take("make", bool, "true or false", False)
-    found = LiveConfiguration(
+    configuration = LiveConfiguration(
         path=top.path,
         title=title,
         left=left,
@@ -211,13 +211,15 @@ def _configuration(top: _CheckedTable) -> LiveConfiguration:
     top.end()
     if make and (right is None or left.namespace is None or right.namespace is None):
         raise top.wrong("make", "needs left.namespace and right.namespace: the names of the namespaces to create")
-    if right is None and not found.externals:
+    if right is None and not configuration.externals:
         raise top.wrong("right", "is missing: give [right] with an interface, or [[external]] hosts")
-    every = [each.name for each in found.implementations] + [each.implementation.name for each in found.externals]
+    every = [each.name for each in configuration.implementations] + [
+        each.implementation.name for each in configuration.externals
+    ]
     for name in every:
         if every.count(name) > 1:
             raise top.wrong("external", f"two hosts are called {name}")
-    return found
+    return configuration
 
 
 def _place(table: _CheckedTable | None) -> InterfaceLocation | None:
@@ -242,7 +244,7 @@ def _external(table: _CheckedTable) -> ExternalHost:
         raise table.wrong("host", "is missing: give its host name, or its Ethernet address as address")
     known = None if address is None else table.checked("address", mac_bytes, address)
     described = table.take("description", str, "a text", "")
-    found = ExternalHost(
+    external = ExternalHost(
         Implementation(name, name, dialect, None, "external", described),
         Implementation(name, name, dialect, taken.profile, "external", described),
         host,
@@ -252,11 +254,11 @@ def _external(table: _CheckedTable) -> ExternalHost:
     )
     for each in table.tables("program"):
         program = _program(each)
-        if program.role in found.programs:
+        if program.role in external.programs:
             raise each.wrong("role", f"there are two programs for {program.role!r}")
-        found.programs[program.role] = program
+        external.programs[program.role] = program
     table.end()
-    return found
+    return external
 
 
 def _answer(table: _CheckedTable, role: Role) -> Answer:

@@ -49,9 +49,9 @@ def _examined(frames: Sequence[RecordedFrame]) -> Iterator[str]:
     for decoded in decoder.decode_all(examination.watch([batch_of(frames)])):
         examination.observe(decoded)
     examination.finish()
-    for found in examination.findings():
-        advice = f": {found.advice[0]}" if found.advice else ""
-        yield f"{found.id} ({found.confidence} confidence): {found.summary}{advice}"
+    for finding in examination.findings():
+        advice = f": {finding.advice[0]}" if finding.advice else ""
+        yield f"{finding.id} ({finding.confidence} confidence): {finding.summary}{advice}"
 
 
 def _dialects(frames: Sequence[RecordedFrame], hosts: HostTable, names: dict[bytes, str]) -> Iterator[str]:
@@ -60,14 +60,14 @@ def _dialects(frames: Sequence[RecordedFrame], hosts: HostTable, names: dict[byt
         return
     detector = Detector(by_sender=True)
     detector.learn(locate(batch_of(frames)))
-    for found in detector.detections():
-        sender = found.hosts[0].to_bytes(ADDRESS_SIZE, "big")
+    for detection in detector.detections():
+        sender = detection.hosts[0].to_bytes(ADDRESS_SIZE, "big")
         for other, casting in hosts.castings.items():
-            if other == sender or found.dialect is None or not _speak_apart(found.dialect, casting.dialect):
+            if other == sender or detection.dialect is None or not _speak_apart(detection.dialect, casting.dialect):
                 continue
-            proof = found.evidence[0]
+            proof = detection.evidence[0]
             yield (
-                f"{_called(sender, names)} uses {found.dialect.name} ({proof.text}, from frame {proof.first_frame} "
+                f"{_called(sender, names)} uses {detection.dialect.name} ({proof.text}, from frame {proof.first_frame} "
                 f"on), but {casting.name} is configured for {casting.dialect.name}: use the same dialect and frame "
                 "limit on both"
             )

@@ -51,8 +51,8 @@ class ReportDifference:
     @property
     def counts(self) -> dict[Kind, int]:
         """Number of changes by kind."""
-        found = Counter(each.kind for each in self.changes)
-        return {kind: found[kind] for kind in KINDS}
+        counts = Counter(each.kind for each in self.changes)
+        return {kind: counts[kind] for kind in KINDS}
 
     @property
     def is_worse(self) -> bool:
@@ -76,8 +76,8 @@ def compare(old: InteropReport, new: InteropReport) -> ReportDifference:
             changes.append(Change(kind, was, cell))
     changes += [Change("gone", cell, None) for name, cell in before.items() if name not in after]
     changes.sort(key=lambda change: KINDS.index(change.kind))
-    kept = sum(each.old is not None and each.new is not None for each in changes)
-    return ReportDifference(old, new, changes, len(before.keys() & after.keys()) - kept)
+    common = sum(each.old is not None and each.new is not None for each in changes)
+    return ReportDifference(old, new, changes, len(before.keys() & after.keys()) - common)
 
 
 def _by_name(report: InteropReport) -> dict[str, Cell]:
@@ -112,10 +112,10 @@ def blocks(difference: ReportDifference, *, everything: bool = False) -> list[Bl
         changes = [each for each in difference.changes if each.kind == kind]
         if not changes:
             continue
-        kept = changes if everything or kind == "worse" else changes[:SHOWN]
-        shown += [Heading(_TITLES[kind], 3), Table(_COLUMNS, tuple(_row(each) for each in kept))]
-        if len(kept) < len(changes):
-            shown.append(Paragraph(f"… and {len(changes) - len(kept)} more (--all shows them)"))
+        listed = changes if everything or kind == "worse" else changes[:SHOWN]
+        shown += [Heading(_TITLES[kind], 3), Table(_COLUMNS, tuple(_row(each) for each in listed))]
+        if len(listed) < len(changes):
+            shown.append(Paragraph(f"… and {len(changes) - len(listed)} more (--all shows them)"))
     return shown
 
 

@@ -211,9 +211,9 @@ class LocalProcess(RunningProgram):
                 by_ssh = [*_SSH, str(self.program.target), self.program.stop]
                 words = by_ssh if self.program.by == "ssh" else shlex.split(self.program.stop)
                 subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_END_SECONDS, check=False)
-        for way in (signal.SIGINT, signal.SIGKILL):
+        for number in (signal.SIGINT, signal.SIGKILL):
             with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, way)
+                os.killpg(self._process.pid, number)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_END_SECONDS)
                 break

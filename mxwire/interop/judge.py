@@ -26,7 +26,7 @@ _ADDRESSES: Final = slice(0, 12)
 
 def fates(frames: Sequence[RecordedFrame]) -> dict[int, Fate]:
     """Return the fates of affected frames, by their numbers from 1."""
-    found: dict[int, Fate] = {}
+    fates: dict[int, Fate] = {}
     earliest: dict[bytes, int] = {}
     """Earliest arrival of the later frames, by addresses."""
     for number, each in reversed(list(enumerate(frames, 1))):
@@ -34,14 +34,14 @@ def fates(frames: Sequence[RecordedFrame]) -> dict[int, Fate]:
         arrivals = 0 if arrival == NEVER else each.arrivals
         late = 0
         if arrival is not None and arrivals:
-            way = each.frame[_ADDRESSES]
-            if arrival > earliest.get(way, arrival):
+            direction = each.frame[_ADDRESSES]
+            if arrival > earliest.get(direction, arrival):
                 late = arrival - each.time_ns
-            earliest[way] = min(arrival, earliest.get(way, arrival))
+            earliest[direction] = min(arrival, earliest.get(direction, arrival))
         fate = Fate(arrivals, late)
         if not fate.is_plain:
-            found[number] = fate
-    return found
+            fates[number] = fate
+    return fates
 
 
 _FRAME: Final = Struct(">QI")
@@ -104,7 +104,7 @@ def judge(
     judging = Judge(lambda source, _: hosts.dialect(source), hosts.vantage(exact=exact))
     codecs: dict[bytes, Codec] = {}
     waiting = list(reboots)
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for number, each in enumerate(frames, 1):
         while waiting and waiting[0][0] < number:
             judging.restarted(waiting.pop(0)[1], frames[number - 1].time_ns - slowest)
@@ -112,7 +112,7 @@ def judge(
         codec = codecs.get(source)
         if codec is None:
             codec = codecs[source] = codec_of(hosts.dialect(source))
-        found += judging.observe(
+        violations += judging.observe(
             each.time_ns,
             codec.parse(each.frame),
             each.frame,
@@ -120,8 +120,8 @@ def judge(
             delivered_ns=each.arrival_ns,
             arrivals=each.arrivals,
         )
-    found += judging.finish()
-    return [_excused(each, hosts) for each in found]
+    violations += judging.finish()
+    return [_excused(each, hosts) for each in violations]
 
 
 def _excused(found: Violation, hosts: HostTable) -> Violation:
@@ -133,20 +133,20 @@ def _excused(found: Violation, hosts: HostTable) -> Violation:
 
 def digest(frames: Sequence[RecordedFrame], start: int = 0) -> str:
     """Return a digest of all frames and their times, in hexadecimal."""
-    found = sha256()
+    digest = sha256()
     for each in frames:
-        found.update(_FRAME.pack(each.time_ns - start, len(each.frame)))
-        found.update(each.frame)
-    return found.hexdigest()
+        digest.update(_FRAME.pack(each.time_ns - start, len(each.frame)))
+        digest.update(each.frame)
+    return digest.hexdigest()
 
 
 def comments(frames: Sequence[RecordedFrame], findings: Sequence[Violation]) -> dict[int, str]:
     """Return the comments on frames in the capture, by frame number."""
     noted: dict[int, list[str]] = {}
-    for found in findings:
-        for number in found.frames:
+    for violation in findings:
+        for number in violation.frames:
             noted.setdefault(number, []).append(
-                f"{found.severity} of {found.rule}: {found.found}; expected: {found.expected}"
+                f"{violation.severity} of {violation.rule}: {violation.found}; expected: {violation.expected}"
             )
     for number, fate in fates(frames).items():
         noted.setdefault(number, []).extend(fate.lines)
@@ -171,9 +171,9 @@ def write_capture(
 
     Raises :class:`~mxwire.errors.CaptureError` if the file cannot be written.
     """
-    kept = 0 if whole else _KEPT
+    snap_length = 0 if whole else _KEPT
     name = "between the two hosts"
-    with create_capture(path, comment=about, interface_name=name, snap_length=kept) as capture:
+    with create_capture(path, comment=about, interface_name=name, snap_length=snap_length) as capture:
         capture.write_names(names)
         if frames:
             capture.write(batch_of(frames), dict(noted))

@@ -151,11 +151,11 @@ class LivePlayer:
     def programs(self, external: ExternalHost) -> ExternalPrograms:
         """Return the programs of an external host; they end with the player."""
         name = external.implementation.name
-        found = self._programs.get(name)
-        if found is None:
-            found = self._programs[name] = ExternalPrograms(external)
-            self._stack.callback(found.close)
-        return found
+        program = self._programs.get(name)
+        if program is None:
+            program = self._programs[name] = ExternalPrograms(external)
+            self._stack.callback(program.close)
+        return program
 
     def must_be_there(self, stage: LiveStage, external: ExternalHost) -> None:
         """Wait, once, until an external host has sent any frame.

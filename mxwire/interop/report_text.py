@@ -107,7 +107,7 @@ def cell_blocks(cell: Cell) -> Iterator[Block]:
     yield Heading(cell.name, 3)
     rows = [("verdict", cell.verdict), ("reason", cell.reason), ("expected", cell.expected)]
     rows += [("diagnosis", line) for line in cell.diagnosis]
-    rows += [("finding", str(found)) for found in cell.findings[:SHOWN]]
+    rows += [("finding", str(violation)) for violation in cell.findings[:SHOWN]]
     if cell.verdict != "missing":
         rows.append(("frames", f"{cell.frames} in {cell.duration_ns / 1e6:.3f} ms"))
     if cell.capture is not None:
@@ -139,9 +139,9 @@ def _cell_lines(cells: list[Cell]) -> Iterator[str]:
 
 def _groups(report: InteropReport) -> Table:
     group_of = {each.name: each.group for each in report.cases}
-    found: dict[str, Counter[str]] = {}
+    groups: dict[str, Counter[str]] = {}
     for cell in report.cells:
-        counts = found.setdefault(group_of[cell.case], Counter())
+        counts = groups.setdefault(group_of[cell.case], Counter())
         counts[cell.verdict] += 1
         counts["works"] += cell.works
     columns = (
@@ -159,7 +159,7 @@ def _groups(report: InteropReport) -> Table:
                 *(str(counts[each]) for each in VERDICTS),
             )
         )
-        for group, counts in found.items()
+        for group, counts in groups.items()
     )
     return Table(columns, rows)
 

@@ -129,10 +129,10 @@ class InteropReport:
     @property
     def counts(self) -> dict[Verdict, int]:
         """Number of cells by verdict, in the order of :data:`VERDICTS`."""
-        found = dict.fromkeys(VERDICTS, 0)
+        counts = dict.fromkeys(VERDICTS, 0)
         for each in self.cells:
-            found[each.verdict] += 1
-        return found
+            counts[each.verdict] += 1
+        return counts
 
     @property
     def as_expected(self) -> bool:
@@ -210,7 +210,7 @@ class InteropReport:
 def cell_line(cell: Cell) -> str:
     """Return a cell as a line of JSON."""
     entry = {each.name: getattr(cell, each.name) for each in fields(cell)}
-    entry["findings"] = [{**asdict(found), "host": mac_text(found.host)} for found in cell.findings]
+    entry["findings"] = [{**asdict(violation), "host": mac_text(violation.host)} for violation in cell.findings]
     return _line("cell", entry)
 
 

@@ -207,9 +207,9 @@ class Stage(ABC):
         end = self.left.open(left)
         partner = end.connect(where)
         # The echo connects back before its first answer.
-        taken = end.receive(len(_HELLO))
+        posted = end.receive(len(_HELLO))
         end.send(partner, _HELLO)
-        end.took(taken, _HELLO)
+        end.took(posted, _HELLO)
         self.settle()
         return JoinedEndpoints(end, end, partner, partner)
 
@@ -236,9 +236,9 @@ class JoinedEndpoints:
     def exchange(self, content: bytes, room: int = 16) -> None:
         """Send a message in each direction, into a buffer of ``room`` bytes."""
         for sender, partner, receiver in self.ways():
-            taken = receiver.receive(room)
+            posted = receiver.receive(room)
             sender.send(partner, content)
-            receiver.took(taken, content)
+            receiver.took(posted, content)
 
 
 class StageSide(ABC):
@@ -338,9 +338,9 @@ class CaseEndpoint:
     def receive(self, length: int, match_info: int = 0, mask: int = ALL_BITS) -> PostedReceiveBuffer:
         """Post a receive for up to ``length`` bytes."""
         memory = bytearray(length)
-        taken = PostedReceiveBuffer(self.engine.receive(memory, match_info, mask), memory)
+        posted = PostedReceiveBuffer(self.engine.receive(memory, match_info, mask), memory)
         self.side.push()
-        return taken
+        return posted
 
     def wait(
         self, request: Request | PostedReceiveBuffer, status: Status | None = Status.SUCCESS, what: str = ""

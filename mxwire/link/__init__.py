@@ -5,7 +5,8 @@ kernel (``ring_v3.py``; ``ring_socket.py`` polls it and waits) and transmitted b
 through AF_XDP: ``umem.py`` maps its rings and memory, and ``bpf.py`` loads its program into the kernel. Both look up
 the interface in ``interface.py``, which reports a missing or unsuitable one; errors about permission are in
 ``packet_socket.py``. ``memory.py`` is a network in memory, ``faulty.py`` adds faults to any link, and ``tap.py`` sees
-all frames of an interface, for captures.
+all frames of an interface, for captures. ``local.py`` passes records between the processes of one host, through rings
+of shared memory (``record_ring.py``).
 """
 
 from mxwire.link.errors import LinkError

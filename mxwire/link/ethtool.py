@@ -109,11 +109,11 @@ def _coalescing(answer: bytes | None) -> Coalescing | None:
 
 def _offloads(ask: _EthtoolQuery) -> dict[str, bool]:
     answers = {name: ask(command, 8) for name, command in _SWITCHES.items()}
-    found = {name: bool(struct.unpack_from("I", answer, 4)[0]) for name, answer in answers.items() if answer}
+    offloads = {name: bool(struct.unpack_from("I", answer, 4)[0]) for name, answer in answers.items() if answer}
     flags = ask(_FLAGS, 8)
     if flags:
-        found["lro"] = bool(struct.unpack_from("I", flags, 4)[0] & _LARGE_RECEIVE)
-    return found
+        offloads["lro"] = bool(struct.unpack_from("I", flags, 4)[0] & _LARGE_RECEIVE)
+    return offloads
 
 
 def _ring(answer: bytes | None) -> tuple[int, int] | None:

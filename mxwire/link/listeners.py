@@ -59,8 +59,8 @@ def xdp_program(index: int) -> AttachedProgram | None:
         answer = asking.recv(1 << 16)
     if _MESSAGE.unpack_from(answer)[1] != _NEW_LINK:
         raise OSError("rtnetlink reports no such interface")
-    found = _attributes(answer[_MESSAGE.size + _LINK_INFO.size :])
-    program = _attributes(found.get(_XDP_ATTRIBUTE, b""))
+    attributes = _attributes(answer[_MESSAGE.size + _LINK_INFO.size :])
+    program = _attributes(attributes.get(_XDP_ATTRIBUTE, b""))
     mode = _ATTACHED_MODES.get(program.get(_XDP_ATTACHED, b"\0")[0])
     if mode is None:
         return None
@@ -70,14 +70,14 @@ def xdp_program(index: int) -> AttachedProgram | None:
 
 def _attributes(data: bytes) -> dict[int, bytes]:
     """Return the attributes of a netlink message by type."""
-    found: dict[int, bytes] = {}
+    attributes: dict[int, bytes] = {}
     while len(data) >= 4:
         length, kind = struct.unpack_from("=HH", data)
         if length < 4:
             break
-        found[kind & _NESTED_MASK] = data[4:length]
+        attributes[kind & _NESTED_MASK] = data[4:length]
         data = data[-(-length // 4) * 4 :]
-    return found
+    return attributes
 
 
 def packet_sockets(index: int, ethertype: int) -> list[SocketListener]:
@@ -85,24 +85,24 @@ def packet_sockets(index: int, ethertype: int) -> list[SocketListener]:
 
     Raises OSError if the kernel does not report them.
     """
-    found = []
+    sockets = []
     for line in (_NET / "packet").read_text().splitlines()[1:]:
         words = line.split()
         protocol, interface, inode = int(words[3], 16), int(words[4]), words[8]
         if interface in (0, index) and protocol in (_EVERY, ethertype):
             process = _owner(inode)
-            found.append(SocketListener(protocol == _EVERY, process, _program(process)))
-    return found
+            sockets.append(SocketListener(protocol == _EVERY, process, _program(process)))
+    return sockets
 
 
 def kernel_handlers(name: str, ethertype: int) -> list[KernelHandler]:
     """List the kernel functions other than packet sockets that receive an EtherType from an interface."""
-    found = []
+    handlers = []
     for line in (_NET / "ptype").read_text().splitlines()[1:]:
         handler = _handler(line, name)
         if handler is not None and line.startswith(f"{ethertype:04x} "):
-            found.append(handler)
-    return found
+            handlers.append(handler)
+    return handlers
 
 
 def _handler(line: str, name: str) -> KernelHandler | None:
@@ -125,10 +125,10 @@ def master_of(name: str) -> str | None:
 
 def _owner(inode: str) -> int | None:
     """Process that has a socket open; None if it belongs to another user, or has ended."""
-    wanted = f"socket:[{inode}]"
+    target = f"socket:[{inode}]"
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if any(str(each.readlink()) == wanted for each in (process / "fd").iterdir()):
+            if any(str(each.readlink()) == target for each in (process / "fd").iterdir()):
                 return int(process.name)
         except OSError:
             continue

@@ -203,16 +203,16 @@ class SharedMemoryChannel:
     def listen(self) -> None:
         """Take what the socket has: the greeting, wake-ups, or the end of the other process."""
         try:
-            found = self.connection.recv(4096)
+            data = self.connection.recv(4096)
         except BlockingIOError:
             return
         except OSError:
-            found = b""
-        if not found:
+            data = b""
+        if not data:
             self.ended = True
         elif not self._greeted:
             self._greeted = True
-            if len(found) < _GREETING.size or not self.greet(found[: _GREETING.size]):
+            if len(data) < _GREETING.size or not self.greet(data[: _GREETING.size]):
                 self.ended = True
 
     def greet(self, greeting: bytes) -> bool:

@@ -68,20 +68,20 @@ class PacketLink(RingSocket):
         mode = Mode(mode)
         found = read_interface(interface)
         version = ring_v3.VERSION if mode is Mode.BULK else ring_v2.VERSION
-        wanted = packet_filter.EVERYTHING if promiscuous else packet_filter.for_us(found.address)
-        opened = packet_socket.open_socket(found, version, wanted)
+        program = packet_filter.EVERYTHING if promiscuous else packet_filter.for_us(found.address)
+        opened = packet_socket.open_socket(found, version, program)
         try:
             if promiscuous:
                 packet_socket.make_promiscuous(opened, found)
             ring = BlockRing(opened, ring_bytes) if mode is Mode.BULK else SlotRing(opened, found.mtu, ring_bytes)
             packet_socket.enlarge_send_queue(opened)
             packet_socket.bind(opened, found, ethertype)
-            made = cls(found, opened, ring)
+            link = cls(found, opened, ring)
         except BaseException:
             opened.close()
             raise
-        made.spin = math.inf if mode is Mode.SPIN else 0.0
-        return made
+        link.spin = math.inf if mode is Mode.SPIN else 0.0
+        return link
 
     def send(self, batch: FrameBatch) -> int:
         """Send frames in order; return the number sent. Waits at most some 10 ms for a full queue."""

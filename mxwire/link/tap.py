@@ -46,8 +46,10 @@ class Tap(RingSocket):
         :class:`~mxwire.link.errors.LinkError` as :meth:`PacketLink.open <mxwire.link.packet.PacketLink.open>` does.
         """
         found = read_interface(interface)
-        wanted = packet_filter.of_everything(snap) if ethertype is None else packet_filter.of_ethertype(ethertype, snap)
-        opened = packet_socket.open_socket(found, ring_v3.VERSION, wanted)
+        program = (
+            packet_filter.of_everything(snap) if ethertype is None else packet_filter.of_ethertype(ethertype, snap)
+        )
+        opened = packet_socket.open_socket(found, ring_v3.VERSION, program)
         try:
             packet_socket.reserve_headroom(opened, _TAG)
             ring = BlockRing(opened, ring_bytes, retire=max(delay_ms, 1))

@@ -21,11 +21,11 @@ class Timer:
 
     def set(self, when: int | None) -> None:
         """Make the descriptor readable from ``when`` on, in ns of ``time.monotonic_ns``; None: never."""
-        wanted = when or 0
-        if wanted == self._set_for:
+        deadline = when or 0
+        if deadline == self._set_for:
             return
-        self._set_for = wanted
-        value = ctypes.create_string_buffer(struct.pack("4l", 0, 0, *divmod(wanted, 10**9)))
+        self._set_for = deadline
+        value = ctypes.create_string_buffer(struct.pack("4l", 0, 0, *divmod(deadline, 10**9)))
         self._check(self._libc.timerfd_settime(self._descriptor, _ABSOLUTE, value, None))
 
     @staticmethod

@@ -45,22 +45,22 @@ def write_names(path: Path, names: Mapping[int, str]) -> list[NameEntry]:
     Entries of other hosts and comments remain. The file is replaced atomically, and only if it changes. Raises
     :class:`~mxwire.errors.MxwireError` if it cannot be read or written.
     """
-    wanted = {address: _UNUSABLE.sub("_", name) for address, name in names.items()}
+    usable = {address: _UNUSABLE.sub("_", name) for address, name in names.items()}
     try:
         lines = _lines(path)
         before: dict[int, str] = {}
         for address, name in filter(None, map(_entry, lines)):
             # Wireshark uses the first entry of an address.
             before.setdefault(address, name)
-        changed = {address: name for address, name in wanted.items() if before.get(address) != name}
+        changed = {address: name for address, name in usable.items() if before.get(address) != name}
         if changed:
-            kept = [line for line in lines if (entry := _entry(line)) is None or entry[0] not in changed]
-            kept += [f"{mac_text(address)} {name}" for address, name in changed.items()]
+            entries = [line for line in lines if (entry := _entry(line)) is None or entry[0] not in changed]
+            entries += [f"{mac_text(address)} {name}" for address, name in changed.items()]
             path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, "".join(f"{line}\n" for line in kept).encode("utf-8", "surrogateescape"))
+            replace_file(path, "".join(f"{line}\n" for line in entries).encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise MxwireError(f"{path} cannot be read or written: {error.strerror}") from error
-    return [NameEntry(mac_text(address), name, before.get(address)) for address, name in wanted.items()]
+    return [NameEntry(mac_text(address), name, before.get(address)) for address, name in usable.items()]
 
 
 def _lines(path: Path) -> list[str]:
@@ -72,8 +72,8 @@ def _lines(path: Path) -> list[str]:
 
 def _entry(line: str) -> tuple[int, str] | None:
     """Return the address and the name in a line, or None if it has no entry."""
-    found = _ENTRY.match(line)
-    if found is None:
+    match = _ENTRY.match(line)
+    if match is None:
         return None
-    octets = bytes(int(each, 16) for each in re.split(r"[:.-]", found[1]))
-    return int.from_bytes(octets, "big"), found[3]
+    octets = bytes(int(each, 16) for each in re.split(r"[:.-]", match[1]))
+    return int.from_bytes(octets, "big"), match[3]

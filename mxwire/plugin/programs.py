@@ -121,13 +121,13 @@ def wireshark() -> Program | None:
 
 
 def _find(name: str, given: str | Path | None) -> Path:
-    found = shutil.which(given if given is not None else name)
-    if found is None and given is None:
-        found = shutil.which(name, path=os.pathsep.join(_ELSEWHERE))
-    if found is None:
+    path = shutil.which(given if given is not None else name)
+    if path is None and given is None:
+        path = shutil.which(name, path=os.pathsep.join(_ELSEWHERE))
+    if path is None:
         where = f"there is no program {given}" if given is not None else f"{name} is not installed"
         raise MxwireError(f"{where}: {HOW_TO_INSTALL}")
-    return Path(found)
+    return Path(path)
 
 
 def _program(path: Path) -> Program:

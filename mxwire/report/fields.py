@@ -91,5 +91,5 @@ def fields_overview() -> list[Block]:
 def fields_json() -> Iterator[str]:
     """One JSON object per field and meaning."""
     for each in field_meanings():
-        made = {"field": each.name, "type": each.data_type, "packet_types": each.packet_types, "meaning": each.meaning}
-        yield json_line(made)
+        entry = {"field": each.name, "type": each.data_type, "packet_types": each.packet_types, "meaning": each.meaning}
+        yield json_line(entry)

@@ -84,15 +84,15 @@ def views(name: str | None = None, dialect: DialectChoice = "both") -> list[Layo
     A layout that differs between the dialects appears once per dialect. Raises :class:`~mxwire.errors.MxwireError` for
     an unknown name.
     """
-    wanted = None if name is None else _layout_names(name)
-    found: dict[tuple[PacketType, str], list[LayoutView]] = {}
+    names = None if name is None else _layout_names(name)
+    views: dict[tuple[PacketType, str], list[LayoutView]] = {}
     for each in _DIALECTS[dialect]:
         for packet_format in each.formats:
-            if wanted is None or packet_format.name in wanted:
-                known = found.setdefault((packet_format.packet_type, packet_format.name), [])
+            if names is None or packet_format.name in names:
+                known = views.setdefault((packet_format.packet_type, packet_format.name), [])
                 if all(view.layout.format is not packet_format for view in known):
                     known.append(LayoutView(layout_of(packet_format), each, _is_common(packet_format)))
-    return [view for known in found.values() for view in known]
+    return [view for known in views.values() for view in known]
 
 
 def type_names() -> list[str]:
@@ -111,19 +111,17 @@ def _is_common(packet_format: PacketFormat) -> bool:
 
 def _layout_names(name: str) -> set[str]:
     """Resolve the name or number of a packet type, or the name of a layout, to names of layouts."""
-    wanted = name.strip().lower().replace("-", "_")
-    number = _number(wanted)
-    of_type = {
-        each.name for each in MXOE.formats if each.packet_type.name.lower() == wanted or each.packet_type == number
-    }
+    key = name.strip().lower().replace("-", "_")
+    number = _number(key)
+    of_type = {each.name for each in MXOE.formats if each.packet_type.name.lower() == key or each.packet_type == number}
     if of_type:
         return of_type
-    if wanted in layout_names():
-        return {wanted}
+    if key in layout_names():
+        return {key}
     for each in PacketType:
-        if wanted == each.name.lower() or number == each:
+        if key == each.name.lower() or number == each:
             raise MxwireError(f"packet type {each.name} ({each.value}) has no layout: {_reason(each).explanation}")
-    raise MxwireError(_unknown(name, wanted))
+    raise MxwireError(_unknown(name, key))
 
 
 def _number(text: str) -> int | None:

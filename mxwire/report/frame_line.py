@@ -102,9 +102,9 @@ class FrameLines:
         ``marks``, by position in ``places``, follow the summary in brackets; on narrow terminals the summary is cut,
         not the mark.
         """
-        wanted = places.tolist()
-        heads = self._heads(decoded, places, wanted)
-        texts = self._texts(decoded, wanted)
+        listed = places.tolist()
+        heads = self._heads(decoded, places, listed)
+        texts = self._texts(decoded, listed)
         shown = list(map(str.__add__, heads, texts))
         noted = {position: f"  [{mark}]" for position, mark in (marks or {}).items()}
         for position, mark in noted.items():
@@ -113,7 +113,7 @@ class FrameLines:
             for position, line in enumerate(shown):
                 if len(line) > self._width:
                     head, text, mark = heads[position], texts[position], noted.get(position, "")
-                    is_malformed = decoded.columns.reason[wanted[position]] != Reason.NONE
+                    is_malformed = decoded.columns.reason[listed[position]] != Reason.NONE
                     shown[position] = self._fitted(self._width, head, text, mark, is_malformed)
         return shown
 

@@ -14,6 +14,7 @@ from mxwire.report.summary import type_text
 from mxwire.report.terminal import terminal_width
 from mxwire.report.tree import tree
 from mxwire.wire.codec import Malformed
+from mxwire.wire.packets import Frame
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,10 +78,10 @@ class FrameJson(FrameText):
 
     def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
         """The object of one frame."""
-        made = record(decoded, place, verbose=self._verbose, marks=marks)
+        entry = record(decoded, place, verbose=self._verbose, marks=marks)
         if self._fields is not None:
-            made["fields"] = {name: value for name, value in made["fields"].items() if name in self._fields}
-        yield json_line({"file": self.path} | made if self._several else made, self.decoder.start_ns)
+            entry["fields"] = {name: value for name, value in entry["fields"].items() if name in self._fields}
+        yield json_line({"file": self.path} | entry if self._several else entry, self.decoder.start_ns)
 
 
 class FrameColumns(FrameText):
@@ -175,5 +176,5 @@ _COLOURS = {
 }
 
 
-def _colour(frame: Any) -> str | None:
+def _colour(frame: Frame | Malformed) -> str | None:
     return "bright_red" if isinstance(frame, Malformed) else _COLOURS.get(type_text(frame))

@@ -76,23 +76,23 @@ def _host_text(address: int) -> str:
 def _pairs(inventory: Inventory) -> list[tuple[list[str], Detection]]:
     """Pairs of hosts with their addresses; only the senders for cooked captures, which do not record receivers."""
     pairs = []
-    for found in inventory.detections:
-        known = [host for host in found.hosts if host in inventory.hosts]
-        if len(known) == 2 or (len(known) == 1 and _NOT_RECORDED in found.hosts):
-            pairs.append(([mac_text(host) for host in known], found))
+    for detection in inventory.detections:
+        known = [host for host in detection.hosts if host in inventory.hosts]
+        if len(known) == 2 or (len(known) == 1 and _NOT_RECORDED in detection.hosts):
+            pairs.append(([mac_text(host) for host in known], detection))
     return pairs
 
 
 def _dialects(inventory: Inventory) -> Iterator[Block]:
     columns = (*code_columns("hosts", "dialect"), *number_columns("confidence"), Column("evidence", wraps=True))
     rows = []
-    for addresses, found in _pairs(inventory):
+    for addresses, detection in _pairs(inventory):
         hosts = " ".join(addresses) if len(addresses) == 2 else f"{addresses[0]} and its peers"
-        name = found.dialect.name if found.dialect else "undetermined"
+        name = detection.dialect.name if detection.dialect else "undetermined"
         evidence = "; ".join(
-            f"{each.text} ({each.frames}, first in frame {each.first_frame})" for each in found.evidence
+            f"{each.text} ({each.frames}, first in frame {each.first_frame})" for each in detection.evidence
         )
-        confidence = f"{found.confidence:.0%}" if found.dialect else "-"
+        confidence = f"{detection.confidence:.0%}" if detection.dialect else "-"
         rows.append(Row((hosts, name, confidence, evidence or "none: no packet here differs between the dialects")))
     if rows:
         yield Table(columns, tuple(rows))
@@ -183,11 +183,11 @@ def as_object(path: str, file: dict[str, Any], inventory: Inventory) -> dict[str
         "dialects": [
             {
                 "hosts": addresses,
-                "dialect": found.dialect.name if found.dialect else None,
-                "confidence": round(found.confidence, 3),
-                "evidence": [asdict(each) for each in found.evidence],
+                "dialect": detection.dialect.name if detection.dialect else None,
+                "confidence": round(detection.confidence, 3),
+                "evidence": [asdict(each) for each in detection.evidence],
             }
-            for addresses, found in _pairs(inventory)
+            for addresses, detection in _pairs(inventory)
         ],
         "endpoints": [
             {

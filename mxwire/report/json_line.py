@@ -48,20 +48,20 @@ def with_seconds(record: dict[str, Any], start_ns: int | None = None) -> dict[st
     Points in time also get ``X_relative_s``, the seconds since ``start_ns``, unless that is None. Integers in
     nanoseconds exceed 2**53, beyond which jq and JavaScript round them.
     """
-    made: dict[str, Any] = {}
+    entry: dict[str, Any] = {}
     for key, value in record.items():
         if isinstance(value, dict):
-            made[key] = with_seconds(value, start_ns)
+            entry[key] = with_seconds(value, start_ns)
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            made[key] = [with_seconds(each, start_ns) for each in value]
+            entry[key] = [with_seconds(each, start_ns) for each in value]
         else:
-            made[key] = value
+            entry[key] = value
             if key.endswith("_ns"):
                 name = key[:-3]
-                made[f"{name}_s"] = _seconds(value)
+                entry[f"{name}_s"] = _seconds(value)
                 if start_ns is not None and key in INSTANTS:
-                    made[f"{name}_relative_s"] = None if value is None else _seconds(value - start_ns)
-    return made
+                    entry[f"{name}_relative_s"] = None if value is None else _seconds(value - start_ns)
+    return entry
 
 
 def without_seconds(record: dict[str, Any]) -> dict[str, Any]:

@@ -59,8 +59,8 @@ def machine_text(machine: Mapping[str, Any]) -> str:
 def sink_text(sink: Mapping[str, Any]) -> str:
     """One line about the sink of a measurement."""
     mode = f" ({sink['mode']})" if sink.get("mode") else ""
-    about = f"interface {sink.get('interface', '?')}, via {sink.get('via', '?')}{mode}"
-    return f"sink: {sink.get('host', '?')} ({sink['address']}), {about}"
+    place = f"interface {sink.get('interface', '?')}, via {sink.get('via', '?')}{mode}"
+    return f"sink: {sink.get('host', '?')} ({sink['address']}), {place}"
 
 
 def latency_text(latency: Mapping[str, Any], *, common_clocks: bool) -> str:
@@ -206,15 +206,15 @@ def _end_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _latency_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
-    found = result["latency"]
+    latency = result["latency"]
     load = f"{result['load_percent']}%"
-    if not found.get("count"):
+    if not latency.get("count"):
         return (load, *"-----", f"{result['lost']:,}")
     names = ("min_ns", "median_ns", "p99_ns", "p999_ns")
     # Without common clocks only the differences from the smallest latency are known.
-    low = 0 if result["common_clocks"] else found["min_ns"]
-    times = [time_text(found[each] - low) for each in names]
-    return (load, *times, time_text(found["variation_ns"]), f"{result['lost']:,}")
+    low = 0 if result["common_clocks"] else latency["min_ns"]
+    times = [time_text(latency[each] - low) for each in names]
+    return (load, *times, time_text(latency["variation_ns"]), f"{result['lost']:,}")
 
 
 def _loss_cells(result: Mapping[str, Any]) -> tuple[str, ...]:

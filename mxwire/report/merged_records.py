@@ -246,16 +246,16 @@ class PairSet(MergedRecords):
         return [*self._pairs(), *self._timing.records()]
 
     def _pairs(self) -> list[Record]:
-        found = []
+        pairs = []
         for (one, other), totals in self._totals.items():
             if totals["frames"]:
                 estimate = self._timing.delivery(one, other).estimate()
-                found.append(
+                pairs.append(
                     {"record": "merged_pair", "source": one[0], "source_endpoint": one[1], "destination": other[0]}
                     | {"destination_endpoint": other[1], **{name: totals[name] for name in ("captures", *_SUMS)}}
                     | {"delivery": None if estimate is None else estimate_fields(estimate)}
                 )
-        return sorted(found, key=lambda each: (-self._rank(each), each["source"], each["destination"]))
+        return sorted(pairs, key=lambda each: (-self._rank(each), each["source"], each["destination"]))
 
     def _rank(self, pair: Record) -> float:
         """Return the value of a pair in the order."""

@@ -55,7 +55,7 @@ def draw(
     """
 
     def figure(pyplot: Any) -> Any:
-        made, (above, below) = pyplot.subplots(
+        drawing, (above, below) = pyplot.subplots(
             2, 1, sharex=True, figsize=(9, 7.2), layout="constrained", gridspec_kw={"hspace": 0.04}
         )
         latency(above, measured, unidirectional)
@@ -64,8 +64,8 @@ def draw(
             marks(axes, measured, dialect, named=axes is above)
             tidy(axes)
         length_axis(below, measured)
-        made.suptitle(f"Messages to {partner} and back, dialect {dialect}", x=0.01, ha="left", fontsize=13)
-        return made
+        drawing.suptitle(f"Messages to {partner} and back, dialect {dialect}", x=0.01, ha="left", fontsize=13)
+        return drawing
 
     write_figure(path, rendered(figure, path.suffix[1:]))
 
@@ -79,14 +79,14 @@ def rendered(figure: Callable[[Any], Any], kind: str) -> bytes:
     from matplotlib import pyplot
 
     with mpl.rc_context(FONT):
-        made = figure(pyplot)
+        drawing = figure(pyplot)
         try:
-            drawn = io.BytesIO()
+            image = io.BytesIO()
             metadata = {"Date": None} if kind in ("svg", "pdf") else None
-            made.savefig(drawn, format=kind, dpi=150, metadata=metadata)
+            drawing.savefig(image, format=kind, dpi=150, metadata=metadata)
         finally:
-            pyplot.close(made)
-    return drawn.getvalue()
+            pyplot.close(drawing)
+    return image.getvalue()
 
 
 def write_figure(path: Path, content: bytes) -> None:

@@ -76,11 +76,11 @@ def _loss(axes: Any, results: Sequence[Mapping[str, Any]]) -> None:
 
 def _latency(axes: Any, results: Sequence[Mapping[str, Any]]) -> None:
     for size in dict.fromkeys(each["size"] for each in results):
-        found = [each for each in results if each["size"] == size and each["latency"].get("count")]
-        loads = [each["load_percent"] for each in found]
-        low = [0 if each["common_clocks"] else each["latency"]["min_ns"] for each in found]
+        measured = [each for each in results if each["size"] == size and each["latency"].get("count")]
+        loads = [each["load_percent"] for each in measured]
+        low = [0 if each["common_clocks"] else each["latency"]["min_ns"] for each in measured]
         for name, style in (("median_ns", "-"), ("p99_ns", "--")):
-            times = [(each["latency"][name] - base) / 1000 for each, base in zip(found, low, strict=True)]
+            times = [(each["latency"][name] - base) / 1000 for each, base in zip(measured, low, strict=True)]
             label = f"{size} bytes, {name.removesuffix('_ns')}"
             axes.plot(loads, times, linestyle=style, marker="o", label=label, color=None if size else LATENCY)
 

@@ -68,14 +68,14 @@ def _page(name: str, timing: Timing, figure: str) -> str:
 
 def measurements(lengths: Lengths) -> list[plot.PlottedLength]:
     """Durations by length as points of a plot, in µs and MB/s, without durations of 0: the axes are logarithmic."""
-    found = []
+    measured = []
     for length, samples in sorted(lengths.by_length.items()):
         estimate = samples.estimate()
         if estimate is not None and estimate.median > 0:
             mean, median = estimate.mean / 1e3, estimate.median / 1e3
             p99 = (estimate.most if estimate.p99 is None else estimate.p99) / 1e3
-            found.append(plot.PlottedLength(length, mean, median, p99, length / median))
-    return found
+            measured.append(plot.PlottedLength(length, mean, median, p99, length / median))
+    return measured
 
 
 def _figure(pyplot: Any, name: str, timing: Timing, graphs: Sequence[SequenceGraph]) -> Any:

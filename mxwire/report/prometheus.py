@@ -36,8 +36,10 @@ class TrafficCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Return the metrics."""
-        found = self.snapshot
-        return [] if found is None else [*_totals(found), *_messages(found), *_pairs(found), *_facts(found)]
+        snapshot = self.snapshot
+        return (
+            [] if snapshot is None else [*_totals(snapshot), *_messages(snapshot), *_pairs(snapshot), *_facts(snapshot)]
+        )
 
 
 def _counter(name: str, text: str, labels: Sequence[str], values: Iterable[tuple[Labels, float]]) -> Metric:
@@ -146,15 +148,15 @@ def _facts(snapshot: TrafficSnapshot) -> Iterator[Metric]:
         if name:
             names.add_metric([mac_text(host.address)], {"name": printable(name)})
     yield names
-    found: dict[Labels, float] = {}
+    facts: dict[Labels, float] = {}
     for each in snapshot.findings:
         finding = each.finding
         hosts = ", ".join(dict.fromkeys(mac_text(party.address) for party in finding.concerns))
         key = finding.id, finding.severity, hosts
-        found[key] = found.get(key, 0) + 1
+        facts[key] = facts.get(key, 0) + 1
     yield _gauge(
         "findings",
         "Open findings of mxwire diagnose, by the hosts concerned.",
         ["id", "severity", "hosts"],
-        found.items(),
+        facts.items(),
     )

@@ -44,7 +44,7 @@ def record(
     batch, located = decoded.batch, decoded.located
     frame = decoded.frame(index)
     captured, shift = int(batch.length[index]), int(located.shift[index])
-    made: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "frame": int(batch.number[index]),
         "time_ns": int(batch.timestamp_ns[index]),
         "length": max(int(batch.wire_length[index]), captured),
@@ -64,12 +64,12 @@ def record(
         "malformed": None,
     }
     if isinstance(frame, Malformed):
-        made["malformed"] = {"reason": frame.reason.text, "offset": frame.offset + shift}
+        entry["malformed"] = {"reason": frame.reason.text, "offset": frame.offset + shift}
     if decoded.is_swapped(index):
-        made["byte_order"] = "little"
+        entry["byte_order"] = "little"
     if verbose:
-        made["layout"] = [_detail(line) for line in field_lines(decoded, index)]
-    return made
+        entry["layout"] = [_detail(line) for line in field_lines(decoded, index)]
+    return entry
 
 
 def fields_of(frame: Frame | Malformed, decoded: DecodedBatch, index: int) -> dict[str, int | str]:

@@ -39,8 +39,8 @@ def select(numbers: Sequence[str] = (), chapter: str | None = None) -> list[Rule
     """
     rules = list(CATALOGUE.values())
     if numbers:
-        wanted = {rule.number for number in numbers for rule in _numbered(number)}
-        rules = [rule for rule in rules if rule.number in wanted]
+        selected = {rule.number for number in numbers for rule in _numbered(number)}
+        rules = [rule for rule in rules if rule.number in selected]
     if chapter is not None:
         titles = _chapters(chapter)
         rules = [rule for rule in rules if rule.chapter in titles]
@@ -48,14 +48,14 @@ def select(numbers: Sequence[str] = (), chapter: str | None = None) -> list[Rule
 
 
 def _numbered(number: str) -> list[Rule]:
-    wanted = _ONE_DIGIT.sub(r"\g<0>0", number.strip().upper())
-    if wanted in CATALOGUE:
-        return [CATALOGUE[wanted]]
-    found = [rule for rule in CATALOGUE.values() if rule.number.startswith(wanted.rstrip("-") + "-")]
-    if wanted and found:
+    prefix = _ONE_DIGIT.sub(r"\g<0>0", number.strip().upper())
+    if prefix in CATALOGUE:
+        return [CATALOGUE[prefix]]
+    found = [rule for rule in CATALOGUE.values() if rule.number.startswith(prefix.rstrip("-") + "-")]
+    if prefix and found:
         return found
     form = "; numbers look like R-SEQ-05, R-SEQ, D-1 or W-6.4"
-    raise MxwireError(f"no rule {number!r}{suggestion(wanted, CATALOGUE) or form}")
+    raise MxwireError(f"no rule {number!r}{suggestion(prefix, CATALOGUE) or form}")
 
 
 def _chapters(title: str) -> list[str]:

@@ -130,15 +130,15 @@ def _lengths(
 
 
 def _row(name: str, samples: Samples | DurationSketch, length: int | None) -> Row:
-    found = _known(samples)
-    rate = "-" if not length or not found.median else _figures(length / found.median * 1e3, 3)
-    return Row((name, *_cells(found, 1e3, 1), rate))
+    estimate = _known(samples)
+    rate = "-" if not length or not estimate.median else _figures(length / estimate.median * 1e3, 3)
+    return Row((name, *_cells(estimate, 1e3, 1), rate))
 
 
 def _known(samples: Samples | DurationSketch) -> DurationEstimate:
-    found = samples.estimate()
-    assert found is not None
-    return found
+    estimate = samples.estimate()
+    assert estimate is not None
+    return estimate
 
 
 def _cells(found: DurationEstimate, unit: float, digits: int) -> list[str]:
@@ -171,11 +171,11 @@ def _delays(delays: list[tuple[str, Samples | DurationSketch]]) -> Table:
 
 
 def _gaps(gaps: GapHistogram) -> Table:
-    found = [(share, gaps.percentile(share)) for share in _GAP_SHARES]
-    units = [next(each for each in _UNITS if below >= each[1] or each is _UNITS[-1]) for _, below in found]
-    headings = [f"p{share * 100:.0f} {unit}" for (share, _), (unit, _) in zip(found, units, strict=True)]
+    percentiles = [(share, gaps.percentile(share)) for share in _GAP_SHARES]
+    units = [next(each for each in _UNITS if below >= each[1] or each is _UNITS[-1]) for _, below in percentiles]
+    headings = [f"p{share * 100:.0f} {unit}" for (share, _), (unit, _) in zip(percentiles, units, strict=True)]
     columns = number_columns("n", *headings)
-    durations = (scaled(below, size, 3) for (_, below), (_, size) in zip(found, units, strict=True))
+    durations = (scaled(below, size, 3) for (_, below), (_, size) in zip(percentiles, units, strict=True))
     cells = (str(gaps.total), *durations)
     return Table(columns, (Row(cells),))
 
@@ -229,8 +229,8 @@ def estimate_fields(found: DurationEstimate) -> dict[str, Any]:
 
 def length_estimate(samples: Samples | DurationSketch, length: int | None) -> dict[str, Any]:
     """The statistics of durations as fields of a record, with the rate for messages of a ``length``."""
-    found = _known(samples)
-    made = estimate_fields(found)
+    estimate = _known(samples)
+    record = estimate_fields(estimate)
     if length is not None:
-        made["megabytes_per_second"] = round(length / found.median * 1e3, 6) if found.median else None
-    return made
+        record["megabytes_per_second"] = round(length / estimate.median * 1e3, 6) if estimate.median else None
+    return record

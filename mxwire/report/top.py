@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Key
 from textual.screen import ModalScreen, Screen
 from textual.widgets import ContentSwitcher, DataTable, Footer, Input, Static
 
@@ -378,7 +379,7 @@ class TopApp(App[None]):
         """Close the filter's line; the filter stays."""
         self._close_filter()
 
-    def on_key(self, event: Any) -> None:
+    def on_key(self, event: Key) -> None:
         """Remove the filter with Escape."""
         entry = self.query("#filter")
         if event.key == "escape" and entry and entry.only_one().has_class("shown"):

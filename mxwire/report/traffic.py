@@ -119,11 +119,11 @@ def sorted_pairs(snapshot: TrafficSnapshot, sort: str, *, reverse: bool = False)
 
 def matches(text: str, addresses: Sequence[int], snapshot: TrafficSnapshot, *more: str | None) -> bool:
     """Return whether a filter text is part of the name or address of a host, or of one of ``more``."""
-    wanted = text.strip().lower()
+    word = text.strip().lower()
     found = [mac_text(each) for each in addresses]
     found += [snapshot.names.get(each, "") for each in addresses]
     found += [each for each in more if each]
-    return any(wanted in each.lower() for each in found)
+    return any(word in each.lower() for each in found)
 
 
 # Blocks, for a single report

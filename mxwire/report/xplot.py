@@ -54,12 +54,12 @@ def write_xplot(folder: Path, graphs: Sequence[SequenceGraph], timing: Timing) -
 
 def _rates(graphs: Sequence[SequenceGraph], timing: Timing) -> Iterator[tuple[str, RateLine]]:
     """Yield the title and the rate of each direction, that of the first graph first."""
-    wanted = graphs[0].source.address if graphs else None
+    source = graphs[0].source.address if graphs else None
     other = graphs[0].destination.address if graphs else None
     for pair in PairOrder().pairs(timing):
         hosts = [each.address for each in pair.ends]
-        if wanted is None or {*hosts} == {wanted, other}:
-            for side in (0, 1) if wanted in (None, hosts[0]) else (1, 0):
+        if source is None or {*hosts} == {source, other}:
+            for side in (0, 1) if source in (None, hosts[0]) else (1, 0):
                 ends = (party_text(pair.ends[each], timing.follower.names) for each in (side, 1 - side))
                 yield " → ".join(ends), pair.totals[side].rate
             return

@@ -65,21 +65,21 @@ class _Found:
 
 def scan(root: Path) -> dict[str, Places]:
     """Scan the checkout at ``root`` and return the places of every rule of the catalogue."""
-    found = {number: _Found() for number in CATALOGUE}
+    collected = {number: _Found() for number in CATALOGUE}
     for rule in RULES:
         for number in (rule.number, *rule.also):
-            found[number].judge.add(rule.symbol)
+            collected[number].judge.add(rule.symbol)
     for number, _ in MALFORMED.values():
-        found[number].judge.add(_MALFORMED_AT)
+        collected[number].judge.add(_MALFORMED_AT)
     for number, place in _mentions(root, ENGINE):
-        if number in found:
-            found[number].engine.add(place)
+        if number in collected:
+            collected[number].engine.add(place)
     for number, place in _mentions(root, TESTS):
-        if number in found and not place.startswith(NOT_A_TEST):
-            found[number].tests.add(place)
+        if number in collected and not place.startswith(NOT_A_TEST):
+            collected[number].tests.add(place)
     return {
         number: Places(tuple(sorted(each.engine)), tuple(sorted(each.judge)), tuple(sorted(each.tests)))
-        for number, each in found.items()
+        for number, each in collected.items()
     }
 
 
@@ -97,33 +97,33 @@ def _mentions(root: Path, below: str) -> Iterator[tuple[str, str]]:
 
 def numbers_in(text: str) -> Iterator[str]:
     """Yield the rule numbers in a text; ``R-MED-02 to R-MED-04`` yields three."""
-    for found in _RANGE.finditer(text):
-        prefix, first, last = found.groups()
+    for match in _RANGE.finditer(text):
+        prefix, first, last = match.groups()
         width = len(first)
         yield from (f"{prefix}{number:0{width}}" for number in range(int(first) + 1, int(last)))
-    for found in _NUMBER.finditer(text):
-        yield found[0]
+    for match in _NUMBER.finditer(text):
+        yield match[0]
 
 
 def _symbols(source: str) -> list[tuple[int, int, str]]:
     """Return first line, last line and dotted name of every function and class, outer ones first."""
-    found: list[tuple[int, int, str]] = []
+    symbols: list[tuple[int, int, str]] = []
 
     def walk(nodes: Iterable[ast.AST], prefix: str) -> None:
         for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-                found.append((first, node.end_lineno or first, prefix + node.name))
+                symbols.append((first, node.end_lineno or first, prefix + node.name))
                 walk(node.body, f"{prefix}{node.name}.")
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 if isinstance(target, ast.Name):
-                    found.append((node.lineno, node.end_lineno or node.lineno, prefix + target.id))
+                    symbols.append((node.lineno, node.end_lineno or node.lineno, prefix + target.id))
             elif isinstance(node, ast.If):
                 walk(node.body, prefix)
 
     walk(ast.parse(source).body, "")
-    return found
+    return symbols
 
 
 def _around(symbols: list[tuple[int, int, str]], line: int) -> str:
@@ -138,12 +138,12 @@ def _text(found: dict[str, Places]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the file, or with ``--check`` return 1 if it is out of date."""
-    wanted = _text(scan(Path(__file__).parents[2]))
+    text = _text(scan(Path(__file__).parents[2]))
     if arguments == ["--check"]:
-        current = TARGET.exists() and TARGET.read_text(encoding="utf-8") == wanted
+        current = TARGET.exists() and TARGET.read_text(encoding="utf-8") == text
         print(f"{TARGET.name} is {'current' if current else 'stale: run python -m mxwire.rules.index'}")
         return 0 if current else 1
-    TARGET.write_text(wanted, encoding="utf-8")
+    TARGET.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -233,7 +233,9 @@ class Judge:
             found=breach.found,
         )
 
-    def _malformed(self, time_ns: int, frame: Any, raw: bytes, number: int) -> Sequence[Violation]:
+    def _malformed(
+        self, time_ns: int, frame: packets.Frame | Malformed, raw: bytes, number: int
+    ) -> Sequence[Violation]:
         if not isinstance(frame, Malformed) or frame.reason not in MALFORMED:
             return ()
         rule, expected = MALFORMED[frame.reason]
@@ -243,10 +245,10 @@ class Judge:
         return (Violation(rule, severity, (number,), time_ns, host, expected, found),)
 
     def _host(self, address: bytes) -> ObservedHost:
-        found = self._hosts.get(address)
-        if found is None:
-            found = self._hosts[address] = ObservedHost(address, self.vantage.from_start)
-        return found
+        host = self._hosts.get(address)
+        if host is None:
+            host = self._hosts[address] = ObservedHost(address, self.vantage.from_start)
+        return host
 
     def _pair(self, source: bytes, destination: bytes) -> ObservedPair:
         one, other = self._host(source), self._host(destination)

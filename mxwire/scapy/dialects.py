@@ -23,15 +23,15 @@ conf.contribs.setdefault(CONF_KEY, {}).setdefault("dialect", MXOE.name)
 _reading: ContextVar[Dialect | None] = ContextVar("_reading", default=None)
 
 
-def dialect_of(given: DialectLike = None) -> Dialect:
+def dialect_of(chosen: DialectLike = None) -> Dialect:
     """Return the dialect. Raises :class:`~mxwire.errors.MxwireError` for an unknown name."""
-    if given is None:
-        given = _reading.get() or conf.contribs.get(CONF_KEY, {}).get("dialect", MXOE)
-    if isinstance(given, Dialect):
-        return given
-    if not isinstance(given, str):
-        raise MxwireError(f"no dialect {given!r}: use mxoe, omx (frame limit 9000) or omx:M, for example omx:1500")
-    return dialect_by_name(given)
+    if chosen is None:
+        chosen = _reading.get() or conf.contribs.get(CONF_KEY, {}).get("dialect", MXOE)
+    if isinstance(chosen, Dialect):
+        return chosen
+    if not isinstance(chosen, str):
+        raise MxwireError(f"no dialect {chosen!r}: use mxoe, omx (frame limit 9000) or omx:M, for example omx:1500")
+    return dialect_by_name(chosen)
 
 
 @contextmanager

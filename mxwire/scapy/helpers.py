@@ -121,10 +121,10 @@ def pull_replies(pull: Packet, region_data: bytes, dialect: DialectLike = None) 
     ether = pull.getlayer(Ether)
     addresses = {} if ether is None else {"dst": ether.src, "src": ether.dst}
     reply = LAYERS["MXoEPullReply"]
-    made: list[Packet] = []
+    replies: list[Packet] = []
     for number in range(frames):
         length = min(payload - (first if number == 0 else 0), rest)
-        made.append(
+        replies.append(
             Ether(**addresses)
             / MXoE(dialect=chosen)
             / reply(
@@ -138,17 +138,17 @@ def pull_replies(pull: Packet, region_data: bytes, dialect: DialectLike = None) 
         )
         message_offset += length
         rest -= length
-    return made
+    return replies
 
 
 def _split(fields: dict[str, Any], body: Packet) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Return the values by layer."""
     layers = Ether(), MXoE(), body
-    given: list[dict[str, Any]] = [{}, {}, {}]
+    by_layer: list[dict[str, Any]] = [{}, {}, {}]
     for name, value in fields.items():
         place = next((place for place, layer in enumerate(layers) if name in layer.default_fields), None)
         if place is None or name in ("data", "frag_seqnum", "frag_length"):
             reason = "is set by the cutting" if place is not None else "is not a field of these packets"
             raise MxwireError(f"{name} {reason}")
-        given[place][name] = value
-    return given[0], given[1], given[2]
+        by_layer[place][name] = value
+    return by_layer[0], by_layer[1], by_layer[2]

@@ -179,10 +179,10 @@ class MXoE(_InDialect):
     def guess_payload_class(self, payload: bytes) -> type[Packet]:
         """Return the layer for the packet type in this dialect, or one bound by the user for another type."""
         packet_type = self.getfieldval("ptype")
-        found = _layers_by_type(self.dialect).get(packet_type)
-        if found is None:
+        layer = _layers_by_type(self.dialect).get(packet_type)
+        if layer is None:
             return super().guess_payload_class(payload)
-        return _ALTERNATIVE_LAYERS[packet_type] if _is_alternative(packet_type, payload) else found
+        return _ALTERNATIVE_LAYERS[packet_type] if _is_alternative(packet_type, payload) else layer
 
     def add_payload(self, payload: Packet | bytes) -> None:
         """Put a layer on top. If only one of the two has an explicit dialect, the other takes it."""
@@ -204,8 +204,8 @@ class MXoE(_InDialect):
         least = SHORTEST_FRAME - HEADER_LENGTH
         if isinstance(self.payload, MXoEBody):
             least += self.payload.extra_length(pay)
-        kept = self.getlayer(Padding)
-        there = len(pkt) + len(pay) + (0 if kept is None else len(kept.load))
+        padding = self.getlayer(Padding)
+        there = len(pkt) + len(pay) + (0 if padding is None else len(padding.load))
         return pkt + pay + bytes(max(least - there, 0))
 
     def hashret(self) -> bytes:
@@ -250,22 +250,22 @@ class MXoEBody(_InDialect):
 
     def in_dialect(self, dialect: DialectLike) -> MXoEBody:
         """Return this packet in another dialect: itself if the layout is the same, else a copy with the same values."""
-        wanted = dialect_of(dialect)
-        cls = _layer_in(type(self), wanted)
+        target = dialect_of(dialect)
+        cls = _layer_in(type(self), target)
         if cls is type(self):
-            object.__setattr__(self, "dialect", wanted)
+            object.__setattr__(self, "dialect", target)
             object.__setattr__(self, "dialect_given", True)
             return self
-        made: MXoEBody = cls(dialect=wanted)
+        converted: MXoEBody = cls(dialect=target)
         undefined = {each.attribute for each in self.layout.fields if each.kind == "undefined"}
         for name, value in self.fields.items():
-            if name in made.default_fields:
-                made.setfieldval(name, value)
+            if name in converted.default_fields:
+                converted.setfieldval(name, value)
             elif name not in undefined:
-                raise MxwireError(f"{self.layout.packet_type.name} has no {name} in dialect {wanted}")
+                raise MxwireError(f"{self.layout.packet_type.name} has no {name} in dialect {target}")
         if self.payload:
-            made.add_payload(self.payload.copy())
-        return made
+            converted.add_payload(self.payload.copy())
+        return converted
 
     def extra_length(self, built: bytes) -> int:
         """Return the number of bytes added to the minimum frame length: those of the name in a host reply."""
@@ -368,7 +368,7 @@ def _layer(packet_format: PacketFormat, name: str, bases: tuple[type[Packet], ..
     """Return the class of a layout."""
     layout = layout_of(packet_format)
     make: Any = type(MXoEBody)
-    made = make(
+    layer = make(
         name,
         bases,
         {
@@ -386,8 +386,8 @@ def _layer(packet_format: PacketFormat, name: str, bases: tuple[type[Packet], ..
         values[index.attribute] = 0
     else:
         values[index.attribute] = index.default
-    bind_top_down(MXoE, made, **values)
-    return made  # type: ignore[no-any-return]
+    bind_top_down(MXoE, layer, **values)
+    return layer  # type: ignore[no-any-return]
 
 
 def _dispatch(frame_class: str) -> Any:
@@ -422,8 +422,8 @@ def _make_layers() -> tuple[dict[str, type[MXoEBody]], dict[PacketFormat, type[M
             continue
         named[name] = general = _layer(first, name, (MXoEBody,), dispatch_hook=_dispatch(frame_class))
         for packet_format, suffix in formats.items():
-            made = _layer(packet_format, name + suffix, (general,), own_dialect=_LAYOUT_DIALECTS[suffix])
-            named[name + suffix] = by_format[packet_format] = made
+            layer = _layer(packet_format, name + suffix, (general,), own_dialect=_LAYOUT_DIALECTS[suffix])
+            named[name + suffix] = by_format[packet_format] = layer
     return named, by_format
 
 

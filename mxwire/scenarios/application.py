@@ -67,10 +67,10 @@ class NodeApplication:
 
     def open(self, number: int, key: int, **options: Any) -> EngineEndpoint:
         """Open an endpoint; the first one is the default of all calls."""
-        made = self._open_endpoint(number, key, **options)
+        endpoint = self._open_endpoint(number, key, **options)
         if self.endpoint is None:
-            self.endpoint = made
-        return made
+            self.endpoint = endpoint
+        return endpoint
 
     def _open_endpoint(self, number: int, key: int, **options: Any) -> EngineEndpoint:
         return self.node.open_endpoint(number, key, **options)
@@ -79,13 +79,13 @@ class NodeApplication:
         endpoint.close()
 
     def _connect(self, action: Invocation) -> Request:
-        tester, given = action.tester, action.arguments
+        tester, arguments = action.tester, action.arguments
         address, number = _remote(action)
         return self._on(action).connect(
             address,
-            _number(given, "endpoint", number),
-            _number(given, "key", tester.target.key),
-            resend_maximum=_optional(given, "resend_maximum"),
+            _number(arguments, "endpoint", number),
+            _number(arguments, "key", tester.target.key),
+            resend_maximum=_optional(arguments, "resend_maximum"),
         )
 
     def _connect_self(self, action: Invocation) -> Request:
@@ -93,26 +93,26 @@ class NodeApplication:
         return endpoint.connect(action.tester.target.mac, endpoint.number, endpoint.key)
 
     def _send(self, action: Invocation) -> Request:
-        given = action.arguments
-        data = given.get("data", pattern(_length(given, 5), _number(given, "seed", 0)))
+        arguments = action.arguments
+        data = arguments.get("data", pattern(_length(arguments, 5), _number(arguments, "seed", 0)))
         return self._on(action).send(
             self._partner(action),
-            _pieces(bytearray(data) if isinstance(data, bytes) else bytearray(), given),
-            _number(given, "match", 7),
+            _pieces(bytearray(data) if isinstance(data, bytes) else bytearray(), arguments),
+            _number(arguments, "match", 7),
             synchronous="synchronous" in action.flags,
-            resend_maximum=_optional(given, "resend_maximum"),
+            resend_maximum=_optional(arguments, "resend_maximum"),
         )
 
     def _receive(self, action: Invocation) -> PostedReceive:
-        given = action.arguments
-        pieces = _pieces(bytearray(_length(given, 1 << 20)), given)
-        match = _number(given, "match", 7)
-        return PostedReceive(self._on(action).receive(pieces, match, _number(given, "mask", ALL_BITS)), pieces)
+        arguments = action.arguments
+        pieces = _pieces(bytearray(_length(arguments, 1 << 20)), arguments)
+        match = _number(arguments, "match", 7)
+        return PostedReceive(self._on(action).receive(pieces, match, _number(arguments, "mask", ALL_BITS)), pieces)
 
     def _probe(self, action: Invocation) -> dict[str, Value]:
-        given = action.arguments
-        found = self._on(action).probe(_number(given, "match", 7), _number(given, "mask", ALL_BITS))
-        return {"found": 0} if found is None else {"found": 1, "length": found.length, "match": found.match_info}
+        arguments = action.arguments
+        message = self._on(action).probe(_number(arguments, "match", 7), _number(arguments, "mask", ALL_BITS))
+        return {"found": 0} if message is None else {"found": 1, "length": message.length, "match": message.match_info}
 
     def _cancel(self, action: Invocation) -> dict[str, Value]:
         target = action.target
@@ -135,10 +135,10 @@ class NodeApplication:
     def _reopen(self, action: Invocation) -> EngineEndpoint:
         old = self._on(action)
         self._close_endpoint(old)
-        made = self._open_endpoint(old.number, old.key)
+        endpoint = self._open_endpoint(old.number, old.key)
         if old is self.endpoint:
-            self.endpoint = made
-        return made
+            self.endpoint = endpoint
+        return endpoint
 
     def _stop(self, action: Invocation) -> None:
         self._on(action).progressing = False
@@ -179,10 +179,10 @@ class NodeApplication:
         return self.node.events()
 
     def _peer(self, tester: Tester) -> Mapping[str, Value]:
-        found = self.node.peers.by_address(tester.station.mac)
-        if found is None:
+        peer = self.node.peers.by_address(tester.station.mac)
+        if peer is None:
             return {"name": b"", "index": NO_PEER_INDEX}
-        return {"name": (found.name or "").encode(), "index": found.index_for(0)}
+        return {"name": (peer.name or "").encode(), "index": peer.index_for(0)}
 
 
 def _result(target: Any) -> Mapping[str, Value]:

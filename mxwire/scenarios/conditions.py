@@ -164,14 +164,14 @@ def packet_of(frame: Frame | Malformed) -> str:
 
 def field_values(frame: Frame, names: Iterable[str]) -> dict[str, Value]:
     """Return the values of fields, by attribute; ``match`` combines both halves of the match information."""
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for name in names:
         if name == "match":
-            found[name] = getattr(frame, "match_a", 0) << 32 | getattr(frame, "match_b", 0)
+            values[name] = getattr(frame, "match_a", 0) << 32 | getattr(frame, "match_b", 0)
         else:
             value = getattr(frame, name, None)
-            found[name] = 0 if value is None else value
-    return found
+            values[name] = 0 if value is None else value
+    return values
 
 
 def described(frame: Frame | Malformed) -> str:

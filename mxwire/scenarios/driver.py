@@ -113,22 +113,22 @@ class Driver(AbstractContextManager["Driver"]):
             "dialect": str(dialect),
             "tester": mac_text(tester),
         }
-        found = self._ask(question if process == FIRST else question | {"process": process})
-        if "cannot" in found:
-            return str(found["cannot"])
+        answer = self._ask(question if process == FIRST else question | {"process": process})
+        if "cannot" in answer:
+            return str(answer["cannot"])
         try:
-            target = LiveTarget(mac_bytes(found["address"]), dialect)
-            numbers: dict[str, Any] = {name: int(found[name]) for name in _NUMBERS if name in found}
+            target = LiveTarget(mac_bytes(answer["address"]), dialect)
+            numbers: dict[str, Any] = {name: int(answer[name]) for name in _NUMBERS if name in answer}
             return replace(target, **numbers)
         except (KeyError, TypeError, ValueError, MxwireError):
-            raise self._wrong(found) from None
+            raise self._wrong(answer) from None
 
     def call(self, action: Invocation) -> CallResult | None:
         """Make a call on the application.
 
         Raises :class:`~mxwire.protocol.LocalProtocolError` if the call is refused, and :class:`DriverError`.
         """
-        found = self._ask(
+        answer = self._ask(
             {
                 "do": "call",
                 "verb": action.verb,
@@ -139,11 +139,11 @@ class Driver(AbstractContextManager["Driver"]):
             }
         )
         try:
-            if "refused" in found:
-                raise LocalProtocolError(Status(found["refused"]), str(found.get("text", "")))
-            return None if found["made"] is None else CallResult(int(found["made"]))
+            if "refused" in answer:
+                raise LocalProtocolError(Status(answer["refused"]), str(answer.get("text", "")))
+            return None if answer["made"] is None else CallResult(int(answer["made"]))
         except (KeyError, TypeError, ValueError):
-            raise self._wrong(found) from None
+            raise self._wrong(answer) from None
 
     def ask(self, action: Query) -> Mapping[str, Value] | None:
         """Return the values of a result, the counters, the events or the peer; None if the driver does not know.
@@ -151,15 +151,15 @@ class Driver(AbstractContextManager["Driver"]):
         Counters may have their names in the language or those of the real driver. Raises :class:`DriverError`.
         """
         on, whom = _number(action.target), _whom(action.tester)
-        found = self._ask({"do": "ask", "subject": action.subject, "on": on, "tester": whom})
+        answer = self._ask({"do": "ask", "subject": action.subject, "on": on, "tester": whom})
         try:
-            known = found["known"]
+            known = answer["known"]
             if known is None:
                 return None
             names = _COUNTERS if action.subject == "counters" else {}
             return {names.get(str(name), str(name)): of_json(each) for name, each in known.items()}
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise self._wrong(found) from None
+            raise self._wrong(answer) from None
 
     def _ask(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
         assert self._process.stdin is not None
@@ -170,12 +170,12 @@ class Driver(AbstractContextManager["Driver"]):
             raise self._ended() from None
         line = self._line()
         try:
-            found = json.loads(line)
+            answer = json.loads(line)
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            answer = None
+        if not isinstance(answer, dict):
             raise self._wrong(line.decode(errors="replace").strip())
-        return found
+        return answer
 
     def _line(self) -> bytes:
         assert self._process.stdout is not None

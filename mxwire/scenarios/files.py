@@ -56,7 +56,7 @@ def paths_of(names: Iterable[str]) -> list[Path]:
     Raises :class:`~mxwire.errors.MxwireError` for an argument that is none of these.
     """
     here = scenario_folder()
-    found: list[Path] = []
+    paths: list[Path] = []
     names = list(names)
     for each in names:
         path = Path(each)
@@ -65,10 +65,10 @@ def paths_of(names: Iterable[str]) -> list[Path]:
             inside = sorted(folder.rglob(f"*{SCENARIO_SUFFIX}"))
             if not inside:
                 raise MxwireError(f"{each}: no scenarios ({SCENARIO_SUFFIX}) in this folder")
-            found += inside
+            paths += inside
         else:
-            found.append(_found(path))
-    return found if names else [here / f"{name}{SCENARIO_SUFFIX}" for name in scenario_names()]
+            paths.append(_found(path))
+    return paths if names else [here / f"{name}{SCENARIO_SUFFIX}" for name in scenario_names()]
 
 
 def library() -> Iterator[Script]:

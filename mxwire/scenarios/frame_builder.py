@@ -31,14 +31,14 @@ def build_frame(step: SendStep, tester: Tester, scope: Scope, codec: Codec) -> t
 
     Raises :class:`~mxwire.scenarios.errors.ScriptError` for values that do not fit into a frame.
     """
-    given = {name: each.value(scope) for name, each in step.fields.items()}
+    fields = {name: each.value(scope) for name, each in step.fields.items()}
     try:
-        frame = compose(tester, step.packet, given)
+        frame = compose(tester, step.packet, fields)
         raw = bytearray(codec.build(frame))
     except (MissingDefault, ValueError, TypeError, OverflowError) as error:
         place = next((each.place for each in step.fields.values()), step.place)
         raise ScriptError(f"{step.packet} cannot be built: {error}", place) from None
-    tester.sent(frame, given)
+    tester.sent(frame, fields)
     if step.pad is not None:
         raw = raw.ljust(_frame_length(step.pad, scope), b"\0")
     for patch in step.patches:
@@ -179,7 +179,7 @@ def _medium(tester: Tester, given: Given) -> Fields:
     size = tester.dialect.fragment_payload if pipeline is None else 1 << min(pipeline, 16)
     carried = given.get("frag_length", max(0, min(size, length - place * size)))
     data = given.get("data", pattern(min(length, 1 << 24))[place * size :][:carried].ljust(min(carried, 65535), b"\0"))
-    made = _numbered(
+    frame = _numbered(
         tester,
         match_a=last.match_a if last else 0,
         match_b=last.match_b if last else 7,
@@ -190,8 +190,8 @@ def _medium(tester: Tester, given: Given) -> Fields:
         data=data,
     )
     if last is not None:
-        made["lib_seqnum"] = last.lib_seqnum
-    return made
+        frame["lib_seqnum"] = last.lib_seqnum
+    return frame
 
 
 def _has_pipeline(tester: Tester) -> bool:

@@ -28,13 +28,13 @@ class Head:
 
     def take(self, line: str, place: ScriptPlace) -> bool:
         """Parse a line; return False if it does not belong to the head."""
-        found = _LINE.match(line)
-        if found is None:
+        match = _LINE.match(line)
+        if match is None:
             return False
-        key, text = found[1], (found[2] or "").strip()
+        key, text = match[1], (match[2] or "").strip()
         if key not in KEYS:
             raise ScriptError(f"the head has no key {key!r}{suggestion(key, KEYS)}", place)
-        at = dataclasses.replace(place, column=place.column + (found.start(2) if found[2] else len(key)))
+        at = dataclasses.replace(place, column=place.column + (match.start(2) if match[2] else len(key)))
         if key != "tester" and _NAMES.get(key, key) in self.values:
             raise ScriptError(f"{key!r} is given twice", place)
         if not text:
@@ -81,13 +81,13 @@ def _choice(key: str, choices: dict[str, Any]) -> Callable[[Head, str, ScriptPla
 
 
 def _ignored(head: Head, text: str, place: ScriptPlace) -> None:
-    found = set()
+    ignored = set()
     for word, at in _words(text, place):
         packet = packet_named(word)
         if packet is None:
             raise ScriptError(unknown_packet(word), at)
-        found.add(packet)
-    head.values["ignored"] = frozenset(found)
+        ignored.add(packet)
+    head.values["ignored"] = frozenset(ignored)
 
 
 def _within(head: Head, text: str, place: ScriptPlace) -> None:
@@ -99,14 +99,14 @@ def _within(head: Head, text: str, place: ScriptPlace) -> None:
 
 def _host(head: Head, text: str, place: ScriptPlace) -> None:
     """Parse ``name=value`` of profile fields; ``defects=D-5,D-6``."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for each in re.finditer(r"\S+", text):
         at = dataclasses.replace(place, column=place.column + each.start())
         name, equals, value = each[0].partition("=")
         if name not in _SETTINGS or not equals:
             raise ScriptError(f"hosts have no setting {name}{suggestion(name, _SETTINGS)}", at)
-        found[name] = _setting(name, value, at)
-    head.values["host"] = found
+        settings[name] = _setting(name, value, at)
+    head.values["host"] = settings
 
 
 def _setting(name: str, value: str, place: ScriptPlace) -> Any:

@@ -88,12 +88,12 @@ def meet(
     mac = converse(link, introduction, lambda: introduction.found(host), timeout)
     if mac is not None:
         return LiveTarget(mac, dialect, endpoint, key, name=introduction.names[mac])
-    wanted = host if isinstance(host, str) else mac_text(host)
+    target = host if isinstance(host, str) else mac_text(host)
     heard = [f"{name} ({mac_text(mac)})" for mac, name in introduction.names.items()]
     heard += [mac_text(mac) for mac in introduction.heard if mac not in introduction.names]
     found = f"heard {', '.join(heard)}" if heard else "no host was heard"
     raise MxwireError(
-        f"{link.name}: {wanted} did not answer within {timeout:g} s; {found} (try: mxwire discover -i {link.name})"
+        f"{link.name}: {target} did not answer within {timeout:g} s; {found} (try: mxwire discover -i {link.name})"
     )
 
 
@@ -148,10 +148,10 @@ def run_live(
 
 def drain(link: Link) -> list[tuple[int, bytes]]:
     """Read all frames queued on a link; return each with its time of arrival."""
-    found: list[tuple[int, bytes]] = []
+    frames: list[tuple[int, bytes]] = []
     while len(batch := link.receive(0.0)):
-        found += [(int(batch.timestamp_ns[place]), batch.frame(place)) for place in range(len(batch))]
-    return found
+        frames += [(int(batch.timestamp_ns[place]), batch.frame(place)) for place in range(len(batch))]
+    return frames
 
 
 def _note_passed_over(run: ScenarioRun, reception: Reception) -> None:
@@ -189,8 +189,8 @@ def why_not(
     if script.needs_application:
         return "it needs calls of an application on the host"
     if script.needs_profile or script.discovery != "no":
-        wanted = [script.profile, *(f"{name}={_value_text(value)}" for name, value in script.unusual.items())]
-        return f"it needs a host configured with: {' '.join(filter(None, wanted)) or 'announcements'}"
+        required = [script.profile, *(f"{name}={_value_text(value)}" for name, value in script.unusual.items())]
+        return f"it needs a host configured with: {' '.join(filter(None, required)) or 'announcements'}"
     if not script.endpoint or any(each.host != HOST and each.known for each in script.actors):
         return "it needs a specially prepared host"
     return None

@@ -217,12 +217,12 @@ class DrivenHost:
         arguments = {str(name): of_json(each) for name, each in question["arguments"].items()}
         flags, whom = frozenset(map(str, question["flags"])), self._tester(question)
         try:
-            made = self._calls().call(Invocation(question["verb"], arguments, flags, self._target_of(question), whom))
+            result = self._calls().call(Invocation(question["verb"], arguments, flags, self._target_of(question), whom))
         except LocalProtocolError as error:
             return {"refused": int(error.status), "text": str(error)}
-        if made is None:
+        if result is None:
             return {"made": None}
-        self._made.append(made)
+        self._made.append(result)
         return {"made": len(self._made) - 1}
 
     def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:

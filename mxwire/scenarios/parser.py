@@ -52,7 +52,7 @@ def parse(text: str, file: str = "<text>", name: str = "") -> Script:
 
 def _lines(text: str, file: str, head: Head) -> list[_Line]:
     """Return the lines of the body, after parsing the head."""
-    found: list[_Line] = []
+    lines: list[_Line] = []
     for number, line in enumerate(text.split("\n"), 1):
         line = line.rstrip("\r")
         bare = line.strip()
@@ -62,10 +62,10 @@ def _lines(text: str, file: str, head: Head) -> list[_Line]:
         place = ScriptPlace(file, number, indent + 1, line)
         if "\t" in line[:indent]:
             raise ScriptError("indentation with a tab: use spaces", place)
-        if not found and not indent and _may_be_head(bare) and head.take(bare, place):
+        if not lines and not indent and _may_be_head(bare) and head.take(bare, place):
             continue
-        found.append(_Line(place, indent, tokens_of(line, file, number)))
-    return found
+        lines.append(_Line(place, indent, tokens_of(line, file, number)))
+    return lines
 
 
 def _may_be_head(line: str) -> bool:
@@ -76,7 +76,7 @@ def _block(lines: list[_Line], at: int, indent: int, deep: int) -> tuple[tuple[s
     """Parse the steps of one indentation, starting at line ``at``; return them and the index of the line after them."""
     if deep > DEEPEST_BLOCK:
         raise ScriptError(f"more than {DEEPEST_BLOCK} nested blocks", lines[at].place)
-    found: list[steps.ScenarioStep] = []
+    block: list[steps.ScenarioStep] = []
     while at < len(lines) and lines[at].indent >= indent:
         line = lines[at]
         if line.indent > indent:
@@ -85,15 +85,15 @@ def _block(lines: list[_Line], at: int, indent: int, deep: int) -> tuple[tuple[s
         first = words.now.text
         if first in _BLOCKS:
             step, at = _BLOCKS[first](lines, at, words, deep)
-            found.append(step)
+            block.append(step)
         elif first == "or":
             raise ScriptError("'or:' has no 'either:' before it", line.place)
         else:
-            found.append(parse_line(words, line.place))
+            block.append(parse_line(words, line.place))
             at += 1
     if deep and at < len(lines) and lines[at].indent not in _outer(lines, at):
         raise ScriptError("the indentation matches no block above", lines[at].place)
-    return tuple(found), at
+    return tuple(block), at
 
 
 def _outer(lines: list[_Line], at: int) -> set[int]:

@@ -59,8 +59,8 @@ class HostProcesses:
             del self._running[number]
             self._kill(number)
             return None
-        made = application.call(replace(action, arguments=arguments, target=target))
-        return None if made is None else ProcessResult(number, made)
+        result = application.call(replace(action, arguments=arguments, target=target))
+        return None if result is None else ProcessResult(number, result)
 
     def ask(self, action: Query) -> Mapping[str, Value] | None:
         """Return the values of a result of any process, or the counters, events and peer of the first one."""

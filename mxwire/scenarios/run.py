@@ -253,12 +253,12 @@ class ScenarioRun:
 
     def _check_once(self, step: steps.CheckStep) -> Generator[Any, Any, ExpectationFailure | None]:
         tester = self.cast.tester(step.tester)
-        found: Mapping[str, Value] | None
-        found = yield Query(step.subject, self.bound.get(step.target), tester)
-        if found is None:
+        values: Mapping[str, Value] | None
+        values = yield Query(step.subject, self.bound.get(step.target), tester)
+        if values is None:
             self._not_checked(step, step.conditions)
             return None
-        known = {name: each for name, each in step.conditions.items() if name in found}
+        known = {name: each for name, each in step.conditions.items() if name in values}
         missing = [name for name in step.conditions if name not in known]
         if missing and not self._partial:
             raise ScriptError(f"no value of {missing[0]} in {step.target or step.subject}", step.place)
@@ -266,7 +266,7 @@ class ScenarioRun:
         if missing and isinstance(refusal := self.bound.get(step.target), LocalProtocolError):
             return ExpectationFailure(step, f"{what} was refused: {refusal}")
         scope = self.scope(tester)
-        wrong = differences(known, found, scope)
+        wrong = differences(known, values, scope)
         if not wrong:
             self._not_checked(step, missing)
             return None
@@ -296,17 +296,17 @@ class ScenarioRun:
     def _wait(self, step: steps.WaitStep) -> Steps:
         """Let time pass; frames that arrive remain queued, except those that the scenario does not mention."""
         end = self._mark + step.duration
-        kept: deque[ReceivedFrame] = deque()
+        unmatched: deque[ReceivedFrame] = deque()
         while True:
             while self._queue:
                 arrival = self._queue.popleft()
                 if arrival.packet not in self._unspoken or not (yield from self._passes(arrival, frozenset())):
-                    kept.append(arrival)
+                    unmatched.append(arrival)
             if self.now >= end:
                 break
             self.deadline = end
             yield None
-        self._queue = kept + self._queue
+        self._queue = unmatched + self._queue
         self._mark = end
 
     def _expect(self, step: steps.ExpectStep) -> Steps:
@@ -374,23 +374,23 @@ class ScenarioRun:
 
     def _silence(self, step: steps.SilenceStep) -> Steps:
         end = self._mark + step.duration
-        kept: deque[ReceivedFrame] = deque()
+        unmatched: deque[ReceivedFrame] = deque()
         while (arrival := (yield from self._arrival(end))) is not None:
             if (yield from self._passes(arrival, self._ignored - set(step.packets))):
                 continue
             if step.packets and arrival.packet not in step.packets:
-                kept.append(arrival)
+                unmatched.append(arrival)
                 continue
             what = " or ".join(step.packets) or "nothing"
             text = f"{arrival.packet} came in {step.duration / 1e6:g} ms of silence"
-            self._queue = kept + deque([arrival]) + self._queue
+            self._queue = unmatched + deque([arrival]) + self._queue
             failed = ExpectationFailure(
                 step, text, expected=f"no {what}" * bool(step.packets) or what,
                 found=described(arrival.frame), arrival=arrival,
             )  # fmt: skip
             self._miss(step, failed)
             return
-        self._queue = kept + self._queue
+        self._queue = unmatched + self._queue
         self._mark = end
 
     def _any_order(self, step: steps.AnyOrderStep) -> Steps:

@@ -111,13 +111,13 @@ class Script:
     @property
     def packets(self) -> frozenset[str]:
         """Packets that its steps expect or forbid."""
-        found: set[str] = set()
+        packets: set[str] = set()
         for each in walk(self.steps):
             if isinstance(each, ExpectStep):
-                found.add(each.packet)
+                packets.add(each.packet)
             elif isinstance(each, SilenceStep):
-                found.update(each.packets)
-        return frozenset(found)
+                packets.update(each.packets)
+        return frozenset(packets)
 
     @property
     def senders(self) -> frozenset[str]:

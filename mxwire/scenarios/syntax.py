@@ -59,14 +59,14 @@ let b:current_syntax = "mxs"
 
 def vim() -> str:
     """Return the syntax file."""
-    taken = {*STATEMENTS, *MODIFIERS}
+    keywords = {*STATEMENTS, *MODIFIERS}
     return _VIM % {
         "head": r"\|".join(sorted(KEYS)),
         "statements": _listed(STATEMENTS),
         "modifiers": _listed(MODIFIERS),
         "packets": _listed([*PACKETS, *ALIASES, FRAME]),
-        "verbs": _listed({*VERBS, *FLAGS} - taken),
-        "known": _listed({*KNOWN_WORDS, *CONSTANTS} - taken),
+        "verbs": _listed({*VERBS, *FLAGS} - keywords),
+        "known": _listed({*KNOWN_WORDS, *CONSTANTS} - keywords),
         "functions": _listed(FUNCTIONS),
     }
 
@@ -103,13 +103,13 @@ def coloured(line: str, style: Callable[..., str]) -> str:
     if _HEAD.match(line):
         key, colon, rest = line.partition(":")
         return style(key + colon, fg="cyan") + rest
-    made, at = "", 0
-    for found in _WORDS.finditer(line):
-        made += line[at : found.start()] + style(found[0], **_COLOURS[str(found.lastgroup)])
-        at = found.end()
-    made += line[at:]
+    text, at = "", 0
+    for match in _WORDS.finditer(line):
+        text += line[at : match.start()] + style(match[0], **_COLOURS[str(match.lastgroup)])
+        at = match.end()
+    text += line[at:]
     indent = len(line) - len(line.lstrip())
     sign = line[indent : indent + 1]
     if sign in _SIGNS:
-        made = made[:indent] + style(sign, fg=_SIGNS[sign], bold=True) + made[indent + 1 :]
-    return made
+        text = text[:indent] + style(sign, fg=_SIGNS[sign], bold=True) + text[indent + 1 :]
+    return text

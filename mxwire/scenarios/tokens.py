@@ -48,16 +48,16 @@ def tokens_of(text: str, file: str, line: int) -> list[Token]:
 
     Raises :class:`~mxwire.scenarios.errors.ScriptError` for characters that do not form a token.
     """
-    found = []
+    tokens = []
     at = 0
     while at < len(text):
         match = _PATTERN.match(text, at)
         if match is None:
             raise ScriptError(_no_word(text[at:]), ScriptPlace(file, line, at + 1, text))
         if match.lastgroup != "space":
-            found.append(Token(str(match.lastgroup), match[0], ScriptPlace(file, line, at + 1, text)))
+            tokens.append(Token(str(match.lastgroup), match[0], ScriptPlace(file, line, at + 1, text)))
         at = match.end()
-    return [*found, Token("end", "", ScriptPlace(file, line, len(text.rstrip()) + 1, text))]
+    return [*tokens, Token("end", "", ScriptPlace(file, line, len(text.rstrip()) + 1, text))]
 
 
 def _no_word(text: str) -> str:
@@ -132,17 +132,17 @@ def nanoseconds(token: Token) -> int:
 def unquoted(token: Token) -> bytes:
     """Decode a quoted text (escapes: ``\\0``, ``\\n``, ``\\t``, ``\\r``, ``\\xNN``, ``\\"``, ``\\\\``)."""
     simple = {"0": b"\0", "n": b"\n", "t": b"\t", "r": b"\r", '"': b'"', "\\": b"\\"}
-    body, made, at = token.text[1:-1], b"", 0
+    body, content, at = token.text[1:-1], b"", 0
     while at < len(body):
         if body[at] != "\\":
-            made += body[at].encode("utf-8", "surrogateescape")
+            content += body[at].encode("utf-8", "surrogateescape")
             at += 1
         elif body[at + 1] == "x" and re.fullmatch("[0-9a-fA-F]{2}", body[at + 2 : at + 4]):
-            made += bytes.fromhex(body[at + 2 : at + 4])
+            content += bytes.fromhex(body[at + 2 : at + 4])
             at += 4
         elif body[at + 1] in simple:
-            made += simple[body[at + 1]]
+            content += simple[body[at + 1]]
             at += 2
         else:
             raise token.error(f'\\{body[at + 1]} is not an escape: use \\0, \\n, \\xNN, \\" or \\\\')
-    return made
+    return content

@@ -60,15 +60,15 @@ PEER: Final = {"name": "host name that the host knows, empty if none", "index": 
 @cache
 def fields_of(packet: str) -> dict[str, str]:
     """Return the names of a packet's fields with their attributes, including aliases."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for each in dataclasses.fields(class_of(packet)):
-        found[each.name] = each.name
+        fields[each.name] = each.name
         if each.name.startswith("liback_"):
-            found.setdefault(each.name.removeprefix("liback_"), each.name)
+            fields.setdefault(each.name.removeprefix("liback_"), each.name)
     if packet == "TRUC":
         # A receiver uses the liback's fields; the packet's own length and session keep their own names.
-        found |= {"acknum": "liback_acknum", "lib_seqnum": "liback_lib_seqnum"}
-    return found
+        fields |= {"acknum": "liback_acknum", "lib_seqnum": "liback_lib_seqnum"}
+    return fields
 
 
 def attribute_of(packet: str, field: str) -> str:

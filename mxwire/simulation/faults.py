@@ -59,10 +59,10 @@ def parse_plan(text: str) -> Plan:
 
 
 def _parse_fault(text: str) -> PlannedFault:
-    found = _WRITTEN.fullmatch(text.strip())
-    if found is None or int(found[3]) == 0:
+    match = _WRITTEN.fullmatch(text.strip())
+    if match is None or int(match[3]) == 0:
         raise MxwireError(f"fault {text!r}: write it as lose@7 (frame 7) or die:1@31 (application 1, step 31)")
-    kind, victim, place = found[1], found[2], int(found[3])
+    kind, victim, place = match[1], match[2], int(match[3])
     if kind in FRAME_FAULTS and victim is None:
         return PlannedFault(kind, place)
     if kind in SIDE_FAULTS and victim is not None:

@@ -105,28 +105,28 @@ def fallen(scenario: Scenario) -> dict[str, str]:
         why = "bytes were changed and no checksum detected it"
         return {name: why for name in INVARIANTS if name not in _HELD_ALWAYS}
     profiles = [scenario.profile_of(number) for number in range(scenario.hosts)]
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     few = min(each.resend_maximum for each in profiles) < _ENOUGH_RESENDS
     if few and (scenario.loss or scenario.corrupt):
         why = f"with fewer than {_ENOUGH_RESENDS} retransmissions, random loss alone makes a host abandon another one"
-        found |= dict.fromkeys(_OF_CHANCE, why)
+        reasons |= dict.fromkeys(_OF_CHANCE, why)
     parts = few or bool(scenario.faults) or any(getattr(scenario, each) for each in _GIVING_UP)
     if parts and any(profile.has(each) for profile in profiles for each in _PARTING):
         why = "partners with the defects D-3, D-4, D-5 or D-13 lose each other, and do not always reconnect"
-        found |= dict.fromkeys((*_OF_PARTNERS, "rules"), why)
+        reasons |= dict.fromkeys((*_OF_PARTNERS, "rules"), why)
     if _forgets_what_overtook(scenario, profiles):
-        found |= dict.fromkeys((*_OF_PARTNERS, "rules"), _OVERTAKEN)
+        reasons |= dict.fromkeys((*_OF_PARTNERS, "rules"), _OVERTAKEN)
     if _teaches_wrong_indexes(scenario):
-        found |= dict.fromkeys(_OF_PARTNERS, _WRONG_INDEX)
-    return found
+        reasons |= dict.fromkeys(_OF_PARTNERS, _WRONG_INDEX)
+    return reasons
 
 
 def fallen_rules(scenario: Scenario) -> dict[str, str]:
     """Return the rules of the wire that may be broken in a scenario, each with the reason."""
-    found = {"W-5": _NEW_PROCESS} if scenario.local != "shared" and (scenario.kill or scenario.interrupted) else {}
+    reasons = {"W-5": _NEW_PROCESS} if scenario.local != "shared" and (scenario.kill or scenario.interrupted) else {}
     if _teaches_wrong_indexes(scenario):
-        found |= dict.fromkeys(("W-5", "R-HOST-06"), _WRONG_INDEX)
-    return found
+        reasons |= dict.fromkeys(("W-5", "R-HOST-06"), _WRONG_INDEX)
+    return reasons
 
 
 def _forgets_what_overtook(scenario: Scenario, profiles: list[Profile]) -> bool:

@@ -106,14 +106,14 @@ class Ledger:
             self.trouble(one, other, why)
             return
         pair = _pair(one, other)
-        kept: list[PlannedMessage] = []
+        remaining: list[PlannedMessage] = []
         for message in self._by_pair.get(pair, ()):
             current = self._sessions.get(message.source), self._sessions.get(message.target)
             if message.sessions == current:
-                kept.append(message)
+                remaining.append(message)
             else:
                 self.excuse(message, why)
-        self._by_pair[pair] = kept
+        self._by_pair[pair] = remaining
 
     def troubled(self, one: int, other: int, since: int = 0) -> bool:
         """Return whether there was trouble between two applications since a time."""

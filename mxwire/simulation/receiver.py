@@ -99,15 +99,15 @@ class SimulatedReceiver:
         for message in expected:
             key = _pattern(message)
             longest[key] = max(longest.get(key, 0), message.length)
-        wanted = [
+        receives = [
             PlannedReceive(*self._matching(message), self._capacity(message, longest))
             for message in expected
             if message.kind != workload.HANDLED
         ]
         if rng.random() < 0.3:
-            rng.shuffle(wanted)
-        wanted.reverse()
-        return wanted
+            rng.shuffle(receives)
+        receives.reverse()
+        return receives
 
     def _matching(self, message: workload.PlannedMessage) -> tuple[int, int]:
         """Return value and mask of a receive for a message; where all messages are alike, wildcards overlap."""
@@ -155,9 +155,11 @@ class SimulatedReceiver:
         self._order += 1
         self._live[request] = posted
         if probed:
-            taken = None if request.partner is None else request.match_info
-            if taken != expected:
-                self.ledger.breach("order", f"probe found {_text(expected)}, the receive after it took {_text(taken)}")
+            criterion = None if request.partner is None else request.match_info
+            if criterion != expected:
+                self.ledger.breach(
+                    "order", f"probe found {_text(expected)}, the receive after it took {_text(criterion)}"
+                )
         if not spare and rng.random() < 0.05:
             self.application.later(self._cancel, request)
         if rng.random() < 0.03:
@@ -227,13 +229,13 @@ class SimulatedReceiver:
             ledger.breach("content", f"message {number} of {message.length} bytes arrived with other bytes")
         elif content.count(_EMPTY, size) != len(content) - size:
             ledger.breach("memory", f"message {number} of {message.length} bytes was written beyond its end")
-        taken = MatchedReceive(posted.order, wanted.value, wanted.mask, message)
+        matched = MatchedReceive(posted.order, wanted.value, wanted.mask, message)
         pulled = message.large and request.partner is not None and not request.partner.local
         ledger.received(
             message,
             application.number,
             self._endpoint.session,
-            taken,
+            matched,
             status,
             request.transferred,
             late_report=pulled and self._endpoint.profile.has(Defect.TRUNCATION_REPORTED_LATE),

@@ -178,18 +178,18 @@ class Scenario:
     def differences(self) -> dict[str, object]:
         """Return the fields that differ from the defaults, and the seed, by name; dialect and profiles as text."""
         plain = Scenario()
-        found: dict[str, object] = {
+        values: dict[str, object] = {
             each.name: getattr(self, each.name)
             for each in fields(self)
             if each.name == "seed" or getattr(self, each.name) != getattr(plain, each.name)
         }
-        if "dialect" in found:
-            found["dialect"] = self.dialect.name
-        if "faults" in found:
-            found["faults"] = plan_text(self.faults)
-        if "profiles" in found:
-            found["profiles"] = ",".join(f"{each.name}/{each.hz}" for each in self.profiles)
-        return found
+        if "dialect" in values:
+            values["dialect"] = self.dialect.name
+        if "faults" in values:
+            values["faults"] = plan_text(self.faults)
+        if "profiles" in values:
+            values["profiles"] = ",".join(f"{each.name}/{each.hz}" for each in self.profiles)
+        return values
 
     def command(self) -> str:
         """Return the command that runs the scenario."""
@@ -252,5 +252,5 @@ def _profiles(rng: Random, dialect: Dialect) -> tuple[Profile, ...]:
     known += [NATIVE_MX, NATIVE_MX] if rng.random() < 0.6 or dialect.family != "mxoe" else [OPEN_MX_1_1]
     if rng.random() < 0.08:
         known.append(OPEN_MX_1_5_AS_FOUND)
-    found = [rng.choice(known) for _ in range(rng.choice((1, 2, 3)))]
-    return tuple(replace(each, hz=rng.choice((100, 250, 1000))) for each in found)
+    profiles = [rng.choice(known) for _ in range(rng.choice((1, 2, 3)))]
+    return tuple(replace(each, hz=rng.choice((100, 250, 1000))) for each in profiles)

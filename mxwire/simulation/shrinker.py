@@ -34,9 +34,9 @@ def shrink(outcome: RunOutcome, trials: int = TRIALS_MAXIMUM, run: Run | None = 
             if trials <= 0:
                 break
             trials -= 1
-            found = trial(candidate)
-            if not found.held and found.breaches[0].kind == kind:
-                best, smaller = found, True
+            breaches = trial(candidate)
+            if not breaches.held and breaches.breaches[0].kind == kind:
+                best, smaller = breaches, True
                 break
     return best
 

@@ -287,5 +287,5 @@ def _partner_for(endpoint: EngineEndpoint, application: SimulatedApplication) ->
 def _text(error: Exception) -> str:
     """Return an exception in one line, with its place in the source."""
     frames = traceback.extract_tb(error.__traceback__)[-_SHOWN:]
-    way = " > ".join(f"{each.filename.rpartition('mxwire/')[2]}:{each.lineno}" for each in frames)
-    return f"{type(error).__name__}: {error} ({way})"
+    trace = " > ".join(f"{each.filename.rpartition('mxwire/')[2]}:{each.lineno}" for each in frames)
+    return f"{type(error).__name__}: {error} ({trace})"

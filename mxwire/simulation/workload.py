@@ -126,13 +126,13 @@ def _ping_pong(scenario: Scenario, applications: int, rng: Random) -> Pairs:
     rng.shuffle(order)
     couples = list(zip(order[::2], order[1::2], strict=False))
     last: dict[tuple[int, int], int] = {}
-    found: Pairs = []
+    pairs: Pairs = []
     for number in range(scenario.messages):
         couple = couples[number % len(couples)]
         turn = number // len(couples) % 2
-        found.append((couple[turn], couple[1 - turn], last.get(couple)))
+        pairs.append((couple[turn], couple[1 - turn], last.get(couple)))
         last[couple] = number
-    return found
+    return pairs
 
 
 def _stream(scenario: Scenario, applications: int, rng: Random) -> Pairs:
@@ -150,23 +150,23 @@ def _many_to_one(scenario: Scenario, applications: int, rng: Random) -> Pairs:
 
 def _all_to_all(scenario: Scenario, applications: int, rng: Random) -> Pairs:
     """Return messages between random applications, sometimes from one to itself."""
-    found: Pairs = []
+    pairs: Pairs = []
     for _ in range(scenario.messages):
         source, target = rng.randrange(applications), rng.randrange(applications)
         if source == target and rng.random() < 0.8:
             target = (source + 1) % applications
-        found.append((source, target, None))
-    return found
+        pairs.append((source, target, None))
+    return pairs
 
 
 def _same_host(scenario: Scenario, applications: int, rng: Random) -> Pairs:
     """Return messages between different applications of the same host."""
-    found: Pairs = []
+    pairs: Pairs = []
     for _ in range(scenario.messages):
         source = rng.randrange(applications)
         others = [each for each in range(source % scenario.hosts, applications, scenario.hosts) if each != source]
-        found.append((source, rng.choice(others), None))
-    return found
+        pairs.append((source, rng.choice(others), None))
+    return pairs
 
 
 _PATTERNS: Final[dict[str, Callable[[Scenario, int, Random], Pairs]]] = {

@@ -104,8 +104,8 @@ class World:
         for number in range(count):
             host = self.hosts[number % len(self.hosts)]
             interface = rng.randrange(self.scenario.interfaces)
-            taken = {each.endpoint_number for each in self.applications if each.host.number == host.number}
-            endpoint_number = rng.choice([each for each in (0, 1, 2, 5, 30) if each not in taken])
+            used = {each.endpoint_number for each in self.applications if each.host.number == host.number}
+            endpoint_number = rng.choice([each for each in (0, 1, 2, 5, 30) if each not in used])
             application = SimulatedApplication(self, host, number, interface, endpoint_number)
             host.applications.append(application)
             self.applications.append(application)
@@ -401,19 +401,19 @@ class SimulatedProcess(SimulatedHost):
 
 def batches_of(what: list[FrameBatch | bytes], now: int) -> list[FrameBatch]:
     """Return batches in the given order; consecutive single frames become one batch."""
-    found: list[FrameBatch] = []
+    batches: list[FrameBatch] = []
     singles: list[bytes] = []
     for each in what:
         if isinstance(each, bytes):
             singles.append(each)
             continue
         if singles:
-            found.append(FrameBatch.from_frames(singles, [now] * len(singles)))
+            batches.append(FrameBatch.from_frames(singles, [now] * len(singles)))
             singles = []
-        found.append(each)
+        batches.append(each)
     if singles:
-        found.append(FrameBatch.from_frames(singles, [now] * len(singles)))
-    return found
+        batches.append(FrameBatch.from_frames(singles, [now] * len(singles)))
+    return batches
 
 
 class Incidents:

@@ -24,9 +24,9 @@ class Reason(IntEnum):
 
     def __new__(cls, value: int, text: str = "", explanation: str = "") -> Reason:
         """Give a number its texts; ``Reason(3)`` finds the member by its number alone."""
-        made = int.__new__(cls, value)
-        made._value_, made.text, made.explanation = value, text, explanation
-        return made
+        reason = int.__new__(cls, value)
+        reason._value_, reason.text, reason.explanation = value, text, explanation
+        return reason
 
     NONE = 0, "", "the frame is well formed"
     BAD_HEADER_LENGTH = 1, "bad header length", "the frame ends before its type byte or its fixed header does"

@@ -95,16 +95,16 @@ class DecodedBatch:
 
     def select(self, places: NDArray[np.intp]) -> DecodedBatch:
         """The frames at ``places`` as a batch of their own."""
-        located, found = self.located, self.assignment
+        located, assignment = self.located, self.assignment
         return DecodedBatch(
             Located(located.batch.select(places), located.rows[places], located.shift[places], located.vlan[places], 0),
             replace(
-                found,
-                which=found.which[places],
-                decided=found.decided[places],
-                swapped=None if found.swapped is None else found.swapped[places],
-                source=found.source[places],
-                destination=found.destination[places],
+                assignment,
+                which=assignment.which[places],
+                decided=assignment.decided[places],
+                swapped=None if assignment.swapped is None else assignment.swapped[places],
+                source=assignment.source[places],
+                destination=assignment.destination[places],
             ),
             self.hosts,
         )
@@ -161,13 +161,13 @@ class Decoder:
         return located, self._detector.learn(located)
 
     def _decoded(self, located: Located, pairs: BatchPairs) -> DecodedBatch:
-        found = self._detector.assign(pairs)
+        assignment = self._detector.assign(pairs)
         if self.dialect is not None:
-            count = len(found.which)
-            found = replace(
-                found, dialects=(self.dialect,), which=np.zeros(count, np.intp), decided=np.ones(count, np.bool_)
+            count = len(assignment.which)
+            assignment = replace(
+                assignment, dialects=(self.dialect,), which=np.zeros(count, np.intp), decided=np.ones(count, np.bool_)
             )
-        return DecodedBatch(located, found, self.hosts)
+        return DecodedBatch(located, assignment, self.hosts)
 
     @property
     def hosts(self) -> CodeTable:

@@ -82,9 +82,9 @@ class Hint(IntEnum):
 
     def __new__(cls, value: int, supports: str, strength: float, text: str) -> Hint:
         """Give a number its meaning."""
-        made = int.__new__(cls, value)
-        made._value_, made.supports, made.strength, made.text = value, supports, strength, text
-        return made
+        hint = int.__new__(cls, value)
+        hint._value_, hint.supports, hint.strength, hint.text = value, supports, strength, text
+        return hint
 
     PULL_MXOE = 0, "mxoe", 0.99, "PULL with an Open-MX magic at the offset of mxoe"
     PULL_OMX = 1, "omx", 0.99, "PULL with an Open-MX magic at the offset of omx"
@@ -275,7 +275,7 @@ class Detector:
 
     def detections(self) -> list[Detection]:
         """The detection for every pair of hosts, in order of appearance."""
-        found = []
+        detections = []
         for code, key in enumerate(self._pairs.keys[: CodeTable.others]):
             pair = self._evidence.get(code, _PairEvidence())
             dialect, confidence = pair.dialect()
@@ -284,8 +284,8 @@ class Detector:
                 for hint in sorted(pair.first, key=lambda each: (-each.strength, pair.first[each], each))
             )
             hosts = self.hosts.keys[key >> 32], self.hosts.keys[key & 0xFFFFFFFF]
-            found.append(Detection(hosts, dialect, confidence, evidence))
-        return found
+            detections.append(Detection(hosts, dialect, confidence, evidence))
+        return detections
 
     def swapped_hosts(self) -> list[int]:
         """Addresses of the hosts whose integers are in little-endian order."""

@@ -153,20 +153,20 @@ def locate(batch: FrameBatch, ethertypes: Collection[int] = (ETHERTYPE_MXOE,)) -
     vlan = np.empty((len(batch), 0), np.int32)
     if len(unusual):
         ethertype, vlan = _unwrap(batch, link, unusual, ethertype, rows, shift)
-    wanted = batch.length - shift >= HEADER_LENGTH
-    wanted &= _one_of(ethertype, ethertypes)
-    if wanted.all():
+    is_mxoe = batch.length - shift >= HEADER_LENGTH
+    is_mxoe &= _one_of(ethertype, ethertypes)
+    if is_mxoe.all():
         return Located(batch, rows, shift, vlan, 0)
-    kept = np.flatnonzero(wanted)
-    return Located(batch.select(kept), rows[kept], shift[kept], vlan[kept], len(batch) - len(kept))
+    places = np.flatnonzero(is_mxoe)
+    return Located(batch.select(places), rows[places], shift[places], vlan[places], len(batch) - len(places))
 
 
 def _one_of(values: NDArray[np.uint16], accepted: Collection[int]) -> NDArray[np.bool_]:
     """Like ``np.isin``, which is ten times slower for so few."""
-    found = np.zeros(len(values), np.bool_)
+    mask = np.zeros(len(values), np.bool_)
     for each in accepted:
-        found |= values == each
-    return found
+        mask |= values == each
+    return mask
 
 
 def _gather(batch: FrameBatch, start: NDArray[np.int64]) -> NDArray[np.void]:

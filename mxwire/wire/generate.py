@@ -89,12 +89,12 @@ def _field_source(each: Field, everywhere: bool) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the file; with ``--check``, only return 1 if it is stale."""
-    wanted = source()
+    text = source()
     if arguments == ["--check"]:
-        current = TARGET.read_text(encoding="utf-8") == wanted
+        current = TARGET.read_text(encoding="utf-8") == text
         print(f"{TARGET.name} is {'current' if current else 'stale: run python -m mxwire.wire.generate'}")
         return 0 if current else 1
-    TARGET.write_text(wanted, encoding="utf-8")
+    TARGET.write_text(text, encoding="utf-8")
     return 0
 
 

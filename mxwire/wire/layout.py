@@ -107,16 +107,16 @@ def layout_of(packet_format: PacketFormat) -> Layout:
 
 
 def _walk(struct: construct.Construct, prefix: str, offset: int) -> list[Field]:
-    found: list[Field] = []
+    fields: list[Field] = []
     for member in struct.subcons:
         name = prefix + member.name
         inner = _unnamed(member)
         if isinstance(inner, construct.Struct):
-            found += _walk(inner, name + ".", offset)
+            fields += _walk(inner, name + ".", offset)
         else:
-            found.append(_field(name, offset, inner, member.docs))
-        offset = found[-1].end
-    return found
+            fields.append(_field(name, offset, inner, member.docs))
+        offset = fields[-1].end
+    return fields
 
 
 def _unnamed(element: Any) -> construct.Construct:
@@ -129,37 +129,39 @@ def _unnamed(element: Any) -> construct.Construct:
 def _field(name: str, offset: int, element: construct.Construct, docs: str) -> Field:
     """Unwrap one field from the outside in, collecting the property that each wrapper stands for."""
     section = _SECTION.search(docs)
-    found: dict[str, Any] = {"kind": "integer", "size": None}
+    properties: dict[str, Any] = {"kind": "integer", "size": None}
     while True:
         match element:
             case construct.Default():
-                found["default"] = int(element.value)
+                properties["default"] = int(element.value)
             case construct.Hex():
-                found["hexadecimal"] = True
+                properties["hexadecimal"] = True
             case construct.Enum():
-                found["values"] = tuple(sorted((int(value), str(key)) for value, key in element.ksymapping.items()))
+                properties["values"] = tuple(
+                    sorted((int(value), str(key)) for value, key in element.ksymapping.items())
+                )
             case SenderOrder():
-                found["sender_order"] = True
+                properties["sender_order"] = True
             case TextPayload():
-                found["text"] = True
+                properties["text"] = True
             case Undefined():
-                found["kind"] = "undefined"
+                properties["kind"] = "undefined"
             case Mac():
-                found["kind"] = "mac"
+                properties["kind"] = "mac"
             case Payload():
-                found |= {"kind": "payload", "length_field": element.length_field}
+                properties |= {"kind": "payload", "length_field": element.length_field}
                 break
             case construct.FormatField() | construct.Bytes():
-                found["size"] = element.sizeof()
+                properties["size"] = element.sizeof()
                 break
             case _ if element is construct.GreedyBytes:
-                found["kind"] = "payload"
+                properties["kind"] = "payload"
                 break
             case _:
                 raise TypeError(f"field {name} of the formats uses {element!r}, which the layouts do not know")
         element = element.subcon
     meaning = _SECTION.sub("", docs)
-    return Field(name, offset, meaning=meaning, section=section.group(1) if section else "", **found)
+    return Field(name, offset, meaning=meaning, section=section.group(1) if section else "", **properties)
 
 
 @cache

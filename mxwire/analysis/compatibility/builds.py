@@ -110,15 +110,15 @@ def _fragments(shown: HostEvidence, dialect: Dialect) -> tuple[int | None, ...]:
 
 
 def _dialects(shown: HostEvidence, unknown: list[str]) -> list[Dialect]:
-    found = shown.detection.dialect if shown.detection is not None else None
-    if found is None:
+    dialect = shown.detection.dialect if shown.detection is not None else None
+    if dialect is None:
         unknown.append(_NO_FORMAT)
         return [MXOE, *(each for generation in _GENERATIONS for each in _of_limits(generation, shown.longest))]
-    if found.family == "mxoe":
+    if dialect.family == "mxoe":
         return [MXOE]
-    generations = _generations(found, shown, unknown)
-    if found.frame_limit_known:
-        return [omx(found.frame_limit, each) for each in generations]
+    generations = _generations(dialect, shown, unknown)
+    if dialect.frame_limit_known:
+        return [omx(dialect.frame_limit, each) for each in generations]
     unknown.append(_NO_LIMIT)
     possible = [each for generation in generations for each in _of_limits(generation, shown.longest)]
     payloads = {1 << each for each in shown.pipelines} if shown.is_piped else set()

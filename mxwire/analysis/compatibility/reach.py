@@ -34,66 +34,34 @@ class Agreement:
 _SAME_FORMAT: Final = "build both hosts for the same format: wire compatibility with MX on, or off, on both"
 _SAME_RELEASE: Final = "run the same release on both hosts, or 1.3.2 and later on both"
 _SAME_LIMIT: Final = "build both hosts with the same frame limit (MTU)"
-
+_SIZES: Final = "have {there_size} bytes in {there} and {here_size} in {here}"
 _OTHER_PULL: Final = "PULL is laid out otherwise in {here} than in {there}"
+_LONGER: Final = "MEDIUM has another layout: its length has 16 bits in {there} and 32 in {here}"
+_SHORTER: Final = "MEDIUM has another layout: its length has 32 bits in {there} and 16 in {here}"
+_UNNEEDED: Final = "fragments of {there} state their size where {here} has none: only the first is placed right"
+_MISSING: Final = "fragments of {there} do not state their size, which {here} needs: only the first is placed right"
+
+_NO_LIMIT: Final = Agreement("all", "all", "", "")
+_SAME_MEDIUM: Final = Agreement("all", "one frame", f"fragments {_SIZES}", _SAME_LIMIT)
 
 MEDIUM: Final[dict[tuple[MediumFormat, MediumFormat], Agreement]] = {
-    ("piped", "piped"): Agreement("all", "all", "", ""),
-    ("piped", "N3"): Agreement(
-        "one frame",
-        "one frame",
-        "fragments of {there} state their size where {here} has none: only the first is placed right",
-        _SAME_FORMAT,
-    ),
-    ("N3", "piped"): Agreement(
-        "one frame",
-        "one frame",
-        "fragments of {there} do not state their size, which {here} needs: only the first is placed right",
-        _SAME_FORMAT,
-    ),
-    ("piped", "N4"): Agreement(
-        "nothing",
-        "nothing",
-        "MEDIUM has another layout: its length has 16 bits in {there} and 32 in {here}",
-        _SAME_FORMAT,
-    ),
-    ("N4", "piped"): Agreement(
-        "nothing",
-        "nothing",
-        "MEDIUM has another layout: its length has 32 bits in {there} and 16 in {here}",
-        _SAME_FORMAT,
-    ),
-    ("N3", "N3"): Agreement(
-        "all", "one frame", "fragments have {there_size} bytes in {there} and {here_size} in {here}", _SAME_LIMIT
-    ),
-    ("N3", "N4"): Agreement(
-        "nothing",
-        "nothing",
-        "MEDIUM has another layout: its length has 16 bits in {there} and 32 in {here}",
-        _SAME_RELEASE,
-    ),
-    ("N4", "N3"): Agreement(
-        "nothing",
-        "nothing",
-        "MEDIUM has another layout: its length has 32 bits in {there} and 16 in {here}",
-        _SAME_RELEASE,
-    ),
-    ("N4", "N4"): Agreement(
-        "all", "one frame", "fragments have {there_size} bytes in {there} and {here_size} in {here}", _SAME_LIMIT
-    ),
+    ("piped", "piped"): _NO_LIMIT,
+    ("piped", "N3"): Agreement("one frame", "one frame", _UNNEEDED, _SAME_FORMAT),
+    ("N3", "piped"): Agreement("one frame", "one frame", _MISSING, _SAME_FORMAT),
+    ("piped", "N4"): Agreement("nothing", "nothing", _LONGER, _SAME_FORMAT),
+    ("N4", "piped"): Agreement("nothing", "nothing", _SHORTER, _SAME_FORMAT),
+    ("N3", "N3"): _SAME_MEDIUM,
+    ("N3", "N4"): Agreement("nothing", "nothing", _LONGER, _SAME_RELEASE),
+    ("N4", "N3"): Agreement("nothing", "nothing", _SHORTER, _SAME_RELEASE),
+    ("N4", "N4"): _SAME_MEDIUM,
 }
 """By the formats of the sender and the receiver of a MEDIUM."""
 
 PULL: Final[dict[tuple[PullFormat, PullFormat], Agreement]] = {
-    ("narrow", "narrow"): Agreement("all", "all", "", ""),
+    ("narrow", "narrow"): _NO_LIMIT,
     ("narrow", "wide"): Agreement("nothing", "nothing", _OTHER_PULL, _SAME_FORMAT),
     ("wide", "narrow"): Agreement("nothing", "nothing", _OTHER_PULL, _SAME_FORMAT),
-    ("wide", "wide"): Agreement(
-        "all",
-        "one frame",
-        "frames of large messages have {there_size} bytes in {there} and {here_size} in {here}",
-        _SAME_LIMIT,
-    ),
+    ("wide", "wide"): Agreement("all", "one frame", f"frames of large messages {_SIZES}", _SAME_LIMIT),
 }
 """By the formats of the sender and the puller of a large message."""
 

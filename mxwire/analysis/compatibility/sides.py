@@ -107,8 +107,8 @@ class Sides:
         if self._follower is not None:
             self.take(self._follower.observe(decoded))
         if self._verification is not None:
-            for found in self._verification.observe(decoded):
-                self._finding(found)
+            for violation in self._verification.observe(decoded):
+                self._finding(violation)
 
     def take(self, messages: Iterable[CapturedMessage]) -> None:
         """Process messages, if the caller follows them."""

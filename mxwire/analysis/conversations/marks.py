@@ -186,15 +186,15 @@ class FrameMarks:
         flags, role, acknowledges = self.flags[places], self.role[places], self.acknowledges[places]
         # Acks are frequent; other frames with a text are rare.
         plain = (flags == 0) & (role == ACK) & (acknowledges > 0)
-        found = {
+        texts = {
             position: f"acknowledges message {number}"
             for position, number in zip(np.flatnonzero(plain).tolist(), acknowledges[plain].tolist(), strict=True)
         }
         for position in np.flatnonzero(~plain & ((flags != 0) | (role >= ACK))).tolist():
             text = self.text(places[position])
             if text:
-                found[position] = text
-        return found
+                texts[position] = text
+        return texts
 
     def text(self, place: int) -> str:
         """Return the mark of a frame in words; empty for a frame that is simply the next one of its message.

@@ -419,8 +419,8 @@ class PullTracker:
 
     @staticmethod
     def _note_complete(message: CapturedMessage, pull: MessagePull, time_ns: int) -> None:
-        wanted = pull.requested if pull.requested is not None else message.length
-        if wanted is not None and message.complete_ns is None and pull.ranges.holds(0, wanted):
+        length = pull.requested if pull.requested is not None else message.length
+        if length is not None and message.complete_ns is None and pull.ranges.holds(0, length):
             message.complete_ns = time_ns
 
     # Nacks

@@ -154,10 +154,10 @@ def _field(block: LayoutBlock, name: str) -> NDArray[Any]:
 
 def replies_of(decoded: DecodedBatch) -> dict[ReplyKey, Replies]:
     """Return the PULL_REPLYs of a batch by the pull that they answer."""
-    found: dict[ReplyKey, Replies] = {}
+    replies: dict[ReplyKey, Replies] = {}
     blocks = list(decoded.columns.of("pull_reply"))
     if not blocks:
-        return found
+        return replies
     place = np.concatenate([each.place for each in blocks])
     pull = np.concatenate(
         [each["dst_pull_handle"].astype(np.uint64) << np.uint64(32) | each["dst_magic"] for each in blocks]
@@ -174,7 +174,7 @@ def replies_of(decoded: DecodedBatch) -> dict[ReplyKey, Replies]:
     for members in _alike(source, destination, pull):
         at = place[members]
         key = int(source[members[0]]), int(destination[members[0]]), int(pull[members[0]])
-        found[key] = Replies(
+        replies[key] = Replies(
             key,
             at,
             batch.timestamp_ns[at],
@@ -184,7 +184,7 @@ def replies_of(decoded: DecodedBatch) -> dict[ReplyKey, Replies]:
             length[members],
             int(decoded.assignment.which[at[0]]),
         )
-    return found
+    return replies
 
 
 def _alike(*keys: NDArray[np.uint64]) -> Iterator[NDArray[np.intp]]:

@@ -60,12 +60,12 @@ class MessageWatch:
 
         A NOTIFY that acknowledges its own message is a NOTIFY.
         """
-        found = {place: Role.ACK for place, number in marks.acks if number == self.number}
+        roles = {place: Role.ACK for place, number in marks.acks if number == self.number}
         for place in np.flatnonzero(marks.message == self.number).tolist():
             role = ROLES[marks.role[place]]
             if role is not None and place not in marks.late:
-                found[place] = role
-        return sorted(found.items())
+                roles[place] = role
+        return sorted(roles.items())
 
 
 class FollowerState:

@@ -107,13 +107,13 @@ class AnnouncedValues:
         times: NDArray[np.int64],
         numbers: NDArray[np.int64],
     ) -> None:
-        found = self.misuses.get(key)
-        if found is None:
+        misuse = self.misuses.get(key)
+        if misuse is None:
             if len(self.misuses) >= KEYS:
                 return
-            found = self.misuses[key] = Misuse(announced, announced_frame, int(used[0]), int(times[places[0]]))
-        found.frames += len(places)
-        found.numbers += numbers[places[: SAMPLES - len(found.numbers)]].tolist()
+            misuse = self.misuses[key] = Misuse(announced, announced_frame, int(used[0]), int(times[places[0]]))
+        misuse.frames += len(places)
+        misuse.numbers += numbers[places[: SAMPLES - len(misuse.numbers)]].tolist()
 
     def misused(self, least: int) -> Iterator[tuple[int, Misuse]]:
         """Yield the keys under which at least ``least`` frames are wrong."""

@@ -81,17 +81,17 @@ class Examination:
     def findings(self) -> list[Finding]:
         """Return the findings, the most costly first, then by severity, without those that follow from another one."""
         places = {each.id: place for place, each in enumerate(catalogue())}
-        found = [each for examiner in self._examiners for each in examiner.findings(self.facts)]
-        found = [each for each in found if not any(_explains(other, each) for other in found)]
-        if any(each.id in _HOLES for each in found):
-            found = [_less_sure(each) for each in found]
+        findings = [each for examiner in self._examiners for each in examiner.findings(self.facts)]
+        findings = [each for each in findings if not any(_explains(other, each) for other in findings)]
+        if any(each.id in _HOLES for each in findings):
+            findings = [_less_sure(each) for each in findings]
 
         def rank(each: Finding) -> tuple[object, ...]:
             cost = each.cost
             severity, sure = _SEVERITY[each.severity], _ORDER[each.confidence]
             return -(cost.ns or 0), severity, -(cost.frames or 0), sure, places[each.id], each.concerns
 
-        return sorted(found, key=rank)
+        return sorted(findings, key=rank)
 
     def limits(self) -> list[str]:
         """Return the limits of the examination, one sentence per limit."""

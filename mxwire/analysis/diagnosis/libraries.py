@@ -63,11 +63,11 @@ class Libraries:
     def observe(self, decoded: DecodedBatch) -> None:
         """Process a batch."""
         self._observe_cards(decoded)
-        found = [block for block in decoded.columns.blocks if block.layout.name in _LIBRARY]
-        if not found:
+        blocks = [block for block in decoded.columns.blocks if block.layout.name in _LIBRARY]
+        if not blocks:
             return
-        places = np.concatenate([block.place for block in found])
-        key = np.concatenate([voice_key(decoded, block, np.arange(len(block.place))) for block in found])
+        places = np.concatenate([block.place for block in blocks])
+        key = np.concatenate([voice_key(decoded, block, np.arange(len(block.place))) for block in blocks])
         order = np.argsort(places, kind="stable")
         times = decoded.batch.timestamp_ns[places[order]]
         for value, members in groups_of(key[order]):

@@ -71,14 +71,14 @@ class UnansweredQueries:
 def unanswered(facts: Facts) -> Iterator[UnansweredQueries]:
     """Yield the queries to hosts that were queried several times over a period and never sent anything back."""
     sending = facts.traffic.hosts()
-    found = 0
+    count = 0
     heard = ReceptionEvidence(facts)
     for direction in facts.traffic.one_way():
         questions = direction.count(*QUESTIONS)
         if questions < LEAST or direction.last_ns - direction.first_ns < SPAN_NS or heard.by_sender(direction):
             continue
-        found += 1
-        if found > SHOWN:
+        count += 1
+        if count > SHOWN:
             return
         yield UnansweredQueries(
             direction.source,

@@ -114,16 +114,16 @@ class Sequences:
         """Return disorders by source and destination, and the number of blocks answered before their PULL."""
         if self._known is not None:
             return self._known
-        found: dict[tuple[int, int], Disorder] = {}
+        disorders: dict[tuple[int, int], Disorder] = {}
         answers_first = self._answers_first
         if self._count:
-            answers_first += self._take(np.concatenate(self._waiting, axis=1), found)
+            answers_first += self._take(np.concatenate(self._waiting, axis=1), disorders)
         for key, known in self._found.items():
             total = Disorder()
             total.add(known)
-            total.add(found.pop(key, Disorder()))
-            found[key] = total
-        self._known = found, answers_first
+            total.add(disorders.pop(key, Disorder()))
+            disorders[key] = total
+        self._known = disorders, answers_first
         return self._known
 
     def _take(self, chunk: _Rows, found: dict[tuple[int, int], Disorder]) -> int:

@@ -45,8 +45,8 @@ class HostDirection:
 
     def first(self, *types: PacketType) -> tuple[list[int], int | None]:
         """Return the numbers of the first frames of some types, and the time of the first."""
-        found = sorted(each for kind in types for each in self.samples.get(kind, ()))
-        return [number for number, _ in found], found[0][1] if found else None
+        frames = sorted(each for kind in types for each in self.samples.get(kind, ()))
+        return [number for number, _ in frames], frames[0][1] if frames else None
 
 
 class Traffic:
@@ -103,10 +103,10 @@ class Traffic:
 
     def hosts(self) -> dict[int, int]:
         """Return the number of frames sent by each host, by address."""
-        found: dict[int, int] = {}
+        frames: dict[int, int] = {}
         for direction in self.directions.values():
-            found[direction.source] = found.get(direction.source, 0) + direction.frames
-        return found
+            frames[direction.source] = frames.get(direction.source, 0) + direction.frames
+        return frames
 
     def pairs(self) -> Iterator[tuple[HostDirection, HostDirection]]:
         """Yield the pairs of hosts that were seen in both directions, each once."""

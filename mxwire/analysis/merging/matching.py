@@ -294,20 +294,20 @@ def _nearest(one: list[int], other: list[int], direction: int, slack: float) -> 
 def _best(one: int, other: int, apart: Callable[[int, int], float]) -> list[tuple[int, int]]:
     """Return the ordered pairing with most pairs and, among several, the one with the least total distance."""
     # From the end: the number of pairs possible from here on, and their total distance.
-    found = [[(0, 0.0)] * (other + 1) for _ in range(one + 1)]
+    scores = [[(0, 0.0)] * (other + 1) for _ in range(one + 1)]
     for here in reversed(range(one)):
         for there in reversed(range(other)):
-            better = max(found[here + 1][there], found[here][there + 1])
+            better = max(scores[here + 1][there], scores[here][there + 1])
             distance = apart(here, there)
             if distance <= OUTLIER_NS:
-                pairs, less = found[here + 1][there + 1]
+                pairs, less = scores[here + 1][there + 1]
                 better = max(better, (pairs + 1, less - distance))
-            found[here][there] = better
+            scores[here][there] = better
     chosen, here, there = [], 0, 0
     while here < one and there < other:
-        if found[here][there] == found[here + 1][there]:
+        if scores[here][there] == scores[here + 1][there]:
             here += 1
-        elif found[here][there] == found[here][there + 1]:
+        elif scores[here][there] == scores[here][there + 1]:
             there += 1
         else:
             chosen.append((here, there))

@@ -118,22 +118,22 @@ def _duplicates(capture: Fingerprints, pairs: Places, places: Places) -> NDArray
     wanted = np.isin(keys[pairs], keys[places[alike]])
     for place in pairs[wanted].tolist():
         times.setdefault(int(keys[place]), []).append(int(capture.time_ns[place]))
-    found = np.zeros(len(places), np.bool_)
+    duplicates = np.zeros(len(places), np.bool_)
     for number in np.flatnonzero(alike).tolist():
         place = places[number]
         known = times[int(keys[place])]
-        found[number] = min(abs(each - int(capture.time_ns[place])) for each in known) <= COPY_NS
-    return found
+        duplicates[number] = min(abs(each - int(capture.time_ns[place])) for each in known) <= COPY_NS
+    return duplicates
 
 
 def _delays(source: NDArray[np.int64], took: NDArray[np.int64], alignment: Alignment) -> dict[CaptureSide, Delay]:
-    found: dict[CaptureSide, Delay] = {}
+    delays: dict[CaptureSide, Delay] = {}
     sides: tuple[tuple[CaptureSide, int], ...] = (("first", 1), ("second", -1))
     for side, sign in sides:
         chosen = took[_from(source, alignment, side)] * sign
         if len(chosen):
-            found[side] = Delay(len(chosen), float(chosen.min()), float(np.median(chosen)))
-    return found
+            delays[side] = Delay(len(chosen), float(chosen.min()), float(np.median(chosen)))
+    return delays
 
 
 @dataclass(frozen=True)

@@ -163,14 +163,14 @@ def common_rates(lines: Sequence[RateLine]) -> tuple[int, int, NDArray[np.int64]
     while True:
         for each in lines:
             each.widen_to(width)
-        found = [each.line() for each in lines]
-        start = min((at for at, amounts in found if len(amounts)), default=0)
-        end = max((at + len(amounts) * width for at, amounts in found if len(amounts)), default=start)
+        rates = [each.line() for each in lines]
+        start = min((at for at, amounts in rates if len(amounts)), default=0)
+        end = max((at + len(amounts) * width for at, amounts in rates if len(amounts)), default=start)
         if end - start <= STEPS * width:
             break
         width *= 2
-    steps = np.zeros((len(found), (end - start) // width), np.int64)
-    for place, (at, amounts) in enumerate(found):
+    steps = np.zeros((len(rates), (end - start) // width), np.int64)
+    for place, (at, amounts) in enumerate(rates):
         first = (at - start) // width
         steps[place, first : first + len(amounts)] = amounts
     return start, width, steps

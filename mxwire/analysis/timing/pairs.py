@@ -86,8 +86,8 @@ class PairStatistics:
 
 
 def _median(pair: PairStatistics) -> float:
-    found = pair.delivery.estimate()
-    return 0.0 if found is None else found.median
+    estimate = pair.delivery.estimate()
+    return 0.0 if estimate is None else estimate.median
 
 
 def _total_of(name: str) -> Callable[[PairStatistics], float]:
@@ -125,11 +125,11 @@ class PairTable:
         length = decoded.located.wire_length
         for source, destination, members in pairs_of(assignment.source, assignment.destination):
             times = batch.timestamp_ns[members]
-            found = self._direction(keys[source], keys[destination], int(times[0]))
-            if found is None:
+            direction = self._direction(keys[source], keys[destination], int(times[0]))
+            if direction is None:
                 self.forgotten += len(members)
                 continue
-            pair, side = found
+            pair, side = direction
             pair.last_ns = max(pair.last_ns, int(times.max()))
             totals, sizes = pair.totals[side], length[members].astype(np.int64)
             totals.frames += len(members)
@@ -150,15 +150,15 @@ class PairTable:
             delivered = sender == ("acked" if message.pull is None else "notified")
             lost = sender in ("truncated", "failed", "nacked", "abandoned")
             took = message.end_ns - message.first_ns
-            found = self._hosts.get((flow.address, flow.back.address))
-            if found is not None:
-                totals = found[0].totals[found[1]]
+            pair = self._hosts.get((flow.address, flow.back.address))
+            if pair is not None:
+                totals = pair[0].totals[pair[1]]
                 totals.messages += 1
                 totals.failed += lost
                 if message.receiver == "received":
                     totals.message_bytes += message.length or 0
                 if delivered:
-                    found[0].delivery.add(took)
+                    pair[0].delivery.add(took)
             key = Party(flow.address, flow.endpoint), Party(flow.back.address, flow.back.endpoint)
             if delivered and (key in self._deliveries or len(self._deliveries) < PAIRS):
                 self._deliveries.setdefault(key, Samples(0, DELIVERIES_KEPT)).add(took)
@@ -201,11 +201,11 @@ class PairTable:
 
     def _direction(self, source: int, destination: int, time_ns: int) -> tuple[PairStatistics, int] | None:
         key = source, destination
-        found = self._hosts.get(key)
-        if found is None:
+        direction = self._hosts.get(key)
+        if direction is None:
             if len(self._hosts) >= 2 * PAIRS:
                 return None
             pair = PairStatistics((Party(source), Party(destination)), time_ns, time_ns)
-            self._hosts[key] = found = pair, 0
+            self._hosts[key] = direction = pair, 0
             self._hosts.setdefault((destination, source), (pair, 1))
-        return found
+        return direction

@@ -79,9 +79,9 @@ class HostChannel(Channel):
     def frames(self) -> dict[str, int]:
         """The counters of the link, and the frames transmitted beyond those that the messages need."""
         counters = self._host.core.links[0].statistics()
-        found = {"sent": counters.sent, "received": counters.received, "dropped": counters.dropped}
+        counts = {"sent": counters.sent, "received": counters.received, "dropped": counters.dropped}
         transmitted = sum(self._host.core.node.counters[each] for each in MESSAGE_COUNTERS)
-        return found | {"retransmitted": max(transmitted - self._needed, 0)}
+        return counts | {"retransmitted": max(transmitted - self._needed, 0)}
 
     def close(self) -> None:
         """Close endpoint and host, after the acks of the other side."""

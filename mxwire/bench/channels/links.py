@@ -34,11 +34,11 @@ class LinkChannel(Channel):
     def _batch(self, size: int) -> FrameBatch | list[bytes]:
         """The frames of a message, built once per size."""
         content = PATTERNS[0]
-        made = []
+        frames = []
         for start in range(0, max(size, 1), self._payload):
             frame = self._head + content[start : min(start + self._payload, size)]
-            made.append(frame.ljust(SHORTEST_FRAME, b"\0"))
-        return made if len(made) == 1 and self._few is not None else FrameBatch.from_frames(made)
+            frames.append(frame.ljust(SHORTEST_FRAME, b"\0"))
+        return frames if len(frames) == 1 and self._few is not None else FrameBatch.from_frames(frames)
 
     def send(self, size: int) -> None:
         """Send the frames of a message in one batch."""
@@ -66,13 +66,13 @@ class LinkChannel(Channel):
 
     def _fetch(self) -> None:
         """Wait for frames. Those that are not used at once are copied: the ring is reused by the next call."""
-        found = self._arrived()
-        if isinstance(found, list):
-            self._pending.extend(found)
-        elif len(found) == 1:
-            self._pending.append(found.buffer[int(found.offset[0]) :].data)
+        frames = self._arrived()
+        if isinstance(frames, list):
+            self._pending.extend(frames)
+        elif len(frames) == 1:
+            self._pending.append(frames.buffer[int(frames.offset[0]) :].data)
         else:
-            self._pending.extend(found.frame(place) for place in range(len(found)))
+            self._pending.extend(frames.frame(place) for place in range(len(frames)))
 
     def _arrived(self) -> list[bytes] | FrameBatch:
         few = self._few

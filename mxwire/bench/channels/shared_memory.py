@@ -41,15 +41,15 @@ class SharedChannel(Channel):
 
     def receive(self, size: int) -> None:
         """Poll the counter, and copy the message."""
-        counter, wanted = self._views[4], self._received + 1
+        counter, expected = self._views[4], self._received + 1
         end = 0.0
-        while counter[0] != wanted:
+        while counter[0] != expected:
             for _ in range(POLLS):
-                if counter[0] == wanted:
+                if counter[0] == expected:
                     break
             else:
                 end = end_of_wait(end)
-        self._received = wanted
+        self._received = expected
         if size:
             self.buffer[:size] = self._views[5][:size]
 

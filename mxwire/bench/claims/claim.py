@@ -219,9 +219,11 @@ def _place(number: str) -> tuple[str, int, int, str]:
 
 def selected(names: Iterable[str]) -> Iterator[Claim]:
     """The claims whose identifiers begin with one of ``names``, or all without names."""
-    wanted = [each.upper() for each in names]
+    identifiers = [each.upper() for each in names]
     for number, claim in sorted(CLAIMS.items(), key=lambda each: _place(each[0])):
-        if not wanted or any(number.upper() == each or number.upper().startswith(f"{each}-") for each in wanted):
+        if not identifiers or any(
+            number.upper() == each or number.upper().startswith(f"{each}-") for each in identifiers
+        ):
             yield claim
 
 

@@ -96,7 +96,7 @@ def _against(shown: Sequence[tuple[Series, PaperPoints]], title: str) -> Figure:
 
     def figure(pyplot: Any) -> Any:
         height = 1.0 + 2.9 * len(shown)
-        made, panels = pyplot.subplots(len(shown), 1, squeeze=False, figsize=(9.5, height), layout="constrained")
+        drawing, panels = pyplot.subplots(len(shown), 1, squeeze=False, figsize=(9.5, height), layout="constrained")
         for (series, paper), (axes,) in zip(shown, panels, strict=True):
             styles = line_styles(series.contestants())
             known = {name: points for name, points in paper.items() if name in styles}
@@ -113,8 +113,8 @@ def _against(shown: Sequence[tuple[Series, PaperPoints]], title: str) -> Figure:
             plot.length_axis(axes, [plotted(each.parameters[series.x]) for each in series.measurements])
             plot.tidy(axes)
         panels[-1][0].set_xlabel("size, bytes")
-        made.suptitle(title, x=0.01, ha="left", fontsize=13)
-        return made
+        drawing.suptitle(title, x=0.01, ha="left", fontsize=13)
+        return drawing
 
     return figure
 
@@ -178,7 +178,9 @@ def _model_figures(recording: Recording) -> Iterator[PageFigure]:
 
 def _gain_figure(series: Series) -> Figure:
     def figure(pyplot: Any) -> Any:
-        made, panels = pyplot.subplots(1, len(COLLECTIVE_SIZES), sharey=True, figsize=(11, 4.4), layout="constrained")
+        drawing, panels = pyplot.subplots(
+            1, len(COLLECTIVE_SIZES), sharey=True, figsize=(11, 4.4), layout="constrained"
+        )
         places = range(len(TABLE_1))
         for column, (axes, size) in enumerate(zip(panels, COLLECTIVE_SIZES, strict=True)):
             here = [_gain(series, name, size) for name in TABLE_1]
@@ -194,8 +196,8 @@ def _gain_figure(series: Series) -> Figure:
         panels[0].set_yticks(list(places), TABLE_1)
         panels[0].invert_yaxis()
         panels[-1].legend(fontsize=8, loc="lower right", **plot.OVER_LINES)
-        made.suptitle("Collectives, Open-MX against TCP (table 1); dashed: means", x=0.01, ha="left", fontsize=13)
-        return made
+        drawing.suptitle("Collectives, Open-MX against TCP (table 1); dashed: means", x=0.01, ha="left", fontsize=13)
+        return drawing
 
     return figure
 
@@ -209,7 +211,7 @@ def _share_figure(series: Series) -> Figure:
     kinds = ("bottom half", "driver", "library")
 
     def figure(pyplot: Any) -> Any:
-        made, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
+        drawing, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
         for side, suffix in enumerate(("", ", engine")):
             for place, size in enumerate(SHARE_SIZES):
                 bottom = 0.0
@@ -228,8 +230,8 @@ def _share_figure(series: Series) -> Figure:
         axes.set_ylim(0, 108)
         axes.legend(fontsize=8, ncols=4, loc="upper center", **plot.OVER_LINES)
         plot.tidy(axes)
-        made.suptitle("Use of the receiver's processor (figure 11)", x=0.01, ha="left", fontsize=13)
-        return made
+        drawing.suptitle("Use of the receiver's processor (figure 11)", x=0.01, ha="left", fontsize=13)
+        return drawing
 
     return figure
 

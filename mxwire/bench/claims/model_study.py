@@ -159,15 +159,15 @@ def _shares(points: Points, quick: bool, progress: Callable[[str], object]) -> N
         for length in SHARE_SIZES[:1] if quick else SHARE_SIZES:
             progress(f"{SHARE}{suffix}, {length:,} bytes")
             ranks = ModelRanks(RankOptions(dialect=_JUMBO, copy_engine=engine), CLOVERTOWN)
-            taken = ranks.ranks.run(_stream(length))[1]
+            times = ranks.ranks.run(_stream(length))[1]
             used: dict[str, int] = {}
             # Cores of the receiver: the paper counts the time of one core, on which all its work is bound.
             for core in ranks.cores[1][:2]:
                 for kind, value in core.busy.items():
                     used[kind] = used.get(kind, 0) + value
             for kind in ("bottom half", "driver", "library"):
-                share = used.get(kind, 0) / taken
+                share = used.get(kind, 0) / times
                 points.add(SHARE, f"{kind}{suffix}", share, marks=(MODELLED,), size=length)
-            idle = 1 - sum(used.values()) / taken
+            idle = 1 - sum(used.values()) / times
             points.add(SHARE, f"idle{suffix}", idle, marks=(MODELLED,), size=length)
-            points.add(STREAM, f"open-mx{suffix}", taken / _STREAMED / 1000, marks=(MODELLED,), size=length)
+            points.add(STREAM, f"open-mx{suffix}", times / _STREAMED / 1000, marks=(MODELLED,), size=length)

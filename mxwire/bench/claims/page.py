@@ -101,12 +101,12 @@ def conditions_blocks(recordings: list[Recording]) -> Iterator[Block]:
     yield Heading("Conditions", 2)
     lines = []
     for each in recordings:
-        about = each.conditions
-        engine = "compiled" if about.compiled else "interpreted"
+        run = each.conditions
+        engine = "compiled" if run.compiled else "interpreted"
         state = "" if each.complete else ", partial"
         lines.append(
-            f"{each.study}: {about.stage}, {about.processor}, {count_of(about.processors, 'processor')}, "
-            f"Linux {about.kernel}, Python {about.python}, {engine}, load {about.load:g}, {about.time}{state}"
+            f"{each.study}: {run.stage}, {run.processor}, {count_of(run.processors, 'processor')}, "
+            f"Linux {run.kernel}, Python {run.python}, {engine}, load {run.load:g}, {run.time}{state}"
         )
     yield Listing(tuple(lines))
 

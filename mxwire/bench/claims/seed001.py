@@ -239,12 +239,12 @@ def negative_latency(evidence: ClaimEvidence) -> ClaimVerdict:
     points = [each for each in evidence.series("logp", "L").measurements if not disturbed(each)]
     if not points:
         return ClaimVerdict("undecided", "all points were disturbed", "live")
-    found = [each for each in points if each.median <= 0]
-    numbers = f"{len(found)} of {len(points)} points"
-    if found:
-        least = min(found, key=lambda each: each.median)
+    negative = [each for each in points if each.median <= 0]
+    numbers = f"{len(negative)} of {len(points)} points"
+    if negative:
+        least = min(negative, key=lambda each: each.median)
         numbers += f"; {text_of(least.median)} µs for {least.name} at {least.parameters['size']:,} B"
-    return ClaimVerdict("confirmed" if found else "refuted", numbers, "live")
+    return ClaimVerdict("confirmed" if negative else "refuted", numbers, "live")
 
 
 @claims("S1-D-e", "Two methods for o and g agree.", derived=True)

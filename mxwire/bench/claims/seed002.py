@@ -268,14 +268,14 @@ def mtu_gain(evidence: ClaimEvidence) -> ClaimVerdict:
 @claims("S2-F12-b", "TCP hardly depends on the MTU, since the adapter cuts its segments.")
 def tcp_mtu(evidence: ClaimEvidence) -> ClaimVerdict:
     """Live: with segmentation offload the ratio is below 1.15, without it above 1.3."""
-    found = {}
+    gains = {}
     for name in ("tcp", "tcp, no segmentation offload"):
-        found[name] = [evidence.live("mtu", _BY_LIMIT, name, each) for each in (1500, 9000)]
-    ratios = [large.median / small.median for small, large in found.values()]
+        gains[name] = [evidence.live("mtu", _BY_LIMIT, name, each) for each in (1500, 9000)]
+    ratios = [large.median / small.median for small, large in gains.values()]
     judged = [
-        compared(found["tcp"][1], found["tcp"][0], "", factor=1.15),
+        compared(gains["tcp"][1], gains["tcp"][0], "", factor=1.15),
         compared(
-            found["tcp, no segmentation offload"][0], found["tcp, no segmentation offload"][1], "", factor=1 / 1.3
+            gains["tcp, no segmentation offload"][0], gains["tcp, no segmentation offload"][1], "", factor=1 / 1.3
         ),
     ]
     return all_of(judged, f"9000 against 1500: {ratios[0]:.2f} times with, {ratios[1]:.2f} times without offload")

@@ -90,8 +90,8 @@ class EndpointRank(ModelRank):
         """Post a send."""
         operation = _EndpointOperation()
         medium = SMALL_MAXIMUM < data.nbytes <= RENDEZVOUS_THRESHOLD
-        taken = self.costs.call + (self.costs.medium if medium else 0.0)
-        end = self.core.run(self.schedule.now, taken, "library")
+        cost = self.costs.call + (self.costs.medium if medium else 0.0)
+        end = self.core.run(self.schedule.now, cost, "library")
         self.schedule.at(end, self._send, operation, self.partners[target], flat(data), tag)
         return operation
 
@@ -129,16 +129,16 @@ class EndpointRank(ModelRank):
     def _cost(self) -> float:
         """Time for the events that wait in the ring, and for copying their data."""
         costs, ring = self.costs, self.endpoint.card.ring
-        taken = costs.event * (len(ring.received) + len(ring.ended))
+        cost = costs.event * (len(ring.received) + len(ring.ended))
         for event in ring.received:
             if type(event) is EagerArrival:
-                taken += len(event.data) * costs.copy_warm
+                cost += len(event.data) * costs.copy_warm
             elif type(event) is Fragments:
-                taken += sum(event.lengths) * costs.copy_warm
+                cost += sum(event.lengths) * costs.copy_warm
             elif type(event) is LocalMessage:
                 copies = 2 if event.source.buffered else 1
-                taken += costs.system_call + event.source.length * costs.local_copy * copies
-        return taken
+                cost += costs.system_call + event.source.length * costs.local_copy * copies
+        return cost
 
 
 class ModelHost:
@@ -185,12 +185,12 @@ class ModelHost:
         for index in range(len(frames)):
             frame = frames[index] if isinstance(frames, list) else frames.frame(index)
             length, packet_type = len(frame), frame[TYPE_OFFSET]
-            taken = costs.frame_send
+            cost = costs.frame_send
             if packet_type == _MEDIUM:
-                taken += (length - MEDIUM_DATA_OFFSET) * costs.copy_warm
+                cost += (length - MEDIUM_DATA_OFFSET) * costs.copy_warm
             elif packet_type in _LARGE and kind == "driver":
-                taken += costs.pin * self._pages()
-            leave = core.run(now, taken, kind)
+                cost += costs.pin * self._pages()
+            leave = core.run(now, cost, kind)
             self.frames += 1
             target = self.ports[frame[DESTINATION]]
             self.port.send(target, frame, length, 1, leave, self._delay)
@@ -203,18 +203,18 @@ class ModelHost:
         options, now = self.options, self.schedule.now
         costs = options.costs
         for frame in frames:
-            taken, packet_type = costs.frame_receive, frame[TYPE_OFFSET]
+            cost, packet_type = costs.frame_receive, frame[TYPE_OFFSET]
             if packet_type == _PULL_REPLY:
                 length = len(frame) - PULL_REPLY_DATA_OFFSET
                 if options.offload:
-                    submitted = self.bottom.run(now, taken + costs.submit * -(-length // PAGE), "bottom half")
+                    submitted = self.bottom.run(now, cost + costs.submit * -(-length // PAGE), "bottom half")
                     self.copied_at = max(self.copied_at, submitted) + round(length * costs.engine)
-                    taken = 0
+                    cost = 0
                 elif not options.received_in_place:
-                    taken += length * costs.delivery_copy
+                    cost += length * costs.delivery_copy
             elif packet_type == _MEDIUM:
-                taken += (len(frame) - MEDIUM_DATA_OFFSET) * costs.delivery_copy
-            self.schedule.at(self.bottom.run(now, taken, "bottom half"), self._receive, frame)
+                cost += (len(frame) - MEDIUM_DATA_OFFSET) * costs.delivery_copy
+            self.schedule.at(self.bottom.run(now, cost, "bottom half"), self._receive, frame)
 
     def _receive(self, frame: bytes) -> None:
         self.node.receive_few([frame], self.schedule.now)

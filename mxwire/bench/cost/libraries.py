@@ -211,14 +211,14 @@ class LibraryPair:
 def numbers_of(costs: Costs) -> dict[FittedNumber, float]:
     """The numbers to which a table was fitted, with what the model finds."""
     pairs = {each.name: LibraryPair(costs, each) for each in LIBRARIES}
-    found = {}
+    numbers = {}
     for each in costs.fitted_to:
         pair, size = pairs[each.name], int(each.x)
         if each.series == "bandwidth":
-            found[each] = size / pair.interval(size) * 1e3
+            numbers[each] = size / pair.interval(size) * 1e3
         else:
-            found[each] = (pair.interval(size) if each.series == "g" else pair.half_round_trip(size)) / 1e3
-    return found
+            numbers[each] = (pair.interval(size) if each.series == "g" else pair.half_round_trip(size)) / 1e3
+    return numbers
 
 
 def fit(costs: Costs, names: Sequence[str] = MYRINET_FITTED, steps: int = 12) -> Costs:

@@ -16,9 +16,9 @@ class ModelCore:
 
     def run(self, now: int, cost: float, kind: str) -> int:
         """Append a task; return the time at which it ends."""
-        taken = round(cost)
-        self.free_at = max(self.free_at, now) + taken
-        self.busy[kind] += taken
+        duration = round(cost)
+        self.free_at = max(self.free_at, now) + duration
+        self.busy[kind] += duration
         return self.free_at
 
 

@@ -100,16 +100,16 @@ class ModelFabric:
 
         Raises :class:`~mxwire.errors.MxwireError` if they wait for each other without end.
         """
-        found: dict[int, Result] = {}
+        results: dict[int, Result] = {}
         for each in self.ranks:
-            each.start(function(each), found.__setitem__)
+            each.start(function(each), results.__setitem__)
         limit = self.schedule.now + _LONGEST
-        while len(found) < len(self.ranks):
+        while len(results) < len(self.ranks):
             if not len(self.schedule) or self.schedule.now > limit:
-                stuck = ", ".join(str(each.rank) for each in self.ranks if each.rank not in found)
+                stuck = ", ".join(str(each.rank) for each in self.ranks if each.rank not in results)
                 raise MxwireError(f"the program does not end: ranks {stuck} wait")
             self.schedule.step()
-        return [found[rank] for rank in range(len(self.ranks))]
+        return [results[rank] for rank in range(len(self.ranks))]
 
     @property
     @abstractmethod

@@ -289,9 +289,9 @@ def table_by_name(name: str) -> Costs:
 
     Raises :class:`~mxwire.errors.MxwireError` for an unknown name, or for a file without a table.
     """
-    found = TABLES.get(name)
-    if found is not None:
-        return found
+    table = TABLES.get(name)
+    if table is not None:
+        return table
     path = here_file() if name == HERE else Path(name)
     if name != HERE and path.suffix != ".json":
         known = table_names()

@@ -127,8 +127,8 @@ class EndpointCommunicator(LiveCommunicator):
 
     def counts(self) -> dict[str, int]:
         """Frames that the interface has sent and received for this rank, and those that were dropped."""
-        found = self._host.core.links[0].statistics()
-        return {"sent": found.sent, "received": found.received, "dropped": found.dropped}
+        statistics = self._host.core.links[0].statistics()
+        return {"sent": statistics.sent, "received": statistics.received, "dropped": statistics.dropped}
 
     def close(self) -> None:
         """Close endpoint and host."""

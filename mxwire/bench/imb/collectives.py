@@ -174,12 +174,12 @@ def allreduce_rabenseifner(comm: Communicator, data: Buffer, result: Buffer) -> 
         distance = len(ranks) // 2
         while distance:
             other, middle = ranks[place ^ distance], first + distance
-            kept, given = ((middle, last), (first, middle)) if place & distance else ((first, middle), (middle, last))
-            remote = slice(cuts[given[0]], cuts[given[1]])
-            local = slice(cuts[kept[0]], cuts[kept[1]])
+            own, sent = ((middle, last), (first, middle)) if place & distance else ((first, middle), (middle, last))
+            remote = slice(cuts[sent[0]], cuts[sent[1]])
+            local = slice(cuts[own[0]], cuts[own[1]])
             yield [comm.isend(other, result[remote], _ALLREDUCE), comm.irecv(other, partial[local], _ALLREDUCE)]
             _add(comm, result[local], partial[local])
-            first, last = kept
+            first, last = own
             distance //= 2
         distance = 1
         while distance < len(ranks):
@@ -244,9 +244,9 @@ def _ring(comm: Communicator, blocks: list[Any], place: int) -> Program[None]:
     """Pass blocks to the right until each rank has all; this rank begins with block ``place``."""
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     for step in range(comm.size - 1):
-        given = blocks[(place - step) % comm.size]
-        taken = blocks[(place - step - 1) % comm.size]
-        yield [comm.isend(right, given, _ALLGATHER), comm.irecv(left, taken, _ALLGATHER)]
+        sent = blocks[(place - step) % comm.size]
+        received = blocks[(place - step - 1) % comm.size]
+        yield [comm.isend(right, sent, _ALLGATHER), comm.irecv(left, received, _ALLGATHER)]
 
 
 def _fold(comm: Communicator, result: Buffer) -> Program[tuple[int | None, list[int]]]:

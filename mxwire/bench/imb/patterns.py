@@ -329,8 +329,8 @@ QUEUES: Final = {
 def benchmark_by_name(name: str) -> ImbBenchmark:
     """Return the benchmark of a name; raise :class:`~mxwire.errors.MxwireError` if there is none."""
     every = BENCHMARKS | QUEUES
-    found = every.get(name.strip().lower())
-    if found is None:
+    benchmark = every.get(name.strip().lower())
+    if benchmark is None:
         known = [each.name for each in every.values()]
         raise MxwireError(f"no benchmark {name!r}{suggestion(name, known)}: use one of {', '.join(known)}")
-    return found
+    return benchmark

@@ -148,11 +148,11 @@ class RankProcesses(RankRunner):
 
     def measure(self, benchmark: ImbBenchmark, length: int, warmup: int, count: int, algorithm: str = "") -> RankTimes:
         """Run a benchmark."""
-        asked = {"benchmark": benchmark.name, "length": length, "warmup": warmup, "count": count}
-        found = self._play("measure", asked | {"algorithm": algorithm})
-        took_part = found[: benchmark.ranks or len(found)]
+        parameters = {"benchmark": benchmark.name, "length": length, "warmup": warmup, "count": count}
+        answers = self._play("measure", parameters | {"algorithm": algorithm})
+        took_part = answers[: benchmark.ranks or len(answers)]
         frames: dict[str, int] = {}
-        for each in found:
+        for each in answers:
             for name, value in each["frames"].items():
                 frames[name] = frames.get(name, 0) + value
         marks = {mark for each in took_part for mark in round_marks(each, spinning=self.spinning)}

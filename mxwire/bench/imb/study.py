@@ -109,20 +109,20 @@ def _contestant(
                 fitting = options.operations(probe.most * 1000, _ROUND_NS) if not options.quick else _PROBES
                 enough = max(_PROBES, round(_ROUND_NS / max(probe.most * 1000, 1)))
                 plan.append(min(repetitions_of(length), fitting, enough))
-        found = stage.measure(benchmark, length, 1, plan[0], algorithm)
-        row = ImbRow.of(length, found.times)
+        measured = stage.measure(benchmark, length, 1, plan[0], algorithm)
+        row = ImbRow.of(length, measured.times)
         factor = benchmark.time_factor
         details = {"t_min": row.least * factor, "t_avg": row.mean * factor}
         parameters: dict[str, Any] = {"size": length, "ranks": ranks, "repetitions": plan[0]}
         if algorithm:
             parameters["algorithm"] = algorithm
-        counts = {f"frames {key}": value / plan[0] for key, value in found.frames.items()}
+        counts = {f"frames {key}": value / plan[0] for key, value in measured.frames.items()}
         points.add(
             benchmark.name,
             name,
             row.most * factor,
             details=details,
-            marks=found.marks,
+            marks=measured.marks,
             counts=counts,
             **parameters,
         )

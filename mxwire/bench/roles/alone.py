@@ -165,8 +165,8 @@ class DirectLink:
 
     def receive(self, timeout: float | None = 0.0) -> FrameBatch:
         """Take what has been handed over."""
-        found = self.receive_few()
-        return found if isinstance(found, FrameBatch) else FrameBatch.from_frames(found) if found else _NOTHING
+        frames = self.receive_few()
+        return frames if isinstance(frames, FrameBatch) else FrameBatch.from_frames(frames) if frames else _NOTHING
 
     def receive_few(self) -> list[bytes] | FrameBatch:
         """Take the next batch, or the single frames before it."""
@@ -254,16 +254,16 @@ def _host_pair(dialect: str) -> Iterator[Callable[[int, Callable[[], None]], Cal
     """
     links = DirectLink(0), DirectLink(1)
     links[0].other, links[1].other = links[1], links[0]
-    made = [
+    both = [
         Host(link, spin=True, **host_options(dialect, _ADDRESSES[1 - number], active=not number))
         for number, link in enumerate(links)
     ]
-    one, two = (each.open_endpoint(0) for each in made)
+    one, two = (each.open_endpoint(0) for each in both)
 
     def drive(request: Any) -> Any:
         while not request.done:
-            made[1].poll()
-            made[0].poll()
+            both[1].poll()
+            both[0].poll()
         return request.result()
 
     there, back = drive(one.iconnect("beta", 0)), drive(two.iconnect("alpha", 0))
@@ -283,5 +283,5 @@ def _host_pair(dialect: str) -> Iterator[Callable[[int, Callable[[], None]], Cal
         return trip
 
     yield trip_of
-    for each in made:
+    for each in both:
         each.close()

@@ -44,11 +44,11 @@ class CopyTrail:
         """Count a copy if its source is part of a message, and note its target."""
         if length < LEAST:
             return
-        found = []
+        sources = []
         for start, end, kind in self._parts(source, source + length):
             self.copied[kind] += end - start
-            found.append((start - source + target, end - source + target, kind))
-        self._replace(target, target + length, found)
+            sources.append((start - source + target, end - source + target, kind))
+        self._replace(target, target + length, sources)
 
     def _parts(self, start: int, end: int) -> Iterator[tuple[int, int, str]]:
         for low, high, kind in (*self._fixed, *self._places):
@@ -57,29 +57,29 @@ class CopyTrail:
 
     def _replace(self, start: int, end: int, parts: list[tuple[int, int, str]]) -> None:
         """Overwrite a range: what it contained is gone."""
-        kept = []
+        remaining = []
         for low, high, kind in self._places:
             if high <= start or end <= low:
-                kept.append((low, high, kind))
+                remaining.append((low, high, kind))
                 continue
             if low < start:
-                kept.append((low, start, kind))
+                remaining.append((low, start, kind))
             if end < high:
-                kept.append((end, high, kind))
+                remaining.append((end, high, kind))
         for each in parts:
-            insort(kept, each)
-        self._places = kept
+            insort(remaining, each)
+        self._places = remaining
 
 
 def mappings(process: int | str, names: tuple[str, ...]) -> list[tuple[int, int]]:
     """The ranges of memory of a process whose mapping's name contains one of ``names``."""
-    found = []
+    mapped = []
     for line in Path(f"/proc/{process}/maps").read_text(encoding="utf-8").splitlines():
         place, _, rest = line.partition(" ")
         if any(each in rest for each in names):
             start, _, end = place.partition("-")
-            found.append((int(start, 16), int(end, 16)))
-    return found
+            mapped.append((int(start, 16), int(end, 16)))
+    return mapped
 
 
 def rings_of(process: int) -> list[tuple[int, int]]:

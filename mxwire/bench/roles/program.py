@@ -84,17 +84,27 @@ def traced_library(interface: str, other: str, size: int, count: int) -> dict[st
     The host plays ``traced trips``. Raises :class:`~mxwire.errors.MxwireError` if the library is not built, or the
     program fails.
     """
-    made = Installation(default_prefix())
-    made.require()
+    installation = Installation(default_prefix())
+    installation.require()
     with tempfile.TemporaryDirectory(prefix="mxwire-bench-") as folder:
         program = str(Path(folder, "trips"))
-        command = [*compiler(), "-x", "c", "-", "-o", program, f"-I{made.include}", f"-L{made.folder}", "-lmyriexpress"]
+        command = [
+            *compiler(),
+            "-x",
+            "c",
+            "-",
+            "-o",
+            program,
+            f"-I{installation.include}",
+            f"-L{installation.folder}",
+            "-lmyriexpress",
+        ]
         compiled = subprocess.run(command, input=_SOURCE, capture_output=True, text=True, check=False)
         if compiled.returncode:
             raise MxwireError(f"a program with libmyriexpress cannot be compiled: {compiled.stderr.strip()[:200]}")
         peers = Path(folder, "peers")
         peers.write_text(f"{other} beta:0\n", encoding="utf-8")
         variables = {"MXWIRE_INTERFACE": interface, "MXWIRE_NAME": "alpha:0", "MXWIRE_PEERS": str(peers)}
-        surroundings = environment(made, os.environ) | variables
+        surroundings = environment(installation, os.environ) | variables
         words = [program, str(size), str(count), str(WARM_TRIPS)]
         return trace(lambda: os.execve(program, words, surroundings), count).record(count)

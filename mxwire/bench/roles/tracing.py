@@ -103,7 +103,7 @@ class TracedCalls:
 
     def record(self, operations: int) -> dict[str, float]:
         """Counts per operation."""
-        made = {f"calls, {name}": count / operations for name, count in sorted(self.calls.items())}
+        counts = {f"calls, {name}": count / operations for name, count in sorted(self.calls.items())}
         whole = {
             "system calls": (sum(self.calls.values()) - self.empty) / operations,
             "empty looks": self.empty / operations,
@@ -112,7 +112,7 @@ class TracedCalls:
             "bytes from the kernel": self.received / operations,
         }
         copied = {f"bytes copied, {kind}": count / operations for kind, count in (self.copied or {}).items()}
-        return whole | copied | made
+        return whole | copied | counts
 
 
 def traced_trips(channel: Channel, size: int, count: int, traced_active: bool) -> dict[str, Any]:
@@ -157,8 +157,8 @@ def traced_engine(dialect: str, size: int, count: int) -> dict[str, Any]:
         os.getppid()
 
     # A trip has two messages, and each is sent and received by the same process.
-    found = trace(play, count).copied
-    return {} if found is None else {"bytes copied": found[SENT] / count / 2}
+    copied = trace(play, count).copied
+    return {} if copied is None else {"bytes copied": copied[SENT] / count / 2}
 
 
 def _play(channel: Channel, size: int, count: int) -> None:
@@ -372,10 +372,10 @@ class _Tracer:
             return [(arguments[1], value)]
         step = 64
         count = value if name == "sendmmsg" else 1
-        found = []
+        segments = []
         for each in range(count):
-            found += self._vectors(arguments[1] + each * step)
-        return found
+            segments += self._vectors(arguments[1] + each * step)
+        return segments
 
     def _vectors(self, header: int) -> list[tuple[int, int]]:
         """Base and length of each part of a message header's memory."""

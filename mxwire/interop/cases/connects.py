@@ -60,9 +60,9 @@ def repeated(stage: Stage) -> None:
     end = stage.left.open(5)
     partner = end.connect(where)
     for number in range(2):
-        taken = end.receive(64, number)
+        posted = end.receive(64, number)
         end.send(partner, b"%08d" % number, number)
-        end.took(taken, b"%08d" % number)
+        end.took(posted, b"%08d" % number)
         for request in [end.ask(where) for _ in range(1 + number)]:
             end.wait(request, Status.SUCCESS, "connect again")
             stage_wants(request.partner is partner, "the second connect returned another partner")
@@ -95,9 +95,9 @@ def back(stage: Stage) -> None:
     end = stage.left.open(5)
     partner = end.connect(where)
     for number, length in enumerate((3, 40_000)):
-        taken = end.receive(length, number)
+        posted = end.receive(length, number)
         end.send(partner, data(number, length), number)
-        end.took(taken, data(number, length))
+        end.took(posted, data(number, length))
 
 
 @CASES.case(

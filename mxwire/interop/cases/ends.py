@@ -26,7 +26,7 @@ def receiver_paused(stage: Stage) -> None:
     once. If the right host is external, the local one sleeps while the answers arrive."""
     joined = stage.join()
     lengths = (8, 100, 5000, 8, 8)
-    taken = [joined.two.receive(6000) for _ in range(len(lengths) + 1)]
+    posted = [joined.two.receive(6000) for _ in range(len(lengths) + 1)]
     if stage.right_is_controlled:
         joined.two.pause()
     for number, length in enumerate(lengths):
@@ -35,9 +35,9 @@ def receiver_paused(stage: Stage) -> None:
     stage.let_pass(1.2)
     joined.two.pause(False)
     for number, length in enumerate(lengths):
-        joined.two.took(taken[number], data(number, length))
+        joined.two.took(posted[number], data(number, length))
     stage.settle()
-    stage_wants(not taken[-1].request.done, "a message was delivered twice")
+    stage_wants(not posted[-1].request.done, "a message was delivered twice")
 
 
 @CASES.case(
@@ -46,18 +46,18 @@ def receiver_paused(stage: Stage) -> None:
 def answers_while_paused(stage: Stage) -> None:
     """The sender of a large message sleeps once it is announced; its card serves the PULLs."""
     joined = stage.join()
-    taken = joined.two.receive(_LARGE)
+    posted = joined.two.receive(_LARGE)
     before = len(stage.frames)
     sent = joined.one.send(joined.to_two, data(0, _LARGE))
     joined.one.pause()
     if stage.right_is_controlled:
-        joined.two.took(taken, data(0, _LARGE))
+        joined.two.took(posted, data(0, _LARGE))
     else:
         pulled = stage.until(lambda: stage.was_sent(PacketType.NOTIFY, before))
         stage_wants(pulled, "no NOTIFY arrived for the pulled message")
     joined.one.pause(False)
     joined.one.wait(sent)
-    joined.two.took(taken, data(0, _LARGE))
+    joined.two.took(posted, data(0, _LARGE))
 
 
 @CASES.case(
@@ -74,13 +74,13 @@ def sender_killed(stage: Stage) -> None:
     if not stage.right_is_controlled:
         _die_while_pulled(stage, joined)
         return
-    taken = joined.two.receive(_LARGE)
+    posted = joined.two.receive(_LARGE)
     stage.cut(PacketType.PULL_REPLY, *range(64))
     joined.one.send(joined.to_two, data(0, _LARGE))
     stage.until(lambda: bool(joined.two.engine.pulling), 1.0)
     stage_wants(bool(joined.two.engine.pulling), "the receiver has not begun to pull")
     joined.one.close()
-    joined.two.wait(taken, Status.REMOTE_ENDPOINT_CLOSED, f"receive of {_LARGE} bytes")
+    joined.two.wait(posted, Status.REMOTE_ENDPOINT_CLOSED, f"receive of {_LARGE} bytes")
     again = stage.left.open(joined.one.number)
     to_two = again.connect(joined.two.where)
     to_one = joined.two.connect(again.where)
@@ -108,9 +108,9 @@ def receiver_killed(stage: Stage) -> None:
     if not stage.right_is_controlled:
         _die_before_the_answer(stage, joined)
         return
-    taken = joined.two.receive(8)
+    posted = joined.two.receive(8)
     joined.one.send(joined.to_two, b"the last")
-    joined.two.took(taken, b"the last")
+    joined.two.took(posted, b"the last")
     stage.settle()
     joined.two.close()
     sent = joined.one.send(joined.to_two, b"too late", synchronous=True)
@@ -138,9 +138,9 @@ def one_way(stage: Stage) -> None:
     one, two = stage.left.open(1), stage.right.open(2)
     to_two = one.connect(two.where)
     for number, length in enumerate((8, 100, 5000)):
-        taken = two.receive(length)
+        posted = two.receive(length)
         one.send(to_two, data(number, length))
-        two.took(taken, data(number, length))
+        two.took(posted, data(number, length))
     stage.settle()
 
 

@@ -22,9 +22,9 @@ def _without(stage: Stage, length: int, packet_type: PacketType, *places: int, c
         return
     joined = stage.join()
     cut()
-    taken = [joined.two.receive(length) for _ in range(count)]
+    posted = [joined.two.receive(length) for _ in range(count)]
     sent = [joined.one.send(joined.to_two, data(number, length)) for number in range(count)]
-    for number, (receive, send) in enumerate(zip(taken, sent, strict=True)):
+    for number, (receive, send) in enumerate(zip(posted, sent, strict=True)):
         joined.two.took(receive, data(number, length))
         joined.one.wait(send)
     stage.settle(10)
@@ -87,12 +87,12 @@ def acks(stage: Stage) -> None:
     """The first two explicit acks are lost: the messages are retransmitted, and delivered once."""
     joined = stage.join()
     stage.cut_each_way(PacketType.TRUC, 0, 1)
-    taken = [joined.two.receive(8) for _ in range(2)]
+    posted = [joined.two.receive(8) for _ in range(2)]
     joined.one.send(joined.to_two, b"once and")
-    joined.two.took(taken[0], b"once and")
+    joined.two.took(posted[0], b"once and")
     stage.settle(10)
     joined.one.send(joined.to_two, b"for all.")
-    joined.two.took(taken[1], b"for all.")
+    joined.two.took(posted[1], b"for all.")
     stage.settle(10)
 
 
@@ -105,6 +105,6 @@ def connect(stage: Stage) -> None:
         round_trips(stage, 8, 1, lambda: None)
         return
     joined = stage.join()
-    taken = joined.two.receive(8)
+    posted = joined.two.receive(8)
     joined.one.send(joined.to_two, b"at last!")
-    joined.two.took(taken, b"at last!")
+    joined.two.took(posted, b"at last!")

@@ -27,8 +27,8 @@ def synchronous(stage: Stage) -> None:
         if stage.right_is_controlled:
             stage.let_pass(0.05)
             stage_wants(not sent.done, f"a synchronous send of {length} bytes completed before it was received")
-        taken = joined.two.receive(length, number)
-        joined.two.took(taken, data(number, length))
+        posted = joined.two.receive(length, number)
+        joined.two.took(posted, data(number, length))
         joined.one.wait(sent)
 
 
@@ -71,12 +71,12 @@ def truncated(stage: Stage) -> None:
     """One message of each kind into a buffer of ten bytes: the receive ends as truncated, and so does a large send."""
     joined = stage.join()
     for number, length in enumerate(_KINDS):
-        taken = joined.two.receive(10, number)
+        posted = joined.two.receive(10, number)
         sent = joined.one.send(joined.to_two, data(number, length), number)
         large = length > RENDEZVOUS_THRESHOLD
         # The receiver of a large message polls before its NOTIFY is acked.
         late = large and joined.two.engine.profile.has(Defect.TRUNCATION_REPORTED_LATE)
-        joined.two.took(taken, data(number, length)[:10], Status.SUCCESS if late else Status.MESSAGE_TRUNCATED)
+        joined.two.took(posted, data(number, length)[:10], Status.SUCCESS if late else Status.MESSAGE_TRUNCATED)
         reported = large and stage.right_is_controlled
         joined.one.wait(sent, Status.MESSAGE_TRUNCATED if reported else Status.SUCCESS)
 

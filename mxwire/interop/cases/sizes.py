@@ -39,9 +39,9 @@ def _echoed(stage: Stage, lengths: Lengths) -> None:
     end = stage.left.open(5)
     partner = end.connect(where)
     for number, length in enumerate(lengths(stage.left.dialect)):
-        taken = end.receive(length + 1, number)
+        posted = end.receive(length + 1, number)
         end.send(partner, data(number, length), number)
-        end.took(taken, data(number, length))
+        end.took(posted, data(number, length))
 
 
 def _case(name: str, title: str, rules: str, lengths: Lengths, description: str, *, impaired: bool = False) -> None:

@@ -20,13 +20,13 @@ def stream(stage: Stage) -> None:
     """All messages are sent before the first is received, and delivered in order."""
     joined = stage.join()
     lengths = [(0, 1, 32, 128)[number % 4] for number in range(100)]
-    taken = [joined.two.receive(128) for _ in lengths]
+    posted = [joined.two.receive(128) for _ in lengths]
     for number, length in enumerate(lengths):
         joined.one.send(joined.to_two, data(number, length))
     for number, length in enumerate(lengths):
-        stage.until(lambda number=number: taken[number].request.done)  # type: ignore[misc]
-        if taken[number].data != data(number, length) or number == len(lengths) - 1:
-            joined.two.took(taken[number], data(number, length))
+        stage.until(lambda number=number: posted[number].request.done)  # type: ignore[misc]
+        if posted[number].data != data(number, length) or number == len(lengths) - 1:
+            joined.two.took(posted[number], data(number, length))
     stage.settle()
 
 
@@ -40,11 +40,11 @@ def stream(stage: Stage) -> None:
 def mediums(stage: Stage) -> None:
     """Twelve messages of several fragments, all at once."""
     joined = stage.join()
-    taken = [joined.two.receive(9100, number) for number in range(12)]
+    posted = [joined.two.receive(9100, number) for number in range(12)]
     for number in range(12):
         joined.one.send(joined.to_two, data(number, 9000 + number), number)
     for number in range(12):
-        joined.two.took(taken[number], data(number, 9000 + number))
+        joined.two.took(posted[number], data(number, 9000 + number))
 
 
 @CASES.case(

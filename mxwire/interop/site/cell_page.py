@@ -81,9 +81,9 @@ class CellPages:
         if not _is_plain_name(cell.capture):
             return None, "The capture named in the report is not in its folder."
         concerned: dict[int, dict[str, None]] = defaultdict(dict)
-        for found in cell.findings:
-            for number in found.frames:
-                concerned[number][found.rule] = None
+        for violation in cell.findings:
+            for number in violation.frames:
+                concerned[number][violation.rule] = None
         path = self._folder / CAPTURES / cell.capture
         try:
             notes = read_notes(path)

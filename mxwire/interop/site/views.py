@@ -130,8 +130,8 @@ class Matrix:
     def columns(self) -> list[Pair]:
         """The pairs that have cells, in the order of the implementations."""
         order = {each.name: place for place, each in enumerate(self.report.implementations)}
-        found = dict.fromkeys((each.cell.left, each.cell.right) for each in self.views)
-        return sorted(found, key=lambda pair: [order.get(each, len(order)) for each in pair])
+        columns = dict.fromkeys((each.cell.left, each.cell.right) for each in self.views)
+        return sorted(columns, key=lambda pair: [order.get(each, len(order)) for each in pair])
 
     @property
     def lefts(self) -> list[str]:
@@ -142,29 +142,29 @@ class Matrix:
     def rights(self) -> list[str]:
         """Implementations on the right of any cell, in the order of the report."""
         order = [each.name for each in self.report.implementations]
-        found = {right for _, right in self.columns}
-        return [each for each in order if each in found] + sorted(found.difference(order))
+        rights = {right for _, right in self.columns}
+        return [each for each in order if each in rights] + sorted(rights.difference(order))
 
     def groups(self) -> dict[str, list[MatrixRow]]:
         """The rows of the matrix by groups of cases, in the order of the cases."""
         cells = {(each.cell.case, each.cell.impairment, (each.cell.left, each.cell.right)): each for each in self.views}
         used = {(case, impairment) for case, impairment, _ in cells}
-        found: dict[str, list[MatrixRow]] = defaultdict(list)
+        groups: dict[str, list[MatrixRow]] = defaultdict(list)
         for case in self.cases.values():
             for impairment in self.impairments.values():
                 if (case.name, impairment.name) not in used:
                     continue
                 row = [cells.get((case.name, impairment.name, pair)) for pair in self.columns]
                 text = " ".join([case.name, case.title, case.group, impairment.name, impairment.title, *case.rules])
-                found[case.group].append(MatrixRow(case, self.case_files[case.name], impairment, row, text))
-        return found
+                groups[case.group].append(MatrixRow(case, self.case_files[case.name], impairment, row, text))
+        return groups
 
     def states(self) -> dict[State, int]:
         """Return the number of cells by state."""
-        found: dict[State, int] = dict.fromkeys(STATES, 0)
+        states: dict[State, int] = dict.fromkeys(STATES, 0)
         for each in self.views:
-            found[each.state] += 1
-        return found
+            states[each.state] += 1
+        return states
 
     def pairs(self) -> Iterator[tuple[str, list[PairSummary | None]]]:
         """Yield a row for each implementation on the left: the summary with each one on the right."""
@@ -188,10 +188,10 @@ class Matrix:
 
     @cached_property
     def _siblings(self) -> dict[tuple[str, str, str], list[CellView]]:
-        found = defaultdict(list)
+        siblings = defaultdict(list)
         for each in self.views:
-            found[each.cell.left, each.cell.right, each.cell.case].append(each)
-        return found
+            siblings[each.cell.left, each.cell.right, each.cell.case].append(each)
+        return siblings
 
     def siblings(self, view: CellView) -> list[CellView]:
         """Return the cells of the same pair and case under other impairments."""

@@ -1,4 +1,4 @@
-"""Raw replay: retransmit the frames of a capture unchanged, at a chosen pace."""
+"""Raw replay: transmit the frames of a capture unchanged, at a chosen pace."""
 
 from __future__ import annotations
 

@@ -64,11 +64,11 @@ class AsRecorded(Pace):
             return np.zeros(0, np.int64)
         if self._origin is None:
             self._origin = int(timestamp_ns[0])
-        found = self._begin + ((timestamp_ns - self._origin) / self._speed).astype(np.int64)
-        found = np.maximum(np.maximum.accumulate(found), self._last)
-        self._last = int(found[-1])
-        self._count += len(found)
-        return found
+        due = self._begin + ((timestamp_ns - self._origin) / self._speed).astype(np.int64)
+        due = np.maximum(np.maximum.accumulate(due), self._last)
+        self._last = int(due[-1])
+        self._count += len(due)
+        return due
 
     def repeat(self) -> None:
         """Restart, one mean interval after the last frame."""
@@ -113,11 +113,11 @@ def parse_rate(rate: str) -> tuple[float, bool]:
 
     Raises :class:`~mxwire.errors.MxwireError` for anything else.
     """
-    found = _RATE.fullmatch(rate.strip())
-    value = float(found["number"]) * _PREFIXES[found["prefix"]] if found else 0.0
-    if found is None or not 0 < value < float("inf"):
+    match = _RATE.fullmatch(rate.strip())
+    value = float(match["number"]) * _PREFIXES[match["prefix"]] if match else 0.0
+    if match is None or not 0 < value < float("inf"):
         raise MxwireError(f"{rate!r} is not a rate: use a form like 50000/s (frames), 50k/s, 100Mbit/s or 1Gbit/s")
-    return value, bool(found["bit"])
+    return value, bool(match["bit"])
 
 
 def pace_at(rate: str) -> Pace:

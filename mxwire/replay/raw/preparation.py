@@ -142,7 +142,7 @@ def _copied(batch: FrameBatch) -> FrameBatch:
     offset = np.cumsum(length) - length
     buffer = np.zeros(int(length.sum()), np.uint8)
     source, starts = np.ascontiguousarray(batch.buffer), batch.offset.tolist()
-    target, kept = offset.tolist(), batch.length.tolist()
-    for begin, start, count in zip(target, starts, kept, strict=True):
+    target, lengths = offset.tolist(), batch.length.tolist()
+    for begin, start, count in zip(target, starts, lengths, strict=True):
         buffer[begin : begin + count] = source[start : start + count]
     return FrameBatch(buffer, offset, length.copy(), length.copy(), batch.timestamp_ns.copy(), batch.number.copy())

@@ -285,15 +285,15 @@ class ReplayActor:
         self, request: packets.ConnectRequest, pair: EndpointPair, expectation: Expectation | None, again: bool
     ) -> None:
         connect = self.conversation.connect_of(pair, request)
-        given = self._answers.given(connect)
-        if given is not None:
-            self._leaving.append(given)
+        recorded = self._answers.given(connect)
+        if recorded is not None:
+            self._leaving.append(recorded)
         elif expectation is not None:
             self._answers.owe(expectation.record, self._now)
         elif not again:
-            made = self._speaker.own_accept(request, pair)
-            if made is not None:
-                built = self.codec.build(made)
+            reply = self._speaker.own_accept(request, pair)
+            if reply is not None:
+                built = self.codec.build(reply)
                 self._answers.note(connect, built)
                 self._leaving.append(built)
 

@@ -207,17 +207,17 @@ class _ReceiveLengths:
 
 def _keys(records: list[Record]) -> dict[int, int]:
     """Return the key of each endpoint: that of its first successful connect, or its own."""
-    found: dict[int, int] = {}
+    keys: dict[int, int] = {}
     requested: dict[tuple[int, int, int], int] = {}
     for record in records:
         frame = record.frame
         if isinstance(frame, ConnectRequest):
             if record.is_played:
-                found.setdefault(frame.src_endpoint, frame.app_key)
+                keys.setdefault(frame.src_endpoint, frame.app_key)
             else:
                 requested[frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum] = frame.app_key
         elif isinstance(frame, ConnectReply) and record.is_played and not frame.connect_status_code:
             key = requested.get((frame.src_endpoint, frame.src_session_id, frame.connect_seqnum))
             if key is not None:
-                found[frame.src_endpoint] = key
-    return found
+                keys[frame.src_endpoint] = key
+    return keys

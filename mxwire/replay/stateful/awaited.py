@@ -8,7 +8,7 @@ from mxwire.replay.stateful.comparison import Cause, ReplayFinding
 from mxwire.replay.stateful.conversation import EndpointPair, LiveConversation
 from mxwire.replay.stateful.expectations import MESSAGES, Expectation, Expectations
 from mxwire.replay.stateful.records import NUMBERED, Record, acked_by, covers, own_session
-from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Notify, Pull, PullReply, Rndv
+from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, NackLib, Notify, Pull, PullReply, Rndv
 
 
 class AwaitedFrames:
@@ -100,7 +100,7 @@ def is_awaited(expectation: Expectation) -> bool:
     return not isinstance(expectation.record.frame, Pull)
 
 
-def whose(frame: Any) -> tuple[Cause, str]:
+def whose(frame: Frame) -> tuple[Cause, str]:
     """Return the cause if a recorded frame does not come, and the rule that requires it."""
     if isinstance(frame, (*MESSAGES, ConnectRequest)):
         return Cause.APPLICATION, ""
@@ -115,7 +115,7 @@ def whose(frame: Any) -> tuple[Cause, str]:
     return Cause.PROTOCOL, "R-PUL-12" if isinstance(frame, PullReply) else "R-NAK-03"
 
 
-def described(frame: Any) -> str:
+def described(frame: Frame) -> str:
     """Describe a frame briefly."""
     name = type(frame).__name__
     if isinstance(frame, MESSAGES):
@@ -129,7 +129,7 @@ def described(frame: Any) -> str:
 
 def acknowledged(records: list[Record]) -> set[tuple[int, int, int]]:
     """Return the played messages that the recorded host acknowledged: endpoints and number."""
-    found: set[tuple[int, int, int]] = set()
+    numbers: set[tuple[int, int, int]] = set()
     waiting: dict[tuple[int, int], set[int]] = {}
     sessions: set[int] = set()
     for record in records:
@@ -144,5 +144,5 @@ def acknowledged(records: list[Record]) -> set[tuple[int, int, int]]:
         pair = frame.dst_endpoint, frame.src_endpoint
         for number in [each for each in waiting.get(pair, ()) if covers(value, each)]:
             waiting[pair].discard(number)
-            found.add((*pair, number))
-    return found
+            numbers.add((*pair, number))
+    return numbers

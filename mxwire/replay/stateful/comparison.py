@@ -168,8 +168,8 @@ def compare(live: Any, recorded: Any, cut: int, frame: int, meaning: Meaning) ->
     ``cut`` is the number of bytes that the capture cut off the recorded frame, ``frame`` its number there.
     """
     name = type(recorded).__name__
-    for field, wanted in FIELDS[type(recorded)].items():
-        if wanted.how is FieldRelation.FREE:
+    for field, rule in FIELDS[type(recorded)].items():
+        if rule.how is FieldRelation.FREE:
             continue
         was, found = getattr(recorded, field), getattr(live, field)
         if field == "data" and cut:
@@ -178,12 +178,12 @@ def compare(live: Any, recorded: Any, cut: int, frame: int, meaning: Meaning) ->
         if field == "data" and len(was) != len(found):
             # A truncated frame: the length field shows how many bytes there were.
             continue
-        expected = meaning(wanted.how, was)
+        expected = meaning(rule.how, was)
         if expected is None or found == expected:
             continue
-        application = wanted.how in (FieldRelation.CONTENT, FieldRelation.KEY) or field == "connect_status_code"
+        application = rule.how in (FieldRelation.CONTENT, FieldRelation.KEY) or field == "connect_status_code"
         kind = Cause.APPLICATION if application else Cause.PROTOCOL
-        yield ReplayFinding(kind, wanted.rule, f"{name}.{field}", frame, _text(field, expected), _text(field, found))
+        yield ReplayFinding(kind, rule.rule, f"{name}.{field}", frame, _text(field, expected), _text(field, found))
 
 
 _HEXADECIMAL: Final = ("session", "key", "magic", "handle", "match", "lib_seqnum", "ethertype")

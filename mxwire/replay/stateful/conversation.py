@@ -110,10 +110,10 @@ class EndpointPair:
 
     def due(self, now: int) -> list[bytes]:
         """Return the frames to retransmit now."""
-        found = [each for each in self.unacked.values() if now - each.sent_ns >= RESEND_DELAY]
-        for each in found:
+        frames = [each for each in self.unacked.values() if now - each.sent_ns >= RESEND_DELAY]
+        for each in frames:
             each.sent_ns = now
-        return [frame for each in found for frame in each.frames]
+        return [frame for each in frames for frame in each.frames]
 
     def deadlines(self) -> list[int]:
         """Return the times of the next retransmission and the next ack."""

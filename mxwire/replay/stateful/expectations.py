@@ -94,19 +94,19 @@ class Expectations:
                 self._openings[record.number] = sessions[record.frame.dst_endpoint]
             if record.is_played or not self._is_expected(record, drawn):
                 continue
-            made = self.all[record.number] = Expectation(record)
+            expectation = self.all[record.number] = Expectation(record)
             frame = record.frame
             if isinstance(frame, MESSAGES):
-                self._add_message(made, current)
+                self._add_message(expectation, current)
             else:
                 key = key_of(frame)
                 if key not in self._keyed and isinstance(frame, (packets.Pull, packets.PullReply, packets.Notify)):
                     self._transfers[_transfer(key)].append(key)
                 before = self._keyed[key]
-                made.again = isinstance(frame, packets.Notify) and any(_is_same(each, frame) for each in before)
-                before.append(made)
+                expectation.again = isinstance(frame, packets.Notify) and any(_is_same(each, frame) for each in before)
+                before.append(expectation)
                 if isinstance(frame, packets.Pull):
-                    self._pulls[frame.src_pull_handle, frame.src_magic].append(made)
+                    self._pulls[frame.src_pull_handle, frame.src_magic].append(expectation)
 
     def _is_expected(self, record: Record, drawn: Counter[Key]) -> bool:
         """Return whether a frame must come again: it is new, or answers a frame that was repeated."""
@@ -169,15 +169,15 @@ class Expectations:
         while place < len(messages) and messages[place].taken:
             place += 1
         self._passed[pair] = place
-        wanted = length_of(frame), match_of(frame)
+        envelope = length_of(frame), match_of(frame)
         left = (each for each in islice(messages, place, None) if not each.taken)
-        return next((each for each in islice(left, _AHEAD) if (each.length, each.match) == wanted), None)
+        return next((each for each in islice(left, _AHEAD) if (each.length, each.match) == envelope), None)
 
     def replies_to(self, pull: Any, start: int) -> set[int]:
         """Return the offsets of the outstanding replies to a PULL of the played host that begins at ``start``."""
-        about = packets.PullReply, pull.src_pull_handle, pull.src_magic
+        transfer = packets.PullReply, pull.src_pull_handle, pull.src_magic
         inside = range(start, start + pull.block_length)
-        return {key[3] for key in self._transfers.get(about, ()) if key[3] in inside and self._keyed[key]}
+        return {key[3] for key in self._transfers.get(transfer, ()) if key[3] in inside and self._keyed[key]}
 
     def pulls_before(self, reply: Record) -> list[Expectation]:
         """Return the outstanding PULLs of the same transfer recorded before a reply."""
@@ -192,8 +192,8 @@ class Expectations:
 
     def is_pulled(self, notify: packets.Notify) -> bool:
         """Return whether the live host has begun to pull the message of a recorded NOTIFY."""
-        about = notify.dst_endpoint, notify.src_endpoint, notify.pulled_rdma_id, notify.pulled_rdma_seqnum
-        requested = self._transfers.get((packets.Pull, *about), ())
+        region = notify.dst_endpoint, notify.src_endpoint, notify.pulled_rdma_id, notify.pulled_rdma_seqnum
+        requested = self._transfers.get((packets.Pull, *region), ())
         return not requested or any(not self._keyed[key] for key in requested)
 
     def give_up(self, recorded: Any) -> Iterator[Expectation]:
@@ -203,9 +203,9 @@ class Expectations:
             handle = recorded.src_pull_handle, recorded.src_magic
             keys += self._transfers.get((packets.PullReply, *handle), ())
         elif isinstance(recorded, packets.Rndv):
-            about = recorded.src_endpoint, recorded.dst_endpoint, recorded.pulled_rdma_id, recorded.pulled_rdma_seqnum
+            region = recorded.src_endpoint, recorded.dst_endpoint, recorded.pulled_rdma_id, recorded.pulled_rdma_seqnum
             for kind in (packets.Pull, packets.Notify):
-                keys += self._transfers.get((kind, *about), ())
+                keys += self._transfers.get((kind, *region), ())
         for key in keys:
             expectation = self.take(key)
             if expectation is not None:

@@ -37,10 +37,10 @@ class PendingFrames:
 
     def due(self, now: int) -> list[bytes]:
         """Return the frames to retransmit now."""
-        found = [each for each in self._waiting.values() if now - each.sent_ns >= self._delay]
-        for each in found:
+        frames = [each for each in self._waiting.values() if now - each.sent_ns >= self._delay]
+        for each in frames:
             each.sent_ns = now
-        return [each.frame for each in found]
+        return [each.frame for each in frames]
 
     def deadlines(self) -> list[int]:
         """Return the times at which the frames are due for retransmission."""
@@ -93,8 +93,8 @@ class OwnConnects(PendingFrames):
 
     def note(self, request: ConnectRequest, built: bytes, now: int) -> None:
         """Record the transmission of a connect, with its bytes as sent."""
-        about = request.src_endpoint, request.dst_endpoint, request.src_session_id, request.connect_seqnum
-        self._waiting[(ConnectReply, *about)] = PendingFrame(built, now)
+        connect = request.src_endpoint, request.dst_endpoint, request.src_session_id, request.connect_seqnum
+        self._waiting[(ConnectReply, *connect)] = PendingFrame(built, now)
 
     def answered(self, key: tuple[Any, ...]) -> bool:
         """Remove the connect that an answer belongs to; return whether there was one."""
@@ -134,13 +134,13 @@ class ConnectAnswers:
             self._owed[reply.number] = now
 
     def _after(self, request: Record) -> Record | None:
-        asked: Any = request.frame
-        wanted = asked.src_endpoint, asked.dst_endpoint, asked.src_session_id, asked.connect_seqnum
+        connect: Any = request.frame
+        connect_key = connect.src_endpoint, connect.dst_endpoint, connect.src_session_id, connect.connect_seqnum
         for each in self._records[request.number :]:
             frame = each.frame
             if each.is_played and isinstance(frame, ConnectReply):
-                about = frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum
-                if about == wanted:
+                reply_key = frame.dst_endpoint, frame.src_endpoint, frame.src_session_id, frame.connect_seqnum
+                if reply_key == connect_key:
                     return each
         return None
 
@@ -154,11 +154,11 @@ class ConnectAnswers:
 
         The live host may wait for its answer before it sends the frame that the script waits for.
         """
-        found = [number for number, asked in self._owed.items() if now - asked >= EARLY]
-        for each in found:
+        numbers = [number for number, since in self._owed.items() if now - since >= EARLY]
+        for each in numbers:
             del self._owed[each]
-        self._early.update(found)
-        return [self._records[each - 1] for each in found]
+        self._early.update(numbers)
+        return [self._records[each - 1] for each in numbers]
 
     def is_early(self, reply: Record) -> bool:
         """Return whether a recorded answer was given ahead of its position."""

@@ -52,14 +52,14 @@ class Record:
 def read(batch: FrameBatch, dialect: Dialect, address: bytes, shift: int = 0) -> list[Record]:
     """Return the frames of a capture that the host with ``address`` sends or receives, shifted by ``shift`` ns."""
     codec = codec_of(dialect)
-    found = []
+    records = []
     for index in range(len(batch)):
         data, length = batch.frame(index), int(batch.wire_length[index])
         frame = codec.parse(data.ljust(length, b"\0"))
         time = int(batch.timestamp_ns[index]) + shift
-        found.append(Record(index + 1, time, data, length, frame, data[SOURCE] == address))
-    _mark_news(found)
-    return found
+        records.append(Record(index + 1, time, data, length, frame, data[SOURCE] == address))
+    _mark_news(records)
+    return records
 
 
 def _mark_news(records: list[Record]) -> None:
@@ -70,9 +70,9 @@ def _mark_news(records: list[Record]) -> None:
         frame = record.frame
         if isinstance(frame, packets.ConnectReply):
             # A request after its answer is a new connect, although numbers restart with each partner.
-            asked = (frame.dst_endpoint, frame.src_endpoint)
+            pair = (frame.dst_endpoint, frame.src_endpoint)
             seen.discard(
-                (not record.is_played, packets.ConnectRequest, asked, frame.src_session_id, frame.connect_seqnum)
+                (not record.is_played, packets.ConnectRequest, pair, frame.src_session_id, frame.connect_seqnum)
             )
         elif isinstance(frame, (*NUMBERED, packets.ConnectRequest, packets.Pull)):
             key = (record.is_played, *_identity(record, openings))
@@ -100,20 +100,20 @@ def messages(records: list[Record]) -> Callable[[int, int], bytes]:
 
     Call it with match information and length of each message, in the order of sending.
     """
-    found: list[bytearray] = []
+    messages: list[bytearray] = []
     pulled: dict[tuple[int, int], bytearray] = {}
     large: dict[tuple[int, int, int], bytearray] = {}
     for record in records:
         frame = record.frame
         if record.is_played and record.news and isinstance(frame, (packets.Tiny, packets.Small)):
-            found.append(bytearray(frame.data))
+            messages.append(bytearray(frame.data))
         elif record.is_played and record.news and isinstance(frame, packets.Medium):
             if not frame.frag_seqnum:
-                found.append(bytearray())
-            found[-1] += frame.data
+                messages.append(bytearray())
+            messages[-1] += frame.data
         elif record.is_played and record.news and isinstance(frame, packets.Rndv):
-            found.append(bytearray(frame.msg_length))
-            large[frame.src_endpoint, frame.pulled_rdma_id, frame.pulled_rdma_seqnum] = found[-1]
+            messages.append(bytearray(frame.msg_length))
+            large[frame.src_endpoint, frame.pulled_rdma_id, frame.pulled_rdma_seqnum] = messages[-1]
         elif not record.is_played and isinstance(frame, packets.Pull):
             what = large.get((frame.dst_endpoint, frame.pulled_rdma_id, frame.pulled_rdma_seqnum))
             if what is not None:
@@ -122,7 +122,7 @@ def messages(records: list[Record]) -> Callable[[int, int], bytes]:
             whole = pulled.get((frame.dst_magic, frame.dst_pull_handle))
             if whole is not None:
                 whole[frame.msg_offset : frame.msg_offset + frame.frame_length] = frame.data
-    queue = deque(found)
+    queue = deque(messages)
     return lambda _match, length: bytes(queue.popleft()).ljust(length, b"\0")
 
 
@@ -131,7 +131,7 @@ def own_session(frame: packets.ConnectRequest | packets.ConnectReply) -> int:
     return int(frame.src_session_id if isinstance(frame, packets.ConnectRequest) else frame.target_session_id)
 
 
-def acked_by(frame: Any) -> int | None:
+def acked_by(frame: packets.Frame) -> int | None:
     """Return the next expected number in a frame's ack, if it has one."""
     if isinstance(frame, NUMBERED):
         return int(frame.lib_piggyack)
@@ -172,14 +172,14 @@ class Hindsight:
 
     def answering_session(self, record: Record) -> int | None:
         """Return the session in the answer to a connect request."""
-        asked = record.frame
-        if not isinstance(asked, packets.ConnectRequest):
+        request = record.frame
+        if not isinstance(request, packets.ConnectRequest):
             return None
         for other in self.after(record):
             answer = other.frame
             if not other.is_played or not isinstance(answer, packets.ConnectReply):
                 continue
-            if (answer.src_session_id, answer.src_endpoint) == (asked.src_session_id, asked.dst_endpoint):
+            if (answer.src_session_id, answer.src_endpoint) == (request.src_session_id, request.dst_endpoint):
                 return int(answer.target_session_id)
         return None
 

@@ -37,7 +37,7 @@ class FrameTranslator:
             packets.NackMcp: self._nack_pull,
         }
 
-    def live(self, recorded: Any) -> Any:
+    def live(self, recorded: packets.Frame) -> Any:
         """Return the frame to send. Raises :class:`NotPlayed`; the number of an unsent message is then left out."""
         state = self._with
         try:
@@ -123,10 +123,10 @@ class FrameTranslator:
         return self._message(frame) | region
 
     def _announced(self, frame: Any) -> packets.Rndv:
-        found = self._with.live_regions.get(region_of(frame, frame.src_endpoint, frame.dst_endpoint))
-        if found is None:
+        region = self._with.live_regions.get(region_of(frame, frame.src_endpoint, frame.dst_endpoint))
+        if region is None:
             raise NotPlayed("the large message that it is about has not come")
-        return found
+        return region
 
     def _ack(self, frame: packets.Truc) -> dict[str, Any]:
         pair = self._pair(frame)
@@ -168,13 +168,13 @@ class FrameTranslator:
         return copy | {"lib_seqnum": live}
 
     def _nack_pull(self, frame: packets.NackMcp) -> dict[str, Any]:
-        found = self._with.live_handles.get((frame.src_pull_handle, frame.src_magic))
-        if found is None:
+        handle = self._with.live_handles.get((frame.src_pull_handle, frame.src_magic))
+        if handle is None:
             raise NotPlayed("the PULL that it refuses has not come")
         return {
             "src_endpoint": self._with.live_endpoint(frame.src_endpoint),
-            "src_pull_handle": found[0],
-            "src_magic": found[1],
+            "src_pull_handle": handle[0],
+            "src_magic": handle[1],
         }
 
     def own_ack(self, pair: EndpointPair) -> packets.Truc | None:

@@ -184,10 +184,10 @@ class _CapturePage:
             each.number: Exchange([], self._names, self._start_ns, dropped=ladders.dropped[each.number])
             for each in ladders.messages
         }
-        wanted = np.array(sorted(ladders.frames), np.int64)
+        numbers = np.array(sorted(ladders.frames), np.int64)
         readings = ReadingCache()
         for decoded in self._source.reopen():
-            places = np.flatnonzero(np.isin(decoded.batch.number, wanted))
+            places = np.flatnonzero(np.isin(decoded.batch.number, numbers))
             if not len(places):
                 continue
             # A copy: the whole capture must not be kept for a few of its frames.
@@ -243,15 +243,15 @@ class _CapturePage:
 
     def _notes(self, ladders: int) -> Iterator[str]:
         overview = self._overview
-        kept = len(overview.messages)
+        shown = len(overview.messages)
         if overview.omitted_messages:
             yield (
-                f"The table has {kept:,} of {kept + overview.omitted_messages:,} messages: the first, and remarkable "
+                f"The table has {shown:,} of {shown + overview.omitted_messages:,} messages: the first, and remarkable "
                 "ones (mxwire messages lists all)."
             )
         if overview.left_out:
             yield f"{count_of(overview.left_out, 'finding')} outside the selection left out."
-        if ladders < kept:
+        if ladders < shown:
             yield f"{ladders:,} of them have a ladder here; mxwire follow NUMBER FILE draws that of any message."
         if overview.trace.omitted:
             yield f"The graphs lack the last {count_of(overview.trace.omitted, 'frame')}."

@@ -70,8 +70,8 @@ def rows_of(frames: list[ShownFrame], *, whole: bool = False) -> list[Row]:
         steps = [FrameStep([frame]) for frame in frames]
     else:
         steps = [FrameStep(each) for each in runs(frames, FEWEST_FOLDED)]
-    kept = set(range(MOST_ROWS_WHOLE)) if whole else _chosen(steps)
-    return list(_with_pauses(_with_omissions(steps, kept)))
+    places = set(range(MOST_ROWS_WHOLE)) if whole else _chosen(steps)
+    return list(_with_pauses(_with_omissions(steps, places)))
 
 
 def is_everything(rows: list[Row]) -> bool:
@@ -304,13 +304,13 @@ def _label(step: FrameStep, wide: int, narrow: int) -> str:
     fate = _fate(seen)
     folded = len(step.frames) > 1
     kind = f"{seen.type} ({len(step.frames)} frames)" if folded else seen.type
-    taken = len(kind) + len(fate) + 2 + (min(len(seen.mark), _MARK) + 3 if seen.mark else 0)
-    text = _cut(f"{seen.text} … {step.last.text}" if folded else seen.text, max(wide - taken, 0))
+    width = len(kind) + len(fate) + 2 + (min(len(seen.mark), _MARK) + 3 if seen.mark else 0)
+    text = _cut(f"{seen.text} … {step.last.text}" if folded else seen.text, max(wide - width, 0))
     label = f'<tspan class="fate">{fate}</tspan> ' if fate else ""
     label += f"<tspan>{escape(kind)}</tspan> "
     if seen.mark:
         label += f'<tspan class="mark">[{escape(_cut(seen.mark, _MARK))}]</tspan> '
-    room = max(narrow - taken, 0)
+    room = max(narrow - width, 0)
     if len(text) <= room:
         return f"{label}{escape(text)}"
     return f'{label}{escape(text[:room])}<tspan class="more">{escape(text[room:])}</tspan><tspan class="less">…</tspan>'

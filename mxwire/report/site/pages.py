@@ -103,16 +103,16 @@ def page(template: str, root: str, **values: Any) -> str:
 @cache
 def environment(*packages: str) -> Environment:
     """Return the templates of some packages; a template may include and extend those of the others."""
-    made = Environment(
+    templates = Environment(
         loader=ChoiceLoader([PackageLoader(each) for each in packages]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(breakable=_breakable, mac=mac_text, moment=_moment, count=count_of)
-    made.globals.update(catalogue=CATALOGUE, version=__version__)
-    return made
+    templates.filters.update(breakable=_breakable, mac=mac_text, moment=_moment, count=count_of)
+    templates.globals.update(catalogue=CATALOGUE, version=__version__)
+    return templates
 
 
 def _breakable(text: str) -> Markup:
@@ -122,8 +122,8 @@ def _breakable(text: str) -> Markup:
 
 def _moment(text: str) -> str:
     """Format an ISO 8601 time for readers; return other text unchanged."""
-    found = _MOMENT.fullmatch(text)
-    return f"{found[1]} {found[2]} UTC" if found else text
+    match = _MOMENT.fullmatch(text)
+    return f"{match[1]} {match[2]} UTC" if match else text
 
 
 # Files

@@ -40,11 +40,11 @@ def same_content(seen: JudgedFrame) -> Breach | None:
     message, frame = seen.message, seen.frame
     if message is None:
         return None
-    made = content(frame)
-    if made == message.content:
+    again = content(frame)
+    if again == message.content:
         return None
     names = ("type", "length", "match or region", "region", "data")
-    different = next(name for name, old, new in zip(names, message.content, made, strict=True) if old != new)
+    different = next(name for name, old, new in zip(names, message.content, again, strict=True) if old != new)
     return Breach(
         f"0x{frame.lib_seqnum:04x} retransmitted unchanged, as {packet_type_name(message.kind)}",
         f"{packet_type_name(frame.ptype)} with different {different}",

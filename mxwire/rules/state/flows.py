@@ -126,9 +126,9 @@ class ObservedFlow:
     def left_behind(self, region: int, counter: int) -> ObservedAnnouncement | None:
         """Return the large message of a former opening of the source that no NOTIFY has ended (R-MEA-14)."""
         for session in reversed(self.source.past):
-            found = self.announcements.get((session, region, counter))
-            if found is not None and found.notified is None:
-                return found
+            announcement = self.announcements.get((session, region, counter))
+            if announcement is not None and announcement.notified is None:
+                return announcement
         return None
 
     def renew(self, epoch: int) -> None:

@@ -76,10 +76,10 @@ class ObservedHost:
 
     def endpoint(self, number: int) -> ObservedEndpoint:
         """Return the endpoint with a number; create it if it is new."""
-        found = self.endpoints.get(number)
-        if found is None:
-            found = self.endpoints[number] = ObservedEndpoint(fresh=self.fresh)
-        return found
+        endpoint = self.endpoints.get(number)
+        if endpoint is None:
+            endpoint = self.endpoints[number] = ObservedEndpoint(fresh=self.fresh)
+        return endpoint
 
 
 @dataclass(slots=True, eq=False)

@@ -200,15 +200,15 @@ class EndpointExaminer(Examiner):
 
 def _connected(facts: Facts) -> dict[tuple[Party, Party], int]:
     """Return the time of the last connect of two endpoints, whichever is the initiator, in both orders."""
-    found: dict[tuple[Party, Party], int] = {}
+    connects: dict[tuple[Party, Party], int] = {}
     for conversation in facts.follower.conversations:
         for connect in conversation.connects:
             if connect.status == ConnectStatus.SUCCESS and connect.answered_ns is not None:
                 ends = conversation.flows[connect.side], conversation.flows[1 - connect.side]
                 one, other = sender_of(ends[0]), sender_of(ends[1])
                 for key in ((one, other), (other, one)):
-                    found[key] = max(found.get(key, 0), connect.answered_ns)
-    return found
+                    connects[key] = max(connects.get(key, 0), connect.answered_ns)
+    return connects
 
 
 def _keys(facts: Facts) -> Iterator[Finding]:

@@ -107,13 +107,13 @@ class EtherTypeExaminer(Examiner):
         sources, destinations = located.source, located.destination
         strong = np.flatnonzero(looks_like_mxoe(located))
         if len(strong):
-            found = self._suspects.setdefault(ethertype, _Suspect())
-            found.frames += len(strong)
-            if found.first_ns is None:
-                found.first_ns = int(located.batch.timestamp_ns[strong[0]])
-            found.numbers += located.batch.number[strong[: _SAMPLES - len(found.numbers)]].tolist()
-            for each in np.unique(sources[strong])[: _PAIRS_KEPT - len(found.hosts)].tolist():
-                found.hosts[each] = None
+            suspect = self._suspects.setdefault(ethertype, _Suspect())
+            suspect.frames += len(strong)
+            if suspect.first_ns is None:
+                suspect.first_ns = int(located.batch.timestamp_ns[strong[0]])
+            suspect.numbers += located.batch.number[strong[: _SAMPLES - len(suspect.numbers)]].tolist()
+            for each in np.unique(sources[strong])[: _PAIRS_KEPT - len(suspect.hosts)].tolist():
+                suspect.hosts[each] = None
         one, source_of = np.unique(sources, return_inverse=True)
         other, destination_of = np.unique(destinations, return_inverse=True)
         for value, members in groups_of(source_of.astype(np.int64) << 32 | destination_of):
@@ -128,9 +128,9 @@ class EtherTypeExaminer(Examiner):
         """Yield both kinds of findings."""
         yield from self._changed(facts)
         for each in unanswered(facts):
-            found = self._filtered(each)
-            if found is not None:
-                yield found
+            finding = self._filtered(each)
+            if finding is not None:
+                yield finding
 
     def _changed(self, facts: Facts) -> Iterator[Finding]:
         for value, suspect in self._suspects.items():
@@ -171,7 +171,7 @@ class EtherTypeExaminer(Examiner):
 
 def looks_like_mxoe(located: Located) -> NDArray[np.bool_]:
     """Return, per frame, whether its fields are characteristic of MXoE; shape (n,)."""
-    found = np.zeros(len(located.batch), np.bool_)
+    mask = np.zeros(len(located.batch), np.bool_)
     types = located.row_bytes[:, HEADER_LENGTH + 2]
 
     def fields(packet_type: PacketType, packet_format: PacketFormat) -> tuple[NDArray[np.intp], NDArray[np.void]]:
@@ -180,17 +180,17 @@ def looks_like_mxoe(located: Located) -> NDArray[np.bool_]:
         return place, located.rows[place].view(header_type(layout, size=ROW))
 
     place, view = fields(PacketType.CONNECT, CONNECT_REQUEST)
-    found[place] = (view["length"] == CONNECT_LENGTH) & (view["is_reply"] <= 1) & (view["lib_seqnum"] == 0)
+    mask[place] = (view["length"] == CONNECT_LENGTH) & (view["is_reply"] <= 1) & (view["lib_seqnum"] == 0)
     place, view = fields(PacketType.TRUC, TRUC)
-    found[place] = (view["liback.type"] == TrucType.ACK) & (view["session"] == view["liback.session_id"])
+    mask[place] = (view["liback.type"] == TrucType.ACK) & (view["session"] == view["liback.session_id"])
     place, view = fields(PacketType.RNDV, RNDV)
-    found[place] = view["length"] == RNDV_LENGTH
+    mask[place] = view["length"] == RNDV_LENGTH
     for packet_type in (PacketType.HOST_QUERY, PacketType.HOST_REPLY):
         place, view = fields(packet_type, HOST_QUERY)
-        found[place] = view["magic"] >> 8 == HOST_MAGIC_PREFIX
+        mask[place] = view["magic"] >> 8 == HOST_MAGIC_PREFIX
     place, view = fields(PacketType.PULL_REPLY, PULL_REPLY)
-    found[place] = view["dst_magic"] >> 8 == PULL_MAGIC_PREFIX
+    mask[place] = view["dst_magic"] >> 8 == PULL_MAGIC_PREFIX
     for packet_format in (PULL_MXOE, PULL_OMX):
         place, view = fields(PacketType.PULL, packet_format)
-        found[place] |= view["src_magic"] >> 8 == PULL_MAGIC_PREFIX
-    return found
+        mask[place] |= view["src_magic"] >> 8 == PULL_MAGIC_PREFIX
+    return mask

@@ -141,11 +141,11 @@ class LatencyExaminer(Examiner):
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield both kinds of findings."""
-        for (source, destination), (kept, _) in self._gaps.items():
-            found = _comb(np.concatenate(kept))
-            if found is None:
+        for (source, destination), (gaps, _) in self._gaps.items():
+            comb = _comb(np.concatenate(gaps))
+            if comb is None:
                 continue
-            pause, bunch, number = found
+            pause, bunch, number = comb
             text = f"{number} pauses of about {pause / 1000:.0f} microseconds, and {bunch:.1f} frames per burst"
             direction = f"from {mac_text(source)} to {mac_text(destination)}"
             summary = f"frames {direction} arrive every {pause / 1000:.0f} microseconds"

@@ -126,11 +126,11 @@ class LossExaminer(Examiner):
     ) -> None:
         if pair not in kept and len(kept) >= KEPT:
             return
-        found = kept.setdefault(pair, [])
-        found.append((message, each))
-        if len(found) > _RECENT:
-            found.sort(key=lambda known: -known[1].longest_gap)
-            del found[_KEPT_OF_RECENT:]
+        losses = kept.setdefault(pair, [])
+        losses.append((message, each))
+        if len(losses) > _RECENT:
+            losses.sort(key=lambda known: -known[1].longest_gap)
+            del losses[_KEPT_OF_RECENT:]
 
     @staticmethod
     def _may_be_lost(message: CapturedMessage, facts: Facts) -> bool:
@@ -152,8 +152,8 @@ class LossExaminer(Examiner):
         for message in self._pulled:
             if _is_pull_lost(message, _pair(message) in reordered):
                 by_pair.setdefault(_pair(message), ([], []))[1].append(message)
-        for pair, found in by_pair.items():
-            yield _lost_finding(pair, *found)
+        for pair, losses in by_pair.items():
+            yield _lost_finding(pair, *losses)
         for pair, tails in self._tails.items():
             yield self._tail_finding(pair, tails)
         for pair, gaps in self._gaps.items():

@@ -106,8 +106,8 @@ class OrderExaminer(Examiner):
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings per pair of hosts and direction."""
-        for pair, found in reordered(facts).items():
-            yield _reordered(pair, found)
+        for pair, frames in reordered(facts).items():
+            yield _reordered(pair, frames)
         for pair, number in self._transfers.items():
             parties = Party(pair[0]), Party(pair[1])
             summary = f"{mac_text(pair[0])} sent the PULLs of {count_of(number, 'transfer')} out of order"
@@ -119,12 +119,12 @@ def reordered(facts: Facts) -> dict[Pair, Reordered]:
     frames, answers_first = facts.sequences.disorders()
     if answers_first >= PROVEN:
         return {}
-    found = {pair: Reordered(each) for pair, each in frames.items() if each.late}
+    disorders = {pair: Reordered(each) for pair, each in frames.items() if each.late}
     for flow, numbering in facts.numberings.found.items():
         pair = flow.address, flow.back.address
-        known = found.setdefault(pair, Reordered(frames.get(pair, Disorder())))
+        known = disorders.setdefault(pair, Reordered(frames.get(pair, Disorder())))
         known.messages.append(numbering)
-    return found
+    return disorders
 
 
 def reordered_pairs(facts: Facts) -> set[Pair]:

@@ -88,12 +88,12 @@ class ProgressExaminer(Examiner):
         if quiet is None:
             return
         key = sender_of(message.flow.back), sender_of(message.flow)
-        found = self._stopped.get(key)
-        if found is None:
+        stop = self._stopped.get(key)
+        if stop is None:
             if len(self._stopped) >= _KEPT:
                 return
-            found = self._stopped[key] = _Stopped(message.first_ns)
-        self._add(found, message, quiet[1], facts)
+            stop = self._stopped[key] = _Stopped(message.first_ns)
+        self._add(stop, message, quiet[1], facts)
 
     @staticmethod
     def _add(found: _Stopped, message: CapturedMessage, ended_ns: int | None, facts: Facts) -> None:
@@ -118,26 +118,26 @@ class ProgressExaminer(Examiner):
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on endpoints that were silent for long."""
-        for (receiver, sender), found in self._stopped.items():
-            if not (found.card or found.stored or found.often):
+        for (receiver, sender), stop in self._stopped.items():
+            if not (stop.card or stop.stored or stop.often):
                 # A very lossy network may have dropped all of these few frames.
                 continue
-            until = found.ended_ns if found.ended_ns is not None else found.last_ns
-            shown = list(found.shown)
-            if found.card:
-                text = f"the card of {mac_text(receiver.address)} sent {count_of(found.card, 'frame')} at that time"
+            until = stop.ended_ns if stop.ended_ns is not None else stop.last_ns
+            shown = list(stop.shown)
+            if stop.card:
+                text = f"the card of {mac_text(receiver.address)} sent {count_of(stop.card, 'frame')} at that time"
                 shown.append(evidence(text))
-            if found.stored:
-                verb = "it" if found.stored == 1 else "them"
+            if stop.stored:
+                verb = "it" if stop.stored == 1 else "them"
                 text = (
-                    f"{count_of(found.stored, 'message')} finally acknowledged without another transmission: the host "
+                    f"{count_of(stop.stored, 'message')} finally acknowledged without another transmission: the host "
                     f"had {verb} all along"
                 )
-                shown.append(evidence(text, (), found.ended_ns))
-            sure: Confidence = "high" if found.card or found.stored else "medium"
-            ending = "" if found.ended_ns is not None else " and longer"
-            summary = f"the library of {receiver} was silent to {sender} for {seconds(until - found.first_ns)}{ending}"
-            cost = Cost(until - found.first_ns)
+                shown.append(evidence(text, (), stop.ended_ns))
+            sure: Confidence = "high" if stop.card or stop.stored else "medium"
+            ending = "" if stop.ended_ns is not None else " and longer"
+            summary = f"the library of {receiver} was silent to {sender} for {seconds(until - stop.first_ns)}{ending}"
+            cost = Cost(until - stop.first_ns)
             yield STOPPED.found(sure, (receiver, sender), summary, shown, cost=cost)
 
 

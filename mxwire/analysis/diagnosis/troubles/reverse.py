@@ -118,8 +118,8 @@ class ReverseConnectExaminer(Examiner):
         caller = Party(voice.source, voice.source_endpoint)
         silent = Party(voice.destination, voice.destination_endpoint)
         summary = f"{caller} has connected to {silent}, which never connects back"
-        made = NONE.found("high", (silent, caller), summary, shown, cost=Cost(frames=repeated or None))
-        return replace(made, advice=tuple(each.format(silent=silent) for each in made.advice))
+        finding = NONE.found("high", (silent, caller), summary, shown, cost=Cost(frames=repeated or None))
+        return replace(finding, advice=tuple(each.format(silent=silent) for each in finding.advice))
 
     def _stalls(self) -> Iterator[Finding]:
         by_voice: dict[Voice, list[tuple[Flow, CapturedMessage, int]]] = {}
@@ -153,10 +153,10 @@ def _is_request(connect: Connect, side: int) -> bool:
 
 def _requested(facts: Facts) -> dict[Voice, int]:
     """Return the time of the last connect request of each endpoint."""
-    found: dict[Voice, int] = {}
+    requests: dict[Voice, int] = {}
     for conversation in facts.follower.conversations:
         for connect in conversation.connects:
             if connect.requests:
                 voice = voice_of(conversation.flows[connect.side])
-                found[voice] = max(found.get(voice, 0), connect.time_ns)
-    return found
+                requests[voice] = max(requests.get(voice, 0), connect.time_ns)
+    return requests
