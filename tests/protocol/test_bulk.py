@@ -13,9 +13,9 @@ from mxwire.protocol import Counter, Node, Status
 from mxwire.protocol.card import bulk
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, Profile
 from mxwire.wire.dialect import MXOE, Dialect, omx
-from mxwire.wire.packets import Medium, Pull, PullReply, Rndv, Truc
+from mxwire.wire.packets import Medium, Pull, PullReply, Truc
 
-from .world import World, address, pattern, statuses
+from .world import World, address, pattern, pullable, statuses
 
 NEVER = 1 << 30
 
@@ -209,32 +209,6 @@ def test_frame_numbers_wrap_around(monkeypatch):
     assert bytes(buffer) == data
     numbers = [each.frame_seqnum for each in world.sent(PullReply)]
     assert numbers == [each & 0xFF for each in range(1101)]
-
-
-def pullable(world: World, length: int) -> Pull:
-    """The profiles with which the second host may pull a message of the first one."""
-    one, two, there, _ = world.pair()
-    one.send(there, pattern(length))
-    world.seconds(1)
-    rndv = world.sent(Rndv)[0]
-    world.clear()
-    return Pull(
-        dst_mac=address(0),
-        src_mac=address(1),
-        dst_src_peer_index=1,
-        dst_endpoint=one.number,
-        src_endpoint=two.number,
-        session=one.session,
-        total_length=length,
-        pulled_rdma_id=rndv.pulled_rdma_id,
-        pulled_rdma_seqnum=rndv.pulled_rdma_seqnum,
-        pulled_rdma_offset=rndv.pulled_rdma_offset,
-        src_pull_handle=77,
-        src_magic=88,
-        first_frame_offset=0,
-        block_length=8192,
-        frame_index=0,
-    )
 
 
 @pytest.mark.parametrize("region_offset", [0, 1, 100, 4095, 4096, 5000])

@@ -25,33 +25,7 @@ from mxwire.wire.packets import (
     Truc,
 )
 
-from .world import KEY, World, address, pattern, statuses
-
-
-def pullable(world: World, length: int = 100_000) -> tuple[Pull, bytes]:
-    """The first host has announced a large message; how the second one may pull it, and the message."""
-    one, two, there, _ = world.pair()
-    one.send(there, pattern(length))
-    world.seconds(1)
-    world.clear()
-    pull = Pull(
-        dst_mac=address(0),
-        src_mac=address(1),
-        dst_src_peer_index=1,
-        dst_endpoint=one.number,
-        src_endpoint=two.number,
-        session=one.session,
-        total_length=length,
-        pulled_rdma_id=0,
-        pulled_rdma_seqnum=23,
-        pulled_rdma_offset=0,
-        src_pull_handle=77,
-        src_magic=88,
-        first_frame_offset=0,
-        block_length=10_000,
-        frame_index=0,
-    )
-    return pull, pattern(length)
+from .world import KEY, World, address, pattern, pullable, statuses, tiny_to
 
 
 def replies(world: World, pull: Pull) -> list[PullReply]:
@@ -64,7 +38,8 @@ def replies(world: World, pull: Pull) -> list[PullReply]:
 def test_a_replier_keeps_no_state():
     """R-PUL-12, R-PUL-13, R-PUL-15: total length, counter and source are not looked at; the same as often as wanted."""
     world = World()
-    pull, data = pullable(world)
+    pull = pullable(world, 100_000, 10_000)
+    data = pattern(100_000)
     pull = replace(pull, total_length=1, pulled_rdma_seqnum=99, src_endpoint=200, frame_index=3)
     for _ in range(2):
         got = replies(world, pull)
@@ -92,7 +67,7 @@ def test_a_replier_keeps_no_state():
 def test_pulls_that_are_refused_and_in_which_order(change, counter, nack):
     """R-PUL-14, R-NAK-01 to R-NAK-03, R-MEA-11: counted as received even when dropped."""
     world = World()
-    pull, _ = pullable(world)
+    pull = pullable(world, 100_000, 10_000)
     before = world.nodes[0].counters[Counter.RECV_PULL_REQUEST]
     assert replies(world, replace(pull, **change)) == []
     assert world.nodes[0].counters[counter] == 1
@@ -103,7 +78,8 @@ def test_pulls_that_are_refused_and_in_which_order(change, counter, nack):
 def test_offsets_wrap_around():
     """R-MEA-03: modulo 2^32, so that a huge index may lead back to the start of the region."""
     world = World(profile=OPEN_MX_1_5_AS_FOUND)
-    pull, data = pullable(world)
+    pull = pullable(world, 100_000, 10_000)
+    data = pattern(100_000)
     got = replies(world, replace(pull, frame_index=1 << 20))
     assert b"".join(each.data for each in got) == data[:10_000]
 
@@ -111,7 +87,8 @@ def test_offsets_wrap_around():
 def test_pulls_beyond_their_first_frame():
     """R-MEA-04, D-15: a real host serves them, others do not."""
     world = World(profile=OPEN_MX_1_5_AS_FOUND)
-    pull, data = pullable(world)
+    pull = pullable(world, 100_000, 10_000)
+    data = pattern(100_000)
     equal = replies(world, replace(pull, first_frame_offset=4096, block_length=100))
     assert [each.frame_length for each in equal] == [0, 100]
     beyond = replies(world, replace(pull, first_frame_offset=5000, block_length=9000))
@@ -119,14 +96,14 @@ def test_pulls_beyond_their_first_frame():
     assert beyond[0].data == data[5000:14000]
     assert replies(world, replace(pull, block_length=0)) == []
     world = World()
-    pull, _ = pullable(world)
+    pull = pullable(world, 100_000, 10_000)
     assert replies(world, replace(pull, first_frame_offset=4096, block_length=100)) == []
 
 
 def test_the_number_of_frames_wraps_in_one_dialect():
     """R-MEA-03: in `omx` the sum of two 32-bit fields does."""
     world = World(dialect=omx(1500), profile=OPEN_MX_1_5_AS_FOUND)
-    pull, _ = pullable(world)
+    pull = pullable(world, 100_000, 10_000)
     odd = replace(pull, first_frame_offset=0xFFFFFFFF, block_length=2)
     replies(world, odd)
     assert world.nodes[0].counters[Counter.DROP_PULL_BAD_REPLIES] == 0
@@ -268,17 +245,7 @@ def test_a_full_ring_drops_every_type():
         liback_acknum=1,
         liback_send_seq=1,
     )
-    tiny = Tiny(
-        **common,
-        src_endpoint=2,
-        length=0,
-        lib_seqnum=1,
-        lib_piggyack=1,
-        match_a=0,
-        match_b=0,
-        session=one.session,
-        data=b"",
-    )
+    tiny = tiny_to(one)
     world.inject(0, nack, ack, tiny, tiny)
     world.settle()
     assert world.nodes[0].counters == {"Unexpected Event Queue Full": 4}

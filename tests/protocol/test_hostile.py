@@ -15,9 +15,9 @@ from mxwire.protocol import Counter, Status
 from mxwire.protocol.card.bulk import SHORTEST_RUN
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.dialect import MXOE, omx
-from mxwire.wire.packets import Medium, NackLib, NackMcp, Notify, Pull, PullReply, Tiny, Truc
+from mxwire.wire.packets import Medium, NackLib, NackMcp, Notify, Pull, PullReply, Truc
 
-from .world import World, address, pattern, statuses
+from .world import World, address, pattern, statuses, tiny_to
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 
@@ -349,20 +349,7 @@ def test_a_wrong_index_is_only_believed_with_its_defect():
     for profile, nacked in ((OPEN_MX_1_5_AS_FOUND, True), (OPEN_MX_1_5, False)):
         world = World(hosts=3, profile=profile)
         one = world.open(0)
-        wrong = Tiny(
-            dst_mac=address(0),
-            src_mac=address(1),
-            dst_src_peer_index=2,
-            dst_endpoint=one.number,
-            src_endpoint=3,
-            length=0,
-            lib_seqnum=5,
-            lib_piggyack=1,
-            match_a=0,
-            match_b=0,
-            session=1,
-            data=b"",
-        )
+        wrong = replace(tiny_to(one, 3, 5), dst_src_peer_index=2, session=1)
         world.inject(0, wrong)
         world.settle()
         assert bool(world.sent(NackLib)) is nacked
@@ -392,22 +379,7 @@ def test_early_packets_do_not_pile_up():
     """R-ORD-03: an attacker can store 255 messages a partner at most."""
     world = World()
     one, two, there, _ = world.pair()
-    tiny = world.codec.build(
-        Tiny(
-            dst_mac=address(0),
-            src_mac=address(1),
-            dst_src_peer_index=1,
-            dst_endpoint=one.number,
-            src_endpoint=two.number,
-            length=0,
-            lib_seqnum=1,
-            lib_piggyack=1,
-            match_a=0,
-            match_b=0,
-            session=one.session,
-            data=b"",
-        )
-    )
+    tiny = world.codec.build(tiny_to(one, two.number))
     numbers = np.arange(2, 0x3FFF)
     world.inject(0, *(tiny[:24] + int(each).to_bytes(2, "big") + tiny[26:] for each in numbers))
     assert len(there.window.early) == 255

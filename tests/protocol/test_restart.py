@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mxwire.protocol import Defect, EventKind, Status
+from mxwire.protocol import Defect, EngineEndpoint, EventKind, Partner, Status
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Rndv, Tiny, Truc
 
-from .world import KEY, World, address, statuses
+from .world import KEY, World, address, statuses, tiny_to
 
 
 def reopen(world, host, endpoint):
@@ -74,25 +74,20 @@ def test_a_restart_in_the_middle_of_a_pass():
     assert not world.sent(Truc, 0)
 
 
+def abandoned_pair(world: World) -> tuple[EngineEndpoint, EngineEndpoint, Partner, Partner]:
+    """Two endpoints as of ``world.pair()``, the first of which has abandoned the other."""
+    one, two, there, back = world.pair()
+    one.resend_maximum = 1
+    world.lose = lambda *_: True
+    one.send(there, b"x")
+    world.seconds(2)
+    world.lose = lambda *_: False
+    return one, two, there, back
+
+
 def tinies(one, two) -> list[Tiny]:
     """Five messages in sequence, as the second host's endpoint would send them."""
-    return [
-        Tiny(
-            dst_mac=address(0),
-            src_mac=address(1),
-            dst_src_peer_index=1,
-            dst_endpoint=one.number,
-            src_endpoint=two.number,
-            length=0,
-            lib_seqnum=1 + number,
-            lib_piggyack=2,
-            match_a=0,
-            match_b=0,
-            session=one.session,
-            data=b"",
-        )
-        for number in range(5)
-    ]
+    return [tiny_to(one, two.number, 1 + number, ack=2) for number in range(5)]
 
 
 def test_packets_for_the_former_session_are_nacked():
@@ -134,12 +129,7 @@ def test_abandoning_a_partner():
 def test_a_new_connect_after_an_abandonment_connects_both_again():
     """R-RTX-05, R-SEQ-03, R-SEQ-07: without D-4 the other side follows to the new session number."""
     world = World()
-    one, two, there, back = world.pair()
-    one.resend_maximum = 1
-    world.lose = lambda *_: True
-    one.send(there, b"x")
-    world.seconds(2)
-    world.lose = lambda *_: False
+    one, two, there, back = abandoned_pair(world)
     world.connect(one, two, 1)
     _exchange(world, (one, two, there), (two, one, back))
     assert world.sent(Tiny, 1)[-1].lib_seqnum & 0xC000 == 0x4000
@@ -148,12 +138,7 @@ def test_a_new_connect_after_an_abandonment_connects_both_again():
 def test_the_abandoned_side_may_connect_first():
     """D-4 off: the reply's session number shows it that it was abandoned."""
     world = World()
-    one, two, there, back = world.pair()
-    one.resend_maximum = 1
-    world.lose = lambda *_: True
-    one.send(there, b"x")
-    world.seconds(2)
-    world.lose = lambda *_: False
+    one, two, there, back = abandoned_pair(world)
     world.connect(two, one, 0)
     _exchange(world, (two, one, back), (one, two, there))
 
@@ -161,12 +146,7 @@ def test_the_abandoned_side_may_connect_first():
 def test_with_its_defect_the_session_numbers_stay_apart():
     """D-4: the messages of the abandoned side are dropped."""
     world = World(profile=OPEN_MX_1_5.with_defects(Defect.SESSION_NUMBERS_DISAGREE))
-    one, two, there, back = world.pair()
-    one.resend_maximum = 1
-    world.lose = lambda *_: True
-    one.send(there, b"x")
-    world.seconds(2)
-    world.lose = lambda *_: False
+    one, two, _, back = abandoned_pair(world)
     world.connect(one, two, 1)
     receive = one.receive(bytearray(3), 6)
     two.send(back, b"abc", 6)

@@ -16,7 +16,7 @@ from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE, Dialect
-from mxwire.wire.packets import Frame
+from mxwire.wire.packets import Frame, Pull, Rndv, Tiny
 
 KEY = 0x12345678
 REFUSED_CONNECTS = [
@@ -194,6 +194,50 @@ class World:
         """Let frames arrive at a host out of nowhere."""
         raw = [each if isinstance(each, bytes) else self.codec.build(each) for each in frames]
         self.nodes[host].receive(FrameBatch.from_frames(raw), self.now)
+
+
+def pullable(world: World, length: int, block_length: int = 8192) -> Pull:
+    """A PULL by which the second host may pull a message that the first one has announced."""
+    one, two, there, _ = world.pair()
+    one.send(there, pattern(length))
+    world.seconds(1)
+    rndv = world.sent(Rndv)[0]
+    world.clear()
+    return Pull(
+        dst_mac=address(0),
+        src_mac=address(1),
+        dst_src_peer_index=1,
+        dst_endpoint=one.number,
+        src_endpoint=two.number,
+        session=one.session,
+        total_length=length,
+        pulled_rdma_id=rndv.pulled_rdma_id,
+        pulled_rdma_seqnum=rndv.pulled_rdma_seqnum,
+        pulled_rdma_offset=rndv.pulled_rdma_offset,
+        src_pull_handle=77,
+        src_magic=88,
+        first_frame_offset=0,
+        block_length=block_length,
+        frame_index=0,
+    )
+
+
+def tiny_to(endpoint: EngineEndpoint, source: int = 2, number: int = 1, ack: int = 1) -> Tiny:
+    """An empty message from endpoint ``source`` of the second host to an endpoint of the first one."""
+    return Tiny(
+        dst_mac=address(0),
+        src_mac=address(1),
+        dst_src_peer_index=1,
+        dst_endpoint=endpoint.number,
+        src_endpoint=source,
+        length=0,
+        lib_seqnum=number,
+        lib_piggyack=ack,
+        match_a=0,
+        match_b=0,
+        session=endpoint.session,
+        data=b"",
+    )
 
 
 def gaps(times: list[int]) -> list[int]:

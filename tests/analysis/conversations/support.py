@@ -8,6 +8,7 @@ from functools import cache
 
 from mxwire.analysis.conversations import CapturedMessage, Follower, MessageWatch
 from mxwire.analysis.conversations.content import Content
+from mxwire.analysis.timing import Timing
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect
@@ -109,3 +110,14 @@ __all__ = [
     "sent_by",
     "split",
 ]
+
+
+@cache
+def timed(capture: str, size: int | None = None) -> Timing:
+    """The timing of a capture, observed at once or in batches of ``size`` frames."""
+    batch = read_capture(capture)
+    timing = Timing()
+    for each in decoded([batch] if size is None else split(batch, size), dialect_of(capture)):
+        timing.observe(each)
+    timing.finish()
+    return timing

@@ -15,16 +15,7 @@ from mxwire.analysis.timing.pairs import PAIRS
 from mxwire.analysis.timing.samples import FEWEST_P90, FEWEST_P99
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import Decoder
-from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture, split
-
-
-def timed(capture: str, size: int | None = None) -> Timing:
-    batch = read_capture(capture)
-    timing = Timing()
-    for each in decoded([batch] if size is None else split(batch, size), dialect_of(capture)):
-        timing.observe(each)
-    timing.finish()
-    return timing
+from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture, timed
 
 
 @pytest.mark.parametrize("capture", CAPTURES)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
-from mxwire.analysis.timing import Timing
 from mxwire.report.timing import timing_records
-from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture, split
+from tests.analysis.conversations.support import CAPTURES, read_capture, timed
 
 PRINTED = {
     "mxoe-pingpong-small-medium": {
@@ -18,16 +15,6 @@ PRINTED = {
     "omx1500-pingpong-small-medium": {},
 }  # fmt: skip
 """Half round trips in µs as ``omx_perf`` printed them, mean of three iterations."""
-
-
-@cache
-def timed(capture: str, size: int | None = None) -> Timing:
-    batch = read_capture(capture)
-    timing = Timing()
-    for each in decoded([batch] if size is None else split(batch, size), dialect_of(capture)):
-        timing.observe(each)
-    timing.finish()
-    return timing
 
 
 @pytest.mark.parametrize("length", PRINTED["mxoe-pingpong-small-medium"])
