@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from typing import Final
+
 
 class MxwireError(Exception):
     """Invalid input or use; the text is one line for the user.
@@ -32,3 +35,23 @@ class MergeError(MxwireError):
 
 class InvalidRecordError(MxwireError):
     """Shared memory with content that no correct process writes; the channel to that process ends."""
+
+
+_REMEDIES: Final = {
+    errno.EACCES: "choose a writable place",
+    errno.EPERM: "choose a writable place",
+    errno.EROFS: "choose a writable place",
+    errno.ENOENT: "create its directory first",
+    errno.ENOTDIR: "a part of its path is a file: choose another place",
+    errno.EISDIR: "name a file in it",
+    errno.EEXIST: "a file has the name of a directory: choose another place",
+    errno.ENOSPC: "free some space, or choose another place",
+    errno.EDQUOT: "free some space, or choose another place",
+}
+
+
+def write_failure(error: OSError) -> str:
+    """Return the reason why a file cannot be written, and the remedy if there is a usual one."""
+    reason = error.strerror or str(error)
+    remedy = _REMEDIES.get(error.errno or 0)
+    return reason if remedy is None else f"{reason}; {remedy}"

@@ -578,9 +578,11 @@ send_frames(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t 
         if (PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE) < 0)
             return NULL;
         ssize_t done;
-        if (++calls % HELD_CALLS) {
+        /* Only after the last frame: another thread that runs meanwhile may close the descriptor. */
+        if (++calls < HELD_CALLS || sent + 1 < PyList_GET_SIZE(arguments[1])) {
             done = send(descriptor, view.buf, view.len, MSG_DONTWAIT);
         } else {
+            calls = 0;
             Py_BEGIN_ALLOW_THREADS
             done = send(descriptor, view.buf, view.len, MSG_DONTWAIT);
             Py_END_ALLOW_THREADS

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mxwire.analysis.table_columns import require_polars
 from mxwire.analysis.table_file import TableFile
-from mxwire.errors import MxwireError, OutputError
+from mxwire.errors import MxwireError, OutputError, write_failure
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,7 +34,7 @@ def check_dataset(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from None
+        raise OutputError(f"{folder}: cannot be written: {write_failure(error)}") from None
 
 
 class DatasetPart(TableFile):

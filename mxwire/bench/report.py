@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.errors import OutputError
+from mxwire.errors import OutputError, write_failure
 from mxwire.extras import import_extra
 from mxwire.report import plot
 from mxwire.report.document import (
@@ -284,7 +284,7 @@ def write_page(
         page = folder / f"{recording.study}.html"
         write_text(page, text)
     except OSError as error:
-        raise OutputError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from None
+        raise OutputError(f"{error.filename or folder}: cannot be written: {write_failure(error)}") from None
     return page
 
 

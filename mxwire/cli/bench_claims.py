@@ -13,7 +13,7 @@ from mxwire.cli.live import end_like_interrupt
 from mxwire.cli.notes import note
 from mxwire.cli.options import integer_option, json_option
 from mxwire.cli.perf import check_writable
-from mxwire.errors import OutputError
+from mxwire.errors import OutputError, write_failure
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _text(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise OutputError(f"{path}: cannot be written: {write_failure(error)}") from None
 
 
 def _page(folder: Path, evidence: ClaimEvidence, found: list[tuple[Claim, ClaimVerdict]]) -> None:

@@ -15,7 +15,7 @@ from mxwire.cli.notes import note
 from mxwire.cli.options import Amount, given_options, integer_option, interface_option, json_option, option_group
 from mxwire.cli.perf import check_writable
 from mxwire.cli.progress import LiveLine
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, write_failure
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class BenchOptions:
             try:
                 self.html.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise MxwireError(f"{self.html}: cannot be created: {error.strerror or error}") from None
+                raise MxwireError(f"{self.html}: cannot be created: {write_failure(error)}") from None
         if self.write is not None and self.write.suffix == ".parquet":
             import_extra("polars", "table", "a file that ends in .parquet")
         if live:

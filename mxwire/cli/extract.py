@@ -13,7 +13,7 @@ import click
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.message_choice import MessageChoice, follow_message, message_choice
 from mxwire.cli.options import DecodingOptions, decoding_options, json_option, write_option
-from mxwire.errors import MxwireError, OutputError
+from mxwire.errors import MxwireError, OutputError, write_failure
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class _PartialFile:
             raise self._problem(error) from None
 
     def _problem(self, error: OSError) -> OutputError:
-        return OutputError(f"{self._target or 'the output'}: cannot be written: {error.strerror or error}")
+        return OutputError(f"{self._target or 'the output'}: cannot be written: {write_failure(error)}")
 
     def __enter__(self) -> Self:
         """Return self."""

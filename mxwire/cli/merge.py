@@ -84,13 +84,14 @@ def _compare(first: str, second: str, keep_both: bool) -> MergePlan:
     """Match the frames of two captures; raise :class:`~mxwire.errors.MxwireError` if they do not fit together."""
     from mxwire.analysis.merging import Fingerprints, plan
     from mxwire.capture.time_order import in_time_order
-    from mxwire.cli.reading import capture_of, refuse_twice
+    from mxwire.cli.reading import capture_of, reading_bar, refuse_twice
 
     def fingerprints(path: str) -> Fingerprints:
         prints = Fingerprints(path)
-        with capture_of(path) as reader:
+        with capture_of(path) as reader, reading_bar(reader) as update:
             for batch in in_time_order(reader):
                 prints.add(batch)
+                update()
         return prints
 
     refuse_twice(first, second, "name the captures of two ends")
@@ -109,7 +110,7 @@ def _write(
     from mxwire.analysis.selection import FrameSelector
     from mxwire.capture import create_capture, open_capture
     from mxwire.capture.time_order import in_time_order
-    from mxwire.cli.reading import selection_of
+    from mxwire.cli.reading import reading_bar, selection_of
 
     selection = selection_of(filters, (first, second), decoding)
     selector, decoder = FrameSelector(selection), decoding.decoder()
@@ -119,6 +120,7 @@ def _write(
         open_capture(first) as one,
         open_capture(second) as other,
         create_capture(target, format="pcapng", comment=comment) as writer,
+        reading_bar(one, other) as update,
     ):
         numbers = [writer.add_interface(name) for name in names]
         assert numbers == [0, 1]
@@ -131,4 +133,5 @@ def _write(
                 found = decoded.batch.number[selector.places(decoded, decoder.start_ns)] - batch.number[:1]
                 batch, origin = each.batch.select(found), origin[found]
             writer.write(batch, interfaces=origin)
+            update()
         return writer.frames

@@ -28,11 +28,32 @@ if TYPE_CHECKING:
 
 Decorator = Callable[[Any], Any]
 
+_BOUNDLESS: Final = 1 << 62
+"""An upper limit from which on help does not show it: that of a number of the machine."""
 _MOST: Final = 1e9
 """Upper limit of every amount: in seconds it is 30 years."""
 
 
 # Types
+
+
+class _IntegerRange(click.IntRange):
+    """An integer in a range, which help describes without an upper limit that no user will reach."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        number: int = click.INT.convert(value, param, ctx)
+        if self._is_boundless and number > (self.max or 0):
+            self.fail(f"{value} is more than {self.max}", param, ctx)
+        checked: int = super().convert(value, param, ctx)
+        return checked
+
+    @property
+    def _is_boundless(self) -> bool:
+        return self.max is not None and self.max >= _BOUNDLESS
+
+    def _describe_range(self) -> str:
+        return click.IntRange(self.min)._describe_range() if self._is_boundless else super()._describe_range()
 
 
 class Amount(click.FloatRange):
@@ -109,7 +130,7 @@ def integer_option(
     text: str, *names: str, least: int = 0, most: int | None = None, default: int | None = None, metavar: str = "N"
 ) -> Decorator:
     """An integer from ``least`` to ``most``."""
-    kind, shown = click.IntRange(least, most), default is not None
+    kind, shown = _IntegerRange(least, most), default is not None
     return click.option(*names, type=kind, default=default, show_default=shown, metavar=metavar, help=text)
 
 

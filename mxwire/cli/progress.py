@@ -6,12 +6,16 @@ display, and output for a pipe or a file would appear on the terminal: both redi
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from types import FrameType
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
@@ -95,9 +99,14 @@ class _ShownBar(Bar):
         self._progress = _progress(unit, self._estimate, self._by_itself)
         self._task = self._progress.add_task(label, total=total, now="")
         self._drawn = time.monotonic()
+        self._ends = False
 
     def start(self) -> None:
-        """Draw the bar."""
+        """Draw the bar. SIGTERM, unless it has a handler, then ends the program as an exit, so that the bar is erased
+        and the terminal has its cursor back."""
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            self._ends = True
+            signal.signal(signal.SIGTERM, _exit_handler(os.getpid()))
         self._progress.start()
 
     def update(self, done: float, total: float | None = None, now: str = "") -> None:
@@ -112,6 +121,21 @@ class _ShownBar(Bar):
 
     def erase(self) -> None:
         self._progress.stop()
+        if self._ends:
+            self._ends = False
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _exit_handler(process: int) -> Callable[[int, FrameType | None], None]:
+    """A handler of SIGTERM that exits with its code; in forks of ``process``, the signal has its usual effect."""
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        if os.getpid() == process:
+            sys.exit(128 + number)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    return end
 
 
 _current: Bar | None = None

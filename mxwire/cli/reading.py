@@ -216,6 +216,17 @@ def _analysed(
                 shown.update(read.popleft()[1])
 
 
+@contextmanager
+def reading_bar(*readers: BatchSource) -> Iterator[Callable[[], None]]:
+    """A progress bar while large files are read to their end; yield the function that updates it."""
+    totals = [each.total_bytes for each in readers]
+    total = sum(each or 0 for each in totals)
+    wanted = None not in totals and total >= progress.SHOWN_FROM_BYTES
+    label = ", ".join(each.name for each in readers)
+    with progress.bar(label, total, "bytes", wanted=wanted) as shown:
+        yield lambda: shown.update(sum(each.bytes_read for each in readers))
+
+
 # Filters
 
 

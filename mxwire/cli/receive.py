@@ -24,7 +24,7 @@ from mxwire.cli.options import (
 )
 from mxwire.cli.progress import Bar, bar
 from mxwire.cli.send import TransferReport
-from mxwire.errors import MxwireError, OutputError
+from mxwire.errors import MxwireError, OutputError, write_failure
 
 if TYPE_CHECKING:
     from mxwire.host import Endpoint, Message, WaitingMessage
@@ -254,4 +254,4 @@ def _put(name: str, file: IO[bytes], data: memoryview) -> None:
 
 
 def _not_written(name: str, error: OSError) -> OutputError:
-    return OutputError(f"{name}: cannot be written: {error.strerror or error}")
+    return OutputError(f"{name}: cannot be written: {write_failure(error)}")

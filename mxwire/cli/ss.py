@@ -25,7 +25,7 @@ Examples:
   mxwire ss --json | jq '.endpoints[].partners[] | select(.unacked > 0)'
 
 \b
-Exit code: 0 if a host was found, 1 if none, 2 if the sockets cannot be read.
+Exit code: 0 if a host was found, 1 if none, 2 if the sockets cannot be read, 130 after Ctrl-C.
 """
 _CLEAR = "\x1b[H\x1b[J"
 
@@ -48,7 +48,7 @@ def command(watch: bool, interval: float, as_json: bool) -> None:
             _report(as_json, clear=True)
     except KeyboardInterrupt:
         end_interrupted_line()
-        return
+        sys.exit(130)
     if not found:
         sys.exit(1)
 

@@ -26,6 +26,7 @@ from mxwire.link.listeners import (
     packet_sockets,
     xdp_program,
 )
+from mxwire.link.packet_socket import permission_advice
 from mxwire.link.process_memory import copy_refusal
 from mxwire.link.xdp import xdp_refusal
 from mxwire.wire.dialect import MXOE as MXOE_DIALECT
@@ -419,14 +420,18 @@ def examine(interface: str, dialect: Dialect, seconds: float, **options: Any) ->
     yield from check_master(interface, master_of(interface))
     yield from _listeners(found)
     yield check_local(copy_refusal())
+    refusal = xdp_refusal(found)
+    if refusal is not None and refusal.endswith(permission_advice()):
+        refusal = "see permission"
     try:
-        yield check_xdp(interface, xdp_program(found.index), read_hardware(interface).queues, xdp_refusal(found))
+        yield check_xdp(interface, xdp_program(found.index), read_hardware(interface).queues, refusal)
     except OSError:
         yield warning("af-xdp", "the kernel does not report XDP programs (rtnetlink)", None)
     try:
         tap = Tap.open(interface, promiscuous=False)
     except LinkError as error:
-        yield problem("permission", str(error), "get the capability and try again")
+        text, _, advice = str(error).partition(": use ")
+        yield problem("permission", text, f"use {advice}" if advice else "get the capability and try again")
         return
     with tap:
         yield ok("permission", "raw Ethernet frames are permitted")

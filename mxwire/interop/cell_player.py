@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, write_failure
 from mxwire.interop.cases import CaseDefinition, case_by_name
 from mxwire.interop.diagnosis import diagnose
 from mxwire.interop.expectations import CellExpectation, expected_of
@@ -174,7 +174,7 @@ def captures_in(folder: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise MxwireError(f"{path}: cannot be created: {error.strerror or error}") from None
+        raise MxwireError(f"{path}: cannot be created: {write_failure(error)}") from None
     return path
 
 

@@ -16,6 +16,8 @@ from typing import Any, Final
 from mxwire.errors import MxwireError
 from mxwire.ethernet import BROADCAST, SOURCE, mac_text
 from mxwire.link.dialogue import converse
+from mxwire.link.errors import LinkError
+from mxwire.link.interface import read_interface
 from mxwire.link.link import Link
 from mxwire.units import MILLISECOND
 from mxwire.wire.codec import TYPE_OFFSET, codec_of
@@ -139,8 +141,12 @@ class SinkControl:
         request = ControlRequest(self._next("hello", {}), self._link.address, BROADCAST)
         if converse(self._link, request, request.done, timeout) is None:
             raise SinkUnreachableError(
-                f"no sink answers on {self._link.name} within {timeout:g} s: start one on the other side "
-                f"(mxwire linerate sink -i IF), or send to an address without one (--to MAC --no-sink)"
+                f"no sink answers on {self._link.name} within {timeout:g} s: "
+                + (
+                    _own_fault(self._link)
+                    or "start one on the other side (mxwire linerate sink -i IF), or send to an address without one "
+                    "(--to MAC --no-sink)"
+                )
             )
         converse(self._link, request, lambda: None, settle)
         return [SinkAddress(address, fields) for address, fields in sorted(request.replies.items())]
@@ -154,13 +160,25 @@ class SinkControl:
         request = ControlRequest(self._next(verb, fields), self._link.address, sink)
         found = converse(self._link, request, request.done, timeout)
         if found is None:
-            raise SinkUnreachableError(
-                f"the sink at {mac_text(sink)} does not answer any more: it has ended, or the path to it is broken"
-            )
+            why = _own_fault(self._link) or "it has ended, or the path to it is broken"
+            raise SinkUnreachableError(f"the sink at {mac_text(sink)} does not answer any more: {why}")
         reply = next(iter(found.values()))
         if "error" in reply:
             raise MxwireError(f"the sink at {mac_text(sink)} refuses: {reply['error']}")
         return reply
+
+
+def _own_fault(link: Link) -> str:
+    """Return the reason why no answer can arrive through a link, if that is the state of its interface."""
+    try:
+        found = read_interface(link.name)
+    except LinkError:
+        # It is gone, or in another network namespace.
+        return ""
+    if found.address != link.address or (found.up and found.carrier):
+        return ""
+    remedy = f"set it up (ip link set {link.name} up)" if not found.up else "check its cable and the other side"
+    return f"{link.name} {'has no carrier' if found.up else 'is down'}: {remedy}"
 
 
 def find_sinks(link: Link, addresses: Sequence[bytes], timeout: float) -> tuple[SinkControl, list[SinkAddress]]:
@@ -177,8 +195,8 @@ def find_sinks(link: Link, addresses: Sequence[bytes], timeout: float) -> tuple[
             found.append(SinkAddress(address, control.ask(address, "hello", timeout)))
         except SinkUnreachableError:
             raise SinkUnreachableError(
-                f"no sink answers at {mac_text(address)} within {timeout:g} s: start one there "
-                f"(mxwire linerate sink -i IF), or send without one (--no-sink)"
+                f"no sink answers at {mac_text(address)} within {timeout:g} s: "
+                + (_own_fault(link) or "start one there (mxwire linerate sink -i IF), or send without one (--no-sink)")
             ) from None
     return control, found
 

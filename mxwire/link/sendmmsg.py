@@ -47,7 +47,6 @@ class BatchSender:
 
     def __init__(self, through: socket.socket) -> None:
         self._socket = through
-        self._descriptor = through.fileno()
         self._pieces = np.zeros(AT_ONCE, np.dtype(_Piece))
         self._base, self._length = self._pieces["base"], self._pieces["length"]
         self._headers = np.zeros(AT_ONCE, np.dtype(_Header))
@@ -74,7 +73,9 @@ class BatchSender:
         return sent
 
     def _call(self, first: int, end: int) -> int:
-        count: int = self._sendmmsg(self._descriptor, self._at + first * self._headers.itemsize, end - first, _FLAGS)
+        # Read each time: after a thread has closed the socket during a pause, its old number may be another file's.
+        descriptor = self._socket.fileno()
+        count: int = self._sendmmsg(descriptor, self._at + first * self._headers.itemsize, end - first, _FLAGS)
         if count < 0:
             number = ctypes.get_errno()
             raise OSError(number, "sendmmsg")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.errors import OutputError
+from mxwire.errors import OutputError, write_failure
 from mxwire.extras import import_extra
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
@@ -94,7 +94,7 @@ def write_figure(path: Path, content: bytes) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise OutputError(f"{path}: cannot be written: {write_failure(error)}") from None
 
 
 def tidy(axes: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from mxwire.analysis.time_sequence import KINDS, SequenceGraph
 from mxwire.analysis.timing import RateLine, Timing
 from mxwire.analysis.timing.line import common_rates
-from mxwire.errors import OutputError
+from mxwire.errors import OutputError, write_failure
 from mxwire.report.pairs import PairOrder, party_text
 from mxwire.report.sequence import ACKED, STYLES, WINDOW, graph_title
 from mxwire.units import SECOND
@@ -26,7 +26,7 @@ def create_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be created: {error.strerror or error}") from None
+        raise OutputError(f"{folder}: cannot be created: {write_failure(error)}") from None
 
 
 def write_xplot(folder: Path, graphs: Sequence[SequenceGraph], timing: Timing) -> list[Path]:
@@ -47,7 +47,7 @@ def write_xplot(folder: Path, graphs: Sequence[SequenceGraph], timing: Timing) -
             # Names of hosts come from the wire; xplot reads one title per line.
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="backslashreplace")
         except OSError as error:
-            raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+            raise OutputError(f"{path}: cannot be written: {write_failure(error)}") from None
         written.append(path)
     return written
 

@@ -93,3 +93,13 @@ def test_the_jq_example_of_the_help_selects_the_lengths():
     """The example of the help, whose other objects have no times."""
     text = mxwire("perf", "--help").out
     assert "jq 'select(.event==\"length\").median_us'" in text and "Exit code: 0 " in text
+
+
+def test_lengths_have_no_upper_limit_that_is_only_a_machine_word():
+    help_text = mxwire("perf", "--help").out
+    assert "x>=0" in help_text and str((1 << 63) - 1) not in help_text
+    done = mxwire("perf", "-S", 1 << 63)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"mxwire: Invalid value for '-S': {1 << 63} is more than {(1 << 63) - 1}; see mxwire perf --help\n"
+    )

@@ -87,9 +87,9 @@ CASES = {
     "report": (case("report LOSSY --html report --force --json", bar=True),),
     "diagnose": (case("diagnose LOSSY", bar=True, code=1), case("diagnose --json LOSSY", bar=True, code=1)),
     "merge": (
-        case("merge one.pcap other.pcap"),
-        case("merge one.pcap other.pcap -w -", binary=True),
-        case("merge one.pcap other.pcap -w both.pcapng --json", writes=("both.pcapng",)),
+        case("merge one.pcap other.pcap", bar=True),
+        case("merge one.pcap other.pcap -w -", bar=True, binary=True),
+        case("merge one.pcap other.pcap -w both.pcapng --json", bar=True, writes=("both.pcapng",)),
     ),
     "compat": (case("compat EVERY", bar=True),),
     "formats": (case("formats"), case("formats PULL --json")),

@@ -42,11 +42,19 @@ def test_errors_of_the_system_are_reported_unchanged(monkeypatch, capfd, error, 
     assert ended.value.code == 2 and capfd.readouterr().err == f"mxwire: {line}\n"
 
 
-def test_output_that_the_shell_has_closed_is_not_missed():
-    done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} {ROOT / 'cli.py'} formats >&-"], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("formats >&-", (2, "mxwire: the output cannot be written: Bad file descriptor\n")),
+        ("nothing >&-", (2, "mxwire: No such command 'nothing'; see mxwire --help\n")),
+        ("formats 2>&- >/dev/null", (0, "")),
+        ("nothing 2>&-", (2, "")),
+    ],
+)
+def test_output_that_the_shell_has_closed_is_reported(line, expected):
+    """As by ls and tshark; messages cannot be."""
+    done = subprocess.run(["sh", "-c", f"{sys.executable} {ROOT / 'cli.py'} {line}"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == expected
 
 
 RECEIVER = """

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -221,6 +222,15 @@ def test_the_dashboard_uses_metrics_that_exist():
 
 
 # ss
+
+
+def test_ss_that_watches_ends_with_the_code_of_an_interrupt(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    command = [sys.executable, str(ROOT / "cli.py"), "ss", "--watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None and "no host" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
 
 
 def test_ss_shows_the_hosts_of_this_user(tmp_path, monkeypatch):

@@ -19,8 +19,10 @@ import pytest
 
 from mxwire.capture import create_capture
 from mxwire.cli.reading import capture_of
+from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
+from mxwire.linerate.control import SinkControl, find_sink
 from mxwire.linerate.generator import GeneratorPlan
 from mxwire.linerate.live_frames import KernelGenerator, _State
 from mxwire.linerate.slots import FrameSlots
@@ -166,6 +168,26 @@ def test_an_interface_that_goes_down_ends_the_run_with_its_results(laboratory: L
     result = json.loads(running.until('"summary"'))
     assert running.process.wait(60) == 1
     assert "it is down" in result["generator"]["ended"] and result["generator"]["frames"] >= 200
+
+
+def test_an_unreachable_sink_is_explained_by_an_interface_that_is_down(laboratory: Laboratory) -> None:
+    sender, receiver = laboratory.pair()
+    with sender.namespace.inside(), PacketLink.open(sender.interface) as link:
+        control = SinkControl(link, 1)
+        with pytest.raises(MxwireError, match=r"veth0 within 0.1 s: start one on the other side"):
+            control.find(0.1)
+        receiver.down()
+        while read_interface(sender.interface).carrier:
+            time.sleep(0.01)
+        with pytest.raises(
+            MxwireError, match=r"within 0.1 s: veth0 has no carrier: check its cable and the other side$"
+        ):
+            control.find(0.1)
+        sender.down()
+        with pytest.raises(MxwireError, match=r"any more: veth0 is down: set it up \(ip link set veth0 up\)$"):
+            control.ask(receiver.address, "end", 0.1)
+        with pytest.raises(MxwireError, match=r"no sink answers at .* within 0.1 s: veth0 is down: set it up"):
+            find_sink(link, receiver.address, 0.1)
 
 
 def test_an_interface_that_is_removed_ends_the_sink_with_its_results(laboratory: Laboratory) -> None:

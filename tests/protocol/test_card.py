@@ -8,6 +8,7 @@ import pytest
 
 from mxwire.protocol import Counter, Status
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
+from mxwire.wire.codec import build
 from mxwire.wire.dialect import omx
 from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import (
@@ -295,3 +296,31 @@ def test_notifies_are_one_for_each_rndv():
         one.send(there, pattern(40000))
     world.seconds(1)
     assert len(world.sent(Notify)) == 5
+
+
+def test_refused_senders_do_not_displace_the_known_ones():
+    """The byte that no receiver reads, and the endpoint, make 65,536 senders of one host."""
+    world = World()
+    one, _, there, _ = world.pair()
+    known = world.nodes[1].interfaces[0]._known
+    one.send(there, b"from a real sender")
+    world.settle()
+    assert len(known) == 1
+    (sent,) = world.sent(Tiny, 0)
+    (real,) = known
+
+    def others(session: int) -> list[bytes]:
+        plain = build(replace(sent, session=session, lib_seqnum=5000), world.dialect)
+        return [plain[:18] + number.to_bytes(2, "little") + plain[20:] for number in range(256, 1536)]
+
+    for each in others(sent.session ^ 1):
+        world.inject(1, each)
+    assert list(known) == [real], "a frame with another session has made its sender known"
+    for each in others(sent.session):
+        world.inject(1, each)
+        world.settle()
+    assert len(known) == 1024 and real not in known
+    one.send(there, b"another one")
+    world.settle()
+    assert len(known) == 1024 and real in known
+    assert world.nodes[1].counters[Counter.DROP_RING_FULL] == 0

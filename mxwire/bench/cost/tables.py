@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from mxwire.errors import MxwireError, OutputError
+from mxwire.errors import MxwireError, OutputError, write_failure
 from mxwire.words import suggestion
 
 Source = Literal["given", "derived", "fitted", "guess", "measured"]
@@ -275,7 +275,7 @@ def write_here(costs: Costs) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(costs.record(), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise OutputError(f"{path}: cannot be written: {write_failure(error)}") from None
     return path
 
 

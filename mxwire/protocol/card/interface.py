@@ -321,11 +321,16 @@ class HostInterface(Port):
         if peer is None or endpoint is None or (self.strict_address and peer.address != source):
             return False
         known = KnownSender(form, endpoint, peer, sender)
+        if not self._take_known(frame, known):
+            return False
         # A frame that only a promiscuous interface accepts is not known, since that may change.
-        if len(self._known) < _KNOWN_MAXIMUM and self.is_for_us(frame):
+        if self.is_for_us(frame):
+            if len(self._known) >= _KNOWN_MAXIMUM:
+                # The oldest may have ended long ago.
+                del self._known[next(iter(self._known))]
             head = self._newest_head = frame[: self.tiny.shared]
             self._known[head] = self._newest = known
-        return self._take_known(frame, known)
+        return True
 
     def _take_known(self, frame: bytes, known: KnownSender) -> bool:
         """Take a TINY or SMALL whose first part is known to be correct; return False if the rest is not."""
