@@ -239,12 +239,16 @@ static int is_set(const char *variable)
 
 int mxw_start_progression(void)
 {
-    mxw_reset_waits();
+    /* Once: threads that were waiting at mx_finalize may still use these. */
+    if (wake_driver < 0) {
+        mxw_reset_waits();
+        wake_driver = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        stop_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    }
+    clear_event(stop_thread);
     mxw_single = !is_set("OMX_IGNORE_MX_ENV") && is_set("MX_MONOTHREAD");
     spin = (uint64_t)(mxw_seconds("MXWIRE_SPIN", mxw_single || is_set("OMX_WAITSPIN") ? 1e6 : SPIN_SECONDS) * 1e9);
     ends_by_signals = is_set("OMX_WAITINTR");
-    wake_driver = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    stop_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (mxw_single)
         return wake_driver >= 0;
     /* Signals belong to the threads of the program. */
@@ -268,7 +272,7 @@ void mxw_stop_progression(void)
     pthread_mutex_unlock(&mxw_lock);
 }
 
-/* Forget the waits and the thread of another life: of a former mx_init, or of the parent of this process. */
+/* Start without waits and without a thread: before the first mx_init, and in the child of a fork. */
 void mxw_reset_waits(void)
 {
     pthread_condattr_t monotonic;
