@@ -53,6 +53,21 @@ def test_every_size(dialect, expected, synchronous):
     assert not world.nodes[1].interfaces[0].timers
 
 
+@pytest.mark.parametrize("length", [0, 8, 9000, 100_000])
+def test_views_that_are_released_before_the_message_is_transferred(length):
+    """R-SND-07: a request has a view of its own."""
+    world = World()
+    one, two, there, _ = world.pair()
+    data, buffer = bytearray(pattern(length)), bytearray(length)
+    with memoryview(buffer) as view:
+        receive = two.receive(view)
+    with memoryview(data) as view:
+        send = one.send(there, view)
+    world.settle()
+    assert statuses(send, receive) == [Status.SUCCESS] * 2
+    assert buffer == data
+
+
 @pytest.mark.parametrize("synchronous", [False, True])
 @pytest.mark.parametrize("expected", [True, False])
 def test_memory_that_is_allocated_at_the_match(expected, synchronous):
