@@ -1,4 +1,4 @@
-"""A real browser to look at sites with."""
+"""A real browser that opens sites."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Mutant:
         return fixed_by(self.options)
 
     def planned(self) -> dict[str, object]:
-        """Those of them that runs of plans have, too: the others draw faults, or are of other workloads."""
+        """The fields that runs of plans have too: the others draw faults, or belong to other workloads."""
         one_host = {"hosts": 1, "processes": 2} if "local" in self.options else {}
         return one_host | {name: value for name, value in self.fixed().items() if name in PLANNED_OPTIONS}
 

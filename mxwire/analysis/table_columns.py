@@ -3,7 +3,7 @@
 A :class:`TableColumn` is a NumPy array and at most one of two companions: a mask, for fields that only some rows have,
 or a list of distinct values that the array indexes, for addresses, names and lists, of which a table has few.
 So a million rows cost a few arrays, polars receives them without a copy per value (:func:`polars_table`), and CSV and
-NDJSON can be written without polars (``table_text.py``).
+NDJSON can be written without polars (``table_file.py``).
 """
 
 from __future__ import annotations

@@ -185,20 +185,15 @@ dialect_option = click.option(
     shell_complete=dialects,
     help="Dialect of the hosts; auto detects it per pair of hosts.  [default: auto]",
 )
-table_option = click.option(
-    "--to",
-    "target",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Write a table: .parquet, .csv, .ndjson or .arrow.",
-)
-set_table_option = click.option(
-    "--to",
-    "target",
-    metavar="FILE|DIR",
-    type=click.Path(path_type=Path),
-    help="Write a table: .parquet, .csv, .ndjson or .arrow; with --on, a folder of Parquet files.",
-)
+_TABLES: Final = "Write a table: .parquet, .csv, .ndjson or .arrow"
+
+
+def _table_option(metavar: str, text: str) -> Decorator:
+    return click.option("--to", "target", metavar=metavar, type=click.Path(path_type=Path), help=text)
+
+
+table_option = _table_option("FILE", f"{_TABLES}.")
+set_table_option = _table_option("FILE|DIR", f"{_TABLES}; with --on, a folder of Parquet files.")
 time_format_option = click.option(
     "--time-format",
     type=click.Choice(["relative", "delta", "absolute"]),

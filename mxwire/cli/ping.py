@@ -1,4 +1,4 @@
-"""``mxwire ping``: round trips to a host that its protocol stack answers."""
+"""``mxwire ping``: round trips to the protocol stack of a host."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def command(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Measure round trips to a host that its protocol stack answers.
+    """Measure round trips to the protocol stack of a host.
 
     Times are measured from the handover of a request to the kernel until the kernel receives the answer.
     """

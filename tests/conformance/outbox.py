@@ -26,7 +26,7 @@ class Difference(AssertionError):
 
 
 def sender_of(frame: Any) -> int:
-    """Which part of a host sends such frames; each part sends its own in order, but does not wait for the others."""
+    """Part of a host that sends such frames; each part sends its own in order, without waiting for the others."""
     return next((place for place, kinds in enumerate((DAEMON, DRIVER, CARD)) if isinstance(frame, kinds)), 3)
 
 

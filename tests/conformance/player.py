@@ -72,9 +72,9 @@ class Player:
         self.patience = 0 if case.lossy else LATER + case.delay
         """Time within which the capture must show a timer's frame, in ns."""
         self.pending: deque[Record] = deque()
-        """Frames for the library that it has not looked at yet."""
+        """Frames for the library that it has not read yet."""
         self.unread: list[Record] = []
-        """Announcements that the discovery daemon has not looked at yet."""
+        """Announcements that the discovery daemon has not read yet."""
         payload = messages(self.records) if case.real_payload else pattern
         self.application = Application(self.node, case.programs, self.hindsight.sessions(), payload)
         self.looks = Looks([] if case.lossy else self.records, self.dialect, case.profile)

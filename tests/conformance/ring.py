@@ -27,7 +27,7 @@ class Looks:
         """For the frames whose ack was delayed: the frame of the node after which they were read, or 0 if they were
         read on arrival."""
         self.held: dict[int, int] = {}
-        """Duplicates that were looked at only when they were answered, with the answer's frame."""
+        """Duplicates that were read only when they were answered, with the answer's frame."""
         self._groups: dict[tuple[int, int], dict[int, tuple[Record, int]]] = {}
         """For each pair of endpoints what is not acknowledged yet, with the last frame that did not do it."""
         self._told: dict[tuple[int, int], int] = {}

@@ -120,7 +120,7 @@ EXPLAINED = {
     Defect.LONG_QUERY_LOSES_MAGIC: (is_long_query, (2, 2, 0)),
     Defect.ODD_NACK_ENDS_PULL: (is_odd_nack, (3, 3, 0)),
 }
-"""Which frames a host without the defect answers otherwise, and how many of them there are in each file."""
+"""Frames that a host without the defect answers otherwise, and their number in each file."""
 
 
 @pytest.mark.parametrize(("place", "name"), list(enumerate(VERDICT_FILES)))

@@ -211,7 +211,7 @@ def test_a_wake_up_ends_all_waits_of_an_endpoint(pair):
 
 
 def test_a_message_after_a_wake_up_is_not_lost(pair):
-    """Even if it arrives before the thread that was woken runs."""
+    """The message arrives before the woken thread runs."""
     with ThreadPoolExecutor(1) as pool:
         woken = pool.submit(pair.two.receive, 98)
         until(lambda: pair.beta.core.waiters)

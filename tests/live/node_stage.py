@@ -40,7 +40,7 @@ class NodeTransport:
         self.node = node
         self._alter = alter
         self.lose: Callable[[bytes], bool] = lambda frame: False
-        """Which frames do not arrive; they are watched all the same."""
+        """Returns True for a frame that does not arrive; it is watched nevertheless."""
         self._held: list[bytes] | None = None
         self.watched: list[Watched] = []
         """Every frame in the order of sending."""

@@ -241,7 +241,7 @@ def test_a_receiver_may_start_later_than_its_sender(ports):
 
 @pytest.mark.parametrize("before", ["0", "4194304"])
 def test_a_sender_that_is_killed_leaves_the_slave_to_the_next_one(ports, before):
-    """Which has the same endpoint, so that it is distinguished from the first by its session alone."""
+    """The second sender has the endpoint of the first: only its session differs."""
     with receiver(ports[0], "-s", "-w", "--json") as other:
         other.until("waiting")
         with running(ports[1], "perf", "-w", "-d", "alpha:0", *NEVER_ENDING, "-S", before) as sender:

@@ -37,7 +37,7 @@ def replies(world: World, pull: Pull) -> list[PullReply]:
 
 
 def test_a_replier_keeps_no_state():
-    """R-PUL-12, R-PUL-13, R-PUL-15: total length, counter and source are not looked at; the same as often as wanted."""
+    """R-PUL-12, R-PUL-13, R-PUL-15: total length, counter and source are ignored; each repetition is answered alike."""
     world = World()
     pull = pullable(world, 100_000, 10_000)
     data = pattern(100_000)

@@ -287,7 +287,7 @@ def test_a_reply_that_leads_out_of_the_buffer_ends_the_pull():
 
 @pytest.mark.parametrize("nack_type", [0, 5, 6, 7, 255])
 def test_nacks_of_unknown_types(nack_type):
-    """R-NAK-07, R-NAK-09: a real application would abort; we take no notice of it."""
+    """R-NAK-07, R-NAK-09: a real application would abort; the engine ignores it."""
     world = World()
     one, two, there, back = world.pair()
     world.lose = lambda host, frame: host == 0 or type(frame) is PullReply

@@ -1,4 +1,4 @@
-"""A tiny world for plays: hosts on one wire, a log of every frame, and a hand that may drop or change them."""
+"""A small network for tests: hosts on one wire, a log of every frame, and hooks that drop or change frames."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class World:
     announce: bool = False
     now: int = 10 * SECOND
     lose: Callable[[int, Any], bool] = lambda _host, _frame: False
-    """Which frames get lost."""
+    """Returns True for a frame that is lost."""
     log: list[Line] = field(default_factory=list)
     one_by_one: bool = False
     """True if frames arrive in batches of one, so that only the scalar path is taken."""
@@ -191,7 +191,7 @@ class World:
         return one, two, there, back
 
     def inject(self, host: int, *frames: Frame | bytes) -> None:
-        """Let frames arrive at a host out of nowhere."""
+        """Deliver frames to a host that no host has sent."""
         raw = [each if isinstance(each, bytes) else self.codec.build(each) for each in frames]
         self.nodes[host].receive(FrameBatch.from_frames(raw), self.now)
 

@@ -178,7 +178,7 @@ def test_a_recording_without_destinations_cannot_be_sent() -> None:
 
 
 class Clock:
-    """Time that passes as it is looked at, and while a link is waited for."""
+    """Time that advances with each reading, and with each wait for a link."""
 
     def __init__(self) -> None:
         self.now = 5 * SECOND

@@ -96,7 +96,7 @@ class StandIn(DrivenHost):
         return found
 
     def end(self) -> None:
-        """Nothing continues any more."""
+        """Close the stand-in, and wait for the end of its thread."""
         self.close()
         self._over.set()
         self._haunting.join()

@@ -85,7 +85,7 @@ def test_without_a_look_at_sessions_old_pulls_are_taken_for_answers(
 
 @pytest.mark.realtime
 def test_frames_of_the_time_before_are_discarded(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even those to the very endpoint and session that play now."""
+    """Also frames to the current endpoint and session are discarded."""
     assert play("eager/tiny", seed=7).verdict in WELL
     assert play("eager/tiny", seed=7).verdict in WELL
     for module in (live, driver_module):

@@ -56,7 +56,7 @@ def test_its_plan_kills_it_and_not_the_engine(mutant: Mutant) -> None:
 
 
 def test_the_unchanged_engine_passes_the_runs_that_kill_the_mutants() -> None:
-    """Otherwise a scenario would be to blame, and no mutant."""
+    """Mutants are killed by their defects, not by the scenarios."""
     for mutant in MUTANTS:
         for seed in range(2):
             outcome = Simulation(draw_scenario(seed, **mutant.fixed())).run()

@@ -115,7 +115,7 @@ class TestCaptures:
         assert reported == sorted(reported, reverse=True)
 
     def test_one_pass_is_enough(self, capture):
-        """Even frame by frame, what needs the answer is read right from the start."""
+        """Frames that need the dialect are decoded in the right one from the start, even frame by frame."""
         codec = codec_of(dialect_of(capture))
         decoder = Decoder()
         for batch in split(read_capture(capture), 1):

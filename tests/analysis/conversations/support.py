@@ -20,9 +20,9 @@ HOSTS = {"A": 0x5254000A0001, "B": 0x5254000A0002}
 CALLED = tuple(
     each for each in CAPTURES if each.split("-", 1)[1] in PROGRAMS and "real" not in PROGRAMS[each.split("-", 1)[1]]
 )
-"""Captures of which is known what both applications called."""
+"""Captures for which the calls of both applications are known."""
 PATTERNED = tuple(each for each in CALLED if each.split("-", 1)[1] not in REAL_PAYLOAD)
-"""Captures of which is known what the messages held."""
+"""Captures for which the contents of the messages are known."""
 
 
 @dataclass(frozen=True)

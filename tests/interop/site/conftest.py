@@ -1,4 +1,4 @@
-"""Sites to look at, written once."""
+"""Sites of reports, written once."""
 
 from __future__ import annotations
 
