@@ -26,7 +26,7 @@ class FrameMarker:
     """
 
     def __init__(self, *, facts: bool = False) -> None:
-        self._follower = Follower(marks=True, facts=facts)
+        self._follower = Follower(marks=True, facts=facts, messages=False)
 
     def observe(self, decoded: DecodedBatch) -> FrameMarks:
         """Return the marks of the next batch, one per frame."""

@@ -144,7 +144,7 @@ class FrameTrace:
             return
         offset, length = _extents(decoded)
         places = np.flatnonzero((marks.message > 0) & (marks.role != ACK))
-        acks = np.array(marks.acks, np.int64).reshape(-1, 2)
+        acks = marks.acks
         rows = np.zeros(len(places) + len(acks), _FRAME)
         at = np.concatenate([places, acks[:, 0]])
         rows["time_ns"], rows["frame"] = decoded.batch.timestamp_ns[at], decoded.batch.number[at]

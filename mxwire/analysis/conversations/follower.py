@@ -11,8 +11,9 @@ from mxwire.analysis.conversations.marks import FrameMarks
 from mxwire.analysis.conversations.message import CapturedMessage
 from mxwire.analysis.conversations.numbered_packets import NumberedTracker
 from mxwire.analysis.conversations.partners import Conversation
+from mxwire.analysis.conversations.plain_run import PlainTracker
 from mxwire.analysis.conversations.pulls import PullTracker
-from mxwire.analysis.conversations.rows import FIRST_REPLY, Handler, Row, replies_of, rows_of
+from mxwire.analysis.conversations.rows import FIRST_REPLY, BatchRows, Handler, Row, replies_of
 from mxwire.analysis.conversations.state import LINGERING, FollowerState, MessageWatch
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
@@ -29,14 +30,22 @@ class Follower:
     A message is returned once it is complete and no duplicates of its frames are expected, or at the end of the
     capture. Memory grows with the conversations and the messages in flight, not with the length of the capture, and
     both are bounded. The result does not depend on how the capture is cut into batches. With ``marks``, or a ``watch``
-    for one message, the follower marks every frame (:meth:`take_marks`); with ``flights`` it records when the blocks
+    for one message, the follower marks every frame (:meth:`take_marks`); without ``messages`` it may omit messages from
+    its result; with ``flights`` it records when the blocks
     of large messages were in flight; with ``facts`` it remembers the properties by which marked frames are selected.
     """
 
     def __init__(
-        self, watch: MessageWatch | None = None, *, flights: bool = False, marks: bool = False, facts: bool = False
+        self,
+        watch: MessageWatch | None = None,
+        *,
+        flights: bool = False,
+        marks: bool = False,
+        facts: bool = False,
+        messages: bool = True,
     ) -> None:
         self._state = FollowerState(watch, flights=flights, marks=marks, facts=facts)
+        self._plain = PlainTracker(self._state, messages=messages or facts or watch is not None)
         self._pulls = PullTracker(self._state)
         self._decoded: DecodedBatch | None = None
         self.frames = 0
@@ -75,13 +84,15 @@ class Follower:
         self._pulls.begin(replies_of(decoded), decoded.assignment.dialects)
         state = self._state
         lingering = state.lingering
-        for row in rows_of(decoded, self._handlers, self._pulls.unknown()):
-            state.place = row[0]
-            if row[2] > state.now_ns:
-                state.now_ns = row[2]
-            if state.now_ns > state.due_ns or len(lingering) > LINGERING:
-                state.tick()
-            row[1](row)
+        rows = BatchRows(decoded, self._handlers, self._pulls.unknown())
+        for start, end in self._plain.others(rows, len(decoded)):
+            for row in rows.rows(start, end):
+                state.place = row[0]
+                if row[2] > state.now_ns:
+                    state.now_ns = row[2]
+                if state.now_ns > state.due_ns or len(lingering) > LINGERING:
+                    state.tick()
+                row[1](row)
         self._pulls.end()
         return self._take_out()
 

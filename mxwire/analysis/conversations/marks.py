@@ -154,8 +154,8 @@ class FrameMarks:
     """Ordinal number of the retransmission or re-request, from 1; 0 for other frames."""
     acknowledges: NDArray[np.int64]
     """Number of the newest message that a frame acknowledges, explicitly or by a piggybacked ack; 0 for none."""
-    acks: list[tuple[int, int]]
-    """Place of the frame and number of the message for each message acknowledged, in order."""
+    acks: NDArray[np.int64]
+    """Place of the frame and number of the message for each message acknowledged, in order; shape (n, 2)."""
     late: frozenset[int]
     """Places of frames whose message had already been reported."""
     facts: Callable[[int], MessageFacts | None] = _no_facts
@@ -164,15 +164,16 @@ class FrameMarks:
 
     def select(self, places: NDArray[np.intp]) -> FrameMarks:
         """Return the marks of the frames at ``places``, in ascending order."""
-        at = {place: number for number, place in enumerate(places.tolist())}
+        acks = self.acks[np.isin(self.acks[:, 0], places)]
+        acks[:, 0] = np.searchsorted(places, acks[:, 0])
         return FrameMarks(
             self.message[places],
             self.role[places],
             self.flags[places],
             self.repeat[places],
             self.acknowledges[places],
-            [(at[place], number) for place, number in self.acks if place in at],
-            frozenset(at[place] for place in self.late if place in at),
+            acks,
+            frozenset(np.flatnonzero(np.isin(places, [*self.late])).tolist()),
             self.facts,
         )
 
@@ -234,8 +235,12 @@ class MarkRecorder:
         """Start a batch of ``count`` frames."""
         self._message, self._role, self._flags = [0] * count, bytearray(count), [0] * count
         self._repeats: list[tuple[int, int]] = []
-        self._replies: list[tuple[NDArray[np.intp], int, NDArray[np.uint32] | int]] = []
+        self._runs: list[
+            tuple[NDArray[np.intp], NDArray[np.int64] | int, NDArray[np.uint8] | int, NDArray[np.uint32] | int]
+        ] = []
+        self._acks: list[NDArray[np.int64]] = []
         self.acks: list[tuple[int, int]] = []
+        """Those after the last run of frames."""
         self.late: list[int] = []
 
     def mark(self, place: int, message: int, role: int, flags: int = 0, repeat: int = 0) -> None:
@@ -254,25 +259,40 @@ class MarkRecorder:
 
     def mark_replies(self, places: NDArray[np.intp], message: int, flags: NDArray[np.uint32] | int) -> None:
         """Mark the replies at ``places``; ``flags`` holds one value for all, or one per reply."""
-        self._replies.append((places, message, flags))
+        self._runs.append((places, message, REPLY, flags))
+
+    def mark_run(
+        self,
+        places: NDArray[np.intp],
+        message: NDArray[np.int64],
+        role: NDArray[np.uint8],
+        acks: NDArray[np.int64],
+    ) -> None:
+        """Mark the frames at ``places``, which follow all marked ones; ``acks`` as :attr:`FrameMarks.acks`."""
+        self._runs.append((places, message, role, 0))
+        self._acks += (_pairs(self.acks), acks)
+        self.acks = []
 
     def take(self, decoded: DecodedBatch) -> FrameMarks:
         """Return the marks of the batch ``decoded``."""
         message = np.array(self._message, np.int64)
         role = np.frombuffer(self._role, np.uint8).copy()
         flags = np.array(self._flags, np.uint32)
-        for places, number, each in self._replies:
-            message[places], role[places], flags[places] = number, REPLY, each
+        for places, number, roles, each in self._runs:
+            message[places], role[places], flags[places] = number, roles, each
         repeat, acknowledges = np.zeros(len(message), np.uint32), np.zeros(len(message), np.int64)
         for place, count in self._repeats:
             repeat[place] = count
-        if self.acks:
-            # If a frame acknowledges several messages, the last assignment wins: the newest message.
-            pairs = np.array(self.acks, np.int64)
-            acknowledges[pairs[:, 0]] = pairs[:, 1]
+        acks = np.concatenate([*self._acks, _pairs(self.acks)])
+        # If a frame acknowledges several messages, the last assignment wins: the newest message.
+        acknowledges[acks[:, 0]] = acks[:, 1]
         if len(message):
             _mark_by_fields(decoded, flags)
-        return FrameMarks(message, role, flags, repeat, acknowledges, self.acks, frozenset(self.late), self._facts)
+        return FrameMarks(message, role, flags, repeat, acknowledges, acks, frozenset(self.late), self._facts)
+
+
+def _pairs(acks: list[tuple[int, int]]) -> NDArray[np.int64]:
+    return np.array(acks, np.int64).reshape(-1, 2)
 
 
 def _mark_by_fields(decoded: DecodedBatch, flags: NDArray[np.uint32]) -> None:

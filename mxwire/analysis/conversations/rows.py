@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice, repeat
+from functools import cached_property
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final
 
@@ -90,59 +91,92 @@ class Replies:
     """Number of replies that were processed."""
 
 
-def rows_of(decoded: DecodedBatch, handlers: Mapping[str, Handler], replies: list[Replies]) -> Iterator[Row]:
-    """Yield the rows of a batch in the order of its frames.
+class LayoutRows:
+    """The well-formed frames of one block, as columns and as rows; arrays of shape (n,)."""
 
-    ``CHUNK`` rows exist at a time: many more would burden the garbage collector.
-    """
-    sources: list[tuple[NDArray[np.intp], Iterator[Row]]] = []
-    for block in decoded.columns.blocks:
-        handler = handlers.get(block.layout.name)
-        if handler is not None and block.layout.name in FIELDS:
-            sources.append(_rows(decoded, block, handler))
-    first = handlers[FIRST_REPLY]
-    begun: list[Row] = [
-        (int(each.place[0]), first, int(each.time_ns[0]), int(each.number[0]), 0, None, each) for each in replies
-    ]
-    begun.sort(key=itemgetter(0))
-    sources.append((np.array([row[0] for row in begun], np.intp), iter(begun)))
-    for start in range(0, len(decoded), CHUNK):
-        rows: list[Row] = []
-        for place, source in sources:
-            low, high = np.searchsorted(place, (start, start + CHUNK)).tolist()
-            rows += islice(source, high - low)
-        rows.sort(key=itemgetter(0))
-        yield from rows
+    def __init__(self, decoded: DecodedBatch, block: LayoutBlock, handler: Handler) -> None:
+        reason = decoded.columns.reason[block.place]
+        self._good = None if not reason.any() else np.flatnonzero(reason == Reason.NONE)
+        self._decoded, self._block, self._handler = decoded, block, handler
+        self.name = block.layout.name
+        self.place = self._of(block.place)
+
+    def _of(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array if self._good is None else array[self._good]
+
+    @cached_property
+    def common(self) -> tuple[NDArray[Any], ...]:
+        """Time, frame number, bytes on the wire, and the two parts of the key of the direction."""
+        decoded, block, place = self._decoded, self._block, self.place
+        located, batch = decoded.located, decoded.batch
+        source = located.source[place]
+        if "src_endpoint" in block.names and "dst_endpoint" in block.names:
+            ends = block["src_endpoint"].astype(np.uint64) << np.uint64(8) | block["dst_endpoint"]
+            source = source << np.uint64(16) | self._of(ends)
+        return (
+            batch.timestamp_ns[place],
+            batch.number[place],
+            located.wire_length[place],
+            source,
+            located.destination[place],
+        )
+
+    @cached_property
+    def fields(self) -> tuple[NDArray[Any], ...]:
+        """The fields of :data:`FIELDS`."""
+        found = [self._of(_field(self._block, each)) for each in FIELDS[self.name]]
+        if self.name == "pull":
+            found.append(self._decoded.assignment.which[self.place])
+        return tuple(found)
+
+    def rows(self, start: int, end: int) -> Iterable[Row]:
+        """Return the rows of the frames at the places from ``start`` to ``end`` (exclusive) of the batch."""
+        low, high = np.searchsorted(self.place, (start, end)).tolist()
+        if low == high:
+            return ()
+        time_ns, number, wire_length, source, destination = (each[low:high].tolist() for each in self.common)
+        return zip(
+            self.place[low:high].tolist(),
+            repeat(self._handler),
+            time_ns,
+            number,
+            wire_length,
+            zip(source, destination, strict=True),
+            *(each[low:high].tolist() for each in self.fields),
+        )
 
 
-def _rows(decoded: DecodedBatch, block: LayoutBlock, handler: Handler) -> tuple[NDArray[np.intp], Iterator[Row]]:
-    """Return the places in the batch, and the rows, of the well-formed frames of a block."""
-    reason = decoded.columns.reason[block.place]
-    good = None if not reason.any() else np.flatnonzero(reason == Reason.NONE)
+class BatchRows:
+    """The rows of a batch, in the order of its frames."""
 
-    def values(array: NDArray[Any]) -> list[Any]:
-        found: list[Any] = (array if good is None else array[good]).tolist()
-        return found
+    def __init__(self, decoded: DecodedBatch, handlers: Mapping[str, Handler], replies: list[Replies]) -> None:
+        self.layouts = [
+            LayoutRows(decoded, block, handlers[block.layout.name])
+            for block in decoded.columns.blocks
+            if block.layout.name in FIELDS and block.layout.name in handlers
+        ]
+        first = handlers[FIRST_REPLY]
+        begun: list[Row] = [
+            (int(each.place[0]), first, int(each.time_ns[0]), int(each.number[0]), 0, None, each) for each in replies
+        ]
+        self._first_replies = sorted(begun, key=itemgetter(0))
+        self.first_replies = np.array([row[0] for row in self._first_replies], np.intp)
+        """The places of the first replies to requests that were not seen."""
 
-    place = block.place
-    located, batch = decoded.located, decoded.batch
-    source, destination = located.source[place], located.destination[place]
-    if "src_endpoint" in block.names and "dst_endpoint" in block.names:
-        ends = block["src_endpoint"].astype(np.uint64) << np.uint64(8) | block["dst_endpoint"]
-        source = source << np.uint64(16) | ends
-    fields = [values(_field(block, name)) for name in FIELDS[block.layout.name]]
-    if block.layout.name == "pull":
-        fields.append(values(decoded.assignment.which[place]))
-    rows = zip(
-        values(place),
-        repeat(handler),
-        values(batch.timestamp_ns[place]),
-        values(batch.number[place]),
-        values(located.wire_length[place]),
-        zip(values(source), values(destination), strict=True),
-        *fields,
-    )
-    return (place if good is None else place[good]), rows
+    def rows(self, start: int, end: int) -> Iterator[Row]:
+        """Yield the rows of the frames at the places from ``start`` to ``end`` (exclusive).
+
+        ``CHUNK`` rows exist at a time: many more would burden the garbage collector.
+        """
+        for low in range(start, end, CHUNK):
+            high = min(low + CHUNK, end)
+            rows: list[Row] = []
+            for each in self.layouts:
+                rows += each.rows(low, high)
+            first, last = np.searchsorted(self.first_replies, (low, high)).tolist()
+            rows += self._first_replies[first:last]
+            rows.sort(key=itemgetter(0))
+            yield from rows
 
 
 def _field(block: LayoutBlock, name: str) -> NDArray[Any]:

@@ -60,7 +60,7 @@ class MessageWatch:
 
         A NOTIFY that acknowledges its own message is a NOTIFY.
         """
-        roles = {place: Role.ACK for place, number in marks.acks if number == self.number}
+        roles = dict.fromkeys(marks.acks[marks.acks[:, 1] == self.number, 0].tolist(), Role.ACK)
         for place in np.flatnonzero(marks.message == self.number).tolist():
             role = ROLES[marks.role[place]]
             if role is not None and place not in marks.late:
@@ -270,15 +270,17 @@ class FollowerState:
         lingering = self.lingering
         room = LINGERING - ROOM if len(lingering) > LINGERING else LINGERING
         while lingering and (lingering[0].settled_ns + LINGER_NS < self.now_ns or len(lingering) > room):
-            self._report(lingering.popleft())
+            self.report(lingering.popleft())
         self.due_ns = lingering[0].settled_ns + LINGER_NS if lingering else NEVER
 
-    def _report(self, message: CapturedMessage) -> None:
+    def report(self, message: CapturedMessage, *, forget: bool = True) -> None:
+        """Report a message that waited for late duplicates; ``forget`` schedules its entries for removal."""
         if message.pull is not None:
             self.take_replies(message)
         message.state = REPORTED
         _note_missing(message)
-        self._forget(message.flow, message)
+        if forget:
+            self._forget(message.flow, message)
         if message.pull is not None and message.pull.notice is not None:
             self._forget(message.flow.back, message.pull.notice)
         self.out.append(message)
@@ -297,7 +299,7 @@ class FollowerState:
                 message.lacks("the capture ends first")
             self.settle(message)
         while self.lingering:
-            self._report(self.lingering.popleft())
+            self.report(self.lingering.popleft())
 
 
 def _note_missing(message: CapturedMessage) -> None:

@@ -12,6 +12,8 @@ from mxwire.wire.numbers import NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER
 
 KEPT_BEHIND: Final = 256
 """Number of messages that are remembered after they were reported, to recognise late duplicates."""
+ENTRIES: Final = OUTSTANDING_MAXIMUM + KEPT_BEHIND
+"""Maximum number of entries of a stream."""
 _LAP: Final = NUMBER_MASK + 1
 """Positions begin one lap above zero, so that none is negative."""
 
@@ -111,7 +113,7 @@ class Stream:
             else:
                 entry.ack = self.last_ack
         self.entries[position] = entry
-        if len(self.entries) > OUTSTANDING_MAXIMUM + KEPT_BEHIND:
+        if len(self.entries) > ENTRIES:
             return self.entries.pop(next(iter(self.entries)))
         return None
 

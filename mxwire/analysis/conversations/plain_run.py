@@ -1,0 +1,565 @@
+"""Follow runs of plain frames by columns: the same result as frame by frame, faster.
+
+Theory of operation
+-------------------
+Most frames of a busy capture are plain: TINYs and SMALLs with the next sequence number of their direction, and acks, by
+piggyback or liback, of messages that were seen. For these the trackers of single frames take the same branch each time,
+and each step has a closed form. The trackers remain the definition; this module only takes a run of frames from them if
+they would place every frame of it like that.
+
+Conversations share the numbers of messages and the queue of settled messages, so a capture is divided by time, not by
+conversation: :func:`_plain_frames` finds the frames between two others (connects, fragments, pulls, nacks), and
+:class:`PlainTracker` consumes the longest plain beginning of them in five steps.
+
+1. Lanes. Each direction is a lane. Every condition on a frame depends on earlier frames only, so each lane reports its
+   first frame that is not plain, and the run ends before the earliest of these.
+2. Settlement. An ack settles the messages from the former ack to it; by frame, these form the order in which messages
+   wait for late duplicates.
+3. Reports. The length of that queue per frame follows from the times, and from its bound in steps of ``ROOM``.
+4. Entries. A stream forgets the oldest of its consecutive positions, when ``KEPT_BEHIND`` more were reported or when
+   it holds too many, so its first remaining position is the maximum of the two.
+5. Objects. Only messages that can still be referred to are created, or all of them if the caller takes messages.
+
+A run that ends early costs its examination, so a window is examined, which grows with success, and after a failure
+frames are skipped, more each time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from itertools import islice, pairwise
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.conversations.marks import ACK, DATA
+from mxwire.analysis.conversations.message import FLYING, Acknowledgement, CapturedMessage, How, Kind, NumberedEntry
+from mxwire.analysis.conversations.partners import Flow
+from mxwire.analysis.conversations.rows import BatchRows
+from mxwire.analysis.conversations.state import IN_FLIGHT, LINGER_NS, LINGERING, NEVER, ROOM, FollowerState
+from mxwire.analysis.conversations.streams import ENTRIES, KEPT_BEHIND, Stream
+from mxwire.wire.enums import TrucType
+from mxwire.wire.numbers import (
+    ABANDONED_NEXT,
+    LIBACK_LENGTH,
+    NO_SESSION,
+    NUMBER_MASK,
+    OUTSTANDING_MAXIMUM,
+    SESSION_NUMBER_MASK,
+)
+
+LEAST: Final = 512
+"""Minimum number of frames of a run: fewer are followed sooner one by one."""
+LEAST_EXAMINED: Final = 1 << 12
+MOST_EXAMINED: Final = 1 << 16
+"""Number of frames that are examined at a time, after a failure and at most."""
+SKIPPED: Final = 64
+"""Number of frames that are followed one by one after the first failure; it doubles up to ``MOST_SKIPPED``."""
+MOST_SKIPPED: Final = 8192
+PER_LANE: Final = 64
+"""Minimum average number of frames per direction: a direction costs as much as some frames."""
+_KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
+_LIBACK: Final = len(_KINDS)
+_LAYOUTS: Final = "tiny", "small", "truc"
+_END: Final = 1 << 62
+_Integers = NDArray[np.int64]
+
+
+@dataclass(slots=True, eq=False)
+class _PlainFrames:
+    """TINYs, SMALLs and libacks in order; arrays of shape (n,)."""
+
+    place: NDArray[np.intp]
+    time_ns: _Integers
+    number: _Integers
+    wire_length: _Integers
+    source: NDArray[np.uint64]
+    destination: NDArray[np.uint64]
+    kind: _Integers
+    """Indexes into ``_KINDS``, or ``_LIBACK``."""
+    ack: NDArray[np.uint16]
+    session: NDArray[np.uint32]
+    sequence: NDArray[np.uint16]
+    length: NDArray[np.uint16]
+    match: NDArray[np.uint64]
+    """These three are 0 for libacks."""
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def part(self, first: int, end: int) -> _PlainFrames:
+        """Return the frames from ``first`` to ``end`` (exclusive)."""
+        return _PlainFrames(*(getattr(self, each.name)[first:end] for each in fields(self)))
+
+
+def _plain_frames(rows: BatchRows) -> tuple[_PlainFrames | None, list[tuple[int, int]]]:
+    """Return the frames of a batch that may be plain, and their runs of at least ``LEAST`` between others.
+
+    A run has a first frame and an end (exclusive). Without a run there are no frames.
+    """
+    if sum(len(each.place) for each in rows.layouts if each.name in _LAYOUTS) < LEAST:
+        return None, []
+    parts: list[tuple[NDArray[Any], ...]] = []
+    others = [rows.first_replies]
+    for each in rows.layouts:
+        if each.name in ("tiny", "small"):
+            sequence, ack, session, length, match = each.fields
+            kind = np.full(len(each.place), each.name == "small", np.int64)
+            parts.append((each.place, *each.common, kind, ack, session, sequence, length, match))
+        elif each.name == "truc":
+            session, sub_type, length, inner, ack = each.fields
+            plain = (sub_type == TrucType.ACK) & (length >= LIBACK_LENGTH) & (session == inner)
+            others.append(each.place[~plain])
+            found = (each.place, *each.common, np.full(len(plain), _LIBACK), ack, session)
+            nothing = np.zeros(np.count_nonzero(plain), np.uint8)
+            parts.append((*(column[plain] for column in found), nothing, nothing, nothing))
+        else:
+            others.append(each.place)
+    place = np.concatenate([part[0] for part in parts])
+    order = np.argsort(place, kind="stable")
+    between = np.searchsorted(np.sort(np.concatenate(others)), place[order])
+    edges = [0, *(np.flatnonzero(np.diff(between)) + 1).tolist(), len(order)]
+    runs = [(low, high) for low, high in pairwise(edges) if high - low >= LEAST]
+    if not runs:
+        return None, []
+    return _PlainFrames(*(np.concatenate(columns)[order] for columns in zip(*parts, strict=True))), runs
+
+
+class _PlainLane:
+    """One direction in a window. Frames are places in the window; the methods ``find_…`` also return the first one that
+    is not plain, or the end of the window."""
+
+    def __init__(self, flow: Flow, at: NDArray[np.intp]) -> None:
+        self.flow = flow
+        self.at = at
+        """Its frames."""
+        self.sent = at
+        """Those of them with messages."""
+        self.acked: Stream | None = None
+        """The stream that its acks advance; None if they do not."""
+        self.positions: _Integers = np.zeros(0, np.int64)
+        """Position below which all messages are acknowledged, per frame."""
+        self.outstanding: _Integers = self.positions
+        """Number of unacknowledged messages, per message sent."""
+
+    def find_messages(self, frames: _PlainFrames) -> int:
+        """Set ``sent``; they are plain while each has the next sequence number."""
+        flow, at = self.flow, self.at
+        self.sent = sent = at[frames.kind[at] < _LIBACK]
+        if flow.session in (None, NO_SESSION) or not (flow.frames and flow.back.frames):
+            return int(at[0])
+        end = _first(at, frames.session[at] != flow.session, len(frames))
+        stream = flow.stream
+        if not len(sent):
+            return end
+        if stream is None:
+            return min(end, int(sent[0]))
+        expected = (stream.next + np.arange(len(sent))) & NUMBER_MASK | stream.bits
+        return min(end, _first(sent, frames.sequence[sent] != expected, len(frames)))
+
+    def find_acks(self, frames: _PlainFrames, back: _PlainLane | None) -> int:
+        """Set ``acked``; acks are plain while they do not decrease, and concern messages that were seen."""
+        flow, at = self.flow.back, self.at
+        stream, values = flow.stream, frames.ack[at].astype(np.int64)
+        known = flow.acked_unseen if stream is None else stream.ack_value
+        changed = values != known if known is not None else np.ones(len(at), np.bool_)
+        if stream is None or not changed.any():
+            return _first(at, changed, len(frames))
+        steps = np.diff(values & NUMBER_MASK, prepend=stream.acked & NUMBER_MASK) & NUMBER_MASK
+        self.acked, self.positions = stream, stream.acked + np.cumsum(steps)
+        seen = stream.next + (0 if back is None else np.searchsorted(back.sent, at))
+        foreign = (values ^ stream.bits) & SESSION_NUMBER_MASK != 0
+        return _first(at, foreign | (steps > OUTSTANDING_MAXIMUM) | (self.positions > seen), len(frames))
+
+    def find_outstanding(self, back: _PlainLane | None) -> int:
+        """Set ``outstanding``; messages are plain while the sender is not throttled."""
+        stream, sent = self.flow.stream, self.sent
+        if stream is None or not len(sent):
+            return _END
+        acked = stream.acked + np.zeros(len(sent), np.int64)
+        if back is not None and back.acked is stream:
+            acked = np.concatenate([[stream.acked], back.positions])[np.searchsorted(back.at, sent)]
+        self.outstanding = stream.next + 1 + np.arange(len(sent)) - acked
+        return _first(sent, self.outstanding >= OUTSTANDING_MAXIMUM, _END)
+
+    def cut(self, count: int) -> None:
+        """Forget all frames from ``count`` on."""
+        sent = int(np.searchsorted(self.sent, count))
+        self.at = self.at[: np.searchsorted(self.at, count)]
+        self.sent, self.outstanding = self.sent[:sent], self.outstanding[:sent]
+        self.positions = self.positions[: len(self.at)]
+
+    def count(self, frames: _PlainFrames) -> None:
+        """Count the frames and messages."""
+        flow, at, sent = self.flow, self.at, self.sent
+        flow.frames += len(at)
+        flow.bytes += int(frames.wire_length[at].sum())
+        flow.libacks += len(at) - len(sent)
+        flow.message_bytes += int(frames.length[sent].sum())
+        for kind, count in enumerate(np.bincount(frames.kind[sent]).tolist()):
+            if count:
+                flow.messages[_KINDS[kind]] += count
+        if len(at):
+            flow.conversation.last_ns = max(flow.conversation.last_ns, int(frames.time_ns[at[-1]]))
+
+
+def _first(at: NDArray[np.intp], different: NDArray[np.bool_], end: int) -> int:
+    """Return the first of the frames ``at`` that is different, or ``end``."""
+    place = int(different.argmax()) if len(different) else 0
+    return int(at[place]) if len(different) and different[place] else end
+
+
+@dataclass(slots=True, eq=False)
+class _PlainStream:
+    """A stream whose numbers advance in a run."""
+
+    flow: Flow
+    stream: Stream
+    lane: _PlainLane | None = None
+    """The lane of its messages."""
+    acks: _PlainLane | None = None
+    """The lane of its acks."""
+    old: list[tuple[int, int]] = field(default_factory=list)
+    """Place in the queue and position of the messages from before the run that are reported in it."""
+    queue: _Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Place in the queue of each message that is settled in the run, in order from ``stream.acked``."""
+    oldest: int = 0
+    """The first position that is remembered after the run."""
+    kept: list[int] = field(default_factory=list)
+    """Positions of entries whose messages were reported, after the run."""
+
+    def is_regular(self) -> bool:
+        """Return whether all numbers that are remembered are consecutive, in order, and plain where not settled."""
+        stream, flow = self.stream, self.flow
+        held, reported = [*stream.entries], [*stream.reported]
+        return (
+            stream.confirmed == stream.acked
+            and not stream.forgotten
+            and stream.first & NUMBER_MASK != ABANDONED_NEXT
+            and stream.bits | ABANDONED_NEXT not in flow.starts
+            and held == [*range(stream.next - len(held), stream.next)]
+            and stream.next - len(held) <= stream.acked
+            and reported == sorted(reported)
+            and all(map(self._is_regular, stream.entries.values()))
+        )
+
+    def _is_regular(self, entry: NumberedEntry) -> bool:
+        if entry.position < self.stream.acked:
+            return not isinstance(entry, CapturedMessage) or entry.state != FLYING
+        return isinstance(entry, CapturedMessage) and entry.state == FLYING and entry.pull is None and entry.ack is None
+
+    def forget(self, reported: int, reported_at: _Integers) -> None:
+        """Set ``oldest`` and ``kept`` as after the first ``reported`` messages of the queue were reported."""
+        stream, sent = self.stream, np.zeros(0, np.intp) if self.lane is None else self.lane.sent
+        first, new = stream.next - len(stream.entries), self.queue[: np.searchsorted(self.queue, reported)]
+        queue = np.concatenate([np.array([place for place, _ in self.old], np.int64), new])
+        positions = np.concatenate(
+            [np.array([each for _, each in self.old], np.int64), stream.acked + np.arange(len(new))]
+        )
+        # A stream that holds too many entries has lost the oldest when they are reported.
+        remembered = stream.next - ENTRIES + np.searchsorted(sent, reported_at[queue])
+        kept = [*stream.reported, *positions[positions >= np.maximum(first, remembered)].tolist()]
+        self.kept, forgotten = kept[-KEPT_BEHIND:], kept[:-KEPT_BEHIND]
+        self.oldest = max(first, stream.next + len(sent) - ENTRIES, forgotten[-1] + 1 if forgotten else 0)
+
+    def acknowledge(self, ack: Acknowledgement, value: int) -> None:
+        """Note the last ack of the run, with its value on the wire."""
+        assert self.acks is not None
+        stream = self.stream
+        stream.acked = stream.confirmed = int(self.acks.positions[-1])
+        stream.last_ack, stream.ack_value = ack, value
+
+    def extend(self, places: NDArray[np.intp], created: dict[int, CapturedMessage], *, marked: bool) -> None:
+        """Add the messages of the run, with the ``places`` of their frames, and forget the oldest entries."""
+        stream, lane = self.stream, self.lane
+        stream.reported = deque(self.kept)
+        for position in range(stream.next - len(stream.entries), min(self.oldest, stream.next)):
+            del stream.entries[position]
+        if lane is None:
+            return
+        first = max(self.oldest - stream.next, 0)
+        for position, place in enumerate(np.searchsorted(places, lane.sent[first:]).tolist(), stream.next + first):
+            stream.entries[position] = created[place]
+        stream.seen += len(lane.sent)
+        stream.next += len(lane.sent)
+        if marked:
+            stream.expected = stream.next
+        self.flow.most_outstanding = max(self.flow.most_outstanding, int(lane.outstanding.max()))
+
+
+class _PlainRun:
+    """Consecutive plain frames, and their consequences."""
+
+    def __init__(self, state: FollowerState, frames: _PlainFrames, lanes: list[_PlainLane]) -> None:
+        self.state = state
+        self.frames = frames
+        self.lanes = lanes
+        self.streams: dict[int, _PlainStream] = {}
+        for lane in lanes:
+            if lane.flow.stream is not None and len(lane.sent):
+                self._numbers(lane.flow, lane.flow.stream).lane = lane
+            if lane.acked is not None and len(lane.at) and lane.positions[-1] > lane.acked.acked:
+                self._numbers(lane.flow.back, lane.acked).acks = lane
+        self.sent = np.flatnonzero(frames.kind < _LIBACK)
+        """The frames with messages, which are numbered from ``base``."""
+        self.base = state.message_count + 1
+        self.former: list[CapturedMessage] = []
+        """The messages from before the run that are settled in it."""
+        self.settled_at = self.settled = np.zeros(0, np.int64)
+        """For each message settled in the run, in order: the frame with its ack, and its place in ``sent``, or -1 - its
+        place in ``former``."""
+        self.queued = len(state.lingering)
+        self.reported = 0
+        """Number of messages in the queue that are reported."""
+        self.reported_at = self.settled
+        """The frames before which they are."""
+        self.needed = np.ones(0, np.bool_)
+        """True for each message in ``sent`` that is created."""
+        self.foreign: set[int] = set()
+        """Places in the queue of messages that are reported, and belong to other streams."""
+        self._acks: dict[int, Acknowledgement] = {}
+
+    def _numbers(self, flow: Flow, stream: Stream) -> _PlainStream:
+        return self.streams.setdefault(id(stream), _PlainStream(flow, stream))
+
+    def is_regular(self) -> bool:
+        """Return whether all streams are."""
+        return all(each.is_regular() for each in self.streams.values())
+
+    def settle(self) -> int:
+        """Find the messages that are settled, and those that are reported.
+
+        Returns the number of frames up to the report of a large message, whose replies must be counted first.
+        """
+        at, which, parts = [self.settled], [self.settled], []
+        for each in self.streams.values():
+            if each.acks is None:
+                continue
+            stream, lane = each.stream, each.acks
+            start, end = stream.acked, int(lane.positions[-1])
+            at.append(np.repeat(lane.at, np.diff(lane.positions, prepend=start)))
+            former = [stream.entries[place] for place in range(start, min(end, stream.next))]
+            which.append(-1 - len(self.former) - np.arange(len(former)))
+            self.former += former  # type: ignore[arg-type]  # is_regular has checked it
+            if each.lane is not None:
+                which.append(np.searchsorted(self.sent, each.lane.sent[: max(end - stream.next, 0)]))
+            parts.append((each, end - start))
+        frames, queue = np.concatenate(at), self.state.lingering
+        order = np.argsort(frames, kind="stable")
+        self.settled_at, self.settled = frames[order], np.concatenate(which)[order]
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(queue), len(queue) + len(order))
+        for (each, count), last in zip(parts, np.cumsum([count for _, count in parts]).tolist(), strict=True):
+            each.queue = rank[last - count : last]
+        reported = self._reports()
+        self.reported = int(reported[-1])
+        self.reported_at = np.searchsorted(reported, np.arange(self.reported), side="right")
+        large = next((place for place, each in enumerate(islice(queue, self.reported)) if each.pull is not None), None)
+        return len(reported) if large is None else int(self.reported_at[large])
+
+    def _reports(self) -> _Integers:
+        """Return the number of messages that are reported up to each frame, as by :meth:`FollowerState.tick`."""
+        queue, time_ns = self.state.lingering, self.frames.time_ns
+        waiting = np.fromiter((each.settled_ns for each in queue), np.int64, len(queue))
+        due = np.searchsorted(np.concatenate([waiting, time_ns[self.settled_at]]), time_ns - LINGER_NS)
+        length = len(queue) + np.asarray(np.searchsorted(self.settled_at, np.arange(len(time_ns))), np.int64)
+        full = np.flatnonzero(length - np.concatenate([[0], due[:-1]]) > LINGERING)
+        reported, total = np.zeros(len(time_ns), np.int64), 0
+        place = int(np.searchsorted(full, np.searchsorted(length, LINGERING, side="right")))
+        while place < len(full):
+            at = int(full[place])
+            total = reported[at] = max(int(due[at]), int(length[at]) - (LINGERING - ROOM))
+            at = max(at + 1, int(np.searchsorted(length, LINGERING + total, side="right")))
+            place = int(np.searchsorted(full, at))
+        return np.maximum(due, np.maximum.accumulate(reported))
+
+    def find_reports(self) -> bool:
+        """Assign the earlier messages that are reported to their streams; return whether they are in order there."""
+        for place, message in enumerate(islice(self.state.lingering, self.reported)):
+            known = self.streams.get(id(message.flow.stream))
+            if known is not None and known.stream.entries.get(message.position) is message:
+                known.old.append((place, message.position))
+            else:
+                self.foreign.add(place)
+        return all(each.old == sorted(each.old, key=itemgetter(1)) for each in self.streams.values())
+
+    def finish(self, *, create_all: bool) -> None:
+        """Set the state to that after the run; create the messages that are still needed, or all."""
+        state, frames = self.state, self.frames
+        self._mark()
+        for each in self.streams.values():
+            each.forget(self.reported, self.reported_at)
+        created = self._create(create_all)
+        self._report_former()
+        self._settle(created)
+        for each in self.streams.values():
+            if each.acks is not None:
+                last = int(self.settled_at[each.queue[-1] - self.queued])
+                each.acknowledge(self._acks.get(last) or self._ack(last), int(frames.ack[last]))
+            each.extend(self.sent, created, marked=state.marks is not None)
+        state.now_ns, state.place = int(frames.time_ns[-1]), int(frames.place[-1])
+        for lane in self.lanes:
+            lane.count(frames)
+        state.message_count += len(self.sent)
+        state.due_ns = state.lingering[0].settled_ns + LINGER_NS if state.lingering else NEVER
+
+    def _mark(self) -> None:
+        marks, frames = self.state.marks, self.frames
+        if marks is None:
+            return
+        numbers, old = self.base + self.settled, self.settled < 0
+        numbers[old] = np.array([each.number for each in self.former], np.int64)[-1 - self.settled[old]]
+        message = np.zeros(len(frames), np.int64)
+        message[self.settled_at] = numbers
+        message[self.sent] = self.base + np.arange(len(self.sent))
+        role = np.where(frames.kind < _LIBACK, DATA, ACK).astype(np.uint8)
+        marks.mark_run(frames.place, message, role, np.stack([frames.place[self.settled_at], numbers], 1))
+
+    def _create(self, create_all: bool) -> dict[int, CapturedMessage]:
+        """Return the messages that are needed, by their places in ``sent``."""
+        state, frames, count = self.state, self.frames, len(self.sent)
+        needed = np.ones(count, np.bool_)
+        new = np.flatnonzero(self.settled >= 0)
+        needed[self.settled[new]] = create_all | (self.queued + new >= self.reported)
+        position, lane_of = np.zeros((2, count), np.int64)
+        flows: list[Flow] = []
+        for each in self.streams.values():
+            if each.lane is not None:
+                which = np.searchsorted(self.sent, each.lane.sent)
+                position[which], lane_of[which] = each.stream.next + np.arange(len(which)), len(flows)
+                needed[which[max(each.oldest - each.stream.next, 0) :]] = True
+                flows.append(each.flow)
+        created: dict[int, CapturedMessage] = {}
+        self.needed = needed
+        chosen = np.flatnonzero(needed)
+        at = self.sent[chosen]
+        columns = (
+            chosen, lane_of[chosen], frames.kind[at], position[chosen], frames.length[at], frames.match[at],
+            frames.time_ns[at], frames.ack[at], frames.number[at],
+        )  # fmt: skip
+        for place, lane, kind, where, length, match, time_ns, ack, number in zip(
+            *(each.tolist() for each in columns), strict=True
+        ):
+            message = CapturedMessage(self.base + place, flows[lane], _KINDS[kind], where, length, match, time_ns, ack)
+            message.complete_ns, message.bytes_seen = time_ns, length
+            message.run_first = message.run_last = number
+            message.frame_count = 1
+            created[place] = message
+            state.in_flight[message.number] = message
+        if state.watch is not None and state.watch.number - self.base in created:
+            state.watch.message = created[state.watch.number - self.base]
+        return created
+
+    def _report_former(self) -> None:
+        """Report the messages from before the run."""
+        state = self.state
+        for place in range(min(self.reported, self.queued)):
+            state.report(state.lingering.popleft(), forget=place in self.foreign)
+
+    def _settle(self, created: dict[int, CapturedMessage]) -> None:
+        """Settle messages, and report those that are due."""
+        state = self.state
+        needed = self.settled < 0
+        needed[~needed] = self.needed[self.settled[~needed]]
+        chosen = np.flatnonzero(needed)
+        at = self.settled_at[chosen]
+        columns = self.queued + chosen, at, self.settled[chosen], self.frames.time_ns[at]
+        for place, frame, which, time_ns in zip(*(each.tolist() for each in columns), strict=True):
+            message = self.former[-1 - which] if which < 0 else created[which]
+            message.ack = self._acks.get(frame) or self._ack(frame)
+            state.now_ns = time_ns
+            state.settle(message)
+            if place < self.reported:
+                state.report(state.lingering.popleft(), forget=False)
+
+    def _ack(self, at: int) -> Acknowledgement:
+        frames = self.frames
+        how: How = "liback" if frames.kind[at] == _LIBACK else "piggyback"
+        ack = self._acks[at] = Acknowledgement(int(frames.number[at]), int(frames.time_ns[at]), how, True)
+        return ack
+
+
+class PlainTracker:
+    """Tracker of runs of plain frames; with ``messages`` the messages are reported, too."""
+
+    def __init__(self, state: FollowerState, *, messages: bool) -> None:
+        self.state = state
+        self._all = messages
+        self._window, self._skipped = MOST_EXAMINED, SKIPPED
+
+    def others(self, rows: BatchRows, count: int) -> Iterator[tuple[int, int]]:
+        """Follow the plain frames of a batch of ``count`` frames; yield the places of the others.
+
+        Yields first and end (exclusive) of each range of frames that the caller must follow before the next one.
+        """
+        frames, runs = _plain_frames(rows)
+        place = 0
+        for first, end in runs:
+            assert frames is not None
+            while end - first >= LEAST:
+                yield place, int(frames.place[first])
+                place = int(frames.place[first])
+                size = min(end - first, self._window)
+                taken = self._take(frames.part(first, first + size))
+                if taken == size:
+                    self._window = min(4 * self._window, MOST_EXAMINED)
+                else:
+                    self._window = LEAST_EXAMINED
+                if taken:
+                    first, self._skipped = first + taken, SKIPPED
+                    place = int(frames.place[first - 1]) + 1
+                else:
+                    first, self._skipped = first + self._skipped, min(2 * self._skipped, MOST_SKIPPED)
+        yield place, count
+
+    def _take(self, frames: _PlainFrames) -> int:
+        """Follow the first ``frames`` that are plain; return their number, 0 if there are fewer than ``LEAST``."""
+        if frames.time_ns[0] < self.state.now_ns:
+            return 0
+        count, lanes = self._lanes(frames)
+        if count < LEAST or len(self.state.in_flight) + count > IN_FLIGHT:
+            return 0
+        for each in lanes:
+            each.cut(count)
+        run = _PlainRun(self.state, frames.part(0, count), lanes)
+        if not run.is_regular():
+            return 0
+        cut = run.settle()
+        if cut < count:
+            return self._take(frames.part(0, cut))
+        if not run.find_reports():
+            return 0
+        run.finish(create_all=self._all)
+        return count
+
+    def _lanes(self, frames: _PlainFrames) -> tuple[int, list[_PlainLane]]:
+        """Return the number of plain frames at the beginning of ``frames``, by lane, and the lanes."""
+        backward = np.flatnonzero(np.diff(frames.time_ns) < 0)
+        count = int(backward[0]) + 1 if len(backward) else len(frames)
+        left = np.ones(len(frames), np.bool_)
+        lanes: dict[int, _PlainLane] = {}
+        for _ in range(len(frames) // PER_LANE):
+            start = int(left.argmax())
+            if start >= count or not left[start]:
+                break
+            key = int(frames.source[start]), int(frames.destination[start])
+            mine = (frames.source == key[0]) & (frames.destination == key[1])
+            left &= ~mine
+            direction = self.state.directions.get(key)
+            if direction is None:
+                count = start
+                break
+            lane = _PlainLane(direction.flow, np.flatnonzero(mine))
+            count = min(count, lane.find_messages(frames))
+            lanes[id(lane.flow)] = lane
+        else:
+            return 0, []
+        for lane in lanes.values():
+            count = min(count, lane.find_acks(frames, lanes.get(id(lane.flow.back))))
+        for lane in lanes.values():
+            count = min(count, lane.find_outstanding(lanes.get(id(lane.flow.back))))
+        return count, [*lanes.values()]

@@ -1,0 +1,244 @@
+"""Runs of plain frames followed by columns: the same marks, messages and state as frame by frame."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from types import FunctionType, MethodType
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mxwire.analysis.conversations import Follower, acks, numbered_packets, plain_run, state, streams
+from mxwire.analysis.conversations import follower as follower_module
+from mxwire.frames import FrameBatch
+from mxwire.simulation import Simulation, draw_scenario
+from mxwire.wire.codec import build
+from mxwire.wire.decoder import DecodedBatch, Decoder
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
+from mxwire.wire.packets import Small, Tiny, Truc
+from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture
+
+NEVER = {"LEAST": 1 << 60}
+ALWAYS = {"LEAST": 1, "SKIPPED": 1, "MOST_SKIPPED": 2, "PER_LANE": 1}
+"""A run of a single frame is followed by columns, so that each frame may be the last of one."""
+FOLLOWERS = ({"marks": True, "messages": False}, {"marks": True, "facts": True}, {})
+OMITTED = {"_plain", "_decoded", "_handlers", "_pending", "_dialects", "marks", "take_replies", "place"}
+"""Attributes that differ, or that hold the last batch."""
+NEW_SESSION = 0x4000
+
+
+def state_of(*roots: object) -> list[object]:
+    """Everything reachable from objects, in an order that depends on their structure alone."""
+    numbers: dict[int, int] = {}
+    kept: list[object] = []
+
+    def reference(value):
+        if value is None or isinstance(value, int | str | bytes | FunctionType | MethodType | type):
+            return value.__name__ if isinstance(value, FunctionType | MethodType | type) else value
+        if isinstance(value, np.ndarray):
+            return value.tolist()
+        if id(value) not in numbers:
+            numbers[id(value)] = len(kept)
+            kept.append(value)
+        return (numbers[id(value)],)
+
+    found = [[reference(each) for each in roots]]
+    for value in kept:
+        if isinstance(value, Counter):
+            found.append([*value.items()])
+        elif isinstance(value, dict):
+            found.append([(reference(key), reference(each)) for key, each in value.items()])
+        elif isinstance(value, list | tuple | deque):
+            found.append([reference(each) for each in value])
+        elif isinstance(value, set):
+            found.append(sorted(value))
+        else:
+            slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
+            names = {*slots, *getattr(value, "__dict__", ())} - OMITTED
+            found.append([(name, reference(getattr(value, name, None))) for name in sorted(names)])
+    return found
+
+
+@contextmanager
+def bounds(**values: int) -> Iterator[None]:
+    """Replace constants of the modules wherever they are imported."""
+    modules = plain_run, state, streams, acks, numbered_packets, follower_module
+    found = [
+        patch.object(module, name, each) for name, each in values.items() for module in modules if hasattr(module, name)
+    ]
+    for each in found:
+        each.start()
+    try:
+        yield
+    finally:
+        for each in found:
+            each.stop()
+
+
+def follow(batches: list[DecodedBatch], how: dict[str, int], options: dict[str, bool]) -> list[object]:
+    """Marks per batch, and the whole state before and after the end of the capture."""
+    with bounds(**how):
+        follower, messages, marks = Follower(**options), [], []
+        for each in batches:
+            messages.append(follower.observe(each))
+            if options.get("marks"):
+                taken = follower.take_marks(each)
+                arrays = taken.message, taken.role, taken.flags, taken.repeat, taken.acknowledges, taken.acks
+                marks.append([*(array.tolist() for array in arrays), sorted(taken.late)])
+        if not options.get("messages", True):
+            return [marks, state_of(follower)]
+        return [marks, state_of(follower, messages), state_of(follower, messages, follower.finish())]
+
+
+def cut(batches: list[DecodedBatch], random: Random) -> list[DecodedBatch]:
+    """The same frames in other batches."""
+    found = []
+    for each in batches:
+        place = 0
+        while place < len(each):
+            end = min(len(each), place + random.choice((1, 3, 20, 100, 1000)))
+            found.append(each.select(np.arange(place, end)))
+            place = end
+    return found
+
+
+def compare(batches: list[DecodedBatch]) -> None:
+    for options in FOLLOWERS:
+        expected, found = (follow(batches, how, options) for how in (NEVER, ALWAYS))
+        for one, other in zip(expected, found, strict=True):
+            assert one == other
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_a_capture_is_followed_as_frame_by_frame(capture):
+    compare(cut(decoded([read_capture(capture)], dialect_of(capture)), Random(capture)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_simulated_run_is_followed_as_frame_by_frame(seed):
+    decoder, batches = Decoder(), []
+    Simulation(draw_scenario(seed), lambda batch: batches.append(decoder.decode(batch))).run()
+    compare(batches)
+
+
+class Sender:
+    """One direction of generated traffic."""
+
+    def __init__(self, random: Random, here: int, there: int) -> None:
+        self.ends = {
+            "src_mac": bytes([2, 0, 0, 0, 0, here]), "dst_mac": bytes([2, 0, 0, 0, 0, there]),
+            "src_endpoint": here, "dst_endpoint": there, "dst_src_peer_index": 0, "session": 0x5E55 + there,
+        }  # fmt: skip
+        self.next = random.choice((1, 7, 0x0F00, NUMBER_MASK - 30, NEW_SESSION | NUMBER_MASK - 3))
+        self.open = 0
+        """Number of messages that are not acknowledged."""
+
+    def acknowledge(self, random: Random) -> int:
+        """Acknowledge some messages, mostly all; return the number for the wire."""
+        if random.random() < 0.3:
+            self.open = random.randrange(self.open + 1)
+        elif random.random() < 0.8:
+            self.open = 0
+        return self.next - self.open & NUMBER_MASK | self.next & SESSION_NUMBER_MASK
+
+    def send(self, random: Random, ack: int) -> Tiny | Small:
+        number, length = self.next, random.choice((0, 8, 32, 33, 100))
+        self.next = self.next + 1 & NUMBER_MASK | self.next & SESSION_NUMBER_MASK
+        self.open += 1
+        return (Tiny if length <= 32 else Small)(
+            **self.ends, lib_seqnum=number, lib_piggyack=ack, length=length, data=bytes(length), checksum=0,
+            match_a=random.choice((0, 1)), match_b=number,
+        )  # fmt: skip
+
+    def liback(self, ack: int) -> Truc:
+        return Truc(
+            **self.ends, liback_session_id=self.ends["session"], liback_lib_seqnum=ack, liback_acknum=1,
+            liback_send_seq=ack,
+        )  # fmt: skip
+
+
+def traffic(random: Random, count: int, faults: float) -> FrameBatch:
+    """TINYs, SMALLs and libacks between three hosts; every one in ``1 / faults`` frames is disturbed."""
+    pairs = [(Sender(random, *ends), Sender(random, *ends[::-1])) for ends in ((1, 2), (1, 3))]
+    sent, pace = random.choice((0.5, 0.9)), random.choice((1, 1000))
+    made: list[tuple[bytes, int]] = []
+    now = 10**18
+    while len(made) < count:
+        now += pace * random.choice((0, 1_000, 1_000, 50_000))
+        one, other = random.choice(pairs)[:: random.choice((1, -1))]
+        ack = other.acknowledge(random)
+        frame = one.send(random, ack) if random.random() < sent else one.liback(ack)
+        made.append((build(frame, MXOE), now))
+        if random.random() < faults:
+            now = disturb(random, made, one, now)
+    data, times = zip(*made, strict=True)
+    return FrameBatch.from_frames(data, times, first_number=1)
+
+
+def disturb(random: Random, made: list[tuple[bytes, int]], one: Sender, now: int) -> int:
+    """Damage the end of the traffic; return the time."""
+    data, time = made[-1]
+    match random.choice(("lose", "double", "swap", "resend", "restart", "wait", "back", "cut")):
+        case "lose" if len(made) > 1:
+            made.pop()
+        case "double":
+            made.append(made[-1])
+        case "swap" if len(made) > 1:
+            made[-2:] = (data, made[-2][1]), (made[-2][0], time)
+        case "resend":
+            now += 600_000_000
+            made.append((random.choice(made[-20:])[0], now))
+        case "restart":
+            one.next = (one.next & SESSION_NUMBER_MASK) + NEW_SESSION & SESSION_NUMBER_MASK | 1
+            one.open = 0
+        case "wait":
+            now += 3 * 10**9
+        case "back":
+            made[-1] = data, time - 30_000
+        case "cut":
+            made[-1] = data[:24], time
+    return now
+
+
+small_bounds = st.fixed_dictionaries(
+    {
+        "LINGERING": st.sampled_from((20, 60, 8192)),
+        "KEPT_BEHIND": st.sampled_from((3, 10)),
+        "OUTSTANDING_MAXIMUM": st.sampled_from((8, 15, 8191)),
+        "IN_FLIGHT": st.sampled_from((30, 1 << 16)),
+    }
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1 << 32), st.sampled_from((0, 0.01, 0.1)), small_bounds)
+def test_generated_traffic_is_followed_as_frame_by_frame(seed, faults, limits):
+    """With small bounds, so that messages are reported, forgotten and evicted for all reasons in a short capture."""
+    random = Random(seed)
+    batches = decoded([traffic(random, 400, faults)], MXOE)
+    limits["ROOM"] = limits["LINGERING"] // 4
+    limits["ENTRIES"] = limits["OUTSTANDING_MAXIMUM"] + limits["KEPT_BEHIND"]
+    with bounds(**limits):
+        compare(cut(batches, random))
+        compare(batches)
+
+
+def test_plain_traffic_is_followed_by_columns():
+    followed = []
+
+    class CountingTracker(plain_run.PlainTracker):
+        def _take(self, frames):
+            followed.append(super()._take(frames))
+            return followed[-1]
+
+    batches = decoded([traffic(Random(1), 20_000, 0)], MXOE)
+    with patch.object(follower_module, "PlainTracker", CountingTracker):
+        Follower(marks=True).observe(batches[0])
+    assert sum(followed) > 19_000
