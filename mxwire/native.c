@@ -162,14 +162,18 @@ static int
 pack_integer(uint8_t *out, const Item *item, int big, PyObject *value)
 {
     uint64_t number;
-    if (PyLong_CheckExact(value))
-        number = PyLong_AsUnsignedLongLong(value);
-    else {
+    int large = 1;
+    if (PyLong_CheckExact(value)) {
+        /* The quickest conversion, for all numbers but the largest. */
+        long small = PyLong_AsLongAndOverflow(value, &large);
+        large |= small < 0;
+        number = large ? PyLong_AsUnsignedLongLong(value) : (uint64_t)small;
+    } else {
         PyObject *index = PyNumber_Index(value);
         number = index == NULL ? (uint64_t)-1 : PyLong_AsUnsignedLongLong(index);
         Py_XDECREF(index);
     }
-    if ((number == (uint64_t)-1 && PyErr_Occurred()) || (item->size < 8 && number >> (8 * item->size))) {
+    if ((large && number == (uint64_t)-1 && PyErr_Occurred()) || (item->size < 8 && number >> (8 * item->size))) {
         PyErr_Clear();
         PyErr_Format(struct_error, "%R is not an integer of %zd bytes without a sign", value, item->size);
         return -1;
@@ -574,8 +578,11 @@ send_frames(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t 
     Py_ssize_t sent = 0;
     for (; sent < PyList_GET_SIZE(arguments[1]); sent++) {
         PyObject *frame = PyList_GET_ITEM(arguments[1], sent);
-        Py_buffer view;
-        if (PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE) < 0)
+        Py_buffer view = {.obj = NULL};
+        if (PyBytes_CheckExact(frame)) {
+            view.buf = PyBytes_AS_STRING(frame);
+            view.len = PyBytes_GET_SIZE(frame);
+        } else if (PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE) < 0)
             return NULL;
         ssize_t done;
         /* Only after the last frame: another thread that runs meanwhile may close the descriptor. */
@@ -587,7 +594,8 @@ send_frames(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t 
             done = send(descriptor, view.buf, view.len, MSG_DONTWAIT);
             Py_END_ALLOW_THREADS
         }
-        PyBuffer_Release(&view);
+        if (view.obj != NULL)
+            PyBuffer_Release(&view);
         if (done < 0)
             break;
     }

@@ -45,7 +45,7 @@ class FrameSender:
     def send_few(self, frames: list[bytes] | list[memoryview]) -> int:
         """Send single frames with a system call each; return the number sent."""
         count = len(frames)
-        sent = self._send_each(frames) if _send_frames is None else int(_send_frames(self._descriptor, frames))
+        sent: int = self._send_each(frames) if _send_frames is None else _send_frames(self._descriptor, frames)
         if sent < count:
             # Retry from this frame on, with backoff.
             sent += self._one_by_one(frames[sent:])

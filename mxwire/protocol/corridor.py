@@ -31,7 +31,8 @@ class Arrival:
     def __init__(self, peer: Peer, frame: Any, endpoint: int, sequence: int = 0, piggyback: int = 0) -> None:
         self.peer = peer
         self.frame = frame
-        """A :class:`~mxwire.wire.packets.Frame` of a type for the library; None for an :class:`EagerArrival`."""
+        """A :class:`~mxwire.wire.packets.Frame` of a type for the library; None for an :class:`EagerArrival` or
+        :class:`LibackArrival`."""
         self.endpoint = endpoint
         """``src_endpoint``."""
         self.sequence = sequence
@@ -50,6 +51,18 @@ class EagerArrival(Arrival):
         super().__init__(peer, None, endpoint, sequence, piggyback)
         self.match_info = match_info
         self.data = data
+
+
+@mypyc_attr(free_list_len=1)
+class LibackArrival(Arrival):
+    """A liback, without a frame object; ``sequence`` is the value that it acks."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, peer: Peer, endpoint: int, sequence: int, count: int) -> None:
+        super().__init__(peer, None, endpoint, sequence)
+        self.count = count
+        """``liback_acknum``."""
 
 
 class Fragments(Arrival):

@@ -55,6 +55,10 @@ class TransitionTable:
                 raise ValueError(f"the table {name!r} has two rows for one state and event")
             self.leaving[row.state][row.event] = row
 
+    def row(self, state: StrEnum, event: StrEnum) -> Transition:
+        """Return the row of a state and an event, for :meth:`Machine.follow`."""
+        return self.leaving[state][event]
+
     @property
     def states(self) -> tuple[StrEnum, ...]:
         """Every state, in the order of first mention in the table."""
@@ -110,6 +114,15 @@ class Machine:
             act(self, one)
         else:
             act(self, one, other)
+
+    def follow(self, row: Transition) -> None:
+        """Take a row that the caller knows, and whose action the caller then calls: for events of each message.
+
+        Raises :class:`~mxwire.protocol.status.ImpossibleEventError` in another state than that of the row.
+        """
+        if self.state is not row.state:
+            raise ImpossibleEventError(f"{self.table.name}: {row.event!s} cannot happen in state {self.state!s}")
+        self.state, self.rows = row.next, row.after
 
     def can(self, event: StrEnum) -> bool:
         """Return whether the table has a row for ``event`` in the current state."""

@@ -9,7 +9,7 @@ import pytest
 from mxwire.protocol import Status
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5
 from mxwire.units import MILLISECOND, SECOND
-from mxwire.wire.dialect import omx
+from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import Medium, NackLib, Notify, Rndv, Tiny, Truc
 
 from .world import World, gaps, lose_first, pattern
@@ -31,6 +31,28 @@ def test_a_delayed_ack(hz, delay):
     assert (ack.liback_acknum, ack.liback_lib_seqnum, ack.liback_send_seq, ack.liback_resent) == (1, 2, 2, 0)
     assert there.tx_una == there.tx_next
     assert two.number == ack.src_endpoint
+
+
+@pytest.mark.parametrize("dialect", [MXOE, omx(1500)], ids=str)
+def test_an_ack_is_the_frame_that_the_codec_builds(dialect):
+    """R-ACK-04: each session of the partner has its own."""
+    world, acks = World(dialect=dialect), []
+    one, two, there, _ = world.pair()
+    for _ in range(2):
+        for _ in range(2):
+            one.send(there, b"x")
+            world.settle()
+            world.now += 50 * MILLISECOND
+            batch = world.nodes[1].transmit(world.now)
+            acks += [batch.frame(place) for place in range(len(batch))]
+        one.close()
+        one = world.open(0)
+        there = world.connect(one, two, 1)
+    parsed = [world.codec.parse(each) for each in acks]
+    assert [type(each) for each in parsed] == [Truc] * 4
+    assert [each.liback_acknum for each in parsed] == [1, 2, 1, 2]
+    assert len({each.session for each in parsed}) == 2
+    assert acks == [world.codec.build(each) for each in parsed]
 
 
 def test_acks_are_counted():

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mxwire.protocol import Counter, Status
+from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import omx
@@ -251,6 +254,65 @@ def test_a_full_ring_drops_every_type():
     world.settle()
     assert world.nodes[0].counters == {"Unexpected Event Queue Full": 4}
     assert not world.log
+
+
+@pytest.mark.interpreted("replaces a method of a compiled class")
+@given(
+    changes=st.fixed_dictionaries(
+        {},
+        optional=dict.fromkeys(
+            (
+                "dst_src_peer_index",
+                "dst_endpoint",
+                "src_endpoint",
+                "session",
+                "length",
+                "liback_type",
+                "liback_session_id",
+                "liback_lib_seqnum",
+                "liback_acknum",
+            ),
+            st.sampled_from((lambda value: value + 1, lambda value: value - 1)),
+        )
+        | {"src_mac": st.just(lambda _: address(2))},
+    ),
+    cut=st.integers(40, 60),
+    times=st.integers(1, 3),
+)
+@settings(max_examples=200)
+def test_the_quick_path_takes_a_liback_as_the_other_does(changes, cut, times):
+    """R-ACK-10: the same counters, answers and numbers."""
+    seen = []
+    for quick in (True, False):
+        world = World()
+        one, two, there, _ = world.pair()
+        node = world.nodes[0]
+        frame = Truc(
+            dst_mac=address(0),
+            src_mac=address(1),
+            dst_src_peer_index=1,
+            dst_endpoint=one.number,
+            src_endpoint=two.number,
+            session=one.session,
+            liback_lib_seqnum=there.tx_next + 1,
+            liback_session_id=one.session,
+            liback_acknum=1,
+            liback_send_seq=0,
+        )
+        for _ in range(4):
+            one.send(there, b"x")
+        node.transmit(world.now)
+        with pytest.MonkeyPatch.context() as patch:
+            if not quick:
+                patch.setattr(HostInterface, "_take_quickly", lambda *_: False)
+            changed = {name: change(getattr(frame, name)) for name, change in changes.items()}
+            for each in (frame, replace(frame, **changed), replace(frame, liback_acknum=3)):
+                built = world.codec.build(each)
+                node.receive_few([built, *[built[:cut]] * times], world.now)
+        answers = node.transmit(world.now)
+        sent = [answers.frame(place) for place in range(len(answers))]
+        seen.append((node.counters, there.liback_in, there.tx_una, len(there.deliveries), sent))
+    assert seen[0] == seen[1]
 
 
 def test_a_disconnect_may_forget_a_connect():

@@ -8,6 +8,8 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.protocol import PROFILES, Counter, Counters, Status, profile_by_name
+from mxwire.protocol.library import outbound, receive, reliability
+from mxwire.protocol.library.partner import Request
 from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, Defect
 from mxwire.protocol.status import ImpossibleEventError
@@ -54,6 +56,27 @@ def test_a_machine_follows_its_table():
     assert not lamp.can(Press.BUTTON)
     with pytest.raises(ImpossibleEventError, match="lamp: button cannot happen in state broken"):
         lamp.fire(Press.BUTTON)
+
+
+@pytest.mark.interpreted("a class of its own cannot be derived from a compiled one")
+def test_a_machine_follows_a_row_only_from_its_state():
+    lamp, row = Lamp(), Lamp.table.row(Light.GREEN, Press.HAMMER)
+    with pytest.raises(ImpossibleEventError, match="lamp: hammer cannot happen in state red"):
+        lamp.follow(row)
+    assert lamp.state is Light.RED
+    lamp.fire(Press.BUTTON, 1)
+    lamp.follow(row)
+    assert lamp.state is Light.BROKEN
+    assert not lamp.can(Press.BUTTON)
+
+
+@pytest.mark.interpreted("a compiled module need not have its constants as attributes")
+def test_the_action_of_a_row_that_is_followed_is_that_of_its_table():
+    """The caller calls it itself."""
+    assert reliability._ASSIGNED.action is reliability._emit
+    assert reliability._ACKED.action is reliability._acked
+    assert outbound._POSTED.action is receive._MESSAGE.action is Request.finish
+    assert outbound._ACKED.action is None
 
 
 def test_a_table_has_a_description():

@@ -6,7 +6,7 @@ themselves into the batch when the link takes it, so that a payload is copied on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, Protocol
@@ -26,6 +26,11 @@ NO_FRAMES: Final = FrameBatch.from_frames(())
 """The empty batch, made once: most calls have nothing to transmit."""
 
 _EAGER_FIELDS: Final = ("length", "checksum", "lib_seqnum", "lib_piggyack", "match_a", "match_b", "session")
+EAGER_NUMBERS: Final = "QQI"
+"""These fields as numbers, since each object of a number costs as much as its conversion: length, checksum, sequence
+number and piggyback are one (16 bits each), and the match information is one."""
+_LIBACK_FIELDS: Final = ("liback.lib_seqnum", "liback.session_id", "liback.acknum", "liback.send_seq")
+_LIBACK_NUMBERS: Final = "HIIH"
 _FIRST: Final = np.zeros(1, np.int64)
 _FIRST.flags.writeable = False
 
@@ -109,27 +114,30 @@ class Outgoing:
         )
 
 
-class EagerHeader:
-    """Packs the headers of TINYs or SMALLs: first the part that all to one partner share, then the rest."""
+class HeaderPacker:
+    """Packs headers of one layout: first the part that all to one partner share, then ``fields``, which are adjacent.
 
-    __slots__ = ("_whole", "pack", "room", "sent", "shared")
+    These are given as ``numbers`` (codes of ``struct``), each of one field or several. Fields behind them are 0.
+    """
 
-    def __init__(self, codec: Codec, name: str, sent: Tally) -> None:
+    __slots__ = ("_count", "_whole", "pack", "room", "sent", "shared")
+
+    def __init__(self, codec: Codec, name: str, sent: Tally, fields: Sequence[str], numbers: str) -> None:
         self.sent = sent
         """The counter of its frames."""
         self._whole, shortest = codec.header(name)
-        self.shared, rest = codec.stretch(name, *_EAGER_FIELDS)
+        self._count = len(codec.layout(name).defined)
+        self.shared, rest = codec.stretch(name, *fields)
         """Length of the shared part in bytes."""
         self.room = max(0, shortest - self._whole.size)
         """Bytes of data within the minimum length of a frame."""
-        self.pack: Callable[..., bytes] = quick_struct(
-            Struct(f"{rest.format[0]}{self.shared}s{rest.format[1:]}{self.room}s")
-        ).pack
-        """Pack the shared part, the other fields, and the data up to the minimum length, padded with zeros."""
+        behind = self._whole.size - self.shared - rest.size
+        self.pack: Callable[..., bytes] = quick_struct(Struct(f">{self.shared}s{numbers}{behind}x{self.room}s")).pack
+        """Pack the shared part, the numbers, and the data up to the minimum length, padded with zeros."""
 
     def head(self, *fields: Any) -> bytes:
-        """Pack the fields before ``length``, from the destination on."""
-        return self._whole.pack(*fields, *(0 for _ in _EAGER_FIELDS))[: self.shared]
+        """Pack the shared part, whose fields are given from the destination on."""
+        return self._whole.pack(*fields, *(0 for _ in range(self._count - len(fields))))[: self.shared]
 
 
 class Port:
@@ -148,8 +156,10 @@ class Port:
         self.speaks: Callable[[], bool] = lambda: True
         """True if this node, and not another one, answers and announces for the interface."""
         self.codec = codec_of(dialect)
-        self.tiny = EagerHeader(self.codec, "tiny", self.counters.by_name[Counter.SEND_TINY])
-        self.small = EagerHeader(self.codec, "small", self.counters.by_name[Counter.SEND_SMALL])
+        sent = self.counters.by_name
+        self.tiny = HeaderPacker(self.codec, "tiny", sent[Counter.SEND_TINY], _EAGER_FIELDS, EAGER_NUMBERS)
+        self.small = HeaderPacker(self.codec, "small", sent[Counter.SEND_SMALL], _EAGER_FIELDS, EAGER_NUMBERS)
+        self.liback = HeaderPacker(self.codec, "truc", sent[Counter.SEND_LIBACK], _LIBACK_FIELDS, _LIBACK_NUMBERS)
         self.pull_block = self.codec.stretch("pull", "first_frame_offset", "block_length", "frame_index")
         """Offset and packer of the fields of a PULL that designate its block."""
 

@@ -68,7 +68,7 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from mxwire.protocol.arguments import Segments, checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
-from mxwire.protocol.corridor import SHARED_THRESHOLD, LocalMessage
+from mxwire.protocol.corridor import SHARED_THRESHOLD, LibackArrival, LocalMessage
 from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.connect import NACKS, ConnectCall, take_reply, take_request
 from mxwire.protocol.library.inbound import Unexpected, take_unmatched
@@ -76,7 +76,7 @@ from mxwire.protocol.library.matching import ALL_BITS
 from mxwire.protocol.library.outbound import (
     AckedSend,
     BufferedSend,
-    EagerPacket,
+    EagerDelivery,
     LargeSend,
     LocalSend,
     LocalState,
@@ -85,7 +85,7 @@ from mxwire.protocol.library.outbound import (
 )
 from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner, Request
 from mxwire.protocol.library.receive import Receive, enqueue_notify
-from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery, NumberedPacket
+from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery
 from mxwire.protocol.peers import Peer, place_of
 from mxwire.protocol.profile import Profile
 from mxwire.protocol.status import ArgumentTypeError, EventKind, LocalProtocolError, Status
@@ -245,7 +245,8 @@ class EngineEndpoint(LibraryEndpoint):
         if not synchronous and memory.length <= self.medium_threshold:
             return self._send_buffered(partner, memory.copy(), match_info, maximum)
         packet = RndvPacket(match_info, memory)
-        return self._enqueue(partner, packet, LargeSend(self, partner, packet), maximum)
+        announced = LargeSend(self, partner, packet)
+        return self._enqueue(partner, Delivery(partner, packet, announced, maximum), announced)
 
     def receive(
         self,
@@ -468,26 +469,22 @@ class EngineEndpoint(LibraryEndpoint):
 
     def _send_buffered(self, partner: Partner, data: bytes, match_info: int, maximum: int) -> Send:
         """Send a copy of a message, in one TINY or SMALL frame or as a MEDIUM (R-SND-01)."""
-        packet: NumberedPacket
-        if len(data) <= SMALL_MAXIMUM:
-            packet = EagerPacket(match_info, data)
-        else:
-            packet = MediumPacket(match_info, data, self._fragment, self._pipeline)
         # Two calls of a known class: compiled code calls a class that it does not know with a tuple of arguments.
         if self._acked_sends:
             request: BufferedSend = AckedSend(self, partner, match_info, len(data))
         else:
             request = BufferedSend(self, partner, match_info, len(data))
-        return self._enqueue(partner, packet, request, maximum)
+        if len(data) <= SMALL_MAXIMUM:
+            return self._enqueue(partner, EagerDelivery(partner, match_info, data, request, maximum), request)
+        packet = MediumPacket(match_info, data, self._fragment, self._pipeline)
+        return self._enqueue(partner, Delivery(partner, packet, request, maximum), request)
 
-    def _enqueue(
-        self, partner: Partner, packet: NumberedPacket, request: BufferedSend | LargeSend, maximum: int
-    ) -> Send:
+    def _enqueue(self, partner: Partner, delivery: Delivery, request: BufferedSend | LargeSend) -> Send:
         if partner.fwd is None and not self.connects_to(partner):
             # The partner was abandoned or forgotten since the connect.
             request.lost(Status.REMOTE_ENDPOINT_UNREACHABLE)
         else:
-            partner.enqueue(Delivery(partner, packet, request, maximum))
+            partner.enqueue(delivery)
         return request
 
     def provide(self, delivery: Delivery) -> bool:
@@ -547,6 +544,9 @@ class EngineEndpoint(LibraryEndpoint):
             # A packet from an unknown partner is dropped silently (R-ORD-01).
             if partner is None:
                 continue
+            if type(event) is LibackArrival:
+                partner.liback(event.sequence, event.count)
+                continue
             take = None if frame is None else _UNNUMBERED.get(type(frame))
             if take is None:
                 partner.window.arrive(event)
@@ -563,11 +563,17 @@ class EngineEndpoint(LibraryEndpoint):
             while self.connecting.count:
                 self.connecting.popleft().emit()
             if self.flushing:
-                waiting, self.flushing = self.flushing, []
-                for partner in waiting:
-                    partner.flushing = False
-                for partner in waiting:
-                    partner.assign()
+                if len(self.flushing) == 1:
+                    # The usual case, without another list.
+                    only = self.flushing.pop()
+                    only.flushing = False
+                    only.assign()
+                else:
+                    waiting, self.flushing = self.flushing, []
+                    for partner in waiting:
+                        partner.flushing = False
+                    for partner in waiting:
+                        partner.assign()
             if self.starving:
                 self._feed()
             while self.local_sends and self._offer(self.local_sends[0]):

@@ -40,23 +40,25 @@ _LOW: Final = 0xFFFF_FFFF
 _TINY: Final = int(PacketType.TINY)
 _SMALL: Final = int(PacketType.SMALL)
 _SUCCESS: Final = Status.SUCCESS
-_NO_CHECKSUM: Final = 0
-"""The checksum of a release build (wire format, section 8)."""
 
 
-@mypyc_attr(free_list_len=1)
-class EagerPacket(NumberedPacket):
-    """A message of up to 128 bytes in one frame: TINY or SMALL (R-SND-01)."""
+class EagerDelivery(Delivery):
+    """A message of up to 128 bytes in one frame: TINY or SMALL (R-SND-01). It is its own packet, as there are many."""
 
     __slots__ = ("data", "match_info")
 
-    def __init__(self, match_info: int, data: bytes) -> None:
+    def __init__(self, partner: Partner, match_info: int, data: bytes, owner: BufferedSend, maximum: int) -> None:
+        super().__init__(partner, None, owner, maximum)
         self.match_info = match_info
         self.data = data
 
-    def emit(self, delivery: Delivery, piggyback: int) -> bool:
+    def release(self) -> None:
+        """Release the data."""
+        self.data = b""
+
+    def emit(self, piggyback: int) -> bool:
         """Build the frame, and queue it at the port."""
-        partner = delivery.partner
+        partner = self.partner
         port = partner.port
         length = len(self.data)
         index = partner.peer.reverse.get(port.number, NO_PEER_INDEX)
@@ -69,13 +71,10 @@ class EagerPacket(NumberedPacket):
         header.sent.count += 1
         frame = header.pack(
             head,
-            length,
-            _NO_CHECKSUM,
-            delivery.sequence,
-            piggyback,
-            self.match_info >> 32,
-            self.match_info & _LOW,
-            delivery.session,
+            # The checksum, in bits 32 to 47, is 0 as in a release build (wire format, section 8).
+            length << 48 | self.sequence << 16 | piggyback,
+            self.match_info,
+            self.session,
             self.data,
         )
         if length > header.room:
@@ -245,10 +244,6 @@ class SendEvent(StrEnum):
     LOST = "lost"
 
 
-_POSTED: Final = SendEvent.POSTED
-_ACKED: Final = SendEvent.ACK
-
-
 def _report_undelivered(send: BufferedSend, status: Status) -> None:
     send.late_status = status
     send.endpoint.report(EventKind.UNDELIVERED, send)
@@ -265,6 +260,9 @@ BUFFERED_SEND: Final = TransitionTable(
     ),
 )
 
+
+_POSTED: Final = BUFFERED_SEND.row(SendState.WAITING, SendEvent.POSTED)
+_ACKED: Final = BUFFERED_SEND.row(SendState.POSTED, SendEvent.ACK)
 
 ACKED_SEND: Final = TransitionTable(
     "send that is complete when acked",
@@ -302,11 +300,12 @@ class BufferedSend(Request):
 
     def posted(self) -> None:
         """Complete the send for the application, since its packet has been transmitted."""
-        self.fire(_POSTED, _SUCCESS, self.length)
+        self.follow(_POSTED)
+        self.finish(_SUCCESS, self.length)
 
     def acked(self) -> None:
         """Note that the partner has the message."""
-        self.fire(_ACKED)
+        self.follow(_ACKED)
 
     def lost(self, status: Status) -> None:
         """Note that the partner will not have the message."""
@@ -322,6 +321,10 @@ class AckedSend(BufferedSend):
 
     def __init__(self, endpoint: LibraryEndpoint, partner: Partner | None, match_info: int, length: int) -> None:
         super().__init__(endpoint, partner, match_info, length, ACKED_SEND)
+
+    def posted(self) -> None:
+        """Note that the packet has been transmitted."""
+        self.fire(SendEvent.POSTED)
 
     def acked(self) -> None:
         """Complete the send."""

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.endpoint import CardEndpoint
@@ -401,10 +401,6 @@ class LibraryEndpoint(ABC):
         """Offer the sends that were held again."""
 
 
-_ASSIGNED: Final = DeliveryEvent.ASSIGNED
-_ACK: Final = DeliveryEvent.ACK
-
-
 class Partner:
     """One remote endpoint, identified by peer and endpoint number."""
 
@@ -422,8 +418,11 @@ class Partner:
         "incomplete",
         "introduced",
         "large_sends",
+        "liback_head",
         "liback_in",
+        "liback_index",
         "liback_out",
+        "liback_session",
         "notifies",
         "number",
         "peer",
@@ -489,6 +488,10 @@ class Partner:
         """The index of the local host in the heads below."""
         self.tiny_head = self.small_head = b""
         """The first part of the headers of TINYs and SMALLs, which is the same for all."""
+        self.liback_index = self.liback_session = -1
+        """The index of the local host, and the partner's session, in the head below."""
+        self.liback_head = b""
+        """The first part of the headers of libacks."""
         self.acks = OwedAck(self)
         self.window = Window(self)
 
@@ -550,7 +553,7 @@ class Partner:
             self.tx_next = successor(self.tx_next)
             session = self.rev if delivery.uses_reverse_session else self.fwd
             delivery.session = NO_SESSION if session is None else session
-            delivery.fire(_ASSIGNED)
+            delivery.assigned()
             if delivery.owner is not None:
                 delivery.owner.posted()
 
@@ -569,7 +572,7 @@ class Partner:
             delivery = self.deliveries.popleft()
             # A nacked delivery keeps its place here, but is done.
             if delivery.waits:
-                delivery.fire(_ACK)
+                delivery.acked()
         if self.waiting.count or self.notifies.count:
             self.flush()
 

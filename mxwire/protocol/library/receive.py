@@ -51,9 +51,6 @@ class ReceiveEvent(StrEnum):
     CLOSE = "endpoint closed"
 
 
-_MESSAGE: Final = ReceiveEvent.MESSAGE
-
-
 def _pull(receive: Receive) -> None:
     receive.endpoint.pulling[receive] = None
     receive.endpoint.pull_starts.append(receive)
@@ -84,6 +81,9 @@ RECEIVE: Final = TransitionTable(
         (ReceiveState.NOTIFYING, ReceiveEvent.RESET, ReceiveState.DONE, Request.finish, ("R-CLS-05", "R-NAK-08")),
     ),
 )
+
+
+_MESSAGE: Final = RECEIVE.row(ReceiveState.POSTED, ReceiveEvent.MESSAGE)
 
 
 @mypyc_attr(free_list_len=1)
@@ -189,11 +189,12 @@ class Receive(MessageTarget):
         """Take a TINY, a SMALL or a message from the same host."""
         self._taken(partner, match_info, len(data), data)
         if self.memory is _UNALLOCATED:
-            self.fire(_MESSAGE, _SUCCESS, len(data))
+            self.follow(_MESSAGE)
+            self.finish(_SUCCESS, len(data))
             return
         self.memory.put_bytes(data)
         status, transferred = self._whole()
-        self.fire(_MESSAGE, status, transferred)
+        self.fire(ReceiveEvent.MESSAGE, status, transferred)
 
     def take_local(self, partner: Partner, send: Any) -> None:
         """Take a large message from the memory of a sender on the same host, unless that endpoint has closed."""

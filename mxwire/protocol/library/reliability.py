@@ -20,13 +20,13 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.native import mypyc_attr
-from mxwire.protocol.counters import Counter
 from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import Profile
 from mxwire.protocol.status import Status
-from mxwire.wire.numbers import NO_SESSION, NUMBER_MASK, SESSION_NUMBER_MASK
-from mxwire.wire.packets import Truc
+from mxwire.wire.enums import PacketType, TrucType
+from mxwire.wire.numbers import LIBACK_LENGTH, NO_SESSION, NUMBER_MASK, SESSION_NUMBER_MASK
 
 if TYPE_CHECKING:
     from mxwire.protocol.library.partner import Partner, Request
@@ -66,6 +66,8 @@ def same_session(one: int, other: int) -> bool:
     return not (one ^ other) & SESSION_NUMBER_MASK
 
 
+_TRUC: Final = int(PacketType.TRUC)
+_ACK_TYPE: Final = int(TrucType.ACK)
 _NEVER: Final = 1 << 60
 """A tick that is not reached."""
 
@@ -116,18 +118,27 @@ def _emit_liback(ack: OwedAck) -> None:
     partner = ack.partner
     partner.rx_acked = partner.rx_done
     partner.liback_out = (partner.liback_out + 1) & 0xFFFF_FFFF
-    session = NO_SESSION if partner.rev is None else partner.rev
-    partner.port.emit(
-        Counter.SEND_LIBACK,
-        Truc(
-            **partner.head(),
-            session=session,
-            liback_lib_seqnum=partner.rx_done,
-            liback_session_id=session,
-            liback_acknum=partner.liback_out,
-            liback_send_seq=partner.rx_done,
-        ),
+    partner.port.liback.sent.count += 1
+    frame = _liback(
+        partner,
+        liback_lib_seqnum=partner.rx_done,
+        liback_acknum=partner.liback_out,
     )
+    partner.port.outgoing.put(frame)
+
+
+def _liback(partner: Partner, *, liback_lib_seqnum: int, liback_acknum: int) -> bytes:
+    """Build a liback. The part of the header that all libacks to a partner share is packed once."""
+    port = partner.port
+    session = NO_SESSION if partner.rev is None else partner.rev
+    index = partner.peer.index_for(port.number)
+    if index != partner.liback_index or session != partner.liback_session:
+        partner.liback_index, partner.liback_session = index, session
+        source = (partner.peer.address, port.address, ETHERTYPE_MXOE, index, _TRUC)
+        partner.liback_head = port.liback.head(
+            *source, partner.number, partner.endpoint.number, LIBACK_LENGTH, session, _ACK_TYPE
+        )
+    return port.liback.pack(partner.liback_head, liback_lib_seqnum, session, liback_acknum, liback_lib_seqnum, b"")
 
 
 ACK: Final = TransitionTable(
@@ -258,10 +269,14 @@ class Resendable(Protocol):
         """Retransmit."""
 
 
+_CROWD: Final = 128
+"""Entries of one tick before any is removed: as many as an application usually has in flight, and as many again."""
+
+
 class _Resends:
     """The entries of one tick, in order."""
 
-    __slots__ = ("entries", "first", "tick")
+    __slots__ = ("crowd", "entries", "first", "tick")
 
     def __init__(self, tick: int) -> None:
         self.tick = tick
@@ -269,10 +284,21 @@ class _Resends:
         self.entries: list[Resendable] = []
         self.first = 0
         """Number of entries at the start that wait no longer."""
+        self.crowd = _CROWD
+        """Number of entries at which those that wait no longer are removed."""
 
     def is_due(self, each: Resendable) -> bool:
         """Return whether an entry is retransmitted in this tick; not if it was transmitted again since."""
+        if isinstance(each, Delivery):
+            # Compiled code reads the attributes of a known class directly.
+            return each.state is _UNACKED and each.resend_tick == self.tick
         return each.waits and each.resend_tick == self.tick
+
+    def thin(self) -> None:
+        """Remove the entries that wait no longer. Each is examined once or twice, as half of the list is new."""
+        self.entries = [each for each in self.entries[self.first :] if self.is_due(each)]
+        self.first = 0
+        self.crowd = max(_CROWD, 2 * len(self.entries))
 
     def waits(self) -> bool:
         """Return whether any entry waits for an answer."""
@@ -287,7 +313,8 @@ class ResendQueue:
     """The queue of retransmissions of an endpoint, in constant time per entry (R-RTX-01, R-RTX-02).
 
     The resend delay is the same for all, so the order of transmission is the order of the deadlines: a plain queue
-    suffices. Entries are not removed when an ack arrives; they are skipped when their time comes.
+    suffices. Entries are not removed when an ack arrives; they are skipped when their time comes. Those of a busy tick
+    are removed while it lasts, or all messages of the last half second would be in memory.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -313,6 +340,8 @@ class ResendQueue:
             newest = self._newest = _Resends(tick)
             self._queue.append(newest)
             self.soonest = min(self.soonest, tick)
+        elif len(newest.entries) >= newest.crowd:
+            newest.thin()
         newest.entries.append(each)
         return tick
 
@@ -392,22 +421,21 @@ class NumberedPacket(ABC):
 def _emit(delivery: Delivery) -> None:
     """Emit the packet, with the current piggyback (R-ACK-03, R-RTX-02)."""
     delivery.transmissions += 1
-    packet, partner = delivery.packet, delivery.partner
-    assert packet is not None
-    if packet.emit(delivery, partner.acks.piggyback()):
+    partner = delivery.partner
+    if delivery.emit(partner.acks.piggyback()):
         partner.endpoint.resends.leaving(delivery)
     else:
         delivery.resend_tick = partner.endpoint.resends.sent(delivery)
 
 
 def _acked(delivery: Delivery) -> None:
-    delivery.packet = None
+    delivery.release()
     if delivery.owner is not None:
         delivery.owner.acked()
 
 
 def _lose(delivery: Delivery, status: Status) -> None:
-    delivery.packet = None
+    delivery.release()
     if delivery.owner is not None:
         delivery.owner.lost(status)
 
@@ -424,6 +452,10 @@ DELIVERY: Final = TransitionTable(
         (DeliveryState.UNACKED, DeliveryEvent.RESET, DeliveryState.DONE, _lose, ("R-CLS-05", "R-RTX-05")),
     ),
 )
+
+
+_ASSIGNED: Final = DELIVERY.row(DeliveryState.WAITING, DeliveryEvent.ASSIGNED)
+_ACKED: Final = DELIVERY.row(DeliveryState.UNACKED, DeliveryEvent.ACK)
 
 
 @mypyc_attr(free_list_len=1)
@@ -447,15 +479,15 @@ class Delivery(Machine):
     def __init__(
         self,
         partner: Partner,
-        packet: NumberedPacket,
+        packet: NumberedPacket | None,
         owner: Request | None,
         maximum: int,
         uses_reverse_session: bool = False,
     ) -> None:
         self.state, self.rows = DELIVERY.initial, DELIVERY.first
         self.partner = partner
-        self.packet: NumberedPacket | None = packet
-        """The packet; None once it is done, since the queue of retransmissions may hold the delivery for longer."""
+        self.packet = packet
+        """The packet; None once it is done, and for a delivery that is its own packet."""
         self.uses_reverse_session = uses_reverse_session
         """True if the packet carries the session of the reverse direction, since it answers a message."""
         self.owner = owner
@@ -479,6 +511,25 @@ class Delivery(Machine):
     def waits(self) -> bool:
         """True if the packet waits for its ack."""
         return self.state is _UNACKED
+
+    def emit(self, piggyback: int) -> bool:
+        """Build the frames of the packet, as :meth:`NumberedPacket.emit`."""
+        assert self.packet is not None
+        return self.packet.emit(self, piggyback)
+
+    def release(self) -> None:
+        """Release the packet: the queue of retransmissions may hold the delivery for longer."""
+        self.packet = None
+
+    def assigned(self) -> None:
+        """Transmit the packet, since it has its number."""
+        self.follow(_ASSIGNED)
+        _emit(self)
+
+    def acked(self) -> None:
+        """End the delivery, since the partner has acked it."""
+        self.follow(_ACKED)
+        _acked(self)
 
     def due(self) -> None:
         """Retransmit, since the resend delay is over."""
