@@ -34,6 +34,8 @@ _LOCAL_FAILURES: Final = 1
 """Losses of workers after which a local cluster reports a chunk: on one machine the chunk is the likely cause."""
 _SLURM_KEYS: Final = ("jobs",)
 """Keys of a Slurm file that are not arguments of ``SLURMCluster``."""
+_NO_DASHBOARD = {"dashboard": False, "dashboard_address": ":0"}
+"""The scheduler opens a port for HTTP nevertheless: any free one, since another user may have the usual one."""
 
 
 class WorkerPool(Protocol):
@@ -288,7 +290,7 @@ def _slurm_cluster(path: Path) -> Iterator[Any]:
     arguments.setdefault("processes", arguments.get("cores", 1))
     with ExitStack() as stack:
         try:
-            cluster = jobqueue.SLURMCluster(**arguments, scheduler_options={"dashboard_address": None})
+            cluster = jobqueue.SLURMCluster(**arguments, scheduler_options=_NO_DASHBOARD)
             stack.enter_context(cluster)
             _check_job(path, cluster.job_script())
             cluster.scale(jobs=jobs)
