@@ -2,8 +2,8 @@
 # make test      install the rest and run all checks and tests, which also build the documentation
 #                with another Python: make test PYTHON=python3.13 (in .venv-python3.13)
 # make bench     measure decoding beside other tools
-# make nightly   fuzz for ten minutes, soak live hosts for ten, play 1,000 random MX programs, mutated frames by both
-#                paths, and 100,000 random seeds: some hours
+# make nightly   fuzz for ten minutes, and the plugin with a million frames, soak live hosts for ten minutes, play 1,000
+#                random MX programs, mutated frames by both paths, and 100,000 random seeds: some hours
 # make soak      soak live hosts only (SOAK=SECONDS)
 # make compiled  compile the modules that run for every frame, into build/compiled
 # make docs      build the documentation into site/
@@ -74,6 +74,7 @@ NIGHTLY_ON ?= local
 nightly: setup
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python tools/fuzz.py --seconds 600
+	MXWIRE_FUZZ_FRAMES=1000000 $(BIN)/python -m pytest -q tests/dissector/test_fuzz.py
 	@$(MAKE) --no-print-directory soak
 	$(BIN)/python -m tests.library.schedules --seeds 0-799
 	$(BIN)/python -m tests.library.schedules --seeds 800-999 --faults all --limit 300

@@ -18,7 +18,8 @@ from .support import needs_tshark, tshark
 
 pytestmark = needs_tshark
 
-FRAMES = int(os.environ.get("MXWIRE_FUZZ_FRAMES", "200000"))
+FRAMES = int(os.environ.get("MXWIRE_FUZZ_FRAMES", "100000"))
+"""In total; ``make nightly`` has more."""
 RUNS = 4
 MICROSECONDS_A_FRAME = 1500
 FRAMES_A_BATCH = 20_000
