@@ -47,18 +47,17 @@ def copy_from(process: int, places: list[tuple[int, int]], memory: list[tuple[in
     while done < length:
         count = min(_CHUNK, length - done)
         source, target = _vector(places, done, count), _vector(memory, done, count)
-        copied = _readv(
-            process, target.buffer_info()[0], len(target) // 2, source.buffer_info()[0], len(source) // 2, 0
-        )
+        # Not their addresses: compiled code releases an object after its last use, which would be before the call.
+        copied = _readv(process, target, len(target) // 2, source, len(source) // 2, 0)
         if copied != count:
             return False
         done += count
     return True
 
 
-def _vector(places: list[tuple[int, int]], offset: int, count: int) -> array[int]:
+def _vector(places: list[tuple[int, int]], offset: int, count: int) -> ctypes.Array[ctypes.c_ulong]:
     """The part of some memory from ``offset`` as an array of struct iovec."""
-    vector = array("L")
+    vector: list[int] = []
     for start, size in places:
         if offset >= size:
             offset -= size
@@ -70,7 +69,7 @@ def _vector(places: list[tuple[int, int]], offset: int, count: int) -> array[int
         offset = 0
         if not count:
             break
-    return vector
+    return (ctypes.c_ulong * len(vector))(*vector)
 
 
 def own_token() -> tuple[bytes, int]:

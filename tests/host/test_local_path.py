@@ -337,6 +337,11 @@ def joined(interface: str) -> Iterator[tuple[Host, Host, Endpoint, Endpoint, Par
         yield source, target, one, two, connect.partner
 
 
+def test_a_process_may_read_its_own_memory():
+    """Whatever Yama forbids; in a compiled mxwire too, where the kernel must find the addresses that it is given."""
+    assert process_memory.can_read(os.getpid(), *process_memory.own_token())
+
+
 def test_no_process_sleeps_before_it_has_taken_all_records(interface):
     """More of them than it takes from one neighbour at once."""
     with joined(interface) as (_, target, one, two, partner):
