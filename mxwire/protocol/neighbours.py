@@ -101,6 +101,8 @@ class LocalChannel(Protocol):
 
     ended: bool
     """True if the neighbour has gone; records that it has sent before can still be taken."""
+    process: int
+    """Number of the neighbour's process; each side may have opened a channel to the other one."""
 
     def put(self, head: bytes, data: Any = b"") -> bool:
         """Append a record of two parts; return False if there is no room now, or the neighbour has gone.
@@ -514,7 +516,7 @@ class Neighbour(LocalRoute):
                 self.answer(RecordKind.ENDED, number, status)
             return True
         if neighbourhood.routes.get(source) is not self:
-            neighbourhood.routes[source] = self
+            neighbourhood.learn_route(source, self)
         ring = endpoint.card.ring
         if endpoint.works and buffered and not ring.received.count:
             return endpoint.take_from_neighbour(
@@ -541,7 +543,7 @@ class Neighbour(LocalRoute):
             status = Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY
         else:
             session = endpoint.session
-            self._neighbourhood.routes[source] = self
+            self._neighbourhood.learn_route(source, self)
         self._put(_pack_head(RecordKind.ANSWER, status, 0, 0, 0, 0, 0, session, number, 0, 0))
 
     def _take_answer(self, number: int, status: Status, session: int) -> None:
@@ -642,6 +644,15 @@ class Neighbourhood(LocalRoutes):
             if channel is not None:
                 found = self.routes[place] = self._neighbour(channel)
         return found
+
+    def learn_route(self, place: int, neighbour: Neighbour) -> None:
+        """Send to an endpoint through the neighbour that has sent for it.
+
+        A route to the same process stays: messages by another channel could overtake those in the first one.
+        """
+        known = self.routes.get(place)
+        if known is None or known.channel.ended or known.channel.process != neighbour.channel.process:
+            self.routes[place] = neighbour
 
     def receive(self, channels: Sequence[LocalChannel]) -> None:
         """Take the records of channels that have some, or have ended."""

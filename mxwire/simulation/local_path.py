@@ -25,6 +25,8 @@ class SimulatedChannel:
     def __init__(self, owner: SimulatedPath, copies: int, size: int) -> None:
         self.owner = owner
         self.ended = False
+        self.process = id(self)
+        """A number of its own: routes follow the newest channel here."""
         self._closed = False
         self.other: SimulatedChannel = self
         self.arrived: deque[bytes] = deque()

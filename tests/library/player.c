@@ -517,7 +517,8 @@ static void check_phase(void)
             struct call *next = &calls[later];
             if (next->kind == 'R' && next->words[GROUP] == call->words[GROUP] &&
                 messages[next->taken].from == messages[call->taken].from)
-                SAME(next, next->taken > call->taken, 1);
+                if (next->taken < call->taken)
+                    wrong(next, "the message taken after another", next->taken, call->taken);
         }
     }
 }

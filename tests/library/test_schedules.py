@@ -32,6 +32,8 @@ def stage(
         (range(16, 20), PAIR, {"MX_ZOMBIE_SEND": "0", "MXWIRE_SPIN": "0"}),
         (range(20, 22), PAIR, {"MX_MONOTHREAD": "1"}),
         (range(22, 25), PAIR, {"MXWIRE_DIALECT": "omx"}),
+        # Both processes open channels to the other one while they send.
+        (range(5108, 5109), ("alpha", "alpha", "alpha"), {"MX_DISABLE_SHMEM": "1", "MX_DISABLE_SELF": "1"}),
     ],
 )
 def test_ranks_play_as_scheduled(stage: Stage, seeds: range, placement: tuple[str, ...], variables: dict[str, str]):
