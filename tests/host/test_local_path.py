@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import ctypes
 import fcntl
 import mmap
 import os
@@ -263,6 +264,19 @@ def test_memory_that_does_not_exist_is_not_read():
     assert not process_memory.copy_from(os.getpid(), [(1 << 63, 16)], places, 16)
     assert not process_memory.copy_from(0, places, places, 16)
     assert process_memory.copy_from(os.getpid(), places, places, 16) or process_memory.copy_refusal()
+
+
+def test_memory_is_read_wherever_the_kernel_permits_it():
+    """A vector of several segments on both sides; compiled code once freed it before the call."""
+    source, target = array.array("B", range(16)), array.array("B", bytes(16))
+    (start, _), (end, _) = source.buffer_info(), target.buffer_info()
+    vectors = [(ctypes.c_ulong * 2)(address, 16) for address in (end, start)]
+    call = ctypes.CDLL(None).process_vm_readv
+    call.argtypes = [ctypes.c_int, *[ctypes.c_void_p, ctypes.c_ulong] * 2, ctypes.c_ulong]
+    permitted = call(os.getpid(), vectors[0], 1, vectors[1], 1, 0) == 16
+    target[:] = array.array("B", bytes(16))
+    read = process_memory.copy_from(os.getpid(), [(start, 5), (start + 5, 11)], [(end, 7), (end + 7, 9)], 16)
+    assert (read, target == source) == (permitted, permitted)
 
 
 @pytest.mark.parametrize(("scope", "requested"), [("0\n", False), ("1\n", True), ("2\n", False), (None, False)])
