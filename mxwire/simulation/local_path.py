@@ -22,11 +22,10 @@ CHANNEL_BYTES: Final = 1 << 17
 class SimulatedChannel:
     """One side of a channel. With ``copies`` = 1 it reads the memory of its neighbour, with 2 it cannot."""
 
-    def __init__(self, owner: SimulatedPath, copies: int, size: int) -> None:
+    def __init__(self, owner: SimulatedPath, neighbour: SimulatedPath, copies: int, size: int) -> None:
         self.owner = owner
         self.ended = False
-        self.process = id(self)
-        """A number of its own: routes follow the newest channel here."""
+        self.process = neighbour.process
         self._closed = False
         self.other: SimulatedChannel = self
         self.arrived: deque[bytes] = deque()
@@ -106,6 +105,8 @@ class SimulatedPath:
         """The addresses of all peers by index, of all paths."""
         self.on_notice: Callable[[bool], None] | None = None
         """Called when :meth:`receive` should be called; with True later, since records were left."""
+        self.process: int = 1 + max((each.process for each in paths), default=0)
+        """Number of the node's process; that of a process that has died is not used again."""
         self._paths = paths
         self._copies = copies
         self._size = size
@@ -117,8 +118,8 @@ class SimulatedPath:
         """A new channel to the node that has an endpoint open."""
         for each in self._paths:
             if each is not self and each._has(interface, endpoint):
-                near = SimulatedChannel(self, self._copies, self._size)
-                far = SimulatedChannel(each, self._copies, self._size)
+                near = SimulatedChannel(self, each, self._copies, self._size)
+                far = SimulatedChannel(each, self, self._copies, self._size)
                 near.other, far.other = far, near
                 self._channels.append(near)
                 each._channels.append(far)
