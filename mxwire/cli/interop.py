@@ -16,7 +16,16 @@ from mxwire.cli.completion import cells, folders
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live import end_like_interrupt
 from mxwire.cli.notes import counted, note, wrote
-from mxwire.cli.options import FILE, Decorator, WorkerOptions, json_option, name_option, table_option, worker_options
+from mxwire.cli.options import (
+    FILE,
+    Decorator,
+    WorkerOptions,
+    integer_option,
+    json_option,
+    name_option,
+    table_option,
+    worker_options,
+)
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Row, Table, show
@@ -188,7 +197,7 @@ def _folder(text: str, *names: str) -> Decorator:
     shell_complete=cells,
     help="Only this cell; may be repeated.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="Random seed.  [default: 1]")
+@integer_option("Random seed.", "--seed", default=1)
 @worker_options
 @table_option
 @_folder("Write a site to DIR: matrix, one page per cell, captures.", "--html")

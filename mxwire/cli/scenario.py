@@ -150,7 +150,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 @click.argument("names", metavar="[NAME|FILE]...", nargs=-1, shell_complete=scenarios)
 @_profile_option
 @shared.live_dialect_option("Only this dialect.  [default: mxoe, omx:1500 and omx:9000]")
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Random seed.  [default: 0; with -i a new one]")
+@shared.integer_option("Random seed.  [default: 0; with -i a new one]", "--seed")
 @shared.interface_option("Play against a live host on this interface; needs --target or --driver.")
 @shared.via_option("packet", "xdp")
 @click.option(

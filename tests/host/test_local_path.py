@@ -310,6 +310,7 @@ def test_the_reason_why_memory_cannot_be_read(
     assert process_memory.copy_refusal() == reason
 
 
+@pytest.mark.interpreted  # it replaces a name of the module
 def test_messages_pass_where_memory_cannot_be_read(interface, monkeypatch: pytest.MonkeyPatch):
     """They are copied twice."""
     monkeypatch.setattr(process_memory, "_readv", None)

@@ -37,7 +37,7 @@ def _every_contestant_is_there(rows):
         "tcp",
         "frames alone, mxoe",
         "frames alone, omx:9000",
-        *([] if bpf.missing() else ["mxoe over xdp"]),
+        *([] if bpf.missing() else ["mxoe over xdp", "mxoe over xdp-send"]),
     }
     assert all(row["best"] > 0 for row in outcomes.values())
     assert outcomes["large", "mxoe"]["more"]["receiver_cpu_per_GB"] > 0

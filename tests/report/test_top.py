@@ -40,6 +40,10 @@ def drive(found: TrafficObserver, play: Callable[[TopApp, Any], Any], width: int
         )
         async with app.run_test(size=(width, 24)) as pilot:
             await pilot.pause()
+            # The footer is filled after the first screen was drawn.
+            async with asyncio.timeout(30):
+                while "quit" not in screen(app)[-1]:
+                    await pilot.pause()
             await play(app, pilot)
 
     asyncio.run(run())
@@ -162,6 +166,10 @@ def test_an_empty_screen_gives_the_reason():
         app = TopApp("veth1", lambda: None, lambda _: None, lambda: None, interval=60, sort="bytes")
         async with app.run_test(size=(80, 24)) as pilot:
             await pilot.pause()
+            # The footer is filled after the first screen was drawn.
+            async with asyncio.timeout(30):
+                while "quit" not in screen(app)[-1]:
+                    await pilot.pause()
             await play(app, pilot)
             await press(pilot, "enter", "h", "f", "enter", "s", "q")
         assert app.return_code == 0
