@@ -9,9 +9,8 @@ plugin of pytest (``-p tools.run_tests``), which writes the result of a run to a
 
 Tests marked ``realtime`` mostly wait, but must notice at once when the wait is over. So they run first, when the only
 other load is the preparation, which gets the idle time of the processors: pytest's bytecode of the test files, which
-the processes of tests would otherwise wait for, and the compilation of the live hosts. Of the other tests, many wait
-for a moment, so there are three processes per processor, which are forked after one collection of all tests
-(``tools/forked_tests.py``).
+each process would otherwise make for itself, and the compilation of the live hosts. Of the other tests, many wait for a
+moment, so there are five processes on two processors: with four, a sixth of the processors' time was left.
 """
 
 from __future__ import annotations
@@ -147,8 +146,7 @@ def run(title: str, *options: str) -> Outcome:
     print(f"\n{title}", flush=True)
     with tempfile.TemporaryDirectory(prefix="mxwire-tests-") as folder:
         file = Path(folder, "outcome")
-        plugins = ("-p", "tools.run_tests", "-p", "tools.forked_tests")
-        command = [sys.executable, "-m", "pytest", *plugins, f"--outcome={file}", *options]
+        command = [sys.executable, "-m", "pytest", "-p", "tools.run_tests", f"--outcome={file}", *options]
         code = subprocess.run(command, check=False).returncode
         if code == NONE_COLLECTED:
             return Outcome()
@@ -162,15 +160,15 @@ def run(title: str, *options: str) -> Outcome:
 
 def run_all(tests: Sequence[str], workers: int, preparation: Preparation | None) -> tuple[Outcome, list[str]]:
     """Run the tests; returns the total, and the node ids of the flaky tests."""
-    few = (f"--processes={-(-3 * _processors() // 2)}", f"-m={REALTIME}")
+    few = (f"-n{-(-3 * _processors() // 2)}", "--dist=worksteal", f"-m={REALTIME}")
     total = run("Tests that need a clock:", *few, *tests)
     if preparation is not None:
         preparation.hurry()
-    many = (f"--processes={workers}", f"-m=not {REALTIME}")
+    many = (f"-n{workers}", "--dist=worksteal", f"-m=not {REALTIME}")
     total.add(run("The other tests:", *many, *tests))
     if not 0 < len(total.failed) <= MOST_RERUN:
         return total, []
-    again = run(f"Rerun, one after another: {_counted(len(total.failed), 'failed test')}", *total.failed)
+    again = run(f"Rerun, one after another: {_counted(len(total.failed), 'failed test')}", "-n0", *total.failed)
     flaky = [each for each in total.failed if each not in again.failed]
     total.failed = again.failed
     total.passed += len(flaky)
@@ -209,8 +207,8 @@ def main() -> int:
     parser.add_argument(
         "--workers",
         type=int,
-        default=3 * _processors(),
-        help="processes that run tests; default: three per processor",
+        default=-(-5 * _processors() // 2),
+        help="processes that run tests; default: five on two processors",
     )
     parser.add_argument("--no-compile", action="store_true", help="compile only when a test of compiled code starts")
     parser.add_argument("tests", nargs="*", help="files or folders; default: all tests")

@@ -73,26 +73,6 @@ def test_nothing_is_skipped_in_ci(tmp_path):
     assert "SKIPPED test_any.py::test_skipped: no such program" in lines
 
 
-def test_a_test_that_ends_its_process_has_failed(tmp_path):
-    """The other tests of that process are run by another one."""
-    killed = "def test_killed():\n    os.kill(os.getpid(), 9)\n"
-    code, lines = run(tmp_path, killed.replace("9", "9 if 'PYTEST_XDIST_WORKER' in os.environ else 0"), GOOD)
-    assert (code, total(lines)) == (0, "2 passed, 1 flaky")
-    assert "the process of this test ended with SIGKILL" in lines
-
-
-def test_tests_in_processes_report_as_in_one(tmp_path):
-    warned = (
-        "def test_warned():\n    import warnings\n    warnings.warn('careful')\n    print('out')\n    assert False\n"
-    )
-    ended = "@pytest.fixture\ndef broken():\n    yield\n    assert False\n\n\ndef test_ended(broken):\n    pass\n"
-    code, lines = run(tmp_path, warned, ended, GOOD)
-    assert (code, total(lines)) == (1, "2 failed, 2 passed")
-    text = "\n".join(lines[: lines.index("Rerun, one after another: 2 failed tests")])
-    for each in ("UserWarning: careful", "Captured stdout call", "ERROR at teardown of test_ended", "1 warning"):
-        assert each in text, each
-
-
 def test_a_run_without_tests_fails(tmp_path):
     assert run(tmp_path)[0] == 1
 
