@@ -168,6 +168,8 @@ class FrameGenerator:
         self._day_clock = day_clock
         self._stuck_since = 0
         self._crowded = False
+        self._step_ns = 0
+        """Duration of a paced step, as rehearsed: from the time at which a frame is due until it has been sent."""
         self.stopped = False
         """May be set, also by a signal handler: the run ends after the current batch."""
         self.result = GeneratorResult(rate=plan.rate)
@@ -213,10 +215,12 @@ class FrameGenerator:
         if self._plan.rate is None:
             return
         for _ in range(_REHEARSALS):
+            bucket, begun = TokenBucket(self._plan.rate, 0), self._clock()
+            count = bucket.take(0, 1)
             first = self._slots.stamp(0, 1, self._day_clock())
             self._send(first, first)
-            bucket = TokenBucket(self._plan.rate, 0)
-            LatencyHistogram().add(bucket.lateness(0, bucket.take(0, 1)))
+            self._step_ns = self._clock() - begun
+            LatencyHistogram().add(bucket.lateness(0, count))
 
     def _step(self, now: int, bucket: TokenBucket | None) -> None:
         """Send the next batch, or wait until a frame is due."""
@@ -231,6 +235,9 @@ class FrameGenerator:
                 return
         first = self._slots.stamp(result.frames, count, self._day_clock())
         sent = self._send(first, first + count)
+        if bucket is not None and sent and not result.frames:
+            # The first call takes up to 0.1 ms longer than others: all later frames would be early beside its own.
+            bucket.restart(self._clock() - self._step_ns)
         if sent == count:
             self._stuck_since = 0
         else:
@@ -240,9 +247,6 @@ class FrameGenerator:
         if bucket is not None and sent:
             late = bucket.lateness(now, sent)
             result.lateness.add(late)
-            if not result.frames:
-                # The first call takes up to 0.1 ms longer than others: all later frames would be early beside its own.
-                bucket.restart(self._clock())
             if late[0] > _CROWDED_NS and not self._crowded:
                 self._crowded = True
                 make_timers_precise()
