@@ -518,7 +518,7 @@ class PlainTracker:
 
     def _take(self, frames: _PlainFrames) -> int:
         """Follow the first ``frames`` that are plain; return their number, 0 if there are fewer than ``LEAST``."""
-        if frames.time_ns[0] < self.state.now_ns:
+        if len(frames) < LEAST or frames.time_ns[0] < self.state.now_ns:
             return 0
         count, lanes = self._lanes(frames)
         if count < LEAST or len(self.state.in_flight) + count > IN_FLIGHT:

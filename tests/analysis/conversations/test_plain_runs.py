@@ -22,7 +22,7 @@ from mxwire.wire.codec import build
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
-from mxwire.wire.packets import Small, Tiny, Truc
+from mxwire.wire.packets import Notify, Rndv, Small, Tiny, Truc
 from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture
 
 NEVER = {"LEAST": 1 << 60}
@@ -242,3 +242,26 @@ def test_plain_traffic_is_followed_by_columns():
     with patch.object(follower_module, "PlainTracker", CountingTracker):
         Follower(marks=True).observe(batches[0])
     assert sum(followed) > 19_000
+
+
+def test_a_run_may_begin_with_the_report_of_a_large_message():
+    """Its replies must be counted first, so that frame is followed alone."""
+    random = Random(1)
+    one, other = Sender(random, 1, 2), Sender(random, 2, 1)
+    frames = [one.send(random, other.next), other.send(random, one.next)]
+    region = {"pulled_rdma_id": 1, "pulled_rdma_seqnum": 1}
+    frames.append(
+        Rndv(
+            **one.ends, **region, lib_seqnum=one.next, lib_piggyack=other.next, msg_length=40_000, match_a=0, match_b=0,
+            pulled_rdma_offset=0,
+        )
+    )  # fmt: skip
+    one.next += 1
+    frames.append(Notify(**other.ends, **region, lib_seqnum=other.next, lib_piggyack=one.next, total_length=0))
+    other.next += 1
+    before = len(frames) + 1
+    for _ in range(plain_run.LEAST + 100):
+        frames.append(one.send(random, other.next))
+    times = [10**18 + 1000 * place + 2 * 10**9 * (place >= before) for place in range(len(frames))]
+    (batch,) = decoded([FrameBatch.from_frames([build(each, MXOE) for each in frames], times, first_number=1)], MXOE)
+    compare([batch.select(np.arange(before)), batch.select(np.arange(before, len(batch)))])
