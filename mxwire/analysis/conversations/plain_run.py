@@ -30,7 +30,6 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from itertools import islice, pairwise
-from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -156,7 +155,7 @@ class _PlainLane:
         stream = flow.stream
         if not len(sent):
             return end
-        if stream is None:
+        if stream is None or not _may_be_regular(stream):
             return min(end, int(sent[0]))
         expected = (stream.next + np.arange(len(sent))) & NUMBER_MASK | stream.bits
         return min(end, _first(sent, frames.sequence[sent] != expected, len(frames)))
@@ -167,7 +166,7 @@ class _PlainLane:
         stream, values = flow.stream, frames.ack[at].astype(np.int64)
         known = flow.acked_unseen if stream is None else stream.ack_value
         changed = values != known if known is not None else np.ones(len(at), np.bool_)
-        if stream is None or not changed.any():
+        if stream is None or not changed.any() or not _may_be_regular(stream):
             return _first(at, changed, len(frames))
         steps = np.diff(values & NUMBER_MASK, prepend=stream.acked & NUMBER_MASK) & NUMBER_MASK
         self.acked, self.positions = stream, stream.acked + np.cumsum(steps)
@@ -203,8 +202,14 @@ class _PlainLane:
         for kind, count in enumerate(np.bincount(frames.kind[sent]).tolist()):
             if count:
                 flow.messages[_KINDS[kind]] += count
-        if len(at):
-            flow.conversation.last_ns = max(flow.conversation.last_ns, int(frames.time_ns[at[-1]]))
+        flow.conversation.last_ns = int(frames.time_ns[at[-1]])
+
+
+def _may_be_regular(stream: Stream) -> bool:
+    """Return False for most streams that are not, at once: a lost frame leaves a hole among the numbers."""
+    held = stream.entries
+    whole = next(iter(held), stream.next) == stream.next - len(held)
+    return whole and stream.confirmed == stream.acked and not stream.forgotten
 
 
 def _first(at: NDArray[np.intp], different: NDArray[np.bool_], end: int) -> int:
@@ -235,15 +240,12 @@ class _PlainStream:
     def is_regular(self) -> bool:
         """Return whether all numbers that are remembered are consecutive, in order, and plain where not settled."""
         stream, flow = self.stream, self.flow
-        held, reported = [*stream.entries], [*stream.reported]
+        held = [*stream.entries]
         return (
-            stream.confirmed == stream.acked
-            and not stream.forgotten
-            and stream.first & NUMBER_MASK != ABANDONED_NEXT
+            stream.first & NUMBER_MASK != ABANDONED_NEXT
             and stream.bits | ABANDONED_NEXT not in flow.starts
             and held == [*range(stream.next - len(held), stream.next)]
             and stream.next - len(held) <= stream.acked
-            and reported == sorted(reported)
             and all(map(self._is_regular, stream.entries.values()))
         )
 
@@ -252,8 +254,11 @@ class _PlainStream:
             return not isinstance(entry, CapturedMessage) or entry.state != FLYING
         return isinstance(entry, CapturedMessage) and entry.state == FLYING and entry.pull is None and entry.ack is None
 
-    def forget(self, reported: int, reported_at: _Integers) -> None:
-        """Set ``oldest`` and ``kept`` as after the first ``reported`` messages of the queue were reported."""
+    def forget(self, reported: int, reported_at: _Integers) -> bool:
+        """Set ``oldest`` and ``kept`` as after the first ``reported`` messages of the queue were reported.
+
+        Returns False, and the values are wrong, if a message would be forgotten before an earlier one.
+        """
         stream, sent = self.stream, np.zeros(0, np.intp) if self.lane is None else self.lane.sent
         first, new = stream.next - len(stream.entries), self.queue[: np.searchsorted(self.queue, reported)]
         queue = np.concatenate([np.array([place for place, _ in self.old], np.int64), new])
@@ -264,7 +269,12 @@ class _PlainStream:
         remembered = stream.next - ENTRIES + np.searchsorted(sent, reported_at[queue])
         kept = [*stream.reported, *positions[positions >= np.maximum(first, remembered)].tolist()]
         self.kept, forgotten = kept[-KEPT_BEHIND:], kept[:-KEPT_BEHIND]
-        self.oldest = max(first, stream.next + len(sent) - ENTRIES, forgotten[-1] + 1 if forgotten else 0)
+        end = forgotten[-1] + 1 if forgotten else first
+        self.oldest = max(first, stream.next + len(sent) - ENTRIES, end)
+        # A message that was pulled or nacked is not reported in turn.
+        order = np.concatenate([np.array(stream.reported, np.int64), positions])
+        whole = np.count_nonzero((order >= first) & (order < end)) == max(end - first, 0)
+        return whole and bool((np.diff(order) > 0).all())
 
     def acknowledge(self, ack: Acknowledgement, value: int) -> None:
         """Note the last ack of the run, with its value on the wire."""
@@ -297,12 +307,12 @@ class _PlainRun:
     def __init__(self, state: FollowerState, frames: _PlainFrames, lanes: list[_PlainLane]) -> None:
         self.state = state
         self.frames = frames
-        self.lanes = lanes
+        self.lanes = [each for each in lanes if len(each.at)]
         self.streams: dict[int, _PlainStream] = {}
-        for lane in lanes:
+        for lane in self.lanes:
             if lane.flow.stream is not None and len(lane.sent):
                 self._numbers(lane.flow, lane.flow.stream).lane = lane
-            if lane.acked is not None and len(lane.at) and lane.positions[-1] > lane.acked.acked:
+            if lane.acked is not None and lane.positions[-1] > lane.acked.acked:
                 self._numbers(lane.flow.back, lane.acked).acks = lane
         self.sent = np.flatnonzero(frames.kind < _LIBACK)
         """The frames with messages, which are numbered from ``base``."""
@@ -378,21 +388,19 @@ class _PlainRun:
         return np.maximum(due, np.maximum.accumulate(reported))
 
     def find_reports(self) -> bool:
-        """Assign the earlier messages that are reported to their streams; return whether they are in order there."""
+        """Assign the earlier messages that are reported to their streams; return whether all are reported in order."""
         for place, message in enumerate(islice(self.state.lingering, self.reported)):
             known = self.streams.get(id(message.flow.stream))
             if known is not None and known.stream.entries.get(message.position) is message:
                 known.old.append((place, message.position))
             else:
                 self.foreign.add(place)
-        return all(each.old == sorted(each.old, key=itemgetter(1)) for each in self.streams.values())
+        return all(each.forget(self.reported, self.reported_at) for each in self.streams.values())
 
     def finish(self, *, create_all: bool) -> None:
         """Set the state to that after the run; create the messages that are still needed, or all."""
         state, frames = self.state, self.frames
         self._mark()
-        for each in self.streams.values():
-            each.forget(self.reported, self.reported_at)
         created = self._create(create_all)
         self._report_former()
         self._settle(created)
@@ -402,7 +410,8 @@ class _PlainRun:
                 each.acknowledge(self._acks.get(last) or self._ack(last), int(frames.ack[last]))
             each.extend(self.sent, created, marked=state.marks is not None)
         state.now_ns, state.place = int(frames.time_ns[-1]), int(frames.place[-1])
-        for lane in self.lanes:
+        # The last frame of a conversation sets its time.
+        for lane in sorted(self.lanes, key=lambda each: int(each.at[-1])):
             lane.count(frames)
         state.message_count += len(self.sent)
         state.due_ns = state.lingering[0].settled_ns + LINGER_NS if state.lingering else NEVER
