@@ -117,6 +117,34 @@ def test_the_handler_may_connect_and_send(deferred):
     assert [each.buffer for each in receives] == [b"back", b"to the third"]
 
 
+@pytest.mark.parametrize(("closes", "deferred"), [(False, False), (False, True), (True, True)])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_local_sender_may_go_while_the_handler_consumes_its_message(length, closes, deferred):
+    """R-MAT-06, R-LOC-02: its send has ended by then, and needs no answer."""
+    world = World(hosts=1, deferred=deferred)
+    one, two = world.open(0, 1), world.open(0, 2)
+    there = world.connect(one, two, 0)
+
+    def handler(_message: Unexpected) -> bool:
+        if closes:
+            one.close()
+        else:
+            one.disconnect(there)
+        return True
+
+    two.handle_unexpected(handler)
+    send = one.send(there, pattern(length), 1, synchronous=True)
+    world.settle()
+    assert send.status is (Status.CANCELLED if closes else Status.REMOTE_ENDPOINT_UNREACHABLE)
+    assert two.matching.unexpected == 0
+    two.handle_unexpected(None)
+    third = world.open(0, 3)
+    receive = two.receive(None, 0, 0)
+    third.send(world.connect(third, two, 0), b"still here")
+    world.settle()
+    assert receive.buffer == b"still here"
+
+
 @both_times
 @pytest.mark.parametrize("consume", [False, True])
 @pytest.mark.parametrize("length", LENGTHS)

@@ -776,7 +776,8 @@ class EngineEndpoint(LibraryEndpoint):
         """Answer a message that the unexpected handler has consumed: a RNDV needs its NOTIFY (R-MAT-06)."""
         if message.rendezvous is not None:
             enqueue_notify(message.partner, message.rendezvous, 0, None)
-        elif message.local is not None:
+        elif message.local is not None and not message.local.done:
+            # Its sender may have closed, or disconnected, while the handler ran.
             message.local.received(0)
 
     # Checks of arguments.
