@@ -648,8 +648,11 @@ class Neighbourhood(LocalRoutes):
     def learn_route(self, place: int, neighbour: Neighbour) -> None:
         """Send to an endpoint through the neighbour that has sent for it.
 
-        A route to the same process stays: messages by another channel could overtake those in the first one.
+        A route to the same process stays: messages by another channel could overtake those in the first one. The last
+        records of a process that has gone do not change a route.
         """
+        if neighbour.channel.ended:
+            return
         known = self.routes.get(place)
         if known is None or known.channel.ended or known.channel.process != neighbour.channel.process:
             self.routes[place] = neighbour

@@ -352,6 +352,24 @@ def test_a_killed_sender(copies):
     assert receive.status is (Status.SUCCESS if copies == 1 else Status.REMOTE_ENDPOINT_CLOSED)
 
 
+def test_the_last_messages_of_a_killed_process_do_not_change_the_route():
+    """R-LOC-02: the route is that to its successor, though they are still being taken."""
+    machine = Machine()
+    one, two, _ = machine.pair()
+    back = machine.connect(two, 1)
+    for _ in range(1500):
+        two.send(back, b"x")
+    machine.nodes[1].transmit(machine.now)
+    machine.paths[1].die()
+    machine.restart(1)
+    connect = machine.open(1, 2).connect(MINE, 1, KEY)
+    while not connect.done:
+        machine.step()
+    again = one.connect(MINE, 2, KEY)
+    machine.settle()
+    assert statuses(connect, again) == [Status.SUCCESS] * 2
+
+
 def test_short_messages_that_a_killed_process_has_not_taken():
     """R-SND-06: they were complete, and are reported as undelivered."""
     machine = Machine()
