@@ -352,7 +352,9 @@ class Entries:
     def suspend(self, place: int, suspended: int) -> int:
         """Disable the progression of an endpoint, or enable it again."""
         endpoint = self._endpoints[place]
-        endpoint.suspend() if suspended else endpoint.resume()
+        with self._host.core.section:
+            endpoint.suspend() if suspended else endpoint.resume()
+            self._publish()
         return OK
 
     def handle(self, place: int, handled: int) -> int:
@@ -439,8 +441,14 @@ class Entries:
         core = self._host.core
         with core.section:
             request = self._requests.get(handle)
-            if request is None or not self._endpoints[place].engine.cancel(request):
+            if request is None:
                 return OK + _NOT_COMPLETED
+            # Its end is not recorded: another thread, or a handler that is called here, could end it, too.
+            request.context = None
+            if not self._endpoints[place].engine.cancel(request):
+                request.context = handle
+                return OK + _NOT_COMPLETED
+            del self._requests[handle]
             core.transmit()
         return OK
 
@@ -585,7 +593,9 @@ class Entries:
         session = partner.rev if partner.rev is not None else partner.fwd
         if place is not None and (session is None or self._sessions[place] == session):
             return place
-        endpoint = next(each for each, opened in self._endpoints.items() if opened.engine is partner.endpoint)
+        endpoint = next((each for each, opened in self._endpoints.items() if opened.engine is partner.endpoint), None)
+        if endpoint is None:
+            raise LookupError("another thread has closed the endpoint")
         key = (endpoint, partner.peer.index, partner.number)
         place = self._keys.get(key)
         if place is None:

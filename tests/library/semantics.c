@@ -566,11 +566,12 @@ static double processor_time(void)
     return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
 }
 
+static mx_endpoint_t third;
+static mx_endpoint_addr_t to_third;
+
 static void other_endpoints_in_handler(void)
 {
     static char got[4][10];
-    mx_endpoint_t third;
-    mx_endpoint_addr_t to_third;
     pthread_t waiting[3], sending;
     open_both();
     MUST(mx_open_endpoint(0, 5, 55, NULL, 0, &third));
@@ -601,6 +602,83 @@ static void other_endpoints_in_handler(void)
     pthread_join(sending, NULL);
     for (int place = 0; place < 3; place++)
         pthread_join(waiting[place], NULL);
+    MUST(mx_close_endpoint(third));
+    close_both();
+}
+
+/* A call runs the handler of another endpoint, while that endpoint's sender closes. */
+
+static void *send_to_the_handler(void *code)
+{
+    mx_segment_t segment = {memory, 100000};
+    *(mx_return_t *)code = mx_issend(a, &segment, 1, to_b, 1, NULL, NULL);
+    return NULL;
+}
+
+static void closing_beside_a_handler(void)
+{
+    pthread_t sending;
+    mx_return_t code = MX_SUCCESS;
+    open_both();
+    handled = release_handler = 0;
+    MUST(mx_register_unexp_handler(b, hold, NULL));
+    pthread_create(&sending, NULL, send_to_the_handler, &code);
+    for (double start = seconds(); !__atomic_load_n(&handled, __ATOMIC_SEQ_CST) && seconds() - start < 20;)
+        usleep(1000);
+    EQUAL(mx_close_endpoint(a), MX_SUCCESS);
+    __atomic_store_n(&release_handler, 1, __ATOMIC_SEQ_CST);
+    pthread_join(sending, NULL);
+    EQUAL(code, MX_BAD_ENDPOINT);
+    /* The library continues. */
+    MUST(mx_open_endpoint(0, 1, 11, NULL, 0, &a));
+    close_both();
+}
+
+/* A cancelled request is not a completed one, even for a handler that runs within the call. */
+
+static uint32_t peeked;
+
+static mx_unexp_handler_action_t send_on(void *context, mx_endpoint_addr_t source, uint64_t info, uint32_t length,
+                                         void *data)
+{
+    (void)source, (void)info, (void)length;
+    send_to(b, to_third, "on", 3, 1);
+    return hold(context, source, info, length, data);
+}
+
+static mx_unexp_handler_action_t peek_inside(void *context, mx_endpoint_addr_t source, uint64_t info, uint32_t length,
+                                             void *data)
+{
+    (void)context, (void)source, (void)info, (void)length, (void)data;
+    mx_request_t found;
+    uint32_t is;
+    MUST(mx_ipeek(a, &found, &is));
+    __atomic_store_n(&peeked, is, __ATOMIC_SEQ_CST);
+    return MX_RECV_FINISHED;
+}
+
+static void cancelling_beside_a_handler(void)
+{
+    pthread_t sending;
+    open_both();
+    MUST(mx_open_endpoint(0, 5, 55, NULL, 0, &third));
+    MUST(mx_connect(b, own_nic(), 5, 55, 5000, &to_third));
+    handled = release_handler = 0;
+    peeked = 9;
+    MUST(mx_register_unexp_handler(b, send_on, NULL));
+    MUST(mx_register_unexp_handler(third, peek_inside, NULL));
+    mx_request_t receive = post(a, memory, 10, 1, ALL);
+    pthread_create(&sending, NULL, send_to_handler, NULL);
+    /* Soon, or the progression thread calls the handler. */
+    while (!__atomic_load_n(&handled, __ATOMIC_SEQ_CST))
+        ;
+    MUST(mx_cancel(a, &receive, &result));
+    EXPECT(result == 1 && receive == NULL);
+    for (double start = seconds(); __atomic_load_n(&peeked, __ATOMIC_SEQ_CST) == 9 && seconds() - start < 20;)
+        mx_progress(third);
+    EQUAL(peeked, 0);
+    __atomic_store_n(&release_handler, 1, __ATOMIC_SEQ_CST);
+    pthread_join(sending, NULL);
     MUST(mx_close_endpoint(third));
     close_both();
 }
@@ -679,6 +757,13 @@ static void progression(void)
     MUST(mx_reenable_progression(b));
     EQUAL(finish(b, &receive, NULL), 0);
     EXPECT(!strcmp(memory, "later"));
+    /* The call that enables it makes progress: a single look finds what has arrived before. */
+    MUST(mx_disable_progression(b));
+    send = send_to(a, to_b, "later", 6, 2);
+    finish(a, &send, NULL);
+    MUST(mx_reenable_progression(b));
+    MUST(mx_iprobe(b, 2, ALL, &status, &result));
+    EQUAL(result, 1);
     close_both();
 }
 
@@ -1028,6 +1113,7 @@ static const struct {
     CASE(many_requests),      CASE(information), CASE(unsupported),  CASE(wakeup),      CASE(threads),
     CASE(signals),            CASE(forks),       CASE(connecting_beside_a_wait),
     CASE(closing_while_waiting),                 CASE(other_endpoints_in_handler),
+    CASE(closing_beside_a_handler),              CASE(cancelling_beside_a_handler),
     CASE(probing_in_threads),                    CASE(addresses_of_closed_endpoints),
     CASE(nothing_found),      CASE(lost_partners),
 };
