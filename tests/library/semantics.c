@@ -288,6 +288,17 @@ static void any_by_match(void)
     close_both();
 }
 
+static void *wait_until_cancelled(void *request)
+{
+    mx_status_t unused;
+    uint32_t is = 9;
+    double start = seconds();
+    MUST(mx_wait(b, request, 15000, &unused, &is));
+    EQUAL(is, 0);
+    EXPECT(seconds() - start < 10);
+    return NULL;
+}
+
 static void cancelling(void)
 {
     open_both();
@@ -304,6 +315,15 @@ static void cancelling(void)
     EQUAL(finish(b, &receive, NULL), 0);
     EQUAL(mx_cancel(a, &send, &result), MX_BAD_REQUEST);
     finish(a, &send, NULL);
+    /* Another thread that waits for it is notified. */
+    mx_request_t waited;
+    pthread_t waiting;
+    receive = waited = post(b, memory, 10, 1, ALL);
+    pthread_create(&waiting, NULL, wait_until_cancelled, &waited);
+    usleep(50000);
+    MUST(mx_cancel(b, &receive, &result));
+    EQUAL(result, 1);
+    pthread_join(waiting, NULL);
     close_both();
 }
 

@@ -509,9 +509,9 @@ static mx_return_t cancel(struct mxw_endpoint *endpoint, struct mxw_request *req
     pthread_mutex_lock(&mxw_lock);
     mxw_drain_locked();
     if (code == MX_SUCCESS && request->handle == handle) {
-        if (request->done)
-            mxw_unlink(request);
         mxw_free_request(request);
+        /* Another thread may wait for it. */
+        mxw_changed_locked();
     }
     pthread_mutex_unlock(&mxw_lock);
     return code;
