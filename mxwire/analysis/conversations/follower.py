@@ -31,8 +31,8 @@ class Follower:
     capture. Memory grows with the conversations and the messages in flight, not with the length of the capture, and
     both are bounded. The result does not depend on how the capture is cut into batches. With ``marks``, or a ``watch``
     for one message, the follower marks every frame (:meth:`take_marks`); without ``messages`` it may omit messages from
-    its result; with ``flights`` it records when the blocks
-    of large messages were in flight; with ``facts`` it remembers the properties by which marked frames are selected.
+    its result; with ``flights`` it records when the blocks of large messages were in flight; with ``facts`` it
+    remembers the properties by which marked frames are selected.
     """
 
     def __init__(

@@ -16,8 +16,8 @@ conversation: :func:`_plain_frames` finds the frames between two others (connect
 2. Settlement. An ack settles the messages from the former ack to it; by frame, these form the order in which messages
    wait for late duplicates.
 3. Reports. The length of that queue per frame follows from the times, and from its bound in steps of ``ROOM``.
-4. Entries. A stream forgets the oldest of its consecutive positions, when ``KEPT_BEHIND`` more were reported or when
-   it holds too many, so its first remaining position is the maximum of the two.
+4. Entries. A stream forgets its oldest entries when ``KEPT_BEHIND`` more were reported, or when it holds too many; the
+   number that it forgets is the maximum of the two. Lost messages leave holes, so this counts entries, not positions.
 5. Objects. Only messages that can still be referred to are created, or all of them if the caller takes messages.
 
 A run that ends early costs its examination, so a window is examined, which grows with success, and after a failure
@@ -26,6 +26,7 @@ frames are skipped, more each time.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
@@ -206,10 +207,9 @@ class _PlainLane:
 
 
 def _may_be_regular(stream: Stream) -> bool:
-    """Return False for most streams that are not, at once: a lost frame leaves a hole among the numbers."""
-    held = stream.entries
-    whole = next(iter(held), stream.next) == stream.next - len(held)
-    return whole and stream.confirmed == stream.acked and not stream.forgotten
+    """Return False for most streams that are not, at once."""
+    known = stream.acked == stream.next or stream.acked in stream.entries
+    return known and stream.confirmed == stream.acked and not stream.forgotten
 
 
 def _first(at: NDArray[np.intp], different: NDArray[np.bool_], end: int) -> int:
@@ -232,20 +232,20 @@ class _PlainStream:
     """Place in the queue and position of the messages from before the run that are reported in it."""
     queue: _Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     """Place in the queue of each message that is settled in the run, in order from ``stream.acked``."""
-    oldest: int = 0
-    """The first position that is remembered after the run."""
+    forgotten: int = 0
+    """Number of oldest entries that are forgotten in the run, of those from before it and then of its messages."""
     kept: list[int] = field(default_factory=list)
     """Positions of entries whose messages were reported, after the run."""
 
     def is_regular(self) -> bool:
-        """Return whether all numbers that are remembered are consecutive, in order, and plain where not settled."""
+        """Return whether all numbers that are remembered are in order; not settled ones are consecutive and plain."""
         stream, flow = self.stream, self.flow
         held = [*stream.entries]
         return (
             stream.first & NUMBER_MASK != ABANDONED_NEXT
             and stream.bits | ABANDONED_NEXT not in flow.starts
-            and held == [*range(stream.next - len(held), stream.next)]
-            and stream.next - len(held) <= stream.acked
+            and held == sorted(held)
+            and held[bisect_left(held, stream.acked) :] == [*range(stream.acked, stream.next)]
             and all(map(self._is_regular, stream.entries.values()))
         )
 
@@ -255,26 +255,27 @@ class _PlainStream:
         return isinstance(entry, CapturedMessage) and entry.state == FLYING and entry.pull is None and entry.ack is None
 
     def forget(self, reported: int, reported_at: _Integers) -> bool:
-        """Set ``oldest`` and ``kept`` as after the first ``reported`` messages of the queue were reported.
+        """Set ``forgotten`` and ``kept`` as after the first ``reported`` messages of the queue were reported.
 
         Returns False, and the values are wrong, if a message would be forgotten before an earlier one.
         """
         stream, sent = self.stream, np.zeros(0, np.intp) if self.lane is None else self.lane.sent
-        first, new = stream.next - len(stream.entries), self.queue[: np.searchsorted(self.queue, reported)]
+        held, before = np.array([*stream.entries], np.int64), len(stream.reported)
+        new = self.queue[: np.searchsorted(self.queue, reported)]
         queue = np.concatenate([np.array([place for place, _ in self.old], np.int64), new])
-        positions = np.concatenate(
-            [np.array([each for _, each in self.old], np.int64), stream.acked + np.arange(len(new))]
-        )
+        order = np.array([*stream.reported, *(each for _, each in self.old)], np.int64)
+        order = np.concatenate([order, stream.acked + np.arange(len(new))])
+        known = np.isin(order, held) | (order >= stream.next)
+        rank = np.where(known, np.searchsorted(held, order) + np.maximum(order - stream.next, 0), -1)
         # A stream that holds too many entries has lost the oldest when they are reported.
-        remembered = stream.next - ENTRIES + np.searchsorted(sent, reported_at[queue])
-        kept = [*stream.reported, *positions[positions >= np.maximum(first, remembered)].tolist()]
-        self.kept, forgotten = kept[-KEPT_BEHIND:], kept[:-KEPT_BEHIND]
-        end = forgotten[-1] + 1 if forgotten else first
-        self.oldest = max(first, stream.next + len(sent) - ENTRIES, end)
+        lost = len(held) - ENTRIES + np.searchsorted(sent, reported_at[queue])
+        kept = np.concatenate([np.arange(before), before + np.flatnonzero(rank[before:] >= lost)])
+        self.kept = order[kept[-KEPT_BEHIND:]].tolist()
+        end = int(rank[kept[:-KEPT_BEHIND]].max(initial=-1)) + 1
+        self.forgotten = max(end, len(held) + len(sent) - ENTRIES)
         # A message that was pulled or nacked is not reported in turn.
-        order = np.concatenate([np.array(stream.reported, np.int64), positions])
-        whole = np.count_nonzero((order >= first) & (order < end)) == max(end - first, 0)
-        return whole and bool((np.diff(order) > 0).all())
+        rank = rank[known]
+        return bool((np.diff(rank) > 0).all()) and np.count_nonzero(rank < end) == end
 
     def acknowledge(self, ack: Acknowledgement, value: int) -> None:
         """Note the last ack of the run, with its value on the wire."""
@@ -287,11 +288,11 @@ class _PlainStream:
         """Add the messages of the run, with the ``places`` of their frames, and forget the oldest entries."""
         stream, lane = self.stream, self.lane
         stream.reported = deque(self.kept)
-        for position in range(stream.next - len(stream.entries), min(self.oldest, stream.next)):
+        first = max(self.forgotten - len(stream.entries), 0)
+        for position in [*islice(stream.entries, self.forgotten)]:
             del stream.entries[position]
         if lane is None:
             return
-        first = max(self.oldest - stream.next, 0)
         for position, place in enumerate(np.searchsorted(places, lane.sent[first:]).tolist(), stream.next + first):
             stream.entries[position] = created[place]
         stream.seen += len(lane.sent)
@@ -440,7 +441,7 @@ class _PlainRun:
             if each.lane is not None:
                 which = np.searchsorted(self.sent, each.lane.sent)
                 position[which], lane_of[which] = each.stream.next + np.arange(len(which)), len(flows)
-                needed[which[max(each.oldest - each.stream.next, 0) :]] = True
+                needed[which[max(each.forgotten - len(each.stream.entries), 0) :]] = True
                 flows.append(each.flow)
         created: dict[int, CapturedMessage] = {}
         self.needed = needed
