@@ -662,7 +662,7 @@ static mx_unexp_handler_action_t send_on(void *context, mx_endpoint_addr_t sourc
                                          void *data)
 {
     (void)source, (void)info, (void)length;
-    send_to(b, to_third, "on", 3, 1);
+    send_to(a, to_third, "on", 3, 1);
     return hold(context, source, info, length, data);
 }
 
@@ -672,7 +672,7 @@ static mx_unexp_handler_action_t peek_inside(void *context, mx_endpoint_addr_t s
     (void)context, (void)source, (void)info, (void)length, (void)data;
     mx_request_t found;
     uint32_t is;
-    MUST(mx_ipeek(a, &found, &is));
+    MUST(mx_ipeek(b, &found, &is));
     __atomic_store_n(&peeked, is, __ATOMIC_SEQ_CST);
     return MX_RECV_FINISHED;
 }
@@ -682,17 +682,17 @@ static void cancelling_beside_a_handler(void)
     pthread_t sending;
     open_both();
     MUST(mx_open_endpoint(0, 5, 55, NULL, 0, &third));
-    MUST(mx_connect(b, own_nic(), 5, 55, 5000, &to_third));
+    MUST(mx_connect(a, own_nic(), 5, 55, 5000, &to_third));
     handled = release_handler = 0;
     peeked = 9;
     MUST(mx_register_unexp_handler(b, send_on, NULL));
     MUST(mx_register_unexp_handler(third, peek_inside, NULL));
-    mx_request_t receive = post(a, memory, 10, 1, ALL);
+    mx_request_t receive = post(b, memory, 10, 99, ALL);
     pthread_create(&sending, NULL, send_to_handler, NULL);
     /* Soon, or the progression thread calls the handler. */
     while (!__atomic_load_n(&handled, __ATOMIC_SEQ_CST))
         ;
-    MUST(mx_cancel(a, &receive, &result));
+    MUST(mx_cancel(b, &receive, &result));
     EXPECT(result == 1 && receive == NULL);
     for (double start = seconds(); __atomic_load_n(&peeked, __ATOMIC_SEQ_CST) == 9 && seconds() - start < 20;)
         mx_progress(third);
