@@ -153,6 +153,8 @@ def test_a_stopped_process_is_reported_and_keeps_its_socket(runtime, monkeypatch
     """
     with other_process(body) as process:
         os.kill(process.pid, signal.SIGSTOP)
+        # It answers until all its threads have stopped.
+        os.waitpid(process.pid, os.WUNTRACED)
         (found,) = read_states()
         assert found == {"pid": process.pid, "error": "does not answer (timed out)"}
         os.kill(process.pid, signal.SIGCONT)
