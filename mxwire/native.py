@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 else:
 
     def mypyc_attr(**_: object) -> Callable[[type], type]:
-        """Decorate a class for the compiler, which keeps memory of one object with ``free_list_len=1``."""
+        """Decorate a class for the compiler, which keeps memory of one object with ``free_list_len=1``.
+
+        Only for classes whose attributes run no code when they are released: mypyc offers the memory to the next object
+        before it has cleared the attributes, and would clear those of an object made at that moment.
+        """
         return lambda each: each
 
 

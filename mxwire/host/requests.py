@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError, HostWakeupError
-from mxwire.native import mypyc_attr, view_of
+from mxwire.native import view_of
 from mxwire.protocol import Partner, RequestKind, Status
 from mxwire.protocol import Request as EngineRequest
 from mxwire.protocol.library.receive import Receive
@@ -18,7 +18,6 @@ _NO_MEMORY: Final = bytearray()
 _SUCCEEDED: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
 
 
-@mypyc_attr(free_list_len=1)
 class Message:
     """A message that has been received."""
 
@@ -276,7 +275,6 @@ class HostRequest(Pending[Result]):
         return HostError(status, f"{self.inner.kind}{place} failed: {status.text}", self)
 
 
-@mypyc_attr(free_list_len=1)
 class HostSend(HostRequest[Status]):
     """A send; its result is its status."""
 
@@ -287,7 +285,6 @@ class HostSend(HostRequest[Status]):
         return self.inner.status
 
 
-@mypyc_attr(free_list_len=1)
 class HostReceive(HostRequest[Message]):
     """A receive; its result is the message, in ``view`` or, with None, in the memory that the engine has allocated."""
 

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from mxwire.native import mypyc_attr
 from mxwire.protocol.profile import Profile
 
 ALL_BITS: Final = (1 << 64) - 1
@@ -170,7 +169,6 @@ class SelectableQueue(Generic[Selected]):
                     del table[value]
 
 
-@mypyc_attr(free_list_len=1)
 class Posting(Generic[Posted]):
     """A receive that waits for a message, in the chain of those with the same mask and value."""
 

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import ETHERTYPE_MXOE
-from mxwire.native import mypyc_attr
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.replies import Region
 from mxwire.protocol.corridor import LocalMessage
@@ -276,7 +275,6 @@ ACKED_SEND: Final = TransitionTable(
 )
 
 
-@mypyc_attr(free_list_len=1)
 class BufferedSend(Request):
     """A send of a TINY, SMALL or MEDIUM: complete for the application as soon as it is posted (R-SND-06)."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final
 
-from mxwire.native import mypyc_attr
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.pull import PullSource
 from mxwire.protocol.library.inbound import Reassembly, Unexpected
@@ -86,7 +85,6 @@ RECEIVE: Final = TransitionTable(
 _MESSAGE: Final = RECEIVE.row(ReceiveState.POSTED, ReceiveEvent.MESSAGE)
 
 
-@mypyc_attr(free_list_len=1)
 class Receive(MessageTarget):
     """A posted receive, until its message is complete in its memory."""
 

@@ -21,7 +21,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from mxwire.ethernet import ETHERTYPE_MXOE
-from mxwire.native import mypyc_attr
 from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import Profile
 from mxwire.protocol.status import Status
@@ -458,7 +457,6 @@ _ASSIGNED: Final = DELIVERY.row(DeliveryState.WAITING, DeliveryEvent.ASSIGNED)
 _ACKED: Final = DELIVERY.row(DeliveryState.UNACKED, DeliveryEvent.ACK)
 
 
-@mypyc_attr(free_list_len=1)
 class Delivery(Machine):
     """One sequence number of one direction, with the packet that carries it."""
 
