@@ -98,8 +98,8 @@ MUTANTS = (
         "libacks carry the last number",
         "0.1.0, R-ACK-01",
         "library/reliability.py",
-        "liback_lib_seqnum=partner.rx_done,",
-        "liback_lib_seqnum=(partner.rx_done - 1) & 0xFFFF,",
+        "sequence = partner.rx_done\n",
+        "sequence = (partner.rx_done - 1) & 0xFFFF\n",
     ),
     Mutant(
         "piggybacks carry the last number",
@@ -127,8 +127,8 @@ MUTANTS = (
         "libacks without counter",
         "0.1.0, R-ACK-06",
         "library/reliability.py",
-        "liback_acknum=partner.liback_out,",
-        "liback_acknum=0,",
+        "session, partner.liback_out, sequence",
+        "session, 0, sequence",
     ),
     Mutant(
         "session bits dropped",

@@ -99,9 +99,6 @@ _KNOWN_MAXIMUM: Final = 1024
 _FRAME_LENGTH_MAXIMUM: Final = 0xFFFF
 _NEVER: Final = 1 << 32
 _PULL: Final = int(PacketType.PULL)
-_TINY: Final = int(PacketType.TINY)
-_SMALL: Final = int(PacketType.SMALL)
-_TRUC: Final = int(PacketType.TRUC)
 _ACK_TYPE: Final = int(TrucType.ACK)
 _VLAN_TAGS: Final = (b"\x81\x00", b"\x88\xa8")
 _ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
@@ -131,10 +128,10 @@ class KnownSender:
     """The result of the checks of the first part of a TINY, SMALL or TRUC, which is the same for all from one
     endpoint."""
 
-    __slots__ = ("endpoint", "form", "peer", "sender")
+    __slots__ = ("endpoint", "peer", "reader", "sender")
 
-    def __init__(self, form: HeaderReader, endpoint: CardEndpoint, peer: Peer, sender: int) -> None:
-        self.form = form
+    def __init__(self, reader: HeaderReader, endpoint: CardEndpoint, peer: Peer, sender: int) -> None:
+        self.reader = reader
         self.endpoint = endpoint
         self.peer = peer
         self.sender = sender
@@ -183,9 +180,12 @@ class HostInterface(Port):
         received = self.counters.by_name
         codec, eager = self.codec, Struct(f">{self.tiny.shared}x{EAGER_NUMBERS}")
         liback = codec.reader("truc", *_LIBACK_FIELDS)
-        self._tiny_format = HeaderReader(codec, "tiny", TINY_MAXIMUM, received[Counter.RECV_TINY], eager)
-        self._small_format = HeaderReader(codec, "small", SMALL_MAXIMUM, received[Counter.RECV_SMALL], eager)
-        self._truc_format = HeaderReader(codec, "truc", 0, received[Counter.RECV_LIBACK], liback)
+        self._truc_reader = HeaderReader(codec, "truc", 0, received[Counter.RECV_LIBACK], liback)
+        self._readers: dict[int, HeaderReader] = {
+            PacketType.TINY: HeaderReader(codec, "tiny", TINY_MAXIMUM, received[Counter.RECV_TINY], eager),
+            PacketType.SMALL: HeaderReader(codec, "small", SMALL_MAXIMUM, received[Counter.RECV_SMALL], eager),
+            PacketType.TRUC: self._truc_reader,
+        }
         self._take: dict[type, Callable[[Any, int], None]] = {
             Malformed: self._take_malformed,
             HostQuery: self._take_query,
@@ -249,14 +249,8 @@ class HostInterface(Port):
                 return
         if frame[:_DESTINATION_END] != self.address and not self.promiscuous and not self.is_for_us(frame):
             return
-        packet_type = frame[TYPE_OFFSET] if len(frame) > TYPE_OFFSET else 0
-        if packet_type == _TINY:
-            if self._take_quickly(frame, self._tiny_format):
-                return
-        elif packet_type == _SMALL:
-            if self._take_quickly(frame, self._small_format):
-                return
-        elif packet_type == _TRUC and self._take_quickly(frame, self._truc_format):
+        reader = self._readers.get(frame[TYPE_OFFSET]) if len(frame) > TYPE_OFFSET else None
+        if reader is not None and self._take_quickly(frame, reader):
             return
         parsed = self.codec.parse(frame)
         if len(frame) >= self._long_query and type(parsed) is HostQuery:
@@ -326,18 +320,18 @@ class HostInterface(Port):
             arrival = Arrival(target[1], frame, frame.src_endpoint, frame.lib_seqnum, frame.lib_piggyack)
             self._deliver(target[0], arrival)
 
-    def _take_quickly(self, frame: bytes, form: HeaderReader) -> bool:
+    def _take_quickly(self, frame: bytes, reader: HeaderReader) -> bool:
         """Take a TINY, SMALL or TRUC that passes all checks; return False, and do nothing, for any other frame.
 
         The effect is that of :meth:`_take_message` or :meth:`_take_truc`, in a fraction of the time.
         """
-        if len(frame) < form.header_end:
+        if len(frame) < reader.header_end:
             return False
-        source, index, number, sender = form.read_head(frame)
+        source, index, number, sender = reader.read_head(frame)
         peer, endpoint = self.peers.entries.get(index), self.endpoints.get(number)
         if peer is None or endpoint is None or (self.strict_address and peer.address != source):
             return False
-        known = KnownSender(form, endpoint, peer, sender)
+        known = KnownSender(reader, endpoint, peer, sender)
         if not self._take_known(frame, known):
             return False
         # A frame that only a promiscuous interface accepts is not known, since that may change.
@@ -351,28 +345,28 @@ class HostInterface(Port):
 
     def _take_known(self, frame: bytes, known: KnownSender) -> bool:
         """Take a TINY, SMALL or TRUC whose first part is known to be correct; return False if the rest is not."""
-        form, endpoint = known.form, known.endpoint
-        end = form.header_end
+        reader, endpoint = known.reader, known.endpoint
+        end = reader.header_end
         if len(frame) < end:
             return False
         arrival: Arrival
-        if form is self._truc_format:
-            liback: tuple[int, int, int, int, int, int] = form.read(frame)
+        if reader is self._truc_reader:
+            liback: tuple[int, int, int, int, int, int] = reader.read(frame)
             length, session, kind, sequence, inner, count = liback
             if kind != _ACK_TYPE or length < LIBACK_LENGTH or not session == inner == endpoint.session:
                 return False
             arrival = LibackArrival(known.peer, known.sender, sequence, count)
         else:
-            eager: tuple[int, int, int] = form.read(frame)
+            eager: tuple[int, int, int] = reader.read(frame)
             first, info, session = eager
             length = first >> 48
-            if length > form.maximum or length > len(frame) - end or session != endpoint.session:
+            if length > reader.maximum or length > len(frame) - end or session != endpoint.session:
                 return False
             data = frame[end : end + length]
             arrival = EagerArrival(known.peer, known.sender, (first >> 16) & 0xFFFF, first & 0xFFFF, info, data)
         if not endpoint.ring.push(arrival):
             return False
-        form.received.count += 1
+        reader.received.count += 1
         # As CardEndpoint.announce, without a call.
         if not endpoint.ready:
             endpoint.ready = True

@@ -118,16 +118,11 @@ def _emit_liback(ack: OwedAck) -> None:
     partner.rx_acked = partner.rx_done
     partner.liback_out = (partner.liback_out + 1) & 0xFFFF_FFFF
     partner.port.liback.sent.count += 1
-    frame = _liback(
-        partner,
-        liback_lib_seqnum=partner.rx_done,
-        liback_acknum=partner.liback_out,
-    )
-    partner.port.outgoing.put(frame)
+    partner.port.outgoing.put(_liback(partner))
 
 
-def _liback(partner: Partner, *, liback_lib_seqnum: int, liback_acknum: int) -> bytes:
-    """Build a liback. The part of the header that all libacks to a partner share is packed once."""
+def _liback(partner: Partner) -> bytes:
+    """Build the next liback. The part of the header that all libacks to a partner share is packed once."""
     port = partner.port
     session = NO_SESSION if partner.rev is None else partner.rev
     index = partner.peer.index_for(port.number)
@@ -137,7 +132,8 @@ def _liback(partner: Partner, *, liback_lib_seqnum: int, liback_acknum: int) -> 
         partner.liback_head = port.liback.head(
             *source, partner.number, partner.endpoint.number, LIBACK_LENGTH, session, _ACK_TYPE
         )
-    return port.liback.pack(partner.liback_head, liback_lib_seqnum, session, liback_acknum, liback_lib_seqnum, b"")
+    sequence = partner.rx_done
+    return port.liback.pack(partner.liback_head, sequence, session, partner.liback_out, sequence, b"")
 
 
 ACK: Final = TransitionTable(
