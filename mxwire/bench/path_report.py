@@ -146,10 +146,13 @@ def _engine_copies(alone: Series) -> Iterator[Block]:
         yield Paragraph(f"The engines of both sides alone copy, in bytes per message: {'; '.join(texts)}.")
 
 
+def _part_labels(found: list[Budget]) -> list[str]:
+    return list(dict.fromkeys(label for each in found for label, _ in each.parts))
+
+
 def _budget_table(found: list[Budget]) -> Table:
-    labels = list(dict.fromkeys(label for each in found for label, _ in each.parts))
     rows = []
-    for label in labels:
+    for label in _part_labels(found):
         values = [dict(each.parts).get(label) for each in found]
         rows.append(Row((label, *("" if value is None else _microseconds(value) for value in values))))
     rows.append(Row(("sum of the parts", *(_microseconds(each.total) for each in found))))
@@ -215,7 +218,7 @@ def _budget_figure(budgets_shown: list[Budget]) -> Figure:
 
     def figure(pyplot: Any) -> Any:
         drawing, axes = pyplot.subplots(figsize=(11.5, 1.6 + 0.8 * len(budgets_shown)), layout="constrained")
-        labels = list(dict.fromkeys(label for each in budgets_shown for label, _ in each.parts))
+        labels = _part_labels(budgets_shown)
         for place, each in enumerate(budgets_shown):
             left = 0.0
             for label, value in each.parts:

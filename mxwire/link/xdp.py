@@ -426,7 +426,7 @@ class XdpSendLink(PacketLink):
     """An Ethernet interface through a packet socket, with an AF_XDP socket for the batches that are built in ``room``.
 
     On a driver that copies, receiving through AF_XDP costs the kernel one copy more, and only large batches are sent
-    faster through it. So this link combines the better halves: it shares received frames with other programs, and
+    faster through it. So this link receives through the packet socket: other programs receive the frames too, and it
     needs CAP_NET_RAW only. Its arguments and errors are those of :class:`~mxwire.link.packet.PacketLink`; a queue that
     is taken by another AF_XDP socket is refused.
     """

@@ -4,8 +4,8 @@ Theory of operation
 -------------------
 Most frames of a busy capture are plain: TINYs and SMALLs with the next sequence number of their direction, and acks, by
 piggyback or liback, of messages that were seen. For these the trackers of single frames take the same branch each time,
-and each step has a closed form. The trackers remain the definition; this module only takes a run of frames from them if
-they would place every frame of it like that.
+and each step has a closed form. The trackers remain the definition: this module only follows a run of frames if they
+would take that branch for every frame of it.
 
 Conversations share the numbers of messages and the queue of settled messages, so a capture is divided by time, not by
 conversation: :func:`_plain_frames` finds the frames between two others (connects, fragments, pulls, nacks), and
@@ -20,8 +20,8 @@ conversation: :func:`_plain_frames` finds the frames between two others (connect
    number that it forgets is the maximum of the two. Lost messages leave holes, so this counts entries, not positions.
 5. Objects. Only messages that can still be referred to are created, or all of them if the caller takes messages.
 
-A run that ends early costs its examination, so a window is examined, which grows with success, and after a failure
-frames are skipped, more each time.
+The examination of frames behind the end of a run is wasted, so frames are examined in windows, which grow with success;
+after a failure frames are skipped, twice the number each time.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from mxwire.wire.numbers import (
 )
 
 LEAST: Final = 512
-"""Minimum number of frames of a run: fewer are followed sooner one by one."""
+"""Minimum number of frames of a run: it is faster to follow fewer frames one by one."""
 LEAST_EXAMINED: Final = 1 << 12
 MOST_EXAMINED: Final = 1 << 16
-"""Number of frames that are examined at a time, after a failure and at most."""
+"""Number of frames that are examined at a time: after a failure, and at most."""
 SKIPPED: Final = 64
 """Number of frames that are followed one by one after the first failure; it doubles up to ``MOST_SKIPPED``."""
 MOST_SKIPPED: Final = 8192
@@ -114,9 +114,9 @@ def _plain_frames(rows: BatchRows) -> tuple[_PlainFrames | None, list[tuple[int,
             session, sub_type, length, inner, ack = each.fields
             plain = (sub_type == TrucType.ACK) & (length >= LIBACK_LENGTH) & (session == inner)
             others.append(each.place[~plain])
-            found = (each.place, *each.common, np.full(len(plain), _LIBACK), ack, session)
-            nothing = np.zeros(np.count_nonzero(plain), np.uint8)
-            parts.append((*(column[plain] for column in found), nothing, nothing, nothing))
+            columns = (each.place, *each.common, np.full(len(plain), _LIBACK), ack, session)
+            absent = np.zeros(np.count_nonzero(plain), np.uint8)
+            parts.append((*(column[plain] for column in columns), absent, absent, absent))
         else:
             others.append(each.place)
     place = np.concatenate([part[0] for part in parts])
@@ -207,7 +207,7 @@ class _PlainLane:
 
 
 def _may_be_regular(stream: Stream) -> bool:
-    """Return False for most streams that are not, at once."""
+    """Return False for most streams that are not regular, without an examination of their entries."""
     known = stream.acked == stream.next or stream.acked in stream.entries
     return known and stream.confirmed == stream.acked and not stream.forgotten
 
@@ -238,7 +238,7 @@ class _PlainStream:
     """Positions of entries whose messages were reported, after the run."""
 
     def is_regular(self) -> bool:
-        """Return whether all numbers that are remembered are in order; not settled ones are consecutive and plain."""
+        """Return whether the positions of all entries ascend, and the unacknowledged ones are consecutive and plain."""
         stream, flow = self.stream, self.flow
         held = [*stream.entries]
         return (
@@ -253,6 +253,11 @@ class _PlainStream:
         if entry.position < self.stream.acked:
             return not isinstance(entry, CapturedMessage) or entry.state != FLYING
         return isinstance(entry, CapturedMessage) and entry.state == FLYING and entry.pull is None and entry.ack is None
+
+    def flying(self, end: int) -> list[CapturedMessage]:
+        """Return the unacknowledged messages from before the run up to position ``end`` (exclusive), if regular."""
+        entries = (self.stream.entries[position] for position in range(self.stream.acked, end))
+        return [each for each in entries if isinstance(each, CapturedMessage)]
 
     def forget(self, reported: int, reported_at: _Integers) -> bool:
         """Set ``forgotten`` and ``kept`` as after the first ``reported`` messages of the queue were reported.
@@ -327,7 +332,7 @@ class _PlainRun:
         self.reported = 0
         """Number of messages in the queue that are reported."""
         self.reported_at = self.settled
-        """The frames before which they are."""
+        """The frame before which each of them is reported."""
         self.needed = np.ones(0, np.bool_)
         """True for each message in ``sent`` that is created."""
         self.foreign: set[int] = set()
@@ -338,7 +343,7 @@ class _PlainRun:
         return self.streams.setdefault(id(stream), _PlainStream(flow, stream))
 
     def is_regular(self) -> bool:
-        """Return whether all streams are."""
+        """Return whether all streams are regular."""
         return all(each.is_regular() for each in self.streams.values())
 
     def settle(self) -> int:
@@ -353,9 +358,9 @@ class _PlainRun:
             stream, lane = each.stream, each.acks
             start, end = stream.acked, int(lane.positions[-1])
             at.append(np.repeat(lane.at, np.diff(lane.positions, prepend=start)))
-            former = [stream.entries[place] for place in range(start, min(end, stream.next))]
+            former = each.flying(min(end, stream.next))
             which.append(-1 - len(self.former) - np.arange(len(former)))
-            self.former += former  # type: ignore[arg-type]  # is_regular has checked it
+            self.former += former
             if each.lane is not None:
                 which.append(np.searchsorted(self.sent, each.lane.sent[: max(end - stream.next, 0)]))
             parts.append((each, end - start))
