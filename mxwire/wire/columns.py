@@ -58,6 +58,11 @@ class LayoutBlock:
             column = self._native[name] = raw.astype(raw.dtype.newbyteorder("="))
         return column
 
+    def joined(self, high: str, low: str) -> NDArray[np.uint64]:
+        """Two fields of 32 bits as one integer of 64 bits, shape (n,)."""
+        value: NDArray[np.uint64] = self[high].astype(np.uint64) << np.uint64(32) | self[low]
+        return value
+
 
 @dataclass(frozen=True)
 class Columns:

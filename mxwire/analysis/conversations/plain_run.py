@@ -64,7 +64,8 @@ PER_LANE: Final = 64
 """Minimum average number of frames per direction: a direction costs as much as some frames."""
 _KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
 _LIBACK: Final = len(_KINDS)
-_LAYOUTS: Final = "tiny", "small", "truc"
+_LAYOUTS: Final = {"tiny": 0, "small": 1, "truc": _LIBACK}
+"""Kinds of plain frames by layout: indexes into ``_KINDS``, or ``_LIBACK``."""
 _END: Final = 1 << 62
 _Integers = NDArray[np.int64]
 
@@ -80,7 +81,7 @@ class _PlainFrames:
     source: NDArray[np.uint64]
     destination: NDArray[np.uint64]
     kind: _Integers
-    """Indexes into ``_KINDS``, or ``_LIBACK``."""
+    """As in ``_LAYOUTS``."""
     ack: NDArray[np.uint16]
     session: NDArray[np.uint32]
     sequence: NDArray[np.uint16]
@@ -106,19 +107,21 @@ def _plain_frames(rows: BatchRows) -> tuple[_PlainFrames | None, list[tuple[int,
     parts: list[tuple[NDArray[Any], ...]] = []
     others = [rows.first_replies]
     for each in rows.layouts:
-        if each.name in ("tiny", "small"):
-            sequence, ack, session, length, match = each.fields
-            kind = np.full(len(each.place), each.name == "small", np.int64)
-            parts.append((each.place, *each.common, kind, ack, session, sequence, length, match))
-        elif each.name == "truc":
+        kind = _LAYOUTS.get(each.name)
+        if kind is None:
+            others.append(each.place)
+            continue
+        kinds = np.full(len(each.place), kind, np.int64)
+        if kind == _LIBACK:
             session, sub_type, length, inner, ack = each.fields
             plain = (sub_type == TrucType.ACK) & (length >= LIBACK_LENGTH) & (session == inner)
             others.append(each.place[~plain])
-            columns = (each.place, *each.common, np.full(len(plain), _LIBACK), ack, session)
+            columns = (each.place, *each.common, kinds, ack, session)
             absent = np.zeros(np.count_nonzero(plain), np.uint8)
             parts.append((*(column[plain] for column in columns), absent, absent, absent))
         else:
-            others.append(each.place)
+            sequence, ack, session, length, match = each.fields
+            parts.append((each.place, *each.common, kinds, ack, session, sequence, length, match))
     place = np.concatenate([part[0] for part in parts])
     order = np.argsort(place, kind="stable")
     between = np.searchsorted(np.sort(np.concatenate(others)), place[order])

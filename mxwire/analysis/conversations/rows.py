@@ -180,10 +180,7 @@ class BatchRows:
 
 
 def _field(block: LayoutBlock, name: str) -> NDArray[Any]:
-    if name == MATCH:
-        match: NDArray[Any] = block["match_a"].astype(np.uint64) << np.uint64(32) | block["match_b"]
-        return match
-    return block[name]
+    return block.joined("match_a", "match_b") if name == MATCH else block[name]
 
 
 def replies_of(decoded: DecodedBatch) -> dict[ReplyKey, Replies]:
@@ -193,9 +190,7 @@ def replies_of(decoded: DecodedBatch) -> dict[ReplyKey, Replies]:
     if not blocks:
         return replies
     place = np.concatenate([each.place for each in blocks])
-    pull = np.concatenate(
-        [each["dst_pull_handle"].astype(np.uint64) << np.uint64(32) | each["dst_magic"] for each in blocks]
-    )
+    pull = np.concatenate([each.joined("dst_pull_handle", "dst_magic") for each in blocks])
     offset = np.concatenate([each["msg_offset"] for each in blocks]).astype(np.int64)
     length = np.concatenate([each["frame_length"] for each in blocks]).astype(np.int64)
     good = decoded.columns.reason[place] == Reason.NONE

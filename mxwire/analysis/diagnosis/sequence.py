@@ -428,7 +428,7 @@ def _group(
     pair: NDArray[np.int64], block: LayoutBlock, good: _Chosen, handle: str, magic: str, number: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the value that a PULL and the replies to it have in common; ``pair`` is that of the replies."""
-    return _mixed(pair, block[handle][good].astype(np.uint64) << np.uint64(32) | block[magic][good], number)
+    return _mixed(pair, block.joined(handle, magic)[good], number)
 
 
 def _mixed(first: NDArray[np.generic], *others: NDArray[np.generic]) -> NDArray[np.int64]:
