@@ -46,8 +46,13 @@ def fence() -> None:
     _lock.release()
 
 
-class RecordWriter:
-    """The ring that this side fills: its ``control`` bytes, then its data.
+def _span_of(length: int) -> int:
+    """Return the bytes that a record occupies."""
+    return 8 + ((length + 7) & ~7)
+
+
+class RingSide:
+    """One side of a ring: its ``control`` bytes, then its data.
 
     The other arguments are the length of the longest record, and the places of the control words.
     """
@@ -57,7 +62,9 @@ class RecordWriter:
         "_consumed",
         "_control",
         "_data",
+        "_longest",
         "_produced",
+        "_span",
         "_starved",
         "_words",
         "blocked",
@@ -66,17 +73,41 @@ class RecordWriter:
     )
 
     def __init__(
-        self, memory: memoryview, control: int, _longest: int, produced: int, consumed: int, asleep: int, starved: int
+        self, memory: memoryview, control: int, longest: int, produced: int, consumed: int, asleep: int, starved: int
     ) -> None:
         self._control = memory[:control].cast("Q")
         self._data = memory[control:]
         self._words = self._data.cast("Q")
+        self._longest = longest
         self._produced, self._consumed, self._asleep, self._starved = produced, consumed, asleep, starved
         self.position = 0
         self.seen = 0
-        """Position of the consumer, when it was last read."""
+        """Position of the other side, when it was last read."""
         self.blocked = False
-        """True if a record has found no room."""
+        """True if the last record did not fit, and no room was made since."""
+        self._span = 0
+        """Bytes that the record of the last ``peek`` occupies."""
+
+    def _take_flag(self, place: int) -> bool:
+        """Clear a flag of the other side, and return whether it was set.
+
+        The fence keeps the check behind what this side has just stored: the other side sets its flag, and then looks.
+        """
+        fence()
+        if not self._control or not self._control[place]:
+            return False
+        self._control[place] = 0
+        return True
+
+    def close(self) -> None:
+        """Release the memory."""
+        self._control, self._data, self._words = _NO_WORDS, _NO_MEMORY, _NO_WORDS
+
+
+class RecordWriter(RingSide):
+    """The side that fills the ring."""
+
+    __slots__ = ()
 
     def has_room(self, span: int) -> bool:
         """Return whether ``span`` bytes fit into the ring without a wrap."""
@@ -97,7 +128,7 @@ class RecordWriter:
         if not self._control:
             return False
         length = len(head) + len(data)
-        span = 8 + ((length + 7) & ~7)
+        span = _span_of(length)
         if not self.has_room(span):
             self.blocked = True
             self._control[self._starved] = 1
@@ -124,42 +155,13 @@ class RecordWriter:
 
     def take_sleep(self) -> bool:
         """Return whether the other side sleeps, and is to be woken; once only."""
-        return _take_flag(self._control, self._asleep)
-
-    def close(self) -> None:
-        """Release the memory."""
-        self._control, self._data, self._words = _NO_WORDS, _NO_MEMORY, _NO_WORDS
+        return self._take_flag(self._asleep)
 
 
-class RecordReader:
-    """The ring that the other side fills; the arguments are those of :class:`RecordWriter`."""
+class RecordReader(RingSide):
+    """The side that empties the ring."""
 
-    __slots__ = (
-        "_consumed",
-        "_control",
-        "_data",
-        "_longest",
-        "_produced",
-        "_span",
-        "_starved",
-        "_words",
-        "position",
-        "seen",
-    )
-
-    def __init__(
-        self, memory: memoryview, control: int, longest: int, produced: int, consumed: int, _asleep: int, starved: int
-    ) -> None:
-        self._control = memory[:control].cast("Q")
-        self._data = memory[control:]
-        self._words = self._data.cast("Q")
-        self._longest = longest
-        self._produced, self._consumed, self._starved = produced, consumed, starved
-        self.position = 0
-        self.seen = 0
-        """Position of the producer, when a record was last taken."""
-        self._span = 0
-        """Bytes that the current record occupies."""
+    __slots__ = ()
 
     def peek(self) -> bytes | memoryview | None:
         """The oldest record, valid until :meth:`advance`."""
@@ -185,7 +187,7 @@ class RecordReader:
             length = self._words[0]
         if length > self._longest:
             raise InvalidRecordError("a record is too long")
-        span = 8 + ((length + 7) & ~7)
+        span = _span_of(length)
         if span > available or place + span > RING_BYTES:
             raise InvalidRecordError("a record exceeds the ring")
         self._span = span
@@ -206,23 +208,7 @@ class RecordReader:
 
     def take_starved(self) -> bool:
         """Return whether the other side waits for room, and is to be woken; once only."""
-        return _take_flag(self._control, self._starved)
-
-    def close(self) -> None:
-        """Release the memory."""
-        self._control, self._data, self._words = _NO_WORDS, _NO_MEMORY, _NO_WORDS
-
-
-def _take_flag(control: memoryview, place: int) -> bool:
-    """Clear a flag of the other side, and return whether it was set.
-
-    The fence keeps the check behind what this side has just stored: the other side sets its flag first, and looks then.
-    """
-    fence()
-    if not control or not control[place]:
-        return False
-    control[place] = 0
-    return True
+        return self._take_flag(self._starved)
 
 
 def records_left(memory: memoryview, produced: int) -> list[bytes]:
@@ -239,7 +225,7 @@ def records_left(memory: memoryview, produced: int) -> list[bytes]:
         if position & 7 or length > LONGEST:
             break
         records.append(bytes(data[place + 8 : place + 8 + length]))
-        position += 8 + ((length + 7) & ~7)
+        position += _span_of(length)
     return records
 
 
