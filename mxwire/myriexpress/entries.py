@@ -47,6 +47,8 @@ _CODES: Final = {Status.NOT_SUPPORTED_IN_HANDLER: 41} | {each: each for each in 
 """Return codes of MX by status; all others are MX_BAD_BAD_BAD."""
 _NO_PARTNER: Final = 0xFFFF_FFFF
 _ENDPOINT_NUMBERS: Final = 0xFF
+_KNOWN_HOSTS: Final = 0x100
+"""Info key of the library itself: the number of hosts in the peer table."""
 _WORK, _ENDED, _LINKS, _CHANNELS, _DESCRIPTORS, _WORD = range(2, 8)
 """Places of the first fields of ``struct mxw_shared``, in units of 8 bytes."""
 _SUCCESS: Final = Status.SUCCESS
@@ -191,21 +193,19 @@ class Entries:
 
     def _open(self, shared: Any) -> None:
         self._options = options = read_options(self._getenv)
-        boards, most = len(options.interfaces), self._ffi.offsetof("struct mxw_shared", "produced") // 8 - _WORD
+        boards, most = len(options.interfaces), self._field("produced") - _WORD
         if boards > most:
             raise MxwireError(f"MXWIRE_INTERFACE names {boards} interfaces: name at most {most}")
         self._host = host = ProgramHost.open(options)
-        records = self._ffi.offsetof("struct mxw_shared", "records")
+        records = 8 * self._field("records")
         self._words = memoryview(self._ffi.buffer(shared, records)).cast("Q")
         self._failed = False
-        self._unexpected = self._ffi.offsetof("struct mxw_shared", "unexpected") // 8
-        self._produced = self._ffi.offsetof("struct mxw_shared", "produced") // 8
-        self._consumed = self._ffi.offsetof("struct mxw_shared", "consumed") // 8
-        first = self._ffi.offsetof("struct mxw_shared", "descriptor") // 8
+        self._unexpected = self._field("unexpected")
+        self._produced, self._consumed = self._field("produced"), self._field("consumed")
         self._words[:] = memoryview(bytes(records)).cast("Q")
         descriptors = host.core.descriptors()
         self._words[_DESCRIPTORS] = len(descriptors)
-        for place, each in enumerate(descriptors, first):
+        for place, each in enumerate(descriptors, self._field("descriptor")):
             self._words[place] = each
         # A link in memory has no other hosts, and is never polled.
         self._words[_LINKS] = len(options.interfaces)
@@ -222,6 +222,10 @@ class Entries:
             print(f"mxwire: host {host.name} on {where}, dialect {options.dialect}", file=sys.stderr, flush=True)
             if options.ignored:
                 print(f"mxwire: without effect: {', '.join(options.ignored)}", file=sys.stderr, flush=True)
+
+    def _field(self, name: str) -> int:
+        """Place of a field of ``struct mxw_shared``, in units of 8 bytes."""
+        return int(self._ffi.offsetof("struct mxw_shared", name)) // 8
 
     def close(self) -> int:
         """Close the host."""
@@ -631,10 +635,6 @@ class Entries:
                 request.cancel()
                 request.context = handle
                 self._record(request, Status.NIC_ID_NOT_FOUND)
-
-
-_KNOWN_HOSTS: Final = 0x100
-"""Info key of the library itself: the number of hosts in the peer table."""
 
 
 def _code_of_opening(failure: MxwireError) -> int:

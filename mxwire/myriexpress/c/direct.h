@@ -1,6 +1,6 @@
-/* The entries that every message needs. The engine's library (embedding.c) calls their functions in Python directly,
- * with numbers and memory as their only arguments, which takes a quarter of the time of a call by cffi. Results are
- * those of entries.h. */
+/* The entries that every message needs, and the start of Python. The engine's library (embedding.c) calls the functions
+ * of the entries in Python directly, with numbers and memory as their only arguments, which takes a quarter of the time
+ * of a call by cffi. Results are those of entries.h. */
 
 int mxw_step(void);
 /* MXW_ENDED is the result if the send has succeeded already, MXW_COPIED if its data was copied. */

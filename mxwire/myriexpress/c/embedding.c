@@ -1,5 +1,6 @@
-/* The engine's library: starts Python, and passes calls between the library in C and Python. cffi adds its own part, in
- * which all calls are but those of each message: the entries of direct.h, and the module mxwire_calls for Python. */
+/* The engine's library: starts Python, and passes calls between the library in C and Python. The calls that every
+ * message needs are here: the entries of direct.h, which C calls, and the module mxwire_calls, which Python calls. cffi
+ * adds all others. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +35,8 @@ static uint32_t mxw_short; /* length of the longest message that the engine take
 /* Defined by cffi. */
 int mxw_enter(void);
 
-/* Acquire the interpreter; return 0 if Python cannot be reached. Without the state of its own that mxw_enter leaves, a
- * thread would get another one with each call. */
+/* Acquire the interpreter; return 0 if Python cannot be reached. mxw_enter gives a thread a state that it keeps;
+ * otherwise Python would create and delete one in each call. */
 static int acquire(PyGILState_STATE *state)
 {
     if (!PyGILState_GetThisThreadState() && !mxw_enter())
@@ -44,7 +45,8 @@ static int acquire(PyGILState_STATE *state)
     return 1;
 }
 
-/* Call a function with new references, and return its number, or that for its exception. Release the interpreter. */
+/* Call a function, and return its result; after an exception, the result of MXW_FAILURE. Release the references to the
+ * arguments, and the interpreter. */
 static int call(enum direct function, PyObject **arguments, size_t count, PyGILState_STATE state)
 {
     PyObject *result = NULL;
@@ -81,7 +83,7 @@ static PyObject *view_of(const struct mxw_segment *segment, int mode)
     return PyMemoryView_FromMemory(segment->length ? segment->pointer : &nothing, segment->length, mode);
 }
 
-/* The memory of a request, in place: a view, or a list of them unless there is one segment. */
+/* The memory of a request, in place: the view of its only segment, or a list of views. */
 static PyObject *memory_of(const struct mxw_segment *segments, uint32_t count, int mode)
 {
     if (count == 1)
@@ -179,7 +181,7 @@ static PyObject *record(PyObject *Py_UNUSED(module), PyObject *const *values, Py
 }
 
 static PyMethodDef mxw_functions[] = {
-    {"attach", attach, METH_VARARGS, "Set the functions of direct.h, that for exceptions, and the longest short message."},
+    {"attach", attach, METH_VARARGS, "Set the functions for direct.h and exceptions, and the longest short message."},
     {"record", (PyCFunction)(void (*)(void))record, METH_FASTCALL, "Write a record of the end of a request."},
     {NULL, NULL, 0, NULL},
 };
