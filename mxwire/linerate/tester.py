@@ -206,13 +206,13 @@ class LineTester:
             search_rate(measured.top, options.resolution, options.repetitions),
             lambda rate: self._passes(measured, rate),
         )
-        if found.value == measured.top and measured.top == measured.line:
-            # The line was full: this is the best possible result, however close the tester's limit is.
-            measured.limited_by = None
         rate = found.value
         if measured.carried > rate:
             # The generator was too slow for the rate of a trial, but what it did send was carried.
             rate, measured.limited_by = min(measured.carried, measured.top), "generator"
+        if measured.line is not None and rate >= _REACHED * measured.line:
+            # The line was full: this is the best possible result, even if the generator was late in another trial.
+            measured.limited_by = None
         return measured.result("throughput", rate, settled=found.settled)
 
     def latency(self, measured: SizeMeasurement, rate: float | None) -> Iterator[dict[str, Any]]:

@@ -33,7 +33,7 @@ from mxwire.linerate.run import GeneratorRun
 from mxwire.linerate.slots import FrameSlots
 from mxwire.linerate.station import SinkStation
 from mxwire.linerate.template import templates_of
-from mxwire.linerate.tester import LineTester, LineTesterOptions
+from mxwire.linerate.tester import LineTester, LineTesterOptions, SizeMeasurement, TesterLimit
 from mxwire.linerate.transmitters import LinkTransmitter
 from mxwire.link import Faults, FaultyLink, Link, LinkError, MemoryNetwork
 from mxwire.units import SECOND
@@ -336,6 +336,24 @@ def test_a_tester_measures_its_own_limit_first():
     assert result["tester"]["frames_per_second"] > 0
     assert result["frames_per_second"] <= measured.top * 1.0001 or result["tester_limited"]
     assert result["percent"] == pytest.approx(100 * result["frames_per_second"] / 1_488_095.2, rel=0.01)
+
+
+@pytest.mark.parametrize(("carried", "limited_by"), [(0.995, None), (0.98, "generator")])
+def test_a_full_line_has_no_limit_by_the_tester(carried, limited_by):
+    """Though the generator was late in a trial at the rate of the line."""
+
+    class LateTester(LineTester):
+        def _passes(self, measured, rate):
+            measured.carried, measured.limited_by = carried * measured.top, "generator"
+            return rate < 0.9 * measured.top
+
+    network = MemoryNetwork()
+    one, two = network.attach(), network.attach()
+    with agreed(two, one) as (run, _):
+        measured = SizeMeasurement(60, tuple(templates_of("TINY", THERE, HERE, 60)), 1000, TesterLimit(5e6, 5e6, 0))
+        result = LateTester(run, LineTesterOptions(), megabits=1000).throughput(measured)
+    assert result["percent"] == pytest.approx(100 * carried)
+    assert (result["limited_by"], result["tester_limited"]) == (limited_by, limited_by is not None)
 
 
 def test_incast_asks_all_senders_at_once():
