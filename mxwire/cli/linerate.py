@@ -275,7 +275,7 @@ Examples:
   mxwire linerate sink -i eth0 --runs 1 --duration 60
 
 \b
-Exit code: 0 after --runs or --duration, 1 if a frame was lost, duplicate, reordered or altered (with --strict), 2 it
+Exit code: 0 after --runs or --duration, 1 if a frame was lost, duplicated, reordered or altered (with --strict), 2 it
 cannot start or the interface is gone, 130 Ctrl-C.
 """
 
@@ -291,7 +291,7 @@ cannot start or the interface is gone, 130 Ctrl-C.
 )
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="End after N runs.  [default: Ctrl-C]")
 @duration_option(None, "End after S seconds.  [default: Ctrl-C]")
-@click.option("--strict", is_flag=True, help="Exit with 1 if any frame was lost, duplicate, reordered or altered.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if any frame was lost, duplicated, reordered or altered.")
 @click.option("--common-clocks", is_flag=True, help="Clocks of both machines are synchronised: print latencies.")
 @click.option(
     "--ring", type=click.IntRange(1, 1024), default=32, show_default=True, metavar="MIB", help="Receive ring."
@@ -382,7 +382,7 @@ class _SinkReport(_RateReport):
         self._reported = time.monotonic()
         self._frames = 0
         self.flawed = False
-        """True if a frame was lost, duplicate, reordered or altered."""
+        """True if a frame was lost, duplicated, reordered or altered."""
         self.silent = False
         """True for the sink of a test, whose results go to the test by control messages."""
 

@@ -91,7 +91,7 @@ def loss_text(record: Mapping[str, Any]) -> str:
     depth = f" (depth up to {record['depth']:,})" if record["reordered"] else ""
     parts = [
         f"lost {record['lost']:,}",
-        f"duplicate {record['duplicates']:,}",
+        f"duplicated {record['duplicates']:,}",
         f"reordered {record['reordered']:,}{depth}",
         f"altered {record['altered']:,}",
     ]

@@ -253,7 +253,7 @@ def test_the_sink_ends_after_its_runs_and_reports_flaws(wire: Cable) -> None:
     assert generate(sender, "-c", 100, "--rate", "1000/s").code == 0
     assert running.process.wait(60) == 0
     text = "".join(running.output)
-    assert "100 frames" in text and "lost 0, duplicate 0, reordered 0, altered 0" in text
+    assert "100 frames" in text and "lost 0, duplicated 0, reordered 0, altered 0" in text
 
 
 def test_without_privileges_the_capability_is_named(wire: Cable) -> None:
