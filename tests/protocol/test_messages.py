@@ -68,6 +68,28 @@ def test_views_that_are_released_before_the_message_is_transferred(length):
     assert buffer == data
 
 
+@pytest.mark.parametrize("length", [8, 50_000])
+def test_a_receive_that_is_posted_while_the_memory_of_another_is_released(length):
+    """It shares nothing with the other one, also where the compiler reuses the memory of objects."""
+    world = World()
+    one, two, there, _ = world.pair()
+    buffer, receives = bytearray(length), []
+
+    class Memory(bytearray):
+        def __del__(self):
+            receives.append(two.receive(buffer, 7))
+
+    two.receive(Memory(100), 6)
+    one.send(there, b"first", 6)
+    world.settle()
+    world.happened[1].clear()
+    assert len(receives) == 1
+    send = one.send(there, pattern(length), 7)
+    world.settle()
+    assert statuses(send, *receives) == [Status.SUCCESS] * 2
+    assert bytes(buffer) == pattern(length)
+
+
 @pytest.mark.parametrize("synchronous", [False, True])
 @pytest.mark.parametrize("expected", [True, False])
 def test_memory_that_is_allocated_at_the_match(expected, synchronous):
