@@ -303,13 +303,16 @@ class Entries:
         words[_CHANNELS], words[_WORK] = count, work
 
     def _fail(self) -> None:
-        """End everything, since the host has lost an interface."""
+        """End everything, since the host has lost an interface, or was closed."""
         words = self._words
         self._failed = True
         words[_ENDED] = 1
         # The descriptor of an interface that is gone is always readable.
         words[_LINKS] = words[_CHANNELS] = words[_DESCRIPTORS] = words[_WORK] = 0
-        print(f"mxwire: {self._host.core.ended}", file=sys.stderr, flush=True)
+        ended = self._host.core.ended
+        if not isinstance(ended, HostClosedError):
+            # Otherwise another thread has called mx_finalize.
+            print(f"mxwire: {ended}", file=sys.stderr, flush=True)
         for endpoint in self._endpoints.values():
             endpoint._close()
 
