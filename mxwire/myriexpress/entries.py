@@ -310,8 +310,8 @@ class Entries:
         # The descriptor of an interface that is gone is always readable.
         words[_LINKS] = words[_CHANNELS] = words[_DESCRIPTORS] = words[_WORK] = 0
         ended = self._host.core.ended
-        if not isinstance(ended, HostClosedError):
-            # Otherwise another thread has called mx_finalize.
+        if not (isinstance(ended, HostClosedError) and ended.status is Status.CANCELLED):
+            # A cancellation is the mx_finalize of another thread, and expected.
             print(f"mxwire: {ended}", file=sys.stderr, flush=True)
         for endpoint in self._endpoints.values():
             endpoint._close()
