@@ -103,7 +103,7 @@ Exit code: 130 after Ctrl-C and SIGTERM, 2 it cannot start, or the interface is 
 
 @click.group(cls=CommandGroup, epilog=EPILOG)
 def command() -> None:
-    """Measure this machine, its network and mxwire as the papers on user-space communication did.
+    """Measure this machine, its network and mxwire by the methods of papers on user-space communication.
 
     Each study stores samples, counts and conditions; orderings are judged round by round, and undecided on a disturbed
     machine.

@@ -110,12 +110,12 @@ def _as_pcapng(name: str) -> str:
     help="Keep only the first bytes of each frame.  [default: all]",
 )
 @shared.amount_option(
-    "Start another file before it exceeds this many million bytes (before compression).",
+    "Start a new file before one exceeds MB (10^6 bytes, before compression).",
     "-C",
     "--file-size",
     metavar="MB",
 )
-@shared.amount_option("Start another file after this many seconds.", "-G", "--file-time")
+@shared.amount_option("Start a new file every S seconds.", "-G", "--file-time")
 @shared.integer_option("Keep only the newest N files of -C and -G.", "-W", "--file-count", least=1)
 @click.option("-p", "--no-promiscuous", is_flag=True, help="Do not make the interface receive frames for other hosts.")
 @shared.integer_option("Memory for bursts.", "--buffer", least=1, most=4096, default=64, metavar="MB")

@@ -38,9 +38,7 @@ Exit code: 0 no obstacle found, 1 something does not work between them, 2 a file
 @click.command(epilog=EPILOG)
 @click.argument("first", metavar="FILE", type=FILE)
 @click.argument("second", metavar="[FILE]", required=False, type=FILE)
-@click.option(
-    "--pair", metavar="A B", type=host_type, nargs=2, help="Only these hosts are compared.  [default: the busiest]"
-)
+@click.option("--pair", metavar="A B", type=host_type, nargs=2, help="Compare these hosts.  [default: the busiest]")
 @names_option
 @json_option("JSON Lines: sides, classes, the conclusion.")
 @ethertype_option

@@ -31,7 +31,7 @@ Marks follow in brackets: [retransmission 3 of message 4], [acknowledges message
 numbered as in mxwire messages.
 
 \b
-Labels of the lines, and the fields behind them (mxwire formats --fields lists all fields):
+Labels of the lines, and their fields (all fields: mxwire formats --fields):
 {legend_text()}
 \b
 Expressions (--where) consist of fields (mxwire formats --fields), numbers, text in quotes, names of packet types,

@@ -47,6 +47,10 @@ _NOTHING_CUT = 1000
 """Characters of a short help; click cuts longer ones."""
 
 
+_PROSE: Final = 78
+"""Columns of sentences: those of click, which wraps a command's description at 80 with its indent, in pipes too."""
+
+
 _WITH_MEANING: Final = re.compile(r"( *\S.*?\S  +)(\S.*)")
 """An example, or another indented line, with its meaning in a second column."""
 
@@ -64,7 +68,7 @@ def narrow_epilogs(command: click.Command, columns: int) -> None:
 def _narrowed(text: str, columns: int) -> Iterator[str]:
     for is_prose, lines in groupby(text.split("\n"), lambda line: line[:1] not in ("", " ", "\b") and line[-1] != ":"):
         if is_prose:
-            yield from textwrap.wrap(" ".join(lines), columns)
+            yield from textwrap.wrap(" ".join(lines), min(columns, _PROSE), break_on_hyphens=False)
         else:
             for line in lines:
                 yield from _wrapped(line, columns)

@@ -168,7 +168,9 @@ _OPTIONS: Final = (
     repetitions_option,
     shared.amount_option("Wait for late frames.  [default: 0.2]", "--settle", zero=True),
     shared.amount_option("Pause between trials.  [default: 0.2]", "--cool-down", zero=True),
-    click.option("--rfc2544", is_flag=True, help="Times of RFC 2544: trials of 60 s, 2 s and 5 s of pauses, 0.1%."),
+    click.option(
+        "--rfc2544", is_flag=True, help="As in RFC 2544: trials of 60 s, pauses of 2 s and 5 s, resolution 0.1%."
+    ),
     streams_option,
     requirements_option,
     csv_option,
@@ -221,7 +223,11 @@ def throughput(options: LineTestOptions) -> None:
     )
 )
 @test_options
-@click.option("--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second; else the throughput.")
+@click.option(
+    "--rate",
+    metavar="RATE",
+    help="Frames (50000/s) or bits (1Gbit/s) per second.  [default: shares of the throughput]",
+)
 def latency(options: LineTestOptions, rate: str | None) -> None:
     """Measure latencies at 10, 50, 90 and 100% of the throughput, or of --rate (RFC 2544, 26.2; RFC 8219)."""
     from mxwire.linerate.rates import frame_rate

@@ -405,7 +405,7 @@ _WORKERS: Final = (
         "--on",
         metavar="WORKERS",
         shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
-        help="Work by local processes (local), or dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
+        help="Workers: local (processes of this machine), dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
     ),
     integer_option("Processes of this machine.  [default: one per CPU]", "--jobs", least=1),
     click.option(

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 EPILOG = """\b
 One line per length: half a round trip in microseconds (with -U the whole of it), MB/s (10^6) and MiB/s (2^20).
 Without -d it waits for a sender and answers, as `omx_perf` does; the option letters are those of omx_perf.
--r, -S, -E, -M, -I, -N, -W, -P, -U, -Y and --plot are for the sender alone, which sends its parameters to the receiver.
+-r, -S, -E, -M, -I, -N, -W, -P, -U, -Y and --plot are for the sender only, which sends its parameters to the receiver.
+
+\b
 Both sides poll for frames, which takes a whole CPU on each side. Where CPUs are few (two sides on one machine, a
 virtual machine, other busy programs), use -w on both sides; perf warns when it is being preempted.
+
+\b
 --as prints the columns of another benchmark, so that scripts for it can read them. osu_bw, osu_bibw, osu_mbw_mr,
 imb:Uniband and imb:Biband send windows of 64 messages, each of which the receiver answers; -N is then the number of
 windows, 20 by default. With osu_* and netpipe the first length is 1 by default.
---profile selects the kind of host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
-
-\b
-Exit code: 0 all was measured, 1 it ended early (earlier results are printed), 2 it cannot start, 130 after Ctrl-C.
 
 \b
 Examples:
@@ -52,6 +52,9 @@ Examples:
   mxwire perf -i eth0 -d node7:0 --as imb:PingPong             … of Intel MPI Benchmarks
   mxwire perf -i eth0 -d node7:0 --plot perf.svg               a plot of the results
   mxwire perf -i eth0 -d node7:0 --json | jq 'select(.event=="length").median_us'
+
+\b
+Exit code: 0 all was measured, 1 it ended early (earlier results are printed), 2 it cannot start, 130 after Ctrl-C.
 """
 _LENGTH: Final = (1 << 63) - 1
 _COUNT: Final = (1 << 32) - 1

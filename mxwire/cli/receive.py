@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 EPILOG = """\b
 All messages are written to one file in sequence, or each to its own file if the name contains {}, which stands for the
 number of the message. Reports go to standard error if the data goes to standard output.
---profile selects the kind of host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
 Examples:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Each file is one message, unless --chunk divides it; standard input is read to its end.
---profile selects the kind of host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
 Examples:

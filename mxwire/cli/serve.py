@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from mxwire.host.service import Client, Service, ServiceCounts
 
 EPILOG = """\b
-Ctrl-C ends it and prints a summary. A client that does not receive its answers gets no more of them while 1024
+Ctrl-C ends the command and prints a summary. A client that does not receive its answers gets no more of them while 1024
 messages or 256 MiB for it are in flight.
---profile selects the kind of host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.
 
 \b
 Examples:

@@ -192,6 +192,9 @@ def test_help_fits_the_window_except_commands_to_copy(command):
     assert all(line.startswith("    mxwire ") for line in narrow.splitlines() if len(line) > 80)
     assert narrow.split() == piped.split()
     assert printed(*command.split(), "--help", COLUMNS="130", NO_COLOR="1").split() == piped.split()
+    # `mxwire COMMAND --help | less` would break longer sentences within a word.
+    sentences = [line for line in piped.splitlines() if line[:2] == "  " and line[2:3].isalpha()]
+    assert sentences and max(map(len, sentences)) <= 80
 
 
 def test_greeting_fits_the_window():
