@@ -6,7 +6,7 @@ through AF_XDP: ``umem.py`` maps its rings and memory, and ``bpf.py`` loads its 
 the interface in ``interface.py``, which reports a missing or unsuitable one; errors about permission are in
 ``packet_socket.py``. ``memory.py`` is a network in memory, ``faulty.py`` adds faults to any link, and ``tap.py`` sees
 all frames of an interface, for captures. ``local.py`` passes records between the processes of one host, through rings
-of shared memory (``record_ring.py``).
+of shared memory (``record_ring.py``); ``process_memory.py`` copies long messages from one process to another.
 """
 
 from mxwire.link.errors import LinkError

@@ -1,6 +1,9 @@
 """The pytest plugin: hosts for tests of other programs, and scenarios as tests.
 
-Every pytest loads it where mxwire is installed, so it imports nothing of mxwire until a test uses it.
+The options and the fixtures (``mxwire_network``, ``mxwire_live_pair``, ``mxwire_external``) are below; ``stages.py``
+opens their hosts, and ``scenario_items.py`` collects ``*.mxs`` files.
+
+Every pytest loads this module where mxwire is installed, so it imports nothing of mxwire until a test uses it.
 """
 
 from __future__ import annotations

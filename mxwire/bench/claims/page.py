@@ -112,12 +112,13 @@ def conditions_blocks(recordings: list[Recording]) -> Iterator[Block]:
 
 
 _INTRODUCTION: Final = (
-    "The papers on user-space communication made claims that can be measured again. This page lists those of three "
-    "texts, each with the paper's figure, the number found here, and a verdict. It is generated from a recorded run "
-    "(mxwire bench claims --from docs/studies.jsonl); sudo mxwire bench claims judges your own machine."
+    "Papers on user-space communication made claims that can be measured again. This page lists the claims of three "
+    "texts, each with the paper's figure, the number measured here, and a verdict. It is generated from a recorded run "
+    "(`mxwire bench claims --from docs/studies.jsonl`); `sudo mxwire bench claims` judges your own machine."
 )
+"""Markdown."""
 _HOW: Final = (
-    "live: measured on this machine, contestants in turns; an ordering that 8 of 9 rounds do not share is undecided.",
+    "live: measured on one machine, contestants in turns; an ordering is undecided unless 8 of 9 rounds agree.",
     "modelled: computed in virtual time by mxwire's engine on hosts with the costs of a table, taken from the paper. "
     "Numbers to which the table was fitted are not evidence; such claims are not applicable.",
     "counted: the same on every machine.",
@@ -134,10 +135,9 @@ _HONESTY: Final = (
 def page(evidence: ClaimEvidence) -> str:
     """The page of documentation."""
     blocks: list[Block] = [
-        Paragraph(_INTRODUCTION),
         Listing(_HOW),
         Paragraph(_HONESTY),
         *claim_blocks(judged(evidence)),
         *conditions_blocks(evidence.recordings),
     ]
-    return "# The papers' claims\n\n" + markdown(blocks)
+    return f"# The papers' claims\n\n{_INTRODUCTION}\n\n" + markdown(blocks)
