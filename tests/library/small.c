@@ -3,11 +3,14 @@
  *   fork   children call mx_init while another thread of their parent does
  *   exit   the unexpected handler exits
  *   stuck  the unexpected handler does not return, and the program exits
+ *   closed the standard streams are closed before mx_init, and nothing that mx_init opens takes their place
  *   show   prints the number of threads, whether 10,000 bytes to the own and to another endpoint are copied, and the
  *          longest message that is copied
  */
 
 #include <dirent.h>
+#include <locale.h>
+#include <sys/stat.h>
 
 #include "cases.h"
 
@@ -83,6 +86,13 @@ static void exit_beside_handler(mx_endpoint_t endpoint)
     exit(6);
 }
 
+static void expect_character_devices(void)
+{
+    struct stat found;
+    for (int stream = 0; stream <= 2; stream++)
+        EXPECT(!fstat(stream, &found) && S_ISCHR(found.st_mode));
+}
+
 static int entries_of(const char *path)
 {
     int count = 0;
@@ -112,7 +122,15 @@ int main(int count, char **words)
         fork_while_starting();
         return failures != 0;
     }
+    if (count > 1 && !strcmp(words[1], "closed"))
+        for (int stream = 0; stream <= 2; stream++)
+            close(stream);
     MUST(mx_init());
+    if (count > 1 && !strcmp(words[1], "closed"))
+        expect_character_devices();
+    /* The surroundings of the program are as they were. */
+    EXPECT(!strcmp(setlocale(LC_ALL, NULL), "C"));
+    EXPECT(!getenv("LC_CTYPE") && !getenv("OPENBLAS_NUM_THREADS"));
     MUST(mx_open_endpoint(0, 1, 1, NULL, 0, &endpoint));
     MUST(mx_get_endpoint_addr(endpoint, &own));
     if (count > 1 && !strcmp(words[1], "exit"))

@@ -201,38 +201,104 @@ static int add_module(char *error, size_t room)
     return failed ? -1 : 0;
 }
 
-/* Start Python with the executable of the build, so that it finds the packages of its environment. A Python that runs
- * in this process already is used as it is. */
+/* Start Python with the executable of the build, so that it finds the packages of its environment. Variables such as
+ * PYTHONHOME are meant for other programs, and the locale, the streams, the signals and the arguments are the program's:
+ * an isolated Python reads and changes none of them. */
+static PyStatus start_python(void)
+{
+    PyPreConfig before;
+    PyPreConfig_InitIsolatedConfig(&before);
+    before.utf8_mode = 1;
+    PyStatus status = Py_PreInitialize(&before);
+    if (PyStatus_Exception(status))
+        return status;
+    PyConfig config;
+    PyConfig_InitIsolatedConfig(&config);
+    /* mxwire may be installed there. */
+    config.isolated = 0;
+    config.user_site_directory = 1;
+    status = PyConfig_SetBytesString(&config, &config.executable, MXW_EXECUTABLE);
+    if (!PyStatus_Exception(status))
+        status = PyConfig_SetBytesString(&config, &config.program_name, MXW_EXECUTABLE);
+    if (!PyStatus_Exception(status))
+        status = Py_InitializeFromConfig(&config);
+    PyConfig_Clear(&config);
+    return status;
+}
+
+/* A compiled mxwire is selected by PYTHONPATH. The threads of OpenBLAS, one per processor, would do nothing. */
+static const char mxw_own_preparation[] =
+    "import os, sys\n"
+    "paths = os.environ.get('PYTHONPATH', '').split(os.pathsep)\n"
+    "sys.path[:0] = [each for each in paths if each and os.path.isdir(os.path.join(each, 'mxwire'))]\n"
+    "threads = 'OPENBLAS_NUM_THREADS'\n"
+    "before = os.environ.setdefault(threads, '')\n"
+    "os.environ[threads] = before or '1'\n"
+    "try:\n"
+    "    import numpy\n"
+    "except ImportError:\n"
+    "    pass\n"
+    "if not before:\n"
+    "    del os.environ[threads]\n";
+
+/* cffi would print a traceback. */
+static const char mxw_imports[] =
+    "import sys\n"
+    "try:\n"
+    "    import _cffi_backend, mxwire.myriexpress.entries\n"
+    "except Exception as error:\n"
+    "    reason = f'{type(error).__name__}: {error}'.split('\\n')[0]\n"
+    "    failure = f'Python ({sys.executable}) cannot import mxwire ({reason})'\n"
+    "else:\n"
+    "    failure = ''\n";
+
+/* Import the engine; with the interpreter acquired. Return 0, or -1 with the reason in error. */
+static int import_engine(int own, char *error, size_t room)
+{
+    PyObject *names = PyDict_New(), *done = NULL;
+    const char *failure = NULL;
+    if (names && own)
+        Py_XDECREF(PyRun_String(mxw_own_preparation, Py_file_input, names, names));
+    PyErr_Clear();
+    if (names)
+        done = PyRun_String(mxw_imports, Py_file_input, names, names);
+    if (done)
+        failure = PyUnicode_AsUTF8(PyDict_GetItemString(names, "failure"));
+    PyErr_Clear();
+    if (!failure)
+        snprintf(error, room, "Python cannot run the engine of mxwire");
+    else if (*failure)
+        snprintf(error, room, "%s: %s", failure,
+                 own ? "run mxwire library build again" : "install mxwire for this Python, too");
+    int failed = !failure || *failure;
+    Py_XDECREF(done);
+    Py_XDECREF(names);
+    return failed ? -1 : 0;
+}
+
+/* A Python that runs in this process already is used as it is. */
 CFFI_DLLEXPORT int mxw_start(const struct mxw_callbacks *callbacks, struct mxw_shared *shared, char *error, size_t room,
                              int *own)
 {
     mxw_library = callbacks;
     mxw_memory = shared;
     *own = !Py_IsInitialized();
-    if (!*own) {
-        PyGILState_STATE state = PyGILState_Ensure();
-        int failed = add_module(error, room);
+    PyGILState_STATE state = PyGILState_UNLOCKED;
+    if (*own) {
+        PyStatus status = start_python();
+        if (PyStatus_Exception(status)) {
+            snprintf(error, room, "Python (%s) does not start: %.200s", MXW_EXECUTABLE,
+                     status.err_msg ? status.err_msg : "without a reason");
+            return -1;
+        }
+    } else {
+        state = PyGILState_Ensure();
+    }
+    int failed = add_module(error, room) || import_engine(*own, error, room) ? -1 : 0;
+    if (*own)
+        PyEval_SaveThread();
+    else
         PyGILState_Release(state);
-        return failed;
-    }
-    PyConfig config;
-    PyConfig_InitPythonConfig(&config);
-    /* Signals and arguments are those of the program. */
-    config.install_signal_handlers = 0;
-    config.parse_argv = 0;
-    PyStatus status = PyConfig_SetBytesString(&config, &config.executable, MXW_EXECUTABLE);
-    if (!PyStatus_Exception(status))
-        status = PyConfig_SetBytesString(&config, &config.program_name, MXW_EXECUTABLE);
-    if (!PyStatus_Exception(status))
-        status = Py_InitializeFromConfig(&config);
-    PyConfig_Clear(&config);
-    if (PyStatus_Exception(status)) {
-        snprintf(error, room, "Python (%s) does not start: %.200s", MXW_EXECUTABLE,
-                 status.err_msg ? status.err_msg : "without a reason");
-        return -1;
-    }
-    int failed = add_module(error, room);
-    PyEval_SaveThread();
     return failed;
 }
 

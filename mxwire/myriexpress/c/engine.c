@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -117,8 +118,8 @@ static mx_return_t check_python(void)
     if (!version || (!strncmp(version(), MXW_PYTHON, length) && version()[length] == '.'))
         return MX_SUCCESS;
     char text[256];
-    snprintf(text, sizeof text, "this process runs Python %.20s, but libmyriexpress.so was built for %s: build it with that Python",
-             version(), MXW_PYTHON);
+    snprintf(text, sizeof text, "this process runs Python %.*s, but libmyriexpress.so was built for %s: build it with that Python",
+             (int)strcspn(version(), " "), version(), MXW_PYTHON);
     return complain(MX_BAD_LIB_VERSION, text);
 }
 
@@ -160,11 +161,24 @@ static mx_return_t load(void)
     return MX_SUCCESS;
 }
 
+/* Open the standard streams that the program has closed, since its output would otherwise go into the sockets of the
+ * engine, as frames. */
+static void occupy_streams(void)
+{
+    int opened;
+    do
+        opened = open("/dev/null", O_RDWR);
+    while (opened >= 0 && opened <= STDERR_FILENO);
+    if (opened >= 0)
+        close(opened);
+}
+
 static mx_return_t start(void)
 {
     char text[1024] = "";
     if (forked)
         return complain(MX_NO_DRIVER, "a process that has forked cannot use MX again: start another program (exec) instead");
+    occupy_streams();
     if (!loaded) {
         mx_return_t code = load();
         if (code != MX_SUCCESS)
