@@ -5,14 +5,26 @@ The simulator, ``verify`` and test harnesses of live hosts use the same judge, e
 
 Each rule is a small function in ``chapters/``, such as R-PUL-03 in ``chapters/pulls.py``; the trackers in ``state/``
 provide what has been observed before a frame.
+
+The names below are imported on first use: analyses that need only a vantage do not load the rules.
 """
 
-from __future__ import annotations
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from mxwire.rules.catalogue import CATALOGUE, Rule
-from mxwire.rules.finding import Severity, Verdict, Violation
-from mxwire.rules.judge import DialectLookup, Judge
-from mxwire.rules.vantage import CAPTURE, DEFECTS, LOST, SENDERS, Vantage
+if TYPE_CHECKING:
+    from mxwire.rules.catalogue import CATALOGUE, Rule
+    from mxwire.rules.finding import Severity, Verdict, Violation
+    from mxwire.rules.judge import DialectLookup, Judge
+    from mxwire.rules.vantage import CAPTURE, DEFECTS, LOST, SENDERS, Vantage
+
+_HOMES = {
+    "catalogue": ("CATALOGUE", "Rule"),
+    "finding": ("Severity", "Verdict", "Violation"),
+    "judge": ("DialectLookup", "Judge"),
+    "vantage": ("CAPTURE", "DEFECTS", "LOST", "SENDERS", "Vantage"),
+}
+_HOME_OF = {name: f"mxwire.rules.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "CAPTURE",
@@ -28,3 +40,12 @@ __all__ = [
     "Verdict",
     "Violation",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used (PEP 562)."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(home), name)
+    return found
