@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -64,7 +65,7 @@ def build(prefix: Path | None, as_json: bool) -> None:
         return
     click.echo(f"{installation.library} built, also as {installation.second_name.name}")
     click.echo(f"{installation.include / 'myriexpress.h'} and other headers copied")
-    click.echo(f"{installation.package} written: export PKG_CONFIG_PATH={installation.package.parent}")
+    click.echo(f"{installation.package} written: export PKG_CONFIG_PATH={quote(str(installation.package.parent))}")
 
 
 @command.command()

@@ -255,9 +255,11 @@ def _replace(source: Path, target: Path) -> None:
 def _package_text(made: Installation) -> str:
     import mxwire
 
+    # pkg-config takes unescaped spaces as the end of an option.
+    prefix, libdir, includedir = (str(each).replace(" ", r"\ ") for each in (made.prefix, made.folder, made.include))
     # Some linkers drop libraries that precede the objects that need them.
     return (
-        f"prefix={made.prefix}\nlibdir={made.folder}\nincludedir={made.include}\n\n"
+        f"prefix={prefix}\nlibdir={libdir}\nincludedir={includedir}\n\n"
         f"Name: {PACKAGE}\nDescription: C interface of Myrinet Express (MX) over Ethernet\n"
         f"Version: {mxwire.__version__}\nCflags: -I${{includedir}}\n"
         "Libs: -L${libdir} -Wl,--push-state,--no-as-needed -lmyriexpress -Wl,--pop-state\n"

@@ -19,8 +19,15 @@ _SELF_TEST_TIMEOUT: Final = 60
 def environment(installation: Installation, before: Mapping[str, str], preload: bool = False) -> dict[str, str]:
     """Return the environment ``before`` with the library first in the search path; ``preload``: also preloaded.
 
-    Preloading reaches programs whose own search path has another library of that name.
+    Preloading reaches programs whose own search path has another library of that name. Raises
+    :class:`~mxwire.errors.MxwireError` if the path of the library contains a separator of these variables.
     """
+    for variable, separators in {"LD_LIBRARY_PATH": ":;", **({"LD_PRELOAD": ": \t\n"} if preload else {})}.items():
+        if any(each in str(installation.library) for each in separators):
+            raise MxwireError(
+                f"{installation.library}: {variable} cannot contain this path, with one of its separators: run "
+                "mxwire library build with another --prefix"
+            )
     made = dict(before)
     made["LD_LIBRARY_PATH"] = _first(installation.folder, before.get("LD_LIBRARY_PATH"), ":")
     if preload:

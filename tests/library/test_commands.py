@@ -13,6 +13,7 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.myriexpress.build import Installation, build
+from mxwire.myriexpress.launch import environment
 from mxwire.myriexpress.stamp import stamp
 from tests.cli.support import Run, mxwire
 from tests.forked import CLI
@@ -74,6 +75,24 @@ def test_a_stale_library_is_refused_by_mx_init(installation: Installation, tmp_p
     assert done.stderr == (
         f"mxwire: libmyriexpress.so was built by another version of mxwire ({old}): run mxwire library build\n"
     )
+
+
+def test_a_prefix_with_spaces(installation: Installation, tmp_path: Path, alone: dict[str, str]):
+    """The shell command that is printed and the flags of pkg-config are quoted; LD_PRELOAD cannot be."""
+    spaced = tmp_path / "my prefix"
+    done = mxwire("library", "build", "--prefix", spaced)
+    export = done.out.splitlines()[-1].partition("export ")[2]
+    assert export == f"PKG_CONFIG_PATH='{spaced}/lib/pkgconfig'"
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text('#include "myriexpress.h"\nint main(void) { return mx_init(); }\n')
+    line = f"{export} sh -c 'eval cc $(pkg-config --cflags --libs mxwire-mx) {source} -o {program}'"
+    subprocess.run(["sh", "-c", line], check=True)
+    made = Installation(spaced)
+    assert subprocess.run([program], env=environment(made, alone), check=False).returncode == 0
+    refused(mxwire("run", "--preload", "--prefix", spaced, "--json"), "LD_PRELOAD", "another --prefix")
+    colon = tmp_path / "a:b"
+    spaced.rename(colon)
+    refused(mxwire("run", "--prefix", colon, "--json"), "LD_LIBRARY_PATH", "another --prefix")
 
 
 def test_build_needs_a_compiler_headers_and_libpython(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
