@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <locale.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,10 @@ double mxw_seconds(const char *variable, double otherwise)
 {
     const char *value = getenv(variable);
     char *end;
-    double seconds = value ? strtod(value, &end) : otherwise;
+    /* The locale of the program may have a decimal comma. */
+    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    double seconds = value ? strtod_l(value, &end, plain) : otherwise;
+    freelocale(plain);
     return value && (end == value || *end || !(seconds >= 0 && seconds < 1e6)) ? otherwise : seconds;
 }
 
