@@ -36,7 +36,7 @@ def _diagnosis(diagnosis: Diagnosis) -> str:
         f"`{diagnosis.id}`",
         f"**Symptoms.** {diagnosis.users_see}",
         f"**In the capture.** {diagnosis.capture_shows}",
-        f"**Distinction.** {diagnosis.distinction}",
+        f"**How to distinguish it.** {diagnosis.distinction}",
         f"**What to do.**\n\n{advice}",
         f"**An example**, {source}:",
         _diagnosed(diagnosis, example),

@@ -293,7 +293,7 @@ class StudyServer:
                 # A frame has no room for single times, of which only the mean is used.
                 result["times"] = [round(sum(result["times"]) / len(result["times"]))]
             return {"result": {key: value for key, value in result.items() if key in _RETURNED}}
-        raise StageError("there is no role under way")
+        raise StageError("no role is running")
 
     def _opened(self, process: Mapping[str, Any]) -> ProcessSide:
         """Start a process: a side of a study, or a rank."""

@@ -266,7 +266,9 @@ def _play_live(path: str, options: InteropOptions) -> int:
 
     configuration = read_configuration(path)
     if options.workers not in (WorkerOptions(), WorkerOptions(jobs=1)):
-        raise MxwireError("live hosts are played one cell after the other, here: omit --on, --jobs and --checkpoint")
+        raise MxwireError(
+            "cells of live hosts run one after the other on this machine: omit --on, --jobs and --checkpoint"
+        )
     orders = live_matrix.plan(configuration, options.selection)
     report = matrix.report_of(orders, configuration.title)
     captures = _prepare(options, len(orders))
@@ -307,7 +309,7 @@ def _prepare(options: InteropOptions, cells: int) -> Path | None:
         if not options.force:
             raise MxwireError(f"{target}: exists already; --force replaces it, or name another folder")
         if not (target / REPORT_FILE).is_file():
-            raise MxwireError(f"{target}: holds no report of mxwire interop, so --force does not touch it")
+            raise MxwireError(f"{target}: contains no report of mxwire interop, so --force does not touch it")
         try:
             for each in target.iterdir():
                 shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()

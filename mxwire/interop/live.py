@@ -128,7 +128,7 @@ class LiveStage(Stage):
         self.find(lambda: peers.by_name(name) is not None, self.patience)
         peer = peers.by_name(name)
         if peer is None:
-            raise UnexpectedResult(f"{name} was not heard within {self.patience:g} s")
+            raise UnexpectedResult(f"{name} was not discovered within {self.patience:g} s")
         return peer.address
 
     def far(self, role: Role) -> EndpointAddress:

@@ -29,7 +29,7 @@ from mxwire.wire.dialect import Dialect
 
 _IMPATIENCE: Final = 1.0
 """Seconds that a case waits for an event that must not occur."""
-_BOTH: Final = "not played: the case must control both hosts, and the right one is external"
+_BOTH: Final = "not played: the case must control both hosts, and the one on the right is external"
 _OF_SEVERAL: Final = ("R-DISC-02",)
 """Rules that several programs at one address cannot follow together: each program of mxwire announces itself."""
 _SILENCE: Final = 12.0

@@ -88,7 +88,7 @@ class Stage(ABC):
     def right(self) -> StageSide:
         """The responder; raises :class:`UnplayableCase` if it is external."""
         if len(self._hosts) < 2:
-            raise UnplayableCase("the case must control both hosts, and the right one is external")
+            raise UnplayableCase("the case must control both hosts, and the one on the right is external")
         return self._hosts[1]
 
     @property

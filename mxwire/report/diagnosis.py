@@ -210,12 +210,12 @@ def explanation(diagnosis: Diagnosis) -> list[Block]:
         Heading(f"{diagnosis.id}: {diagnosis.title}"),
         Paragraph(f"Symptoms: {diagnosis.users_see}"),
         Paragraph(f"In the capture: {diagnosis.capture_shows}"),
-        Paragraph(f"Distinction: {diagnosis.distinction}"),
+        Paragraph(f"Distinguish it {_within(diagnosis.distinction)}"),
         Paragraph("What to do:"),
         Listing(advice_of(diagnosis), numbered=True),
     ]
     if diagnosis.needs:
-        shown.append(Paragraph(f"Requires of the capture: {', '.join(sorted(diagnosis.needs))}."))
+        shown.append(Paragraph(f"Needs a capture with: {', '.join(sorted(diagnosis.needs))}."))
     if diagnosis.follows_from:
         shown.append(Paragraph(f"Not reported as a consequence of: {', '.join(sorted(diagnosis.follows_from))}."))
     return shown

@@ -109,14 +109,14 @@ def pull_replies(pull: Packet, region_data: bytes, dialect: DialectLike = None) 
     first, rest, offset = layer.first_frame_offset, layer.block_length, layer.pulled_rdma_offset
     frames = -(-(first + rest) // payload)
     if frames > chosen.frames_per_block:
-        raise MxwireError(f"this PULL asks for {frames} frames; a host answers at most {chosen.frames_per_block}")
+        raise MxwireError(f"this PULL requests {frames} frames; a host answers at most {chosen.frames_per_block}")
     if first >= payload:
         raise MxwireError(f"first_frame_offset {first} lies beyond the first frame of {payload} bytes (D-15)")
     message_offset = layer.frame_index * payload - offset % payload + first
     start = offset + message_offset
     if not 0 <= start <= start + rest <= len(region_data):
         raise MxwireError(
-            f"this PULL asks for bytes {start} to {start + rest} of a region of {len(region_data)}; a host drops it"
+            f"this PULL requests bytes {start} to {start + rest} of a region of {len(region_data)}; a host drops it"
         )
     ether = pull.getlayer(Ether)
     addresses = {} if ether is None else {"dst": ether.src, "src": ether.dst}

@@ -244,7 +244,7 @@ class MXoEBody(_InDialect):
             chosen = _chosen(dialect, fields.get("_underlayer"))
             if _layer_in(type(self), chosen) is not type(self):
                 if dialect is not None:
-                    raise MxwireError(f"{type(self).__name__} is not how dialect {chosen} has it")
+                    raise MxwireError(f"{type(self).__name__} is not a layout of dialect {chosen}")
                 dialect = self.own_dialect
         super().__init__(*args, dialect=dialect, **fields)
 

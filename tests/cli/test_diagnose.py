@@ -79,7 +79,7 @@ def test_catalogue_is_listed_and_explained():
     assert listed.code == 0 and "zombie-pull" in listed.out
     explained = mxwire("diagnose", "--explain", "zombie-pull")
     assert explained.code == 0
-    for text in ("Symptoms:", "In the capture:", "Distinction:", "R-CLS-08"):
+    for text in ("Symptoms:", "In the capture:", "Distinguish it from long frames that are lost:", "R-CLS-08"):
         assert text in explained.out
 
 

@@ -130,7 +130,7 @@ def test_a_folder_that_exists_is_left_alone(tmp_path):
     assert mxwire(*arguments, "--force").code == 0
     (folder / "report.jsonl").unlink()
     run = mxwire(*arguments, "--force")
-    assert run.code == 2 and "holds no report of mxwire interop, so --force does not touch it" in run.err
+    assert run.code == 2 and "contains no report of mxwire interop, so --force does not touch it" in run.err
     assert (folder / "captures").is_dir()
 
 

@@ -160,7 +160,7 @@ def test_another_host_is_played_against(tmp_path):
         for case in ("announcements", "names", "connect-bad-key", "restart-endpoint", "restart-host", *names[2:]):
             assert found[f"{ours}/served/{case}/none"].reason.startswith("works")
         assert found[f"{ours}/served/connect-crossing/none"].reason == (
-            "not played: the case must control both hosts, and the right one is external"
+            "not played: the case must control both hosts, and the one on the right is external"
         )
         assert found[f"{ours}/served/perf/none"].reason == ("not played: no program of served is configured for 'perf'")
 

@@ -217,7 +217,7 @@ class TestDialects:
         monkeypatch.setitem(conf.contribs["mxoe"], "dialect", "omx:1500")
         assert LAYERS["MXoEPullOmx"]().dialect == omx(1500)
         assert LAYERS["MXoEPullMxoe"]().dialect == MXOE
-        with pytest.raises(MxwireError, match="MXoEPullOmx is not how dialect mxoe has it"):
+        with pytest.raises(MxwireError, match="MXoEPullOmx is not a layout of dialect mxoe"):
             LAYERS["MXoEPullOmx"](dialect="mxoe")
 
     def test_layers_are_found_by_their_general_name(self):

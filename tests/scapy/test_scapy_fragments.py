@@ -149,9 +149,9 @@ def test_reassembled_replies_are_the_region(data):
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        ({"block_length": 32769}, "asks for 9 frames; a host answers at most 8"),
-        ({"block_length": 101}, "asks for bytes 0 to 101 of a region of 100"),
-        ({"block_length": 10, "frame_index": 1}, "asks for bytes 4096 to 4106 of a region of 100"),
+        ({"block_length": 32769}, "requests 9 frames; a host answers at most 8"),
+        ({"block_length": 101}, "requests bytes 0 to 101 of a region of 100"),
+        ({"block_length": 10, "frame_index": 1}, "requests bytes 4096 to 4106 of a region of 100"),
         ({"block_length": 10, "first_frame_offset": 5000}, "first_frame_offset 5000 lies beyond"),
     ],
 )

@@ -151,7 +151,7 @@ def _large(sender: Build, receiver: Build) -> _Limit:
     if there.frames_per_block < here.frames_per_block:
         return (
             there.frames_per_block * size - sender.region_offset,
-            f"a replier of {there} gives {there.frames_per_block} frames for a PULL, and {here} asks for "
+            f"a replier of {there} gives {there.frames_per_block} frames for a PULL, and {here} requests "
             f"{here.frames_per_block}",
             "run the same release on both hosts",
         )

@@ -268,4 +268,4 @@ def _discovery(host: _Host) -> Iterator[Fact]:
         yield Fact("discovery", "announces itself as omxoed and mxoed do", count, first)
     count, first = host.queries
     if count:
-        yield Fact("discovery", "asks for host names", count, first)
+        yield Fact("discovery", "queries host names", count, first)

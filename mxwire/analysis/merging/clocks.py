@@ -126,8 +126,8 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], source: NDA
     near = np.abs(y - level - slope * x) <= OUTLIER_NS
     if int(near.sum()) < max(LEAST, len(x) // 2):
         raise MergeError(
-            f"of {len(x)} frames that look the same only {int(near.sum())} fit one difference of the clocks: a "
-            "clock was set during the capture, or the captures are not of the same time"
+            f"only {int(near.sum())} of {len(x)} identical frames fit one clock difference: a clock was set during the "
+            "capture, or the captures were taken at different times"
         )
     # Without the rough drift, frames near in time can be compared.
     x, y, source = x[near], (y - slope * x)[near], source[near]

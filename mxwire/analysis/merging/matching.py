@@ -39,8 +39,8 @@ class Fingerprints:
         """
         if batch.link_type != LINKTYPE_ETHERNET:
             raise MergeError(
-                f"{self.name}: was not captured on an Ethernet interface (link type {batch.link_type}): where frames "
-                "were going is not in it; capture on the interface itself, not on any"
+                f"{self.name}: was not captured on an Ethernet interface (link type {batch.link_type}), so it has no "
+                "destination addresses; capture on the interface itself, not on any"
             )
         rows = np.empty((3, len(batch)), np.int64)
         lengths, wire_lengths = batch.length.tolist(), batch.wire_length.tolist()
@@ -58,9 +58,7 @@ class Fingerprints:
         wire_length -= tags * TAG_LENGTH
         self.cut = self.cut or len(frame) < wire_length
         if len(frame) < min(HEAD, wire_length):
-            raise MergeError(
-                f"{self.name}: its frames were cut to {length} bytes: {HEAD} are needed to know them again"
-            )
+            raise MergeError(f"{self.name}: its frames were cut to {length} bytes: {HEAD} are needed to recognise them")
         head = frame[:HEAD] + wire_length.to_bytes(4, "big")
         return _digest(frame), _digest(head), int.from_bytes(frame[SOURCE], "big")
 

@@ -348,7 +348,7 @@ def bound(evidence: ClaimEvidence) -> ClaimVerdict:
                 holds &= rate >= 0.85 * limit
                 texts.append(f"{name}, {delay:g} µs: {text_of(rate)} of at most {text_of(limit)} MiB/s")
     if not texts:
-        raise EvidenceError("mtu: the bound binds nowhere")
+        raise EvidenceError("mtu: the bound limits none of the points")
     return modelled(holds, "; ".join(texts))
 
 

@@ -204,7 +204,7 @@ class RemoteRanks(RemoteStage, RankProcesses):
     def __init__(self, options: RankOptions, interface: str, address: bytes | None, package: Path | None) -> None:
         RankProcesses.__init__(self, options)
         if options.over == "mx" and options.delay and options.ranks != 2:
-            raise StageError("between two machines the frames of 2 ranks can be delayed, not of more")
+            raise StageError("between two machines, frames can be delayed for 2 ranks only")
         if options.over == "tcp" and (options.delay or options.offloads is not None):
             raise StageError("between two machines neither the delay of TCP nor its offloads can be changed")
         RemoteStage.__init__(self, interface, address, package)

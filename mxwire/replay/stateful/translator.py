@@ -15,7 +15,7 @@ from mxwire.wire.numbers import FIRST_NUMBER, NO_SESSION
 
 
 class NotPlayed(Exception):
-    """A frame cannot be sent because the frame that it answers has not come; the text names it."""
+    """A frame cannot be sent because the frame that it answers has not arrived; the text names it."""
 
 
 class FrameTranslator:
@@ -94,7 +94,7 @@ class FrameTranslator:
         place = frame.src_endpoint, frame.dst_endpoint, frame.src_session_id, frame.connect_seqnum
         request = state.requests.get(place)
         if request is None:
-            raise NotPlayed("the connect that it answers has not come")
+            raise NotPlayed("the connect that it answers has not arrived")
         session = state.played_session(frame.target_session_id)
         if state.present.get(frame.src_endpoint) != session:
             self._opened(frame.src_endpoint, session)
@@ -125,7 +125,7 @@ class FrameTranslator:
     def _announced(self, frame: Any) -> packets.Rndv:
         region = self._with.live_regions.get(region_of(frame, frame.src_endpoint, frame.dst_endpoint))
         if region is None:
-            raise NotPlayed("the large message that it is about has not come")
+            raise NotPlayed("the large message that it refers to has not arrived")
         return region
 
     def _ack(self, frame: packets.Truc) -> dict[str, Any]:
@@ -160,17 +160,17 @@ class FrameTranslator:
         copy = {"dst_src_peer_index_copy": state.live_index}
         if not number(frame.lib_seqnum):
             if not any(place[:2] == (pair.played, pair.live) for place in state.requests):
-                raise NotPlayed("the connect that it refuses has not come")
+                raise NotPlayed("the connect that it refuses has not arrived")
             return copy
         live = state.live_numbers.get((pair.played, pair.live, frame.lib_seqnum))
         if live is None:
-            raise NotPlayed("what it refuses has not come")
+            raise NotPlayed("the packet that it refuses has not arrived")
         return copy | {"lib_seqnum": live}
 
     def _nack_pull(self, frame: packets.NackMcp) -> dict[str, Any]:
         handle = self._with.live_handles.get((frame.src_pull_handle, frame.src_magic))
         if handle is None:
-            raise NotPlayed("the PULL that it refuses has not come")
+            raise NotPlayed("the PULL that it refuses has not arrived")
         return {
             "src_endpoint": self._with.live_endpoint(frame.src_endpoint),
             "src_pull_handle": handle[0],

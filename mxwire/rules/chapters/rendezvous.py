@@ -21,7 +21,7 @@ def use_counter(seen: JudgedFrame) -> Breach | None:
     last = seen.flow.source.region_counters.get(frame.pulled_rdma_id)
     if counter == last:
         return Breach(
-            f"another counter than {last} for the next use of region {frame.pulled_rdma_id}",
+            f"a counter other than {last} for the next use of region {frame.pulled_rdma_id}",
             f"{counter}",
             "violation" if _is_pending(seen) else "deviation",
         )

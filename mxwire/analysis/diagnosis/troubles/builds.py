@@ -40,8 +40,8 @@ GENERATION: Final = Diagnosis(
     severity="error",
     title="Builds in dialect omx of different generations",
     group="builds",
-    users_see="Hosts with different releases of Open-MX exchange small messages, and some large ones; mediums arrive "
-    "empty, cut or not at all.",
+    users_see="Hosts with different releases of Open-MX exchange small messages, and some large ones; MEDIUMs "
+    "arrive empty, truncated or not at all.",
     capture_shows="Both hosts speak `omx`, but the layout of MEDIUM, or the size of PULL_REPLYs, is that of another "
     "release (before 1.0.901, before 1.3.2, or since).",
     distinction="From different frame limits: there the layouts are the same and only sizes differ.",

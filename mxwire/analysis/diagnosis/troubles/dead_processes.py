@@ -127,7 +127,7 @@ LATE: Final = Diagnosis(
     "process opens the same endpoint and connects, and gets a NOTIFY of 0 bytes for the region of the former one "
     "(R-MEA-14).",
     distinction="From a host that invents regions: here the region and its counter are those of the refused pull.",
-    advice=("Nothing needs to be done: the new process ignores the NOTIFY, as the counter does not fit (R-NOT-02).",),
+    advice=("Nothing needs to be done: the new process ignores the NOTIFY, as the counter does not match (R-NOT-02).",),
     needs=frozenset({"both directions"}),
 )
 _Key = tuple[Party, Party, int | None, int | None]

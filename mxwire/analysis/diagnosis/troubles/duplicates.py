@@ -96,7 +96,7 @@ class DuplicateExaminer(Examiner):
         if pull is None:
             return
         if pull.duplicate_pulls:
-            self._note((pair[1], pair[0]), message, pull.duplicate_pulls, "of PULLs")
+            self._note((pair[1], pair[0]), message, pull.duplicate_pulls, "of its PULLs")
             self._count(self._pulls, (pair[1], pair[0]), pull.duplicate_pulls)
         elif pull.duplicate_replies:
             # A duplicate PULL is answered as well (R-PUL-12), so duplicate replies to it are not evidence.

@@ -29,7 +29,7 @@ STALE: Final = Diagnosis(
     distinction="From frames in transit: they arrive within milliseconds.",
     advice=(
         "Restart the processes that talk to the host whose table was rebuilt, or let them connect again.",
-        "Do not clear peer tables while endpoints are open; after it, restart the discovery daemon on all hosts.",
+        "Do not clear peer tables while endpoints are open; afterwards, restart the discovery daemon on all hosts.",
     ),
     needs=frozenset({"both directions", "every frame"}),
 )

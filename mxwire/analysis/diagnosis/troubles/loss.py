@@ -48,7 +48,7 @@ LOST: Final = Diagnosis(
 )
 TAIL: Final = Diagnosis(
     id="tail-loss",
-    title="Loss at the end of large messages costs a second each",
+    title="Losses at the end of large messages cost a second each",
     group="network",
     users_see="Some large messages take one second longer than others of the same length.",
     capture_shows="The last blocks of a message are re-requested by the timer of 1000 ms (R-PUL-08). An earlier loss "

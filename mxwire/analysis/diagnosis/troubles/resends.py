@@ -21,7 +21,7 @@ NEAR: Final = Diagnosis(
     "unreachable.",
     capture_shows="A message or a CONNECT was sent more than 500 times, or a large message is pulled for more than "
     "250 s: half of what a host tries by default (1001 transmissions, R-RTX-03; R-PUL-09).",
-    distinction="A lower limit that was configured cannot be seen before it is reached.",
+    distinction="By the default limit only: a lower limit that was configured shows when it is reached.",
     advice=(
         "See the other findings for why the partner does not answer; beyond the limit both sides count from "
         "different numbers and must reconnect.",
@@ -35,9 +35,9 @@ REACHED: Final = Diagnosis(
     group="processes",
     users_see="All requests to a host fail as unreachable at the same moment; after connecting again, messages of the "
     "former connection turn up or vanish.",
-    capture_shows="A CONNECT request asks for a start number of 0x30F1 with the next session number: its sender has "
+    capture_shows="A CONNECT request has a start number of 0x30F1 with the next session number: its sender has "
     "reached its resend limit (R-RTX-05).",
-    distinction="From a restart: a new process asks for 1.",
+    distinction="From a restart: a new process starts at 1.",
     advice=(
         "Check why the partner did not answer for so long: see the other findings.",
         "If it was only busy, raise the limit (OMX_RESENDS_MAX) or let it call the library more often.",

@@ -51,7 +51,7 @@ LATE: Final = Diagnosis(
     "request resets the receive numbers of its partner to 1, and everything is retransmitted one resend delay later "
     "(R-CON-12).",
     distinction="From loss: the repeated messages were sent before the CONNECT request, or right after it with numbers "
-    "that count on.",
+    "that continue the count.",
     advice=(
         "Have the server connect back when it gets the connection, and wait for it, before it sends or receives the "
         "first message.",

@@ -50,7 +50,7 @@ BITS: Final = Diagnosis(
     advice=(
         "Restart the programs on both sides, or let both disconnect and connect again: a partner that was abandoned by "
         "one side only stays out of step (D-4).",
-        "If one of them is not Open-MX: the number that a partner asks for must be used with its upper two bits.",
+        "If one of them is not Open-MX: the number that a partner requests must be used with its upper two bits.",
     ),
     needs=frozenset({"both directions", "every frame"}),
 )
