@@ -40,7 +40,8 @@ _COMPLETES = "_MXWIRE_COMPLETE"
 """Environment variable of the completion scripts, and of users who request a script."""
 _COLLECTION = 50_000, 20, 100
 """Thresholds of the garbage collector: new objects before the youngest are searched, and searches before older ones."""
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_OF_OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF}
+"""Errors without a file name that only standard output has: it is full, or closed by the shell."""
 EPILOG = """\b
 Shell completion:
   bash   eval "$(_MXWIRE_COMPLETE=bash_source mxwire)"
@@ -102,6 +103,10 @@ class _Commands(CommandGroup):
         with _one_line_errors():
             try:
                 result = super().invoke(ctx)
+            except SystemExit:
+                # An exit code of its own (a check has failed), which needs the output all the same.
+                sys.stdout.flush()
+                raise
             finally:
                 # Before any message about the end, even the newline after ^C.
                 progress.erase()
@@ -193,7 +198,7 @@ def _is_of_output(error: OSError) -> bool:
         sys.stdout.flush()
     except OSError:
         return True
-    return error.errno in _NO_ROOM
+    return error.errno in _OF_OUTPUT
 
 
 def _refusal(error: OSError) -> str:

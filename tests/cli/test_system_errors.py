@@ -12,7 +12,7 @@ import pytest
 
 from mxwire.cli import main
 from mxwire.cli.main import cli
-from tests.cli.support import ROOT
+from tests.cli.support import CAPTURES, ROOT
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,18 @@ def test_errors_of_the_system_are_reported_unchanged(monkeypatch, capfd, error, 
     assert ended.value.code == 2 and capfd.readouterr().err == f"mxwire: {line}\n"
 
 
+CLOSED = "mxwire: the output cannot be written: Bad file descriptor\n"
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("formats >&-", (2, "mxwire: the output cannot be written: Bad file descriptor\n")),
+        ("formats PULL >&-", (2, CLOSED)),
+        (
+            f"diagnose {CAPTURES / 'mxoe-lossy-1M.pcap'} >&-",
+            (2, CLOSED),
+        ),
+        ("formats >&-", (2, CLOSED)),
         ("nothing >&-", (2, "mxwire: No such command 'nothing'; see mxwire --help\n")),
         ("formats 2>&- >/dev/null", (0, "")),
         ("nothing 2>&-", (2, "")),
