@@ -74,7 +74,7 @@ def sequence(axes: Any, graph: SequenceGraph, start_ns: int, names: Mapping[int,
         if len(flat):
             axes.plot(start[flat], low[flat], style.marker, color=style.light, markersize=4, label=label)
     axes.autoscale()
-    axes.set_ylabel("KiB")
+    axes.set_ylabel("offset, KiB")
     axes.set_xlabel("seconds")
     axes.set_title(_plain(graph_title(graph, names)), loc="left", fontsize=9, color="#4b5563", pad=32)
     _legend(axes, 6)
