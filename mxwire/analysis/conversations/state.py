@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final
 
@@ -77,14 +77,15 @@ class FollowerState:
         self.watch = watch
         self.marks = MarkRecorder(self.facts) if marks or watch is not None else None
         """None if frames are not marked."""
-        self._settled: dict[int, tuple[str, int | None, Flow]] | None = {} if facts else None
+        # Removing the first item of a dict takes time in proportion to those removed before it.
+        self._settled: OrderedDict[int, tuple[str, int | None, Flow]] | None = OrderedDict() if facts else None
         """Kind, match information and flow of the latest settled messages; None if not kept."""
         self.flights: list[tuple[int, int, int, int, int]] | None = [] if flights else None
         """Pulled blocks: times of the request and of the last reply in nanoseconds, bytes and frames per block, and the
         number of the message; None if not recorded."""
         self.directions: dict[DirectionKey, EndpointDirection] = {}
-        self.partners: dict[DirectionKey, PartnerPair] = {}
-        self.conversations: dict[int, Conversation] = {}
+        self.partners: OrderedDict[DirectionKey, PartnerPair] = OrderedDict()
+        self.conversations: OrderedDict[int, Conversation] = OrderedDict()
         """By number."""
         self.conversation_count = 0
         self.names: dict[int, str] = {}
@@ -123,8 +124,7 @@ class FollowerState:
         return direction
 
     def _forget_partners(self) -> None:
-        key = next(iter(self.partners))
-        partners = self.partners.pop(key)
+        key, partners = self.partners.popitem(last=False)
         (source, source_endpoint), (destination, destination_endpoint) = partners.ends
         self.directions.pop(key, None)
         self.directions.pop(
@@ -165,7 +165,7 @@ class FollowerState:
         conversation.flows = one, other
         self.conversations[conversation.number] = conversation
         if len(self.conversations) > CONVERSATIONS:
-            self._close(self.conversations.pop(next(iter(self.conversations))))
+            self._close(self.conversations.popitem(last=False)[1])
         return conversation
 
     def flow_to(self, direction: EndpointDirection, session: int, time_ns: int) -> Flow:
@@ -249,7 +249,7 @@ class FollowerState:
             if self._settled is not None:
                 self._settled[message.number] = message.kind, message.match, message.flow
                 if len(self._settled) > REMEMBERED:
-                    del self._settled[next(iter(self._settled))]
+                    self._settled.popitem(last=False)
             if self.due_ns == NEVER:
                 self.due_ns = self.now_ns + LINGER_NS
 

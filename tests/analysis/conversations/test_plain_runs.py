@@ -38,14 +38,20 @@ DISTURBANCES = (
 )  # fmt: skip
 
 
+NAMED = FunctionType, MethodType, type
+SIMPLE = int, str, bytes, type(None)
+
+
 def state_of(*roots: object) -> list[object]:
     """Everything reachable from objects, in an order that depends on their structure alone."""
     numbers: dict[int, int] = {}
     kept: list[object] = []
 
     def reference(value):
-        if value is None or isinstance(value, int | str | bytes | FunctionType | MethodType | type):
-            return value.__name__ if isinstance(value, FunctionType | MethodType | type) else value
+        if isinstance(value, SIMPLE):
+            return value
+        if isinstance(value, NAMED):
+            return value.__name__
         if isinstance(value, np.ndarray):
             return value.tolist()
         if id(value) not in numbers:
