@@ -26,6 +26,9 @@ for name in ("COLUMNS", "LINES"):
     if name not in os.environ:
         os.unsetenv(name)
 
+# Nothing that is imported or collected is garbage.
+gc.disable()
+
 # Many tests start Python, or import the engine again: without stored bytecode, each compiles all modules of mxwire.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -40,3 +43,4 @@ def pytest_collection_finish() -> None:
     """Exempt the collected tests from garbage collection, which would visit all of them again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
