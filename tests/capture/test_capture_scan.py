@@ -1,4 +1,4 @@
-"""The scanner compiled by numba finds what plain Python finds, on good data and on garbage."""
+"""Scanners find the records and blocks of good data and of garbage, and the one compiled by numba the same ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from capture_builders import enhanced, interface, record, section, simple
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mxwire.capture import open_capture
@@ -48,6 +48,23 @@ def test_records(compiled_scanner, data, little_endian, largest):
     for start in {0, min(5, len(buffer)), len(buffer)}:
         arguments = (buffer, start, len(buffer), little_endian, largest)
         same(PYTHON_SCANNER.records(*arguments), compiled_scanner.records(*arguments))
+
+
+runs = st.lists(st.tuples(st.sampled_from([0, 1, 60]), st.sampled_from([1, 255, 256, 257, 1023, 1300])), max_size=4)
+
+
+@given(runs=runs, cut=st.integers(0, 80), little_endian=st.booleans(), largest=st.sampled_from([59, 262144]))
+@settings(max_examples=50)
+def test_runs_of_records_of_equal_length(runs, cut, little_endian, largest):
+    lengths = [length for length, count in runs for _ in range(count)]
+    order = "<" if little_endian else ">"
+    data = b"".join(struct.pack(f"{order}4I", 1, 2, length, length) + bytes(length) for length in lengths)
+    buffer = array_of(data[: max(len(data) - cut, 0)])
+    ends = np.cumsum([16 + length for length in lengths], dtype=np.int64)
+    stops = np.flatnonzero((ends > len(buffer)) | (np.array(lengths) > largest))
+    whole = int(stops[0]) if len(stops) else len(lengths)
+    starts = np.concatenate([np.zeros(1, np.int64), ends])
+    same(PYTHON_SCANNER.records(buffer, 0, len(buffer), little_endian, largest), (starts[:whole], int(starts[whole])))
 
 
 @given(
