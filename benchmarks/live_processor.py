@@ -19,7 +19,7 @@ from random import Random
 from laboratory import Laboratory, Port, command_line, options_of
 
 from mxwire.host import Endpoint, Host
-from mxwire.host.discovery import PendingConnect
+from mxwire.host.waits import PendingConnect
 from mxwire.wire.numbers import DEFAULT_KEY
 
 DIALECTS = ("mxoe", "omx:9000")

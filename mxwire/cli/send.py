@@ -114,8 +114,8 @@ def _send_all(
     report: TransferReport,
     shown: Bar,
 ) -> None:
-    from mxwire.host.endpoint import PendingAcks
     from mxwire.host.stall import wait_observed
+    from mxwire.host.waits import PendingAcks
 
     post = endpoint.issend if options.synchronous else endpoint.isend
     in_flight: deque[_Sent] = deque()

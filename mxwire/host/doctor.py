@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from mxwire.ethernet import BROADCAST, DESTINATION, ETHERTYPE_MXOE, HEADER_SIZE, SOURCE, mac_text
-from mxwire.host.host import Host, advised_mtu, longest_frame
+from mxwire.host.host import Host
+from mxwire.host.mtu import advised_mtu, longest_frame, needed_mtu
 from mxwire.host.survey import Survey, SurveyedHost
 from mxwire.link import LinkError, Tap
 from mxwire.link.ethtool import Hardware, read_hardware
@@ -103,11 +104,6 @@ def check_state(interface: NetworkInterface) -> Iterator[DoctorFinding]:
             f"{mac_text(address)} is not a valid host address",
             f"give it one: ip link set {name} address 02:00:00:00:00:01",
         )
-
-
-def needed_mtu(dialect: Dialect) -> int:
-    """MTU that the longest frames of a dialect need."""
-    return longest_frame(dialect) - HEADER_SIZE
 
 
 def check_mtu(interface: NetworkInterface, dialect: Dialect) -> Iterator[DoctorFinding]:

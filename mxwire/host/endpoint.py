@@ -1,7 +1,7 @@
-"""Endpoints: the calls of an application, blocking (``Endpoint``) and for asyncio (``AsyncEndpoint``).
+"""Endpoints: the calls of an application that never wait (``BaseEndpoint``), and those that block (``Endpoint``).
 
-Calls that never wait are shared by both (``BaseEndpoint``). A call that waits hands a ``Pending`` to the driver of its
-host, which runs the host until it is ready.
+A call that waits hands a ``Pending`` (``waits.py``) to the driver of its host, which runs the host until it is ready.
+The endpoint for asyncio is in ``async_endpoint.py``.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from operator import index
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeVar
 
-from mxwire.host.discovery import PendingConnect
-from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
+from mxwire.host.errors import HostError, HostTimeoutError
 from mxwire.host.requests import (
     AllOf,
     AnyOf,
@@ -23,22 +21,20 @@ from mxwire.host.requests import (
     HostRequest,
     HostSend,
     Message,
-    Pending,
     WaitingMessage,
     bytes_of,
-    place_of,
     request_of,
 )
+from mxwire.host.waits import PendingAcks, PendingConnect, PendingNext, PendingProbe, PendingReceive, criteria, probe
 from mxwire.protocol import ALL_BITS, EngineEndpoint, LocalProtocolError, Partner, Peer, Status
 from mxwire.protocol import Request as EngineRequest
 from mxwire.protocol.library.endpoint import LENGTH_MAXIMUM, Handler
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.receive import Receive
 from mxwire.wire.numbers import DEFAULT_KEY
-from mxwire.words import count_of
 
 if TYPE_CHECKING:
-    from mxwire.host.host import AsyncHost, BaseHost, Host
+    from mxwire.host.host import BaseHost, Host
 
 
 Result = TypeVar("Result")
@@ -203,7 +199,7 @@ class BaseEndpoint:
         Requests of every kind count: sends and connects with the match info given to them, receives with that of the
         message. ``status`` of the request is its outcome, which may be an error.
         """
-        value, mask = _criteria(match_info, mask)
+        value, mask = criteria(match_info, mask)
         self._owner.poll()
         return self._next(value, mask, take=True)
 
@@ -287,10 +283,10 @@ class BaseEndpoint:
 
     def iprobe(self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS) -> WaitingMessage | None:
         """Poll once, and return the message that a receive would take now, or None; the message stays queued."""
-        value, mask = _criteria(match_info, mask)
+        value, mask = criteria(match_info, mask)
         self._owner.poll()
         with self._core.section:
-            return _probe(self.engine, value, mask)
+            return probe(self.engine, value, mask)
 
     def disconnect(self, partner: Partner) -> None:
         """Forget a partner and all unfinished requests with it; the partner is not notified (R-CLS-03)."""
@@ -467,7 +463,7 @@ class BaseEndpoint:
             self._owner.forget_endpoint(self)
 
 
-class _Taking:
+class RequestTaker:
     """Takes requests from the queue at the end of a wait for them, unless that has timed out or was interrupted."""
 
     __slots__ = ("_endpoint", "_requests")
@@ -486,147 +482,6 @@ class _Taking:
         """Take the requests."""
         if error is None or (isinstance(error, HostError) and not isinstance(error, HostTimeoutError)):
             self._endpoint._take(*self._requests)
-
-
-def _criteria(match_info: SupportsIndex | None, mask: SupportsIndex) -> tuple[SupportsIndex, SupportsIndex]:
-    """Value and mask of a receive; match info None takes any message."""
-    return (0, 0) if match_info is None else (match_info, mask)
-
-
-def _probe(engine: EngineEndpoint, value: SupportsIndex, mask: SupportsIndex) -> WaitingMessage | None:
-    found = engine.probe(value, mask)
-    return None if found is None else WaitingMessage(found.match_info, found.partner, found.length)
-
-
-class PendingProbe(Pending[WaitingMessage]):
-    """Waits for a message that no posted receive has taken."""
-
-    __slots__ = ("_engine", "_found", "_mask", "_value")
-
-    def __init__(self, endpoint: BaseEndpoint, match_info: SupportsIndex | None, mask: SupportsIndex) -> None:
-        self._engine = endpoint.engine
-        self._value, self._mask = _criteria(match_info, mask)
-        self._found: WaitingMessage | None = None
-
-    def ready(self) -> bool:
-        """Return whether there is one, or the endpoint was closed."""
-        if self._found is None and self._engine.open:
-            self._found = _probe(self._engine, self._value, self._mask)
-        return self._found is not None or not self._engine.open
-
-    def result(self) -> WaitingMessage:
-        """The message."""
-        if self._found is None:
-            raise HostError(Status.CANCELLED, f"a probe ended because endpoint {self._engine.number} was closed")
-        return self._found
-
-    def late(self, seconds: float) -> HostError:
-        """Error with the criteria."""
-        return HostTimeoutError(f"no message {_criteria_text(self._value, self._mask)} within {seconds:g} s")
-
-
-class PendingNext(Pending[HostRequest[Any]]):
-    """Waits for a completed request, and takes it or leaves it in the queue."""
-
-    __slots__ = ("_endpoint", "_found", "_mask", "_take", "_value")
-
-    def __init__(self, endpoint: BaseEndpoint, value: SupportsIndex, mask: SupportsIndex, *, take: bool) -> None:
-        self._endpoint = endpoint
-        self._value, self._mask = value, mask
-        self._take = take
-        self._found: HostRequest[Any] | None = None
-
-    def ready(self) -> bool:
-        """Return whether there is one, or the endpoint was closed."""
-        if self._found is None and self._endpoint.engine.open:
-            self._found = self._endpoint._next(self._value, self._mask, take=self._take)
-        return self._found is not None or not self._endpoint.engine.open
-
-    def result(self) -> HostRequest[Any]:
-        """The request."""
-        if self._found is None:
-            number = self._endpoint.number
-            raise HostClosedError(Status.CANCELLED, f"a wait ended because endpoint {number} was closed")
-        return self._found
-
-    def late(self, seconds: float) -> HostError:
-        """Error with the criteria."""
-        wanted = "" if not index(self._mask) else f" {_criteria_text(self._value, self._mask)}"
-        return HostTimeoutError(f"no request{wanted} has ended within {seconds:g} s")
-
-    def abandon(self) -> None:
-        """Put a request that was taken, but not returned, into the queue again."""
-        found = self._found
-        if found is not None and self._take and self._endpoint.engine.open:
-            self._endpoint._restore(found)
-
-
-class PendingReceive(HostReceive):
-    """A receive that only one wait knows of, and that is cancelled when the wait is abandoned."""
-
-    __slots__ = ()
-
-    def late(self, seconds: float) -> HostError:
-        """Error with the criteria, or, once a message is being transferred, with the request, which continues."""
-        inner: Any = self.inner
-        if inner.waiting:
-            return HostTimeoutError(f"no message {_criteria_text(inner.value, inner.mask)} within {seconds:g} s")
-        return HostTimeoutError(f"the {self} has not ended within {seconds:g} s", HostReceive(self._posted, self._view))
-
-    def abandon(self) -> None:
-        """Cancel the receive if it is not matched; if it has ended, keep its message for another receive."""
-        inner: Any = self.inner
-        if not inner.endpoint.open:
-            return
-        if not self.done:
-            inner.cancel()
-            self.cancelled()
-        else:
-            inner.give_back()
-
-
-class PendingAcks(Pending[None]):
-    """Waits until partners have acknowledged all messages sent so far."""
-
-    __slots__ = ("_endpoint", "_lost")
-
-    def __init__(self, endpoint: BaseEndpoint) -> None:
-        self._endpoint = endpoint
-        self._lost = endpoint.undelivered
-
-    def ready(self) -> bool:
-        """Return whether no message is unacknowledged."""
-        engine = self._endpoint.engine
-        return not engine.open or not (
-            engine.local_sends
-            or engine.held_sends
-            or any(each.deliveries or each.waiting for each in engine.partners.values())
-        )
-
-    def result(self) -> None:
-        """Raise :class:`~mxwire.host.errors.HostError` if messages were lost since the wait began."""
-        lost = self._endpoint.undelivered - self._lost
-        if lost:
-            raise HostError(
-                Status.REMOTE_ENDPOINT_UNREACHABLE,
-                f"not delivered: {count_of(lost, 'message')}, as the receiver has gone",
-            )
-
-    def late(self, seconds: float) -> HostError:
-        """Error with the number of unacknowledged messages per partner."""
-        missing = [
-            f"{len(each.deliveries) + len(each.waiting)} by {place_of(each)}"
-            for each in self._endpoint.engine.partners.values()
-            if each.deliveries or each.waiting
-        ]
-        return HostTimeoutError(f"not acknowledged within {seconds:g} s: {', '.join(missing)}")
-
-
-def _criteria_text(value: SupportsIndex, mask: SupportsIndex) -> str:
-    if not index(mask):
-        return "came"
-    under = "" if index(mask) == ALL_BITS else f" under mask {index(mask):#x}"
-    return f"with match info {index(value):#x}{under} came"
 
 
 class Endpoint(BaseEndpoint):
@@ -700,7 +555,7 @@ class Endpoint(BaseEndpoint):
             return request.result()
         if not self._queued:
             return self.host.driver.wait(request, timeout, self)
-        with _Taking(self, (request,)):
+        with RequestTaker(self, (request,)):
             return self.host.driver.wait(request, timeout, self)
 
     def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
@@ -713,7 +568,7 @@ class Endpoint(BaseEndpoint):
 
     def wait_all(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> list[Any]:
         """Wait until all requests have ended, and return their results; raise the error of the first that failed."""
-        with _Taking(self, requests):
+        with RequestTaker(self, requests):
             return self.host.driver.wait(AllOf(requests), timeout, self)
 
     def peek(self, timeout: float | None = None) -> HostRequest[Any]:
@@ -727,7 +582,7 @@ class Endpoint(BaseEndpoint):
         timeout: float | None = None,
     ) -> HostRequest[Any]:
         """Wait until a request with such match info has ended, and take the first that has, as :meth:`test_next`."""
-        return self.host.driver.wait(PendingNext(self, *_criteria(match_info, mask), take=True), timeout, self)
+        return self.host.driver.wait(PendingNext(self, *criteria(match_info, mask), take=True), timeout, self)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all messages sent so far have been acknowledged.
@@ -756,131 +611,3 @@ class Endpoint(BaseEndpoint):
     ) -> None:
         """Close the endpoint; without an error only after all acks have arrived, or ``LINGER`` is over."""
         self.close(LINGER if kind is None else 0.0)
-
-
-class AsyncEndpoint(BaseEndpoint):
-    """An open endpoint. All calls are made from the thread of the event loop; ``timeout`` is in seconds, None waits
-    without limit. Cancelling a task that waits cancels the receive or connect that it waits for; a message that has
-    arrived by then stays for the next receive, unless it was truncated.
-
-    Calls raise :class:`~mxwire.protocol.status.LocalProtocolError` for invalid arguments (which is a
-    :class:`TypeError` too for those of a wrong type), :class:`~mxwire.host.errors.HostTimeoutError` after the timeout,
-    :class:`~mxwire.host.errors.HostClosedError` when the endpoint or its host is closed, and other
-    :class:`~mxwire.host.errors.HostError` if the other host has failed or refused.
-    """
-
-    host: AsyncHost
-
-    async def connect(
-        self,
-        peer: Peer | str | bytes,
-        endpoint: SupportsIndex = 0,
-        key: SupportsIndex = DEFAULT_KEY,
-        *,
-        timeout: float | None = CONNECT_TIMEOUT,
-    ) -> Partner:
-        """Connect to an endpoint of a host, given by name or address; wait for a name that is not known yet."""
-        return await self.host.driver.wait(PendingConnect(self, peer, endpoint, key), timeout, self)
-
-    async def send(
-        self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
-    ) -> None:
-        """Send a message, and wait until the memory of ``data`` may be reused.
-
-        ``data`` is a bytes-like object, or a sequence of up to 256 of them. Up to 32 KiB it is copied, and the call
-        returns at once. Longer messages are pulled by the receiver, so the call waits until the receiver has posted a
-        matching receive and has pulled all of it: two hosts that both send first wait for each other, which
-        :meth:`isend` avoids. To know that a message was delivered, call :meth:`flush`.
-        """
-        await self.wait(self._post_send(partner, data, match_info, listed=False), timeout)
-
-    async def ssend(
-        self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
-    ) -> None:
-        """Send a message, and wait until the receiver has matched and received it, whatever its length."""
-        await self.wait(self._post_send(partner, data, match_info, synchronous=True, listed=False), timeout)
-
-    async def receive(
-        self,
-        match_info: SupportsIndex | None = None,
-        mask: SupportsIndex = ALL_BITS,
-        *,
-        buffer: Any = None,
-        maximum: int | None = None,
-        timeout: float | None = None,
-    ) -> Message:
-        """Wait for a message and return it; without ``buffer`` and ``maximum`` it may have any length.
-
-        The message's ``match_info``, masked with ``mask``, must equal ``match_info``; None takes any message. Its
-        ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
-        then the ``request`` of the error may be waited for again.
-        """
-        receive = self._post_receive(buffer, match_info, mask, maximum, single=True)
-        return await self.host.driver.wait(receive, timeout, self)
-
-    async def probe(
-        self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
-    ) -> WaitingMessage:
-        """Wait until there is a message that such a receive would take, and return its envelope; it stays queued."""
-        return await self.host.driver.wait(PendingProbe(self, match_info, mask), timeout, self)
-
-    async def wait(self, request: HostRequest[Result], timeout: float | None = None) -> Result:
-        """Wait until a request has ended; return the message of a receive, or the status of a send."""
-        with _Taking(self, (request,)):
-            if request.done and self._core.ended is None:
-                return request.result()
-            return await self.host.driver.wait(request, timeout, self)
-
-    async def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
-        """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
-        self._must_own(requests)
-        found = await self.host.driver.wait(AnyOf(requests), timeout, self)
-        assert isinstance(found, HostRequest)
-        self._take(found)
-        return found
-
-    async def wait_all(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> list[Any]:
-        """Wait until all requests have ended, and return their results; raise the error of the first that failed."""
-        with _Taking(self, requests):
-            return await self.host.driver.wait(AllOf(requests), timeout, self)
-
-    async def peek(self, timeout: float | None = None) -> HostRequest[Any]:
-        """Wait until a request has ended, and return the first that has; it stays in the queue of :meth:`ipeek`."""
-        return await self.host.driver.wait(PendingNext(self, 0, 0, take=False), timeout, self)
-
-    async def wait_next(
-        self,
-        match_info: SupportsIndex | None = None,
-        mask: SupportsIndex = ALL_BITS,
-        timeout: float | None = None,
-    ) -> HostRequest[Any]:
-        """Wait until a request with such match info has ended, and take the first that has, as :meth:`test_next`."""
-        return await self.host.driver.wait(PendingNext(self, *_criteria(match_info, mask), take=True), timeout, self)
-
-    async def flush(self, timeout: float | None = None) -> None:
-        """Wait until all messages sent so far have been acknowledged.
-
-        Raises :class:`~mxwire.host.errors.HostError` if one was lost because its receiver has gone.
-        """
-        await self.host.driver.wait(PendingAcks(self), timeout, self)
-
-    async def close(self, linger: float = 0.0) -> None:
-        """Close the endpoint, after at most ``linger`` seconds of waiting for acks; closing it again does nothing.
-
-        Requests that have not ended are cancelled. Partners are not notified: the protocol has no packet for that.
-        """
-        if linger and not self.closed:
-            # A caller that wants to know about undelivered messages calls flush.
-            with suppress(HostError):
-                await self.flush(linger)
-        self._close()
-
-    async def __aenter__(self) -> AsyncEndpoint:
-        """Return self."""
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the endpoint; without an error only after all acks have arrived, or ``LINGER`` is over."""
-        await self.close(LINGER if kind is None else 0.0)

@@ -1,7 +1,8 @@
-"""Hosts: links, the engine and a driver; blocking (``Host``) and for asyncio (``AsyncHost``).
+"""Hosts: links, the engine and, in ``Host``, the driver for callers that block.
 
-Both are a ``BaseHost``: a core (``core.py``) with endpoints (``endpoint.py``) and the peers that users give or that are
-discovered (``names.py``, ``discovery.py``). They differ in the driver (``driver.py``) that runs the core.
+A ``BaseHost`` is a core (``core.py``) with endpoints (``endpoint.py``) and the peers that users give (``names.py``) or
+that are discovered. ``Host`` and ``AsyncHost`` (``async_host.py``) differ in the driver (``driver.py``) that runs the
+core.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from types import TracebackType
 from typing import Any
 
 from mxwire.errors import MxwireError
-from mxwire.ethernet import HEADER_SIZE, mac_text
+from mxwire.ethernet import mac_text
 from mxwire.host import names
 from mxwire.host.core import Core
-from mxwire.host.discovery import PendingPeer
 from mxwire.host.driver import AsyncioDriver, BlockingDriver
-from mxwire.host.endpoint import AsyncEndpoint, BaseEndpoint, Endpoint, ErrorHandler
+from mxwire.host.endpoint import BaseEndpoint, Endpoint, ErrorHandler
 from mxwire.host.errors import HostClosedError, HostError
+from mxwire.host.mtu import require_mtu
 from mxwire.host.names import Peers
 from mxwire.host.sharing import MachineSharing
 from mxwire.host.state import host_state
 from mxwire.host.state_socket import StateServer
+from mxwire.host.waits import PendingPeer
 from mxwire.link import Link, LinkKind, open_link
 from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profile, Status, profile_by_name
 from mxwire.protocol.library.partner import LibraryEndpoint
-from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect, as_dialect
+from mxwire.wire.dialect import MXOE, Dialect, as_dialect
 from mxwire.wire.numbers import DEFAULT_KEY, NO_PEER_INDEX
 
-_USUAL_MTU = 9000
 DEFAULT_PROFILE = "open-mx"
 """Profile of hosts opened without one."""
 
@@ -53,6 +54,17 @@ class KnownPeer:
     """Index of the first local interface in its peer table; None while unknown."""
     own: bool
     """True if it is an interface of this host."""
+
+
+def _known(peer: Peer) -> KnownPeer:
+    index = peer.index_for(0)
+    return KnownPeer(
+        name=peer.name,
+        address=mac_text(peer.address),
+        index=peer.index,
+        reverse_index=None if index == NO_PEER_INDEX else index,
+        own=peer.own is not None,
+    )
 
 
 @contextmanager
@@ -104,7 +116,7 @@ class BaseHost:
         profile = profile_by_name(profile) if isinstance(profile, str) else profile
         if not small_mtu:
             for each in found:
-                _check_mtu(each, dialect)
+                require_mtu(each, dialect)
         node = Node(
             [each.address for each in found],
             names.own_name(name),
@@ -319,42 +331,6 @@ class BaseHost:
             self._on_event(event)
 
 
-def _check_mtu(link: Link, dialect: Dialect) -> None:
-    longest = longest_frame(dialect) - HEADER_SIZE
-    if link.mtu < longest:
-        raise HostError(
-            Status.NO_DEVICE,
-            f"{link.name}: its MTU of {link.mtu} is too small for dialect {dialect}, which needs {longest}: "
-            f"raise it (ip link set {link.name} mtu {advised_mtu(longest)}), or use dialect omx:{link.mtu} on all "
-            f"hosts",
-        )
-
-
-def advised_mtu(needed: int) -> int:
-    """MTU to recommend if ``needed`` bytes are needed: that of jumbo frames, unless more are needed."""
-    return max(needed, _USUAL_MTU)
-
-
-def longest_frame(dialect: Dialect) -> int:
-    """Length of the longest frame that a dialect sends, in bytes with its Ethernet header."""
-    return max(
-        dialect.frame_limit,
-        MEDIUM_DATA_OFFSET + dialect.fragment_payload,
-        PULL_REPLY_DATA_OFFSET + dialect.reply_payload,
-    )
-
-
-def _known(peer: Peer) -> KnownPeer:
-    index = peer.index_for(0)
-    return KnownPeer(
-        name=peer.name,
-        address=mac_text(peer.address),
-        index=peer.index,
-        reverse_index=None if index == NO_PEER_INDEX else index,
-        own=peer.own is not None,
-    )
-
-
 class Host(BaseHost):
     """A live host with a blocking interface, on one or more links.
 
@@ -494,127 +470,6 @@ class Host(BaseHost):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the host."""
-        self.close()
-
-
-class AsyncHost(BaseHost):
-    """A live host for asyncio, on one or more links, run by the event loop that is running when it is made.
-
-    All calls are made from that loop's thread. Arguments, errors and meanings are those of
-    :class:`Host`; there is no ``spin``, and the loop is the background.
-    """
-
-    def __init__(
-        self,
-        links: Link | Sequence[Link],
-        *,
-        name: str | None = None,
-        dialect: Dialect | str = MXOE,
-        profile: Profile | str = DEFAULT_PROFILE,
-        peers: Peers | None = None,
-        announce: bool = True,
-        on_event: Callable[[Event], object] | None = None,
-        rng: Random | None = None,
-        small_mtu: bool = False,
-        sharing: MachineSharing | None = None,
-    ) -> None:
-        super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing)
-        self.driver = AsyncioDriver(self.core)
-        """Runs the host on the event loop."""
-        self._report_state(self.driver)
-
-    @classmethod
-    def open(
-        cls,
-        interfaces: str | Sequence[str],
-        *,
-        name: str | None = None,
-        dialect: Dialect | str = MXOE,
-        profile: Profile | str = DEFAULT_PROFILE,
-        peers: Peers | None = None,
-        announce: bool = True,
-        on_event: Callable[[Event], object] | None = None,
-        rng: Random | None = None,
-        small_mtu: bool = False,
-        link: LinkKind | str = LinkKind.PACKET,
-    ) -> AsyncHost:
-        """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`AsyncHost`.
-
-        ``link`` is that of :meth:`Host.open`.
-
-        Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
-        not use.
-        """
-        with open_links(interfaces, link) as (links, sharing):
-            return cls(
-                links,
-                name=name,
-                dialect=dialect,
-                profile=profile,
-                peers=peers,
-                announce=announce,
-                on_event=on_event,
-                rng=rng,
-                small_mtu=small_mtu,
-                sharing=sharing,
-            )
-
-    def open_endpoint(
-        self,
-        number: int | None = None,
-        key: int = DEFAULT_KEY,
-        *,
-        interface: int | str = 0,
-        session: int | None = None,
-        context_bits: int = 0,
-        context_shift: int = 0,
-        completions: bool = False,
-        acked_sends: bool = False,
-    ) -> AsyncEndpoint:
-        """Open an endpoint; without a number the lowest free one. ``interface`` is a name, or an index from 0.
-
-        The mask of each receive must contain the ``context_bits`` of the match information, at most 16, that start at
-        bit ``context_shift``. With ``completions`` requests that have ended enter a queue, see
-        :meth:`Endpoint.ipeek <mxwire.host.Endpoint.ipeek>`. With ``acked_sends`` a send of up to 32 KiB ends when it is
-        acked, instead of when it is transmitted.
-
-        Raises :class:`~mxwire.errors.MxwireError` if it is open already, here or in another process.
-        """
-        endpoint: AsyncEndpoint = self._open_endpoint(
-            AsyncEndpoint,
-            number,
-            key,
-            interface,
-            session=session,
-            context_bits=context_bits,
-            context_shift=context_shift,
-            completions=completions,
-            acked_sends=acked_sends,
-        )
-        endpoint.host = self
-        return endpoint
-
-    async def wait_for_peer(self, which: str | bytes, timeout: float | None = None) -> Peer:
-        """Wait until the name of a host, given by name or address, is known.
-
-        Raises :class:`~mxwire.host.errors.HostTimeoutError` with the hosts seen instead.
-        """
-        return await self.driver.wait(PendingPeer(self, names.peer_key(which)), timeout)
-
-    def close(self) -> None:
-        """Close all endpoints and links, and end all waits of other tasks; closing it again does nothing."""
-        self._end()
-        self.driver.close()
-        self._close_links()
-
-    async def __aenter__(self) -> AsyncHost:
-        """Return self."""
-        return self
-
-    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the host."""

@@ -16,7 +16,7 @@ from mxwire.frames import FrameBatch
 from mxwire.host.core import Core, FrameObserver
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostError, HostTimeoutError
-from mxwire.host.host import longest_frame
+from mxwire.host.mtu import longest_frame, needed_mtu
 from mxwire.host.requests import Pending, place_of
 from mxwire.link import LinkError
 from mxwire.link.interface import read_interface
@@ -215,7 +215,7 @@ class StallObserver:
     def _interface(self) -> str | None:
         """Reason why the kernel refuses frames, by the present MTU of the interfaces."""
         core = self._endpoint.host.core
-        needed = longest_frame(core.node.dialect) - HEADER_SIZE
+        needed = needed_mtu(core.node.dialect)
         for link in core.links:
             try:
                 found = read_interface(link.name)
@@ -237,11 +237,11 @@ class StallObserver:
             return f"{', '.join(down)} is down"
         if not observer.received[partner.peer.address]:
             return "no frame arrives from it: it has ended, or the path to it is broken"
-        needed = longest_frame(core.node.dialect)
+        needed = needed_mtu(core.node.dialect)
         if observer.long_sent[partner.peer.address] or self._pulling():
             return (
                 f"its short frames arrive, but long ones do not pass: an MTU on the path or at the peer is smaller "
-                f"than {needed - HEADER_SIZE}, or it does not speak dialect {core.node.dialect}"
+                f"than {needed}, or it does not speak dialect {core.node.dialect}"
             )
         return "it is running and has received all frames, but its application does nothing"
 

@@ -242,7 +242,7 @@ def hosts_against(stage: LiveStage, left: HostSetup, right: HostSetup, external:
 
 
 def _open(places: list[InterfaceLocation], dialects: list[Dialect]) -> tuple[Link, ...]:
-    from mxwire.host.host import longest_frame
+    from mxwire.host.mtu import needed_mtu
 
     links: list[Link] = []
     try:
@@ -250,10 +250,8 @@ def _open(places: list[InterfaceLocation], dialects: list[Dialect]) -> tuple[Lin
             with inside(place.namespace):
                 links.append(PacketLink.open(place.interface))
         for link, dialect in zip(links, dialects, strict=True):
-            if link.mtu < longest_frame(dialect) - 14:
-                raise UnplayableCase(
-                    f"the MTU of {link.name} is {link.mtu}, but {dialect} needs {longest_frame(dialect) - 14}"
-                )
+            if link.mtu < needed_mtu(dialect):
+                raise UnplayableCase(f"the MTU of {link.name} is {link.mtu}, but {dialect} needs {needed_mtu(dialect)}")
     except BaseException:
         for link in links:
             link.close()

@@ -17,10 +17,10 @@ from types import TracebackType
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
-from mxwire.host.discovery import PendingPeer
-from mxwire.host.endpoint import BaseEndpoint, PendingAcks
+from mxwire.host.endpoint import BaseEndpoint
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.host import BaseHost, open_links
+from mxwire.host.waits import PendingAcks, PendingPeer
 from mxwire.link import Link, LinkError, PacketLink, memory_pair
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.myriexpress.program_options import ProgramOptions, read_options

@@ -134,9 +134,9 @@ def _interfaces(value: str | None, dialect: Dialect) -> tuple[str, ...]:
     """Interfaces by name; by default the only Ethernet interface that is up and has the MTU of the dialect."""
     if value:
         return tuple(each.strip() for each in value.split(",") if each.strip())
-    from mxwire.host.host import longest_frame
+    from mxwire.host.mtu import needed_mtu
 
-    usable = [each for each in _ethernets() if each.up and each.mtu + 14 >= longest_frame(dialect)]
+    usable = [each for each in _ethernets() if each.up and each.mtu >= needed_mtu(dialect)]
     if len(usable) == 1:
         return (usable[0].name,)
     if not usable:

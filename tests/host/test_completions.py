@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 
 from mxwire.host import AsyncHost, Host, HostClosedError, HostError, HostTimeoutError, HostWakeupError
-from mxwire.host.endpoint import PendingNext
+from mxwire.host.waits import PendingNext
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.units import MILLISECOND

@@ -6,6 +6,7 @@ import pytest
 
 from mxwire.host import doctor
 from mxwire.host.doctor import DoctorFinding, DoctorLevel
+from mxwire.host.mtu import needed_mtu
 from mxwire.host.survey import SurveyedHost
 from mxwire.link.ethtool import Coalescing, Hardware
 from mxwire.link.interface import NetworkInterface
@@ -75,7 +76,7 @@ def test_the_mtu_must_hold_the_longest_frames(dialect, mtu, level):
     assert worst(findings[1:]) is DoctorLevel.OK, "the other dialect is a remark"
     if level is DoctorLevel.PROBLEM:
         assert f"omx:{mtu}" in str(findings[0].advice)
-        assert doctor.needed_mtu(dialect_by_name(f"omx:{mtu}")) <= mtu
+        assert needed_mtu(dialect_by_name(f"omx:{mtu}")) <= mtu
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
-"""Waits for a peer to be discovered, and for a connection to a host that may still have to be."""
+"""Conditions that the calls of hosts and endpoints wait for: a peer, a connect, a message, a request, acks."""
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from mxwire.ethernet import mac_text
 from mxwire.host import names
-from mxwire.host.errors import HostError, HostTimeoutError
-from mxwire.host.requests import HostConnect, Pending
-from mxwire.protocol import Counter, Partner, Peer, Status
+from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
+from mxwire.host.requests import HostConnect, HostReceive, HostRequest, Pending, WaitingMessage, place_of
+from mxwire.protocol import ALL_BITS, Counter, EngineEndpoint, Partner, Peer, Status
 from mxwire.units import SECOND
 from mxwire.words import count_of
 
@@ -164,3 +165,148 @@ def _seen(host: BaseHost) -> str:
     named = [f"{each.name or 'nameless'} ({mac_text(each.address)})" for each in others[:_SHOWN]]
     more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     return f"hosts seen on {where}: {', '.join(named)}{more}"
+
+
+# Messages, requests and acks
+
+
+def criteria(match_info: SupportsIndex | None, mask: SupportsIndex) -> tuple[SupportsIndex, SupportsIndex]:
+    """Value and mask of a receive; match info None takes any message."""
+    return (0, 0) if match_info is None else (match_info, mask)
+
+
+def probe(engine: EngineEndpoint, value: SupportsIndex, mask: SupportsIndex) -> WaitingMessage | None:
+    """The message that such a receive would take, or None."""
+    found = engine.probe(value, mask)
+    return None if found is None else WaitingMessage(found.match_info, found.partner, found.length)
+
+
+def _criteria_text(value: SupportsIndex, mask: SupportsIndex) -> str:
+    if not index(mask):
+        return "came"
+    under = "" if index(mask) == ALL_BITS else f" under mask {index(mask):#x}"
+    return f"with match info {index(value):#x}{under} came"
+
+
+class PendingProbe(Pending[WaitingMessage]):
+    """Waits for a message that no posted receive has taken."""
+
+    __slots__ = ("_engine", "_found", "_mask", "_value")
+
+    def __init__(self, endpoint: BaseEndpoint, match_info: SupportsIndex | None, mask: SupportsIndex) -> None:
+        self._engine = endpoint.engine
+        self._value, self._mask = criteria(match_info, mask)
+        self._found: WaitingMessage | None = None
+
+    def ready(self) -> bool:
+        """Return whether there is one, or the endpoint was closed."""
+        if self._found is None and self._engine.open:
+            self._found = probe(self._engine, self._value, self._mask)
+        return self._found is not None or not self._engine.open
+
+    def result(self) -> WaitingMessage:
+        """The message."""
+        if self._found is None:
+            raise HostError(Status.CANCELLED, f"a probe ended because endpoint {self._engine.number} was closed")
+        return self._found
+
+    def late(self, seconds: float) -> HostError:
+        """Error with the criteria."""
+        return HostTimeoutError(f"no message {_criteria_text(self._value, self._mask)} within {seconds:g} s")
+
+
+class PendingNext(Pending[HostRequest[Any]]):
+    """Waits for a completed request, and takes it or leaves it in the queue."""
+
+    __slots__ = ("_endpoint", "_found", "_mask", "_take", "_value")
+
+    def __init__(self, endpoint: BaseEndpoint, value: SupportsIndex, mask: SupportsIndex, *, take: bool) -> None:
+        self._endpoint = endpoint
+        self._value, self._mask = value, mask
+        self._take = take
+        self._found: HostRequest[Any] | None = None
+
+    def ready(self) -> bool:
+        """Return whether there is one, or the endpoint was closed."""
+        if self._found is None and self._endpoint.engine.open:
+            self._found = self._endpoint._next(self._value, self._mask, take=self._take)
+        return self._found is not None or not self._endpoint.engine.open
+
+    def result(self) -> HostRequest[Any]:
+        """The request."""
+        if self._found is None:
+            number = self._endpoint.number
+            raise HostClosedError(Status.CANCELLED, f"a wait ended because endpoint {number} was closed")
+        return self._found
+
+    def late(self, seconds: float) -> HostError:
+        """Error with the criteria."""
+        wanted = "" if not index(self._mask) else f" {_criteria_text(self._value, self._mask)}"
+        return HostTimeoutError(f"no request{wanted} has ended within {seconds:g} s")
+
+    def abandon(self) -> None:
+        """Put a request that was taken, but not returned, into the queue again."""
+        found = self._found
+        if found is not None and self._take and self._endpoint.engine.open:
+            self._endpoint._restore(found)
+
+
+class PendingReceive(HostReceive):
+    """A receive that only one wait knows of, and that is cancelled when the wait is abandoned."""
+
+    __slots__ = ()
+
+    def late(self, seconds: float) -> HostError:
+        """Error with the criteria, or, once a message is being transferred, with the request, which continues."""
+        inner: Any = self.inner
+        if inner.waiting:
+            return HostTimeoutError(f"no message {_criteria_text(inner.value, inner.mask)} within {seconds:g} s")
+        return HostTimeoutError(f"the {self} has not ended within {seconds:g} s", HostReceive(self._posted, self._view))
+
+    def abandon(self) -> None:
+        """Cancel the receive if it is not matched; if it has ended, keep its message for another receive."""
+        inner: Any = self.inner
+        if not inner.endpoint.open:
+            return
+        if not self.done:
+            inner.cancel()
+            self.cancelled()
+        else:
+            inner.give_back()
+
+
+class PendingAcks(Pending[None]):
+    """Waits until partners have acknowledged all messages sent so far."""
+
+    __slots__ = ("_endpoint", "_lost")
+
+    def __init__(self, endpoint: BaseEndpoint) -> None:
+        self._endpoint = endpoint
+        self._lost = endpoint.undelivered
+
+    def ready(self) -> bool:
+        """Return whether no message is unacknowledged."""
+        engine = self._endpoint.engine
+        return not engine.open or not (
+            engine.local_sends
+            or engine.held_sends
+            or any(each.deliveries or each.waiting for each in engine.partners.values())
+        )
+
+    def result(self) -> None:
+        """Raise :class:`~mxwire.host.errors.HostError` if messages were lost since the wait began."""
+        lost = self._endpoint.undelivered - self._lost
+        if lost:
+            raise HostError(
+                Status.REMOTE_ENDPOINT_UNREACHABLE,
+                f"not delivered: {count_of(lost, 'message')}, as the receiver has gone",
+            )
+
+    def late(self, seconds: float) -> HostError:
+        """Error with the number of unacknowledged messages per partner."""
+        missing = [
+            f"{len(each.deliveries) + len(each.waiting)} by {place_of(each)}"
+            for each in self._endpoint.engine.partners.values()
+            if each.deliveries or each.waiting
+        ]
+        return HostTimeoutError(f"not acknowledged within {seconds:g} s: {', '.join(missing)}")
