@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
-from typing import Final
+from typing import Final, Self
+
+from mxwire.words import printable
 
 
 class MxwireError(Exception):
@@ -23,6 +25,11 @@ class CaptureNotFoundError(CaptureError, FileNotFoundError):
 
 class OutputError(MxwireError):
     """The output cannot be written: processing more input would be useless."""
+
+    @classmethod
+    def of(cls, name: object, error: OSError, action: str = "written") -> Self:
+        """Error for a file or folder, with the reason of the operating system, and the remedy."""
+        return cls(f"{printable(str(name))}: cannot be {action}: {write_failure(error)}")
 
 
 class CaptureOutputError(CaptureError, OutputError):
@@ -52,6 +59,6 @@ _REMEDIES: Final = {
 
 def write_failure(error: OSError) -> str:
     """Return the reason why a file cannot be written, and the remedy if there is a usual one."""
-    reason = error.strerror or str(error)
+    reason = printable(error.strerror or str(error))
     remedy = _REMEDIES.get(error.errno or 0)
     return reason if remedy is None else f"{reason}; {remedy}"

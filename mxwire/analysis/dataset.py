@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from mxwire.analysis.table_columns import require_polars
 from mxwire.analysis.table_file import TableFile
-from mxwire.errors import MxwireError, OutputError, write_failure
+from mxwire.errors import MxwireError, OutputError
+from mxwire.output_file import create_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,10 +32,7 @@ def check_dataset(folder: Path) -> None:
         raise MxwireError(f"{folder}: partitioned tables need a newer polars than {pl.__version__}: update it")
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: is a file; name a folder for the tables")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {write_failure(error)}") from None
+    create_folder(folder)
 
 
 class DatasetPart(TableFile):

@@ -7,7 +7,6 @@ an installation, and an extra) CSV and NDJSON are written here, to the same byte
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 from collections.abc import Sequence
 
 from mxwire.errors import MxwireError
+from mxwire.output_file import check_writable
 
 ROWS: Final = 10_000
 """Number of records that are written to a file at a time."""
@@ -169,7 +169,7 @@ class TableFile:
 
     def __init__(self, path: Path) -> None:
         check_format(path, "table format", SUFFIXES)
-        check_place(path)
+        check_writable(path)
         if path.exists() and not path.is_file():
             # Its place would be taken by the finished file.
             raise OutputError(f"{path}: cannot be written: a table needs a regular file, not a device or pipe")
@@ -204,8 +204,9 @@ class TableFile:
             yield
         except _writing_errors() as error:
             # The text of an error of the operating system names a temporary file, which means nothing to the user.
-            reason = getattr(error, "strerror", None) or error
-            raise OutputError(f"{self.path}: the table cannot be written: {reason}") from None
+            if isinstance(error, OSError):
+                raise OutputError.of(self.path, error) from None
+            raise OutputError(f"{self.path}: cannot be written: {error}") from None
 
     def __enter__(self) -> Self:
         """Start; nothing is written yet."""
@@ -284,17 +285,3 @@ def check_format(path: Path, what: str, suffixes: Sequence[str]) -> None:
     if path.suffix.lower() not in suffixes:
         suffix = path.suffix or "a name without suffix"
         raise MxwireError(f"{path}: no {what} for {suffix}: use one of {', '.join(suffixes)}")
-
-
-def check_place(path: Path) -> None:
-    """Raise :class:`~mxwire.errors.OutputError` if a file cannot be created at ``path``."""
-    folder = path.absolute().parent
-    problem = "permission denied; choose a writable directory"
-    with suppress(PermissionError):
-        if path.is_dir():
-            problem = "it is a directory"
-        elif not folder.is_dir():
-            problem = "its directory does not exist"
-        elif os.access(path if path.exists() else folder, os.W_OK):
-            return
-    raise OutputError(f"{path}: cannot be written: {problem}")

@@ -17,7 +17,7 @@ from math import comb
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.errors import MxwireError, OutputError, write_failure
+from mxwire.errors import MxwireError, OutputError
 from mxwire.extras import import_extra
 from mxwire.words import count_of
 
@@ -219,7 +219,7 @@ class Recording:
             else:
                 path.write_text("".join(json.dumps(each) + "\n" for each in self.records()), encoding="utf-8")
         except OSError as error:
-            raise OutputError(f"{path}: cannot be written: {write_failure(error)}") from None
+            raise OutputError.of(path, error) from None
 
     def _write_parquet(self, path: Path) -> None:
         polars = import_extra("polars", "table", "a file that ends in .parquet")

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.errors import OutputError, write_failure
+from mxwire.errors import OutputError
 from mxwire.extras import import_extra
+from mxwire.output_file import write_file
 from mxwire.report import plot
 from mxwire.report.document import (
     Block,
@@ -245,11 +246,11 @@ def write_figure(path: Path, figure: Figure) -> None:
     """
     kind = path.suffix[1:]
     if kind != "html":
-        plot.write_figure(path, plot.rendered(figure, kind))
+        write_file(path, plot.rendered(figure, kind))
         return
     drawing = _svg(figure)
     text = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{path.stem}</title>\n{drawing}</html>\n'
-    plot.write_figure(path, text.encode())
+    write_file(path, text)
 
 
 def _svg(figure: Figure) -> str:
@@ -284,7 +285,7 @@ def write_page(
         page = folder / f"{recording.study}.html"
         write_text(page, text)
     except OSError as error:
-        raise OutputError(f"{error.filename or folder}: cannot be written: {write_failure(error)}") from None
+        raise OutputError.of(error.filename or folder, error) from None
     return page
 
 

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mxwire import __version__
-from mxwire.errors import MxwireError, OutputError, write_failure
+from mxwire.errors import MxwireError, OutputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Checkpoint:
             if not size:
                 self._write(self._header)
         except OSError as error:
-            raise OutputError(f"{path}: the checkpoint cannot be written: {write_failure(error)}") from None
+            raise OutputError.of(path, error) from None
 
     def _read(self) -> int:
         """Read the chunks of an earlier run; return the number of bytes in complete lines."""
@@ -88,7 +88,7 @@ class Checkpoint:
         try:
             self._write({"series": series, "first": first, "answers": list(answers)})
         except OSError as error:
-            raise OutputError(f"{self.path}: the checkpoint cannot be written: {write_failure(error)}") from None
+            raise OutputError.of(self.path, error) from None
 
     def _write(self, entry: dict[str, Any]) -> None:
         self._file.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")

@@ -59,8 +59,7 @@ class ByteSink:
         except BrokenPipeError:
             raise  # the reader of the pipe has closed it, which is not an error of the file
         except OSError as error:
-            reason = printable(error.strerror or str(error))
-            raise CaptureOutputError(f"{self.name}: cannot be written: {reason}") from error
+            raise CaptureOutputError.of(self.name, error) from error
 
 
 class CaptureWriter:
@@ -228,15 +227,10 @@ def _open_sink(target: str | Path | BinaryIO, name: str) -> ByteSink:
     path = Path(target)
     try:
         file = path.open("wb")
-    except FileNotFoundError:
-        raise CaptureOutputError(f"{name}: no such directory; create it first") from None
-    except IsADirectoryError:
-        raise CaptureOutputError(f"{name}: is a directory; name a file in it") from None
-    except PermissionError:
-        raise CaptureOutputError(f"{name}: permission denied; choose a writable directory") from None
-    except (OSError, ValueError) as error:
-        reason = printable(getattr(error, "strerror", None) or str(error))
-        raise CaptureOutputError(f"{name}: cannot be created: {reason}") from error
+    except OSError as error:
+        raise CaptureOutputError.of(name, error) from error
+    except ValueError as error:
+        raise CaptureOutputError(f"{name}: cannot be written: {error}") from error
     compress = _COMPRESSORS.get(path.suffix)
     return ByteSink(name, [compress(file), file] if compress else [file], close_streams=True)
 

@@ -12,8 +12,7 @@ from mxwire.cli.bench_options import BenchOptions
 from mxwire.cli.live import end_like_interrupt
 from mxwire.cli.notes import note
 from mxwire.cli.options import integer_option, json_option
-from mxwire.cli.perf import check_writable
-from mxwire.errors import OutputError, write_failure
+from mxwire.output_file import check_writable, write_file
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ _DERIVED: Final = ("median", "least", "p99", "interval")
 @click.option("--quick", is_flag=True, help="Short studies: shapes and counts are right, times are not judged.")
 @click.option(
     *("-w", "--write"),
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Write the recordings of all studies to FILE, as JSON Lines.",
 )
@@ -70,9 +69,7 @@ _DERIVED: Final = ("median", "least", "p99", "interval")
     metavar="DIR",
     help="Write a site to DIR: a page with the claims.",
 )
-@click.option(
-    "--markdown", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it as Markdown."
-)
+@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write it as Markdown.")
 @json_option("JSON Lines: one object per claim.")
 def claims(
     names: tuple[str, ...],
@@ -119,7 +116,7 @@ def claims(
     else:
         show([*claim_blocks(verdicts), *conditions_blocks(evidence.recordings)])
     if markdown is not None:
-        _text(markdown, page(evidence))
+        write_file(markdown, page(evidence))
     if html is not None:
         _page(html, evidence, verdicts)
     partial = [recording for recording in evidence.recordings if not recording.complete]
@@ -177,14 +174,7 @@ def _write(path: Path, recordings: list[Recording]) -> None:
             # Values that readers derive from the samples would double the size of the file.
             kept = {key: value for key, value in record.items() if key not in _DERIVED}
             lines.append(dumps(kept, separators=(",", ":")))
-    _text(path, "\n".join(lines) + "\n")
-
-
-def _text(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {write_failure(error)}") from None
+    write_file(path, "\n".join(lines) + "\n")
 
 
 def _page(folder: Path, evidence: ClaimEvidence, found: list[tuple[Claim, ClaimVerdict]]) -> None:

@@ -13,9 +13,9 @@ import click
 
 from mxwire.cli.notes import note
 from mxwire.cli.options import Amount, given_options, integer_option, interface_option, json_option, option_group
-from mxwire.cli.perf import check_writable
 from mxwire.cli.progress import LiveLine
-from mxwire.errors import MxwireError, write_failure
+from mxwire.errors import MxwireError
+from mxwire.output_file import check_writable, create_folder
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
@@ -77,10 +77,7 @@ class BenchOptions:
             import_extra("matplotlib", "plot", "--plot" if self.plot else "--html")
         if self.html is not None:
             import_extra("jinja2", "report", "--html")
-            try:
-                self.html.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise MxwireError(f"{self.html}: cannot be created: {write_failure(error)}") from None
+            create_folder(self.html)
         if self.write is not None and self.write.suffix == ".parquet":
             import_extra("polars", "table", "a file that ends in .parquet")
         if live:
@@ -100,13 +97,13 @@ _OPTIONS: Final = (
     json_option("JSON Lines: conditions, one object per measurement, and the end."),
     click.option(
         *("-w", "--write"),
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=click.Path(path_type=Path),
         metavar="FILE",
         help="Write the recording to FILE: JSON Lines, or .parquet.",
     ),
     click.option(
         "--plot",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=click.Path(path_type=Path),
         callback=_plot_file,
         metavar="FILE",
         help="Also draw the main figure: .svg, .png, .pdf or .html.",

@@ -13,7 +13,8 @@ import click
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.message_choice import MessageChoice, follow_message, message_choice
 from mxwire.cli.options import DecodingOptions, decoding_options, json_option, write_option
-from mxwire.errors import MxwireError, OutputError, write_failure
+from mxwire.errors import MxwireError, OutputError
+from mxwire.output_file import check_writable
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -128,12 +129,10 @@ class _PartialFile:
     """
 
     def __init__(self, target: Path | None) -> None:
-        from mxwire.analysis.table_file import check_place
-
         self._target = target
         folder = None if target is None else target.absolute().parent
         if target is not None:
-            check_place(target)
+            check_writable(target)
         try:
             self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=folder)
             self._path = Path(self._folder.name) / "content"
@@ -166,7 +165,7 @@ class _PartialFile:
             raise self._problem(error) from None
 
     def _problem(self, error: OSError) -> OutputError:
-        return OutputError(f"{self._target or 'the output'}: cannot be written: {write_failure(error)}")
+        return OutputError.of(self._target or "the output", error)
 
     def __enter__(self) -> Self:
         """Return self."""

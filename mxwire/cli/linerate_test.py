@@ -28,9 +28,9 @@ from mxwire.cli.linerate_options import (
 )
 from mxwire.cli.live import MEETING_POINT, LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import end_interrupted_line, note
-from mxwire.cli.perf import check_writable
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE
+from mxwire.output_file import check_writable, write_file
 
 if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostChoice
@@ -137,12 +137,10 @@ resolution_option = click.option(
     metavar="SHARE",
     help="Resolution of a search, as a share of its limit.  [default: 1%; messages: 5%]",
 )
-csv_option = click.option(
-    "--csv", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the results as CSV."
-)
+csv_option = click.option("--csv", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as CSV.")
 plot_option = click.option(
     "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Also draw the results into a .png or .svg.",
 )
@@ -557,7 +555,7 @@ class _TestReport(LineReport):
         if self._csv is not None:
             from mxwire.report.linerate import csv_text
 
-            self._csv.write_text(csv_text(self.results), encoding="utf-8")
+            write_file(self._csv, csv_text(self.results))
         if self._plot is not None and self.results:
             from mxwire.report.plot_linerate import draw
 

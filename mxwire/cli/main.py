@@ -21,7 +21,7 @@ from mxwire.cli import progress
 from mxwire.cli.catalogue import ENTRIES, GROUPS
 from mxwire.cli.group import CommandGroup, narrow_epilogs
 from mxwire.cli.options import add_colour_option, colour_option
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, write_failure
 from mxwire.words import alternatives, nearest
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _one_line_errors() -> Iterator[None]:
         if not _is_of_output(error):
             raise MxwireError(_refusal(error)) from None
         _discard_output()
-        raise MxwireError(f"the output cannot be written: {error.strerror or error}") from None
+        raise MxwireError(f"the output cannot be written: {write_failure(error)}") from None
 
 
 @click.group(
@@ -206,7 +206,10 @@ def _is_of_output(error: OSError) -> bool:
 
 def _refusal(error: OSError) -> str:
     """The message of an unexpected error of the operating system, in one line."""
-    why = error.strerror or str(error) or type(error).__name__
+    if error.errno in _OF_OUTPUT:
+        why = write_failure(error)
+    else:
+        why = error.strerror or str(error) or type(error).__name__
     return f"operating system error: {why}" if error.filename is None else f"{error.filename}: {why}"
 
 

@@ -411,7 +411,7 @@ _WORKERS: Final = (
     click.option(
         "--checkpoint",
         metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=click.Path(path_type=Path),
         help="Continue from FILE, and append finished work to it.",
     ),
 )

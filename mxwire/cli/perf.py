@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from contextlib import suppress
@@ -15,7 +14,8 @@ import click
 from mxwire.cli.live import LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, note
 from mxwire.cli.options import given_options, host_type, integer_option, json_option, timeout_option
-from mxwire.errors import MxwireError, OutputError
+from mxwire.errors import MxwireError
+from mxwire.output_file import check_writable
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
 
@@ -183,7 +183,7 @@ class _PreemptionWarning:
 )
 @click.option(
     "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     callback=_plot_file,
     metavar="FILE",
     help="Sender: draw latency and bandwidth into a .png or .svg.",
@@ -470,15 +470,6 @@ def _serve(options: PerfOptions, host: Host, receiver: PerfReceiver, measurement
         return True
     options.emit("ended", lengths=done, status="success")
     return False
-
-
-def check_writable(path: Path) -> None:
-    """Raise :class:`~mxwire.errors.OutputError` if a file could not be written, without touching it."""
-    folder = path.parent
-    if not folder.is_dir():
-        raise OutputError(f"{path}: cannot be written: there is no folder {folder}")
-    if not os.access(path if path.exists() else folder, os.W_OK, effective_ids=True):
-        raise OutputError(f"{path}: cannot be written: permission denied")
 
 
 def _draw(path: Path, live: LiveOptions, host: str, parameters: PerfParameters, results: list[PerfResult]) -> None:

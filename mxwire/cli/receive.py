@@ -24,7 +24,7 @@ from mxwire.cli.options import (
 )
 from mxwire.cli.progress import Bar, bar
 from mxwire.cli.send import TransferReport
-from mxwire.errors import MxwireError, OutputError, write_failure
+from mxwire.errors import MxwireError, OutputError
 
 if TYPE_CHECKING:
     from mxwire.host import Endpoint, Message, WaitingMessage
@@ -225,7 +225,7 @@ class _Outputs:
         try:
             return Path(name).open("wb")
         except OSError as error:
-            raise _not_written(name, error) from None
+            raise OutputError.of(name, error) from None
 
     def write(self, number: int, data: memoryview) -> None:
         """Write a message."""
@@ -249,8 +249,4 @@ def _put(name: str, file: IO[bytes], data: memoryview) -> None:
         file.write(data)
         file.flush()
     except OSError as error:
-        raise _not_written(name, error) from None
-
-
-def _not_written(name: str, error: OSError) -> OutputError:
-    return OutputError(f"{name}: cannot be written: {write_failure(error)}")
+        raise OutputError.of(name, error) from None

@@ -139,7 +139,7 @@ def _microseconds(name: str, text: str) -> shared.Decorator:
 @_count("filter", "Periods in which a packet type is dropped.")
 @_count("mtu", "Periods in which long frames do not pass.")
 @click.option("--judge/--no-judge", "judged", default=None, help="Check all frames against the rules, or do not.")
-@click.option("--pcap", type=click.Path(dir_okay=False), metavar="FILE", help="Write all frames to a capture file.")
+@click.option("--pcap", type=click.Path(), metavar="FILE", help="Write all frames to a capture file.")
 @shared.integer_option("With --pcap: only frames that this host sends or receives.", "--at", metavar="HOST")
 @shared.json_option("JSON Lines: one object per run.")
 def command(

@@ -141,7 +141,7 @@ def command(
         check_plot(plot)
         refuse_overwriting(inputs.files, plot)
     if xplot is not None:
-        from mxwire.report.xplot import create_folder
+        from mxwire.output_file import create_folder
 
         create_folder(xplot)
     order = PairOrder(by, sort)

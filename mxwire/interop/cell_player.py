@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from mxwire.errors import MxwireError, write_failure
+from mxwire.errors import MxwireError
 from mxwire.interop.cases import CaseDefinition, case_by_name
 from mxwire.interop.diagnosis import diagnose
 from mxwire.interop.expectations import CellExpectation, expected_of
@@ -19,6 +19,7 @@ from mxwire.interop.result import CAPTURES, Cell, Implementation
 from mxwire.interop.roles import HostSetup, UnexpectedResult
 from mxwire.interop.simulated import SimulatedStage
 from mxwire.interop.stage import PATIENCE, Stage
+from mxwire.output_file import create_folder
 from mxwire.protocol import LocalProtocolError
 from mxwire.rules import Verdict, Violation
 
@@ -171,10 +172,7 @@ def capture_name(order: CellOrder) -> str:
 def captures_in(folder: Path) -> Path:
     """Return the folder of captures in the folder of a report; create it if necessary."""
     path = folder / CAPTURES
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MxwireError(f"{path}: cannot be created: {write_failure(error)}") from None
+    create_folder(path)
     return path
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args
 
-from mxwire.errors import MxwireError, write_failure
+from mxwire.errors import MxwireError, OutputError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.report.json_line import json_line, without_seconds
 from mxwire.rules import Verdict, Violation
@@ -203,7 +203,7 @@ class InteropReport:
             draft.write_text("".join(f"{line}\n" for line in self.to_json_lines()), encoding="utf-8")
             draft.replace(file)
         except OSError as error:
-            raise MxwireError(f"{file}: the report cannot be written: {write_failure(error)}") from None
+            raise OutputError.of(file, error) from None
         return file
 
 

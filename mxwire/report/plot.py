@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.errors import OutputError, write_failure
 from mxwire.extras import import_extra
+from mxwire.output_file import write_file
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
 
@@ -67,7 +67,7 @@ def draw(
         drawing.suptitle(f"Messages to {partner} and back, dialect {dialect}", x=0.01, ha="left", fontsize=13)
         return drawing
 
-    write_figure(path, rendered(figure, path.suffix[1:]))
+    write_file(path, rendered(figure, path.suffix[1:]))
 
 
 def rendered(figure: Callable[[Any], Any], kind: str) -> bytes:
@@ -87,14 +87,6 @@ def rendered(figure: Callable[[Any], Any], kind: str) -> bytes:
         finally:
             pyplot.close(drawing)
     return image.getvalue()
-
-
-def write_figure(path: Path, content: bytes) -> None:
-    """Write a file; raise :class:`~mxwire.errors.OutputError` if it cannot be written."""
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {write_failure(error)}") from None
 
 
 def tidy(axes: Any) -> None:

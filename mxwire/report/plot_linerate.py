@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.errors import OutputError, write_failure
+from mxwire.errors import OutputError
 from mxwire.report.plot import BANDWIDTH, FONT, LATENCY, MARK, check, tidy
 
 _LABELS: Final = {
@@ -46,7 +46,7 @@ def draw(path: Path, test: str, results: Sequence[Mapping[str, Any]], machine: M
             metadata = {"Date": None} if path.suffix in (".svg", ".pdf") else None
             figure.savefig(path, dpi=150, metadata=metadata)
         except OSError as error:
-            raise OutputError(f"{path}: cannot be written: {write_failure(error)}") from None
+            raise OutputError.of(path, error) from None
         finally:
             pyplot.close(figure)
 

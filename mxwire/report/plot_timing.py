@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from mxwire.analysis.table_file import check_format, check_place
+from mxwire.analysis.table_file import check_format
 from mxwire.analysis.time_sequence import SequenceGraph
 from mxwire.analysis.timing import Timing
 from mxwire.analysis.timing.round_trips import Lengths
+from mxwire.output_file import check_writable, write_file
 from mxwire.report import plot
 from mxwire.report.document import plain
 from mxwire.report.plot_sequence import sequence, throughput
@@ -39,7 +40,7 @@ svg {{ width: 100%; height: auto }} pre {{ overflow-x: auto; font-size: 13px; li
 def check_plot(path: Path) -> None:
     """Raise :class:`~mxwire.errors.MxwireError` if a figure cannot be written to ``path``."""
     check_format(path, "figure", SUFFIXES)
-    check_place(path)
+    check_writable(path)
     plot.check()
 
 
@@ -54,7 +55,7 @@ def draw_timing(path: Path, name: str, timing: Timing, graphs: Sequence[Sequence
     drawn = plot.rendered(
         lambda pyplot: _figure(pyplot, name, timing, graphs), "svg" if page else path.suffix.lower()[1:]
     )
-    plot.write_figure(path, _page(name, timing, drawn.decode()).encode() if page else drawn)
+    write_file(path, _page(name, timing, drawn.decode()) if page else drawn)
 
 
 def _page(name: str, timing: Timing, figure: str) -> str:

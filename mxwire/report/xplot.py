@@ -9,24 +9,13 @@ from typing import Final
 from mxwire.analysis.time_sequence import KINDS, SequenceGraph
 from mxwire.analysis.timing import RateLine, Timing
 from mxwire.analysis.timing.line import common_rates
-from mxwire.errors import OutputError, write_failure
+from mxwire.output_file import create_folder, write_file
 from mxwire.report.pairs import PairOrder, party_text
 from mxwire.report.sequence import ACKED, STYLES, WINDOW, graph_title
 from mxwire.units import SECOND
 
 _SYMBOLS: Final = {"announcement": "diamond", "ack": "dtick", "notify": "box", "nack": "x"}
 """Symbols of points without bytes, by kind."""
-
-
-def create_folder(folder: Path) -> None:
-    """Create the folder for the files unless it exists.
-
-    Raises :class:`~mxwire.errors.OutputError` if it cannot be created.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be created: {write_failure(error)}") from None
 
 
 def write_xplot(folder: Path, graphs: Sequence[SequenceGraph], timing: Timing) -> list[Path]:
@@ -43,11 +32,7 @@ def write_xplot(folder: Path, graphs: Sequence[SequenceGraph], timing: Timing) -
     written = []
     for name, lines in contents.items():
         path = folder / name
-        try:
-            # Names of hosts come from the wire; xplot reads one title per line.
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written: {write_failure(error)}") from None
+        write_file(path, "".join(f"{line}\n" for line in lines))
         written.append(path)
     return written
 

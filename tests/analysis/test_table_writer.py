@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -16,7 +15,6 @@ from mxwire.analysis.table import TableWriter
 from mxwire.capture import open_capture
 from mxwire.errors import MxwireError
 from mxwire.wire.decoder import DecodedBatch, Decoder
-from tests.cli.support import open_to_all
 
 CAPTURE = Path(__file__).parents[2] / "captures" / "mxoe-every-type.pcap"
 
@@ -57,7 +55,7 @@ def test_a_full_disk_is_one_error_and_nothing_is_left(tmp_path):
     threads = threading.active_count()
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
-        with pytest.raises(MxwireError, match="the table cannot be written") as caught:  # noqa: SIM117
+        with pytest.raises(MxwireError, match=r"t\.csv: cannot be written: ") as caught:  # noqa: SIM117
             with TableWriter(tmp_path / "t.csv") as writer:
                 for _ in range(50):
                     writer.write(batch, "x")
@@ -65,26 +63,6 @@ def test_a_full_disk_is_one_error_and_nothing_is_left(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == [] and threading.active_count() == threads
-
-
-@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root can become a user without rights")
-def test_a_folder_without_permission_is_refused_before_anything_is_read(tmp_path):
-    program = (
-        "import os, sys\n"
-        "from pathlib import Path\n"
-        "from mxwire.analysis.table_file import check_place\n"
-        "from mxwire.errors import OutputError\n"
-        "os.chdir(sys.argv[1])\n"
-        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-        "check_place(Path('mine.csv'))\n"
-        "try:\n    check_place(Path('t.csv'))\n"
-        "except OutputError as error:\n    print(error)\n"
-    )
-    open_to_all(tmp_path)
-    (tmp_path / "mine.csv").touch()
-    (tmp_path / "mine.csv").chmod(0o666)
-    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=True)
-    assert done.stdout == "t.csv: cannot be written: permission denied; choose a writable directory\n"
 
 
 def test_a_symbolic_link_remains_and_leads_to_the_table(tmp_path):
@@ -129,7 +107,6 @@ class WithoutPolars:
 @pytest.fixture
 def no_polars(monkeypatch):
     """Takes polars away, as far as an import can see."""
-    import sys
 
     hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "polars"}
     monkeypatch.setattr(sys, "meta_path", [WithoutPolars(), *sys.meta_path])

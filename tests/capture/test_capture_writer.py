@@ -255,10 +255,11 @@ def create_error(target):
 
 
 def test_places_where_nothing_can_be_written(tmp_path):
-    assert create_error(tmp_path) == f"{tmp_path}: is a directory; name a file in it"
+    assert create_error(tmp_path) == f"{tmp_path}: cannot be written: Is a directory; name a file in it"
     missing = tmp_path / "missing" / "a.pcap"
-    assert create_error(missing) == f"{missing}: no such directory; create it first"
-    assert create_error("a\0b") == r"a\x00b: cannot be created: embedded null byte"
+    why = "cannot be written: No such file or directory; create its directory first"
+    assert create_error(missing) == f"{missing}: {why}"
+    assert create_error("a\0b") == r"a\x00b: cannot be written: embedded null byte"
 
 
 @pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root can become somebody without rights")
@@ -274,7 +275,7 @@ def test_permission_denied(tmp_path):
     )
     tmp_path.chmod(0o755)
     shown = subprocess.run([sys.executable, "-c", program, tmp_path], check=True, capture_output=True, text=True).stdout
-    assert shown == "a.pcap: permission denied; choose a writable directory\n"
+    assert shown == "a.pcap: cannot be written: Permission denied; choose a writable place\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -86,7 +86,7 @@ def test_claims_are_judged_from_a_recording(tmp_path):
         (["mtu", "--coalescing", "20us"], "--coalescing is a property of the model"),
         (["claims", "S9", "--model-only"], "no claim 'S9'"),
         (["claims", "--from", "none.jsonl"], "none.jsonl"),
-        (["claims", "--model-only", "-w", "no/such/folder.jsonl"], "there is no folder"),
+        (["claims", "--model-only", "-w", "no/such/folder.jsonl"], "create its directory first"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(words, text, tmp_path):

@@ -85,7 +85,10 @@ def test_bad_file(tmp_path, command, case):
         (["decode", "--ethertype", "99999", EVERY_TYPE], "is not an EtherType"),
         (["decode", "--endpoint", "256", EVERY_TYPE], "--endpoint"),
         (["decode", "--to", "frames.xlsx", EVERY_TYPE], "no table format for .xlsx"),
-        (["decode", "--to", "/nowhere/frames.csv", EVERY_TYPE], "its directory does not exist"),
+        (
+            ["decode", "--to", "/nowhere/frames.csv", EVERY_TYPE],
+            "cannot be written: No such file or directory; create its directory first",
+        ),
         (["decode", "-w", "/dev/full", EVERY_TYPE, EVERY_TYPE], "/dev/full: cannot be written: No space left"),
         (["follow", "99", EVERY_TYPE], "no message 99: it has 12 messages (mxwire messages lists them)"),
         (["info", "--dialect", "x", EVERY_TYPE], "no dialect"),

@@ -142,7 +142,7 @@ def test_bytes_cut_by_the_capture_are_missing(tmp_path):
         (["extract", "--message", "1", EVERY_TYPE], "--write"),
         (["extract", "--message", "99", "-w", "-", EVERY_TYPE], "no message 99"),
         (["extract", "--message", "1", "-w", "-", "--json", EVERY_TYPE], "does not go with"),
-        (["extract", "--message", "1", "-w", "/nonexistent/data", EVERY_TYPE], "does not exist"),
+        (["extract", "--message", "1", "-w", "/nonexistent/data", EVERY_TYPE], "create its directory first"),
         (["extract", "--message", "1", "-w", EVERY_TYPE, EVERY_TYPE], "is one of the captures"),
         (["conversations", "--host", "nobody", EVERY_TYPE], "nobody"),
     ],

@@ -100,7 +100,7 @@ def test_no_drift_is_reported_where_none_is_seen(tmp_path):
         (("A", "B", "--keep-both"), "--keep-both goes with -w FILE"),
         (("A", "nosuch.pcap"), "nosuch.pcap"),
         (("A", CAPTURES / "omx9000-many.pcap"), "none is the same in both"),
-        (("A", "B", "-w", "nosuch/x.pcapng"), "no such directory"),
+        (("A", "B", "-w", "nosuch/x.pcapng"), "create its directory first"),
         (("A",), "Missing argument"),
     ],
 )

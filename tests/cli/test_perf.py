@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from mxwire.cli.perf import check_writable
-from mxwire.errors import OutputError
-
-from .support import mxwire, open_to_all
-
-NOBODY = 65534
+from .support import mxwire
 
 
 @pytest.mark.parametrize(
@@ -56,37 +49,20 @@ def test_options_of_both_are_taken_by_a_receiver():
     assert done.code == 2 and "nowhere0" in done.err and "sender" not in done.err
 
 
-@pytest.mark.parametrize("name", ["none/x.svg", "file/x.svg"])
-def test_a_picture_that_has_no_folder_is_refused_before_the_measurement(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("none/x.svg", "No such file or directory; create its directory first"),
+        ("file/x.svg", "Not a directory; a part of its path is a file: choose another place"),
+    ],
+)
+def test_a_picture_that_has_no_folder_is_refused_before_the_measurement(tmp_path, name, why):
     pytest.importorskip("matplotlib")
     (tmp_path / "file").touch()
     path = tmp_path / name
     done = mxwire("perf", "-i", "nowhere0", "-d", "alpha", "--plot", path)
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"mxwire: {path}: cannot be written: there is no folder {path.parent}\n"
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_a_picture_that_may_not_be_written_is_refused(tmp_path, there):
-    folder = tmp_path / "pictures"
-    folder.mkdir()
-    path = folder / "x.svg"
-    if there:
-        path.touch()
-        path.chmod(0o444)
-    check_writable(folder / "fine.svg")
-    open_to_all(folder)
-    folder.chmod(0o755 if there else 0o555)
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(NOBODY)
-    try:
-        with pytest.raises(OutputError, match=r"x.svg: cannot be written: permission denied"):
-            check_writable(path)
-    finally:
-        if root:
-            os.seteuid(0)
-    assert path.exists() is there
+    assert done.err == f"mxwire: {path}: cannot be written: {why}\n"
 
 
 def test_the_jq_example_of_the_help_selects_the_lengths():

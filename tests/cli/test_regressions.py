@@ -118,7 +118,9 @@ def test_full_disk_is_one_line(arguments):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, str(ROOT / "cli.py"), *arguments], stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
-    assert done.stderr == b"mxwire: the output cannot be written: No space left on device\n"
+    assert done.stderr == (
+        b"mxwire: the output cannot be written: No space left on device; free some space, or choose another place\n"
+    )
 
 
 def test_terminal_without_unicode():

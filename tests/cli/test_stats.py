@@ -143,7 +143,7 @@ def test_no_frames(tmp_path):
     ("arguments", "output"),
     [
         (["--plot", "figure.pdf", PINGPONG], "no figure for .pdf"),
-        (["--plot", "/nonexistent/figure.svg", PINGPONG], "does not exist"),
+        (["--plot", "/nonexistent/figure.svg", PINGPONG], "create its directory first"),
         (["--plot", "figure.svg", PINGPONG, LOSSY], "a single capture"),
         (["--xplot", "figures", PINGPONG, LOSSY], "a single capture"),
         (["--message", "1", LOSSY], "add one of them"),

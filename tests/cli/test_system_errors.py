@@ -20,7 +20,14 @@ from tests.cli.support import CAPTURES, ROOT
     [
         (OSError(errno.ENETDOWN, "Network is down"), "operating system error: Network is down"),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "/x"), "/x: No such file or directory"),
-        (OSError(errno.ENOSPC, "No space left on device"), "the output cannot be written: No space left on device"),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            "the output cannot be written: No space left on device; free some space, or choose another place",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/x"),
+            "/x: No space left on device; free some space, or choose another place",
+        ),
         (MemoryError("a message finds no room"), "a message finds no room"),
         (MemoryError(), "not enough memory (ulimit -v prints the limit of this shell)"),
     ],

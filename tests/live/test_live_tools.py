@@ -485,7 +485,7 @@ def statistics_block(data: bytes) -> tuple[int, int]:
         (["-w", "-", "-C", "1"], "-C and -G start further files: name the first with -w FILE"),
         (["-l", "-W", "2"], "give one of them"),
         (["-w", "a.pcap"], "name it a.pcapng"),
-        (["-w", "/nowhere/a.pcapng"], "no such directory"),
+        (["-w", "/nowhere/a.pcapng"], "create its directory first"),
     ],
 )
 def test_capture_refuses_senseless_options(silent, options, words):

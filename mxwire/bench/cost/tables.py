@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from mxwire.errors import MxwireError, OutputError, write_failure
+from mxwire.errors import MxwireError
+from mxwire.output_file import create_folder, write_file
 from mxwire.words import suggestion
 
 Source = Literal["given", "derived", "fitted", "guess", "measured"]
@@ -271,11 +272,8 @@ def write_here(costs: Costs) -> Path:
     Raises :class:`~mxwire.errors.OutputError` if it cannot be written.
     """
     path = here_file()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(costs.record(), indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {write_failure(error)}") from None
+    create_folder(path.parent)
+    write_file(path, json.dumps(costs.record(), indent=1) + "\n")
     return path
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.campaign import Campaign, FatalPiece, open_workers
-from mxwire.errors import MxwireError, write_failure
+from mxwire.errors import MxwireError, OutputError
 from mxwire.interop.result import InteropReport
 from mxwire.interop.site.cell_page import CellPages
 from mxwire.interop.site.views import Matrix, page
@@ -39,7 +39,7 @@ def write_site(report: InteropReport, folder: str | Path, *, jobs: int = 1) -> P
         # Written last: if there is an index, all the pages that it links exist.
         write_text(folder / INDEX, _index(matrix))
     except OSError as error:
-        raise MxwireError(f"{error.filename or folder}: cannot be written: {write_failure(error)}") from None
+        raise OutputError.of(error.filename or folder, error) from None
     return folder / INDEX
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from mxwire.analysis.capture_overview import CaptureOverview, PairState, is_notable
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis import CATALOGUE, Finding
-from mxwire.errors import OutputError, write_failure
+from mxwire.errors import OutputError
 from mxwire.report.diagnosis import NO_COST, cost_text, grouped
 from mxwire.report.messages import message_notes
 from mxwire.report.pairs import party_text
@@ -92,7 +92,7 @@ def write_report(folder: Path, sources: Iterable[CaptureSource]) -> WrittenRepor
             write_text(folder / _INDEX, page("captures.html", "", title="Captures", captures=listed))
         written.bytes = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
     except OSError as error:
-        raise OutputError(f"{error.filename or folder}: cannot be written: {write_failure(error)}") from None
+        raise OutputError.of(error.filename or folder, error) from None
     return written
 
 
