@@ -160,7 +160,7 @@ def run(title: str, *options: str) -> Outcome:
 
 def run_all(tests: Sequence[str], workers: int, preparation: Preparation | None) -> tuple[Outcome, list[str]]:
     """Run the tests; returns the total, and the node ids of the flaky tests."""
-    few = (f"-n{-(-3 * _processors() // 2)}", "--dist=worksteal", f"-m={REALTIME}")
+    few = (f"-n{min(workers, -(-3 * _processors() // 2))}", "--dist=worksteal", f"-m={REALTIME}")
     total = run("Tests that need a clock:", *few, *tests)
     if preparation is not None:
         preparation.hurry()
@@ -208,7 +208,7 @@ def main() -> int:
         "--workers",
         type=int,
         default=-(-5 * _processors() // 2),
-        help="processes that run tests; default: five on two processors",
+        help="processes that run tests, at most; default: five on two processors",
     )
     parser.add_argument("--no-compile", action="store_true", help="compile only when a test of compiled code starts")
     parser.add_argument("tests", nargs="*", help="files or folders; default: all tests")

@@ -25,7 +25,7 @@ def run(folder: Path, *tests: str, **environment: str) -> tuple[int, list[str]]:
     """The exit code and the lines that were printed."""
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -ra -p xdist\nmarkers =\n    realtime\n")
     (folder / "test_any.py").write_text("import os\n\nimport pytest\n\n\n" + "\n\n".join(tests))
-    command = [sys.executable, str(ROOT / "tools" / "run_tests.py"), "--no-compile", "--workers=2"]
+    command = [sys.executable, str(ROOT / "tools" / "run_tests.py"), "--no-compile", "--workers=1"]
     kept = {
         name: value for name, value in os.environ.items() if name != "CI" and not name.startswith(("PYTEST", "COV"))
     }
