@@ -26,6 +26,15 @@ def check_writable(path: Path) -> None:
         raise OutputError.of(path, error) from None
 
 
+def check_regular(path: Path) -> None:
+    """Raise :class:`~mxwire.errors.OutputError` if a file is a device or pipe.
+
+    A finished file that is moved into its place would replace it, and reading its earlier content might never end.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OutputError(f"{path}: cannot be written: it is a device or pipe; name a regular file")
+
+
 def _failure(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 

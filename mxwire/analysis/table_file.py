@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 from collections.abc import Sequence
 
 from mxwire.errors import MxwireError
-from mxwire.output_file import check_writable
+from mxwire.output_file import check_regular, check_writable
 
 ROWS: Final = 10_000
 """Number of records that are written to a file at a time."""
@@ -170,9 +170,7 @@ class TableFile:
     def __init__(self, path: Path) -> None:
         check_format(path, "table format", SUFFIXES)
         check_writable(path)
-        if path.exists() and not path.is_file():
-            # Its place would be taken by the finished file.
-            raise OutputError(f"{path}: cannot be written: a table needs a regular file, not a device or pipe")
+        check_regular(path)
         if path.suffix.lower() in _PLAIN_TEXT and not has_polars():
             self._stream_class: type[_PolarsSink] | type[_TextSink] = _TextSink
         else:

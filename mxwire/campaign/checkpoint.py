@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from mxwire import __version__
 from mxwire.errors import MxwireError, OutputError
+from mxwire.output_file import check_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Checkpoint:
         self.path = path
         self._header = {"mxwire": __version__, "campaign": campaign}
         self._known: dict[tuple[str, int], Any] = {}
+        check_regular(path)
         try:
             size = self._read()
             self._file = path.open("ab")

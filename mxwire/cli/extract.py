@@ -14,7 +14,7 @@ from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.message_choice import MessageChoice, follow_message, message_choice
 from mxwire.cli.options import DecodingOptions, decoding_options, json_option, write_option
 from mxwire.errors import MxwireError, OutputError
-from mxwire.output_file import check_writable
+from mxwire.output_file import check_regular, check_writable
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -130,11 +130,13 @@ class _PartialFile:
 
     def __init__(self, target: Path | None) -> None:
         self._target = target
-        folder = None if target is None else target.absolute().parent
+        # A symbolic link remains one: the file to which it leads is replaced.
+        self._place = None if target is None else target.resolve()
         if target is not None:
             check_writable(target)
+            check_regular(target)
         try:
-            self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=folder)
+            self._folder = tempfile.TemporaryDirectory(prefix=".mxwire-", dir=self._place and self._place.parent)
             self._path = Path(self._folder.name) / "content"
             self._file = self._path.open("w+b")
         except OSError as error:
@@ -156,9 +158,9 @@ class _PartialFile:
                 self._file.seek(0)
                 shutil.copyfileobj(self._file, stream)
                 stream.flush()
-            elif self._target is not None:
+            elif self._place is not None:
                 self._file.flush()
-                self._path.replace(self._target)
+                self._path.replace(self._place)
         except BrokenPipeError:
             raise
         except OSError as error:

@@ -15,6 +15,7 @@ from typing import Final
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
+from mxwire.output_file import check_regular
 from mxwire.plugin.folder import replace_file
 from mxwire.plugin.programs import Tshark
 
@@ -46,6 +47,7 @@ def write_names(path: Path, names: Mapping[int, str]) -> list[NameEntry]:
     :class:`~mxwire.errors.MxwireError` if it cannot be read or written.
     """
     usable = {address: _UNUSABLE.sub("_", name) for address, name in names.items()}
+    check_regular(path)
     try:
         lines = _lines(path)
         before: dict[int, str] = {}

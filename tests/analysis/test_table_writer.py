@@ -85,7 +85,7 @@ def test_a_target_that_is_not_a_regular_file_is_refused_and_remains(tmp_path, li
     target = tmp_path / "link.csv" if linked else pipe
     if linked:
         target.symlink_to(pipe)
-    with pytest.raises(MxwireError, match="needs a regular file"), TableWriter(target) as writer:
+    with pytest.raises(MxwireError, match="name a regular file"), TableWriter(target) as writer:
         writer.write(decoded(), "x")
     assert pipe.is_fifo() and target.is_symlink() == linked
 

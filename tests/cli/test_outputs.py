@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from .support import CAPTURES, EVERY_TYPE, mxwire
@@ -43,6 +45,32 @@ def test_a_file_that_cannot_be_written_is_reported_with_the_remedy(tmp_path, wor
     run = mxwire(*words, cwd=tmp_path)
     assert (run.code, run.out) == (2, "")
     assert run.err.splitlines()[-1] == f"mxwire: {target}: cannot be written: {why}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["decode", EVERY_TYPE, "--to", "{}"],
+        ["extract", EVERY_TYPE, "--message", "1", "-w", "{}"],
+        ["simulate", "--seeds", "0-1", "--checkpoint", "{}"],
+        ["plugin", "names", EVERY_TYPE, "-w", "{}"],
+    ],
+    ids=["table", "extract", "checkpoint", "names"],
+)
+def test_a_pipe_is_not_replaced_or_read(tmp_path, words):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    run = mxwire(*(str(each).replace("{}", str(pipe)) for each in words))
+    line = f"mxwire: {pipe}: cannot be written: it is a device or pipe; name a regular file"
+    assert (run.code, run.out, run.err.splitlines()[-1:]) == (2, "", [line])
+    assert pipe.is_fifo()
+
+
+def test_extract_keeps_a_symbolic_link(tmp_path):
+    (tmp_path / "link").symlink_to("file")
+    assert mxwire("extract", EVERY_TYPE, "--message", "1", "-w", tmp_path / "link").code == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").is_file()
 
 
 @pytest.mark.parametrize(
