@@ -99,6 +99,7 @@ class Follower:
     def wait_until(self, now_ns: int) -> list[CapturedMessage]:
         """Advance the time to ``now_ns``, past all earlier frames; return the messages that waited long enough."""
         state = self._state
+        self._plain.create_messages()
         if now_ns > state.due_ns:
             state.now_ns = max(state.now_ns, now_ns)
             self._pulls.begin({}, ())
@@ -107,6 +108,7 @@ class Follower:
 
     def finish(self) -> list[CapturedMessage]:
         """End the capture; return the remaining messages."""
+        self._plain.create_messages()
         self._pulls.begin({}, ())
         self._state.report_all()
         return self._take_out()

@@ -18,7 +18,9 @@ conversation: :func:`_plain_frames` finds the frames between two others (connect
 3. Reports. The length of that queue per frame follows from the times, and from its bound in steps of ``ROOM``.
 4. Entries. A stream forgets its oldest entries when ``KEPT_BEHIND`` more were reported, or when it holds too many; the
    number that it forgets is the maximum of the two. Lost messages leave holes, so this counts entries, not positions.
-5. Objects. Only messages that can still be referred to are created, or all of them if the caller takes messages.
+5. Objects. Messages in flight are created. Those settled stay rows of :class:`_SettledMessages`, and ``_LATER`` in
+   ``Stream.entries``, until a frame is followed singly: mostly a later run reports them first, and they are never
+   created. If the caller takes messages, all are created after each run.
 
 The examination of frames behind the end of a run is wasted, so frames are examined in windows, which grow with success;
 after a failure frames are skipped, twice the number each time.
@@ -37,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.marks import ACK, DATA
-from mxwire.analysis.conversations.message import FLYING, Acknowledgement, CapturedMessage, How, Kind, NumberedEntry
+from mxwire.analysis.conversations.message import FLYING, Acknowledgement, CapturedMessage, Kind, NumberedEntry
 from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.rows import BatchRows
 from mxwire.analysis.conversations.state import IN_FLIGHT, LINGER_NS, LINGERING, NEVER, ROOM, FollowerState
@@ -66,6 +68,18 @@ _KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
 _LIBACK: Final = len(_KINDS)
 _LAYOUTS: Final = {"tiny": 0, "small": 1, "truc": _LIBACK}
 """Kinds of plain frames by layout: indexes into ``_KINDS``, or ``_LIBACK``."""
+_LATER: Final = NumberedEntry()
+"""Entry of a settled message that is not created."""
+_SETTLED: Final = np.dtype(
+    [
+        ("number", "i8"), ("stream", "i8"), ("position", "i8"), ("kind", "i8"), ("length", "i8"), ("match", "u8"),
+        ("time_ns", "i8"), ("ack", "i8"), ("frame", "i8"),
+        ("settled_ns", "i8"), ("ack_frame", "i8"), ("ack_kind", "i8"),
+    ]
+)  # fmt: skip
+"""Columns of settled messages; the last three are of the frame that settled the message."""
+_FRAME: Final = {each: each for each in ("kind", "length", "match", "time_ns", "ack")} | {"frame": "number"}
+"""Attributes of ``_PlainFrames`` by the columns of ``_SETTLED`` that hold them for the frame of the message."""
 _END: Final = 1 << 62
 _Integers = NDArray[np.int64]
 
@@ -231,8 +245,8 @@ class _PlainStream:
     """The lane of its messages."""
     acks: _PlainLane | None = None
     """The lane of its acks."""
-    old: list[tuple[int, int]] = field(default_factory=list)
-    """Place in the queue and position of the messages from before the run that are reported in it."""
+    old: _Integers = field(default_factory=lambda: np.zeros((2, 0), np.int64))
+    """Places in the queue and positions of the messages from before the run that are reported in it."""
     queue: _Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     """Place in the queue of each message that is settled in the run, in order from ``stream.acked``."""
     forgotten: int = 0
@@ -249,7 +263,7 @@ class _PlainStream:
             and stream.bits | ABANDONED_NEXT not in flow.starts
             and held == sorted(held)
             and held[bisect_left(held, stream.acked) :] == [*range(stream.acked, stream.next)]
-            and all(map(self._is_regular, stream.entries.values()))
+            and all(entry is _LATER or self._is_regular(entry) for entry in stream.entries.values())
         )
 
     def _is_regular(self, entry: NumberedEntry) -> bool:
@@ -270,9 +284,9 @@ class _PlainStream:
         stream, sent = self.stream, np.zeros(0, np.intp) if self.lane is None else self.lane.sent
         held, before = np.array([*stream.entries], np.int64), len(stream.reported)
         new = self.queue[: np.searchsorted(self.queue, reported)]
-        queue = np.concatenate([np.array([place for place, _ in self.old], np.int64), new])
-        order = np.array([*stream.reported, *(each for _, each in self.old)], np.int64)
-        order = np.concatenate([order, stream.acked + np.arange(len(new))])
+        queue = np.concatenate([self.old[0], new])
+        order = np.array([*stream.reported], np.int64)
+        order = np.concatenate([order, self.old[1], stream.acked + np.arange(len(new))])
         known = np.isin(order, held) | (order >= stream.next)
         rank = np.where(known, np.searchsorted(held, order) + np.maximum(order - stream.next, 0), -1)
         # A stream that holds too many entries has lost the oldest when they are reported.
@@ -285,24 +299,19 @@ class _PlainStream:
         rank = rank[known]
         return bool((np.diff(rank) > 0).all()) and np.count_nonzero(rank < end) == end
 
-    def acknowledge(self, ack: Acknowledgement, value: int) -> None:
-        """Note the last ack of the run, with its value on the wire."""
-        assert self.acks is not None
-        stream = self.stream
-        stream.acked = stream.confirmed = int(self.acks.positions[-1])
-        stream.last_ack, stream.ack_value = ack, value
-
-    def extend(self, places: NDArray[np.intp], created: dict[int, CapturedMessage], *, marked: bool) -> None:
-        """Add the messages of the run, with the ``places`` of their frames, and forget the oldest entries."""
-        stream, lane = self.stream, self.lane
+    def extend(self, *, marked: bool) -> None:
+        """Add the messages of the run except those in flight, and forget the oldest entries."""
+        stream, lane, entries = self.stream, self.lane, self.stream.entries
         stream.reported = deque(self.kept)
-        first = max(self.forgotten - len(stream.entries), 0)
-        for position in [*islice(stream.entries, self.forgotten)]:
-            del stream.entries[position]
+        new = stream.next + max(self.forgotten - len(entries), 0)
+        for position in [*islice(entries, self.forgotten)]:
+            del entries[position]
+        if self.acks is not None:
+            first, stream.acked = max(stream.acked, next(iter(entries), new)), int(self.acks.positions[-1])
+            stream.confirmed = stream.acked
+            entries.update(dict.fromkeys(range(first, stream.acked), _LATER))
         if lane is None:
             return
-        for position, place in enumerate(np.searchsorted(places, lane.sent[first:]).tolist(), stream.next + first):
-            stream.entries[position] = created[place]
         stream.seen += len(lane.sent)
         stream.next += len(lane.sent)
         if marked:
@@ -310,14 +319,96 @@ class _PlainStream:
         self.flow.most_outstanding = max(self.flow.most_outstanding, int(lane.outstanding.max()))
 
 
+class _SettledMessages:
+    """Messages that were settled in the latest runs, and are not created."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all messages."""
+        self.rows = np.zeros(0, _SETTLED)
+        """In order of settlement, after all in ``FollowerState.lingering``."""
+        self.reported = 0
+        """Number of first rows that were reported, and are still entries of their streams."""
+        self.streams: list[tuple[Flow, Stream]] = []
+        """The streams by their number in ``rows``."""
+        self.created: dict[int, CapturedMessage] = {}
+        """By number, those that were in flight before the run in which they were settled; their rows lack the frame."""
+
+    def keep(self, rows: NDArray[Any], reported: int, *, keep_all: bool) -> None:
+        """Keep the needed ``rows``: of the first ``reported`` only those that are still entries of their streams."""
+        oldest = np.array([next(iter(stream.entries), stream.next) for _, stream in self.streams], np.int64)
+        kept = rows["position"] >= oldest[rows["stream"]]
+        kept[reported:] = True
+        kept |= keep_all
+        self.rows, self.reported = rows[kept], int(np.count_nonzero(kept[:reported]))
+        numbers = {*self.rows["number"].tolist()}
+        self.created = {number: each for number, each in self.created.items() if number in numbers}
+
+    def create(self, state: FollowerState) -> None:
+        """Create all messages, and settle and report them."""
+        now_ns = state.now_ns
+        ack: Acknowledgement | None = None
+        # Columns, since a tuple per row would burden the garbage collector.
+        columns = zip(*(self.rows[name].tolist() for name in _SETTLED.names or ()), strict=True)
+        for (
+            number, which, position, kind, length, match, time_ns, piggyack, frame, state.now_ns, ack_frame, how
+        ) in columns:  # fmt: skip
+            flow, stream = self.streams[which]
+            message = self.created.get(number)
+            if message is None:
+                message = _create(state, number, flow, position, kind, length, match, time_ns, piggyack, frame)
+            if ack is None or ack.frame != ack_frame or ack.time_ns != state.now_ns or ack is not stream.last_ack:
+                ack = stream.last_ack = _acknowledgement(ack_frame, state.now_ns, how)
+            message.ack = ack
+            if stream.entries.get(position) is _LATER:
+                stream.entries[position] = message
+            state.settle(message)
+        for _ in range(self.reported):
+            state.report(state.lingering.popleft(), forget=False)
+        state.now_ns = now_ns
+        state.due_ns = state.lingering[0].settled_ns + LINGER_NS if state.lingering else NEVER
+        self.clear()
+
+
+def _create(
+    state: FollowerState,
+    number: int,
+    flow: Flow,
+    position: int,
+    kind: int,
+    length: int,
+    match: int,
+    time_ns: int,
+    piggyack: int,
+    frame: int,
+) -> CapturedMessage:
+    """Create the message of a plain frame with the number ``frame``."""
+    message = CapturedMessage(number, flow, _KINDS[kind], position, length, match, time_ns, piggyack)
+    message.complete_ns, message.bytes_seen = time_ns, length
+    message.run_first = message.run_last = frame
+    message.frame_count = 1
+    if state.watch is not None and state.watch.number == number:
+        state.watch.message = message
+    return message
+
+
+def _acknowledgement(frame: int, time_ns: int, kind: int) -> Acknowledgement:
+    return Acknowledgement(frame, time_ns, "liback" if kind == _LIBACK else "piggyback", True)
+
+
 class _PlainRun:
     """Consecutive plain frames, and their consequences."""
 
-    def __init__(self, state: FollowerState, frames: _PlainFrames, lanes: list[_PlainLane]) -> None:
+    def __init__(
+        self, state: FollowerState, earlier: _SettledMessages, frames: _PlainFrames, lanes: list[_PlainLane]
+    ) -> None:
         self.state = state
+        self.earlier = earlier
         self.frames = frames
         self.lanes = [each for each in lanes if len(each.at)]
-        self.streams: dict[int, _PlainStream] = {}
+        self.streams = {id(stream): _PlainStream(flow, stream) for flow, stream in earlier.streams}
         for lane in self.lanes:
             if lane.flow.stream is not None and len(lane.sent):
                 self._numbers(lane.flow, lane.flow.stream).lane = lane
@@ -331,16 +422,13 @@ class _PlainRun:
         self.settled_at = self.settled = np.zeros(0, np.int64)
         """For each message settled in the run, in order: the frame with its ack, and its place in ``sent``, or -1 - its
         place in ``former``."""
-        self.queued = len(state.lingering)
+        self.queued = len(state.lingering) + len(earlier.rows) - earlier.reported
         self.reported = 0
         """Number of messages in the queue that are reported."""
         self.reported_at = self.settled
         """The frame before which each of them is reported."""
-        self.needed = np.ones(0, np.bool_)
-        """True for each message in ``sent`` that is created."""
         self.foreign: set[int] = set()
         """Places in the queue of messages that are reported, and belong to other streams."""
-        self._acks: dict[int, Acknowledgement] = {}
 
     def _numbers(self, flow: Flow, stream: Stream) -> _PlainStream:
         return self.streams.setdefault(id(stream), _PlainStream(flow, stream))
@@ -352,7 +440,8 @@ class _PlainRun:
     def settle(self) -> int:
         """Find the messages that are settled, and those that are reported.
 
-        Returns the number of frames up to the report of a large message, whose replies must be counted first.
+        Returns the number of frames up to the report of a large message, whose replies must be counted first, or up to
+        the message that would be one too many in flight.
         """
         at, which, parts = [self.settled], [self.settled], []
         for each in self.streams.values():
@@ -367,25 +456,29 @@ class _PlainRun:
             if each.lane is not None:
                 which.append(np.searchsorted(self.sent, each.lane.sent[: max(end - stream.next, 0)]))
             parts.append((each, end - start))
-        frames, queue = np.concatenate(at), self.state.lingering
+        frames = np.concatenate(at)
         order = np.argsort(frames, kind="stable")
         self.settled_at, self.settled = frames[order], np.concatenate(which)[order]
         rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(queue), len(queue) + len(order))
+        rank[order] = self.queued + np.arange(len(order))
         for (each, count), last in zip(parts, np.cumsum([count for _, count in parts]).tolist(), strict=True):
             each.queue = rank[last - count : last]
         reported = self._reports()
         self.reported = int(reported[-1])
         self.reported_at = np.searchsorted(reported, np.arange(self.reported), side="right")
-        large = next((place for place, each in enumerate(islice(queue, self.reported)) if each.pull is not None), None)
-        return len(reported) if large is None else int(self.reported_at[large])
+        waiting = enumerate(islice(self.state.lingering, self.reported))
+        large = next((place for place, each in waiting if each.pull is not None), None)
+        in_flight = len(self.state.in_flight) + 1 + np.arange(len(self.sent))
+        end = _first(self.sent, in_flight - np.searchsorted(self.settled_at, self.sent) > IN_FLIGHT, len(reported))
+        return end if large is None else min(end, int(self.reported_at[large]))
 
     def _reports(self) -> _Integers:
         """Return the number of messages that are reported up to each frame, as by :meth:`FollowerState.tick`."""
         queue, time_ns = self.state.lingering, self.frames.time_ns
         waiting = np.fromiter((each.settled_ns for each in queue), np.int64, len(queue))
-        due = np.searchsorted(np.concatenate([waiting, time_ns[self.settled_at]]), time_ns - LINGER_NS)
-        length = len(queue) + np.asarray(np.searchsorted(self.settled_at, np.arange(len(time_ns))), np.int64)
+        earlier = self.earlier.rows["settled_ns"][self.earlier.reported :]
+        due = np.searchsorted(np.concatenate([waiting, earlier, time_ns[self.settled_at]]), time_ns - LINGER_NS)
+        length = self.queued + np.asarray(np.searchsorted(self.settled_at, np.arange(len(time_ns))), np.int64)
         full = np.flatnonzero(length - np.concatenate([[0], due[:-1]]) > LINGERING)
         reported, total = np.zeros(len(time_ns), np.int64), 0
         place = int(np.searchsorted(full, np.searchsorted(length, LINGERING, side="right")))
@@ -398,107 +491,104 @@ class _PlainRun:
 
     def find_reports(self) -> bool:
         """Assign the earlier messages that are reported to their streams; return whether all are reported in order."""
+        old: dict[int, list[tuple[int, int]]] = {each: [] for each in self.streams}
         for place, message in enumerate(islice(self.state.lingering, self.reported)):
-            known = self.streams.get(id(message.flow.stream))
-            if known is not None and known.stream.entries.get(message.position) is message:
-                known.old.append((place, message.position))
+            stream = message.flow.stream
+            if id(stream) in old and stream is not None and stream.entries.get(message.position) is message:
+                old[id(stream)].append((place, message.position))
             else:
                 self.foreign.add(place)
+        # Created messages precede the others in the queue.
+        created, earlier = len(self.state.lingering), self.earlier
+        rows = earlier.rows[earlier.reported :][: max(self.reported - created, 0)]
+        for number, (key, each) in enumerate(self.streams.items()):
+            places = np.flatnonzero(rows["stream"] == number)
+            later = np.stack([created + places, rows["position"][places]])
+            each.old = np.concatenate([np.array(old[key], np.int64).reshape(-1, 2).T, later], axis=1)
         return all(each.forget(self.reported, self.reported_at) for each in self.streams.values())
 
     def finish(self, *, create_all: bool) -> None:
-        """Set the state to that after the run; create the messages that are still needed, or all."""
-        state, frames = self.state, self.frames
-        self._mark()
-        created = self._create(create_all)
-        self._report_former()
-        self._settle(created)
+        """Set the state and ``earlier`` to those after the run; create the messages in flight, or all."""
+        state, frames, earlier = self.state, self.frames, self.earlier
+        numbers = self._numbers_settled()
+        self._mark(numbers)
+        rows = np.concatenate([earlier.rows, self._rows(numbers)])
+        earlier.created |= {each.number: state.in_flight.pop(each.number) for each in self.former}
+        earlier.streams = [(each.flow, each.stream) for each in self.streams.values()]
+        reported = earlier.reported + max(self.reported - len(state.lingering), 0)
+        for place in range(min(self.reported, len(state.lingering))):
+            state.report(state.lingering.popleft(), forget=place in self.foreign)
         for each in self.streams.values():
+            each.extend(marked=state.marks is not None)
             if each.acks is not None:
                 last = int(self.settled_at[each.queue[-1] - self.queued])
-                each.acknowledge(self._acks.get(last) or self._ack(last), int(frames.ack[last]))
-            each.extend(self.sent, created, marked=state.marks is not None)
+                number, time_ns = int(frames.number[last]), int(frames.time_ns[last])
+                each.stream.last_ack = _acknowledgement(number, time_ns, int(frames.kind[last]))
+                each.stream.ack_value = int(frames.ack[last])
+        self._create_in_flight()
         state.now_ns, state.place = int(frames.time_ns[-1]), int(frames.place[-1])
         # The last frame of a conversation sets its time.
         for lane in sorted(self.lanes, key=lambda each: int(each.at[-1])):
             lane.count(frames)
         state.message_count += len(self.sent)
-        state.due_ns = state.lingering[0].settled_ns + LINGER_NS if state.lingering else NEVER
+        earlier.keep(rows, reported, keep_all=create_all)
+        if create_all:
+            earlier.create(state)
 
-    def _mark(self) -> None:
+    def _numbers_settled(self) -> _Integers:
+        """Return the numbers of the messages that are settled."""
+        numbers, old = self.base + self.settled, self.settled < 0
+        numbers[old] = np.array([each.number for each in self.former], np.int64)[-1 - self.settled[old]]
+        return numbers
+
+    def _mark(self, numbers: _Integers) -> None:
         marks, frames = self.state.marks, self.frames
         if marks is None:
             return
-        numbers, old = self.base + self.settled, self.settled < 0
-        numbers[old] = np.array([each.number for each in self.former], np.int64)[-1 - self.settled[old]]
         message = np.zeros(len(frames), np.int64)
         message[self.settled_at] = numbers
         message[self.sent] = self.base + np.arange(len(self.sent))
         role = np.where(frames.kind < _LIBACK, DATA, ACK).astype(np.uint8)
         marks.mark_run(frames.place, message, role, np.stack([frames.place[self.settled_at], numbers], 1))
 
-    def _create(self, create_all: bool) -> dict[int, CapturedMessage]:
-        """Return the messages that are needed, by their places in ``sent``."""
-        state, frames, count = self.state, self.frames, len(self.sent)
-        needed = np.ones(count, np.bool_)
-        new = np.flatnonzero(self.settled >= 0)
-        needed[self.settled[new]] = create_all | (self.queued + new >= self.reported)
-        position, lane_of = np.zeros((2, count), np.int64)
-        flows: list[Flow] = []
-        for each in self.streams.values():
-            if each.lane is not None:
-                which = np.searchsorted(self.sent, each.lane.sent)
-                position[which], lane_of[which] = each.stream.next + np.arange(len(which)), len(flows)
-                needed[which[max(each.forgotten - len(each.stream.entries), 0) :]] = True
-                flows.append(each.flow)
-        created: dict[int, CapturedMessage] = {}
-        self.needed = needed
-        chosen = np.flatnonzero(needed)
-        at = self.sent[chosen]
-        columns = (
-            chosen, lane_of[chosen], frames.kind[at], position[chosen], frames.length[at], frames.match[at],
-            frames.time_ns[at], frames.ack[at], frames.number[at],
+    def _rows(self, numbers: _Integers) -> NDArray[Any]:
+        """Return the rows of the messages that are settled, with their ``numbers``."""
+        frames, rows = self.frames, np.zeros(len(numbers), _SETTLED)
+        new = self.settled >= 0
+        first, last = self.sent[self.settled[new]], self.settled_at
+        for name, column in _FRAME.items():
+            rows[name][new] = getattr(frames, column)[first]
+        rows["number"] = numbers
+        rows["settled_ns"], rows["ack_frame"], rows["ack_kind"] = (
+            frames.time_ns[last], frames.number[last], frames.kind[last]
         )  # fmt: skip
-        for place, lane, kind, where, length, match, time_ns, ack, number in zip(
-            *(each.tolist() for each in columns), strict=True
-        ):
-            message = CapturedMessage(self.base + place, flows[lane], _KINDS[kind], where, length, match, time_ns, ack)
-            message.complete_ns, message.bytes_seen = time_ns, length
-            message.run_first = message.run_last = number
-            message.frame_count = 1
-            created[place] = message
-            state.in_flight[message.number] = message
-        if state.watch is not None and state.watch.number - self.base in created:
-            state.watch.message = created[state.watch.number - self.base]
-        return created
+        for number, each in enumerate(self.streams.values()):
+            places = each.queue - self.queued
+            rows["stream"][places], rows["position"][places] = number, each.stream.acked + np.arange(len(places))
+        return rows
 
-    def _report_former(self) -> None:
-        """Report the messages from before the run."""
-        state = self.state
-        for place in range(min(self.reported, self.queued)):
-            state.report(state.lingering.popleft(), forget=place in self.foreign)
-
-    def _settle(self, created: dict[int, CapturedMessage]) -> None:
-        """Settle messages, and report those that are due."""
-        state = self.state
-        needed = self.settled < 0
-        needed[~needed] = self.needed[self.settled[~needed]]
-        chosen = np.flatnonzero(needed)
-        at = self.settled_at[chosen]
-        columns = self.queued + chosen, at, self.settled[chosen], self.frames.time_ns[at]
-        for place, frame, which, time_ns in zip(*(each.tolist() for each in columns), strict=True):
-            message = self.former[-1 - which] if which < 0 else created[which]
-            message.ack = self._acks.get(frame) or self._ack(frame)
-            state.now_ns = time_ns
-            state.settle(message)
-            if place < self.reported:
-                state.report(state.lingering.popleft(), forget=False)
-
-    def _ack(self, at: int) -> Acknowledgement:
-        frames = self.frames
-        how: How = "liback" if frames.kind[at] == _LIBACK else "piggyback"
-        ack = self._acks[at] = Acknowledgement(int(frames.number[at]), int(frames.time_ns[at]), how, True)
-        return ack
+    def _create_in_flight(self) -> None:
+        """Create the messages that are not settled."""
+        state, frames = self.state, self.frames
+        unsettled = np.ones(len(self.sent), np.bool_)
+        unsettled[self.settled[self.settled >= 0]] = False
+        made: list[CapturedMessage] = []
+        for each in self.streams.values():
+            if each.lane is None:
+                continue
+            sent = each.lane.sent
+            places = np.searchsorted(self.sent, sent)
+            chosen = np.flatnonzero(unsettled[places])
+            at = sent[chosen]
+            columns = (
+                self.base + places[chosen], each.stream.next - len(sent) + chosen, frames.kind[at], frames.length[at],
+                frames.match[at], frames.time_ns[at], frames.ack[at], frames.number[at],
+            )  # fmt: skip
+            for number, *values in zip(*(column.tolist() for column in columns), strict=True):
+                message = _create(state, number, each.flow, *values)
+                each.stream.entries[message.position] = message
+                made.append(message)
+        state.in_flight.update((each.number, each) for each in sorted(made, key=lambda each: each.number))
 
 
 class PlainTracker:
@@ -507,6 +597,7 @@ class PlainTracker:
     def __init__(self, state: FollowerState, *, messages: bool) -> None:
         self.state = state
         self._all = messages
+        self._earlier = _SettledMessages()
         self._window, self._skipped = MOST_EXAMINED, SKIPPED
 
     def others(self, rows: BatchRows, count: int) -> Iterator[tuple[int, int]]:
@@ -519,7 +610,7 @@ class PlainTracker:
         for first, end in runs:
             assert frames is not None
             while end - first >= LEAST:
-                yield place, int(frames.place[first])
+                yield from self._others(place, int(frames.place[first]))
                 place = int(frames.place[first])
                 size = min(end - first, self._window)
                 taken = self._take(frames.part(first, first + size))
@@ -532,18 +623,27 @@ class PlainTracker:
                     place = int(frames.place[first - 1]) + 1
                 else:
                     first, self._skipped = first + self._skipped, min(2 * self._skipped, MOST_SKIPPED)
-        yield place, count
+        yield from self._others(place, count)
+
+    def _others(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        if first < end:
+            self.create_messages()
+            yield first, end
+
+    def create_messages(self) -> None:
+        """Create all messages that were settled in runs, before other parts use the state."""
+        self._earlier.create(self.state)
 
     def _take(self, frames: _PlainFrames) -> int:
         """Follow the first ``frames`` that are plain; return their number, 0 if there are fewer than ``LEAST``."""
         if len(frames) < LEAST or frames.time_ns[0] < self.state.now_ns:
             return 0
         count, lanes = self._lanes(frames)
-        if count < LEAST or len(self.state.in_flight) + count > IN_FLIGHT:
+        if count < LEAST:
             return 0
         for each in lanes:
             each.cut(count)
-        run = _PlainRun(self.state, frames.part(0, count), lanes)
+        run = _PlainRun(self.state, self._earlier, frames.part(0, count), lanes)
         if not run.is_regular():
             return 0
         cut = run.settle()

@@ -103,6 +103,8 @@ def follow(batches: list[DecodedBatch], how: dict[str, int], options: dict[str, 
                 arrays = taken.message, taken.role, taken.flags, taken.repeat, taken.acknowledges, taken.acks
                 marks.append([*(array.tolist() for array in arrays), sorted(taken.late)])
         if not options.get("messages", True):
+            # Creates the messages that were not needed so far.
+            follower.wait_until(0)
             return [marks, state_of(follower)]
         return [marks, state_of(follower, messages), state_of(follower, messages, follower.finish())]
 
@@ -286,7 +288,48 @@ def test_generated_traffic_is_followed_as_frame_by_frame(seed, faults, limits):
         compare(batches)
 
 
-def test_plain_traffic_is_followed_by_columns():
+rounds = st.lists(
+    st.tuples(
+        st.integers(1, 60), st.sampled_from(("repeat", "resend", "restart", "refuse", "wait")), st.integers(0, 200)
+    ),
+    min_size=2,
+    max_size=8,
+)
+"""Per round: number of plain frames, then what follows singly, and how many frames before it concerns."""
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1 << 32), rounds, small_bounds)
+def test_late_frames_find_the_messages_that_runs_did_not_create(seed, rounds, limits):
+    """Duplicates, old acks, retransmissions and nacks of messages that several runs settled, and restarts."""
+    random, made, now = Random(seed), [], 10**18
+    ends = Sender(random, 1, 2), Sender(random, 2, 1)
+    for count, event, back in rounds:
+        for _ in range(count):
+            now += 1000
+            one, other = random.choice((ends, ends[::-1]))
+            ack = other.acknowledge(random)
+            made.append((build(one.send(random, ack) if random.random() < 0.8 else one.liback(ack), MXOE), now))
+        match event:
+            case "repeat" | "resend":
+                now += 600_000_000 * (event == "resend")
+                made.append((made[-1 - back % len(made)][0], now))
+            case "restart":
+                one.next, one.open = one.next + NEW_SESSION & SESSION_NUMBER_MASK | 1, 0
+            case "refuse":
+                number = other.next - back & NUMBER_MASK | other.next & SESSION_NUMBER_MASK
+                made.append((build(one.refuse(number), MXOE), now))
+            case _:
+                now += back * 10**7
+    data, times = zip(*made, strict=True)
+    (batch,) = decoded([FrameBatch.from_frames(data, times, first_number=1)], MXOE)
+    room, entries = limits["LINGERING"] // 4, limits["OUTSTANDING_MAXIMUM"] + limits["KEPT_BEHIND"]
+    with bounds(**limits, ROOM=room, ENTRIES=entries):
+        compare([batch.select(np.arange(first, min(first + 20, len(batch)))) for first in range(0, len(batch), 20)])
+
+
+def followed_by_columns(batches: list[DecodedBatch]) -> int:
+    """Number of frames that are followed in runs."""
     followed = []
 
     class CountingTracker(plain_run.PlainTracker):
@@ -294,10 +337,31 @@ def test_plain_traffic_is_followed_by_columns():
             followed.append(super()._take(frames))
             return followed[-1]
 
-    batches = decoded([traffic(Random(1), 20_000, 0)], MXOE)
     with patch.object(follower_module, "PlainTracker", CountingTracker):
-        Follower(marks=True).observe(batches[0])
-    assert sum(followed) > 19_000
+        follower = Follower(marks=True)
+        for each in batches:
+            follower.observe(each)
+    return sum(followed)
+
+
+def test_plain_traffic_is_followed_by_columns():
+    assert followed_by_columns(decoded([traffic(Random(1), 20_000, 0)], MXOE)) > 19_000
+
+
+def test_a_full_window_is_followed_by_columns_though_messages_are_in_flight():
+    (batch,) = decoded([traffic(Random(1), 20_000, 0)], MXOE)
+    with bounds(IN_FLIGHT=1000, MOST_EXAMINED=1000):
+        assert followed_by_columns([batch]) > 19_000
+
+
+def test_messages_that_a_later_run_reports_are_not_created():
+    (batch,) = decoded([traffic(Random(1), 4000, 0)], MXOE)
+    create = patch.object(plain_run, "_create", wraps=plain_run._create)
+    with bounds(LINGERING=100, ROOM=50, SKIPPED=1), create as created:
+        follower = Follower(marks=True, messages=False)
+        for first in range(0, 4000, 1000):
+            follower.observe(batch.select(np.arange(first, first + 1000)))
+    assert created.call_count < 100 < follower.messages
 
 
 def test_a_run_may_begin_with_the_report_of_a_large_message():
