@@ -15,6 +15,10 @@ class MxwireError(Exception):
     """
 
 
+class OptionError(MxwireError):
+    """Options that are wrong whatever the machine: all processes of an MPI job raise it."""
+
+
 class CaptureError(MxwireError):
     """A capture file that cannot be read or written."""
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from mxwire import __version__
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, OptionError
 from mxwire.extras import import_extra
 
 PLACES: Final = "local, dask:local, dask:ADDRESS, dask-slurm:FILE or mpi"
@@ -34,6 +34,11 @@ _LOCAL_FAILURES: Final = 1
 """Losses of workers after which a local cluster reports a chunk: on one machine the chunk is the likely cause."""
 _SLURM_KEYS: Final = ("jobs",)
 """Keys of a Slurm file that are not arguments of ``SLURMCluster``."""
+RANK_VARIABLES: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+"""Environment variables with the rank of a process, by launcher: Open MPI, PMIx, MPICH and Intel MPI, MVAPICH, Slurm.
+
+Slurm's is the last: in a Slurm job, processes of mpirun inherit that of mpirun itself.
+"""
 _NO_DASHBOARD = {"dashboard": False, "dashboard_address": ":0"}
 """The scheduler opens a port for HTTP nevertheless: any free one, since another user may have the usual one."""
 
@@ -179,7 +184,7 @@ def check_place(on: str) -> None:
     """Raise :class:`~mxwire.errors.MxwireError` for a text that names no workers."""
     kind, colon, detail = on.partition(":")
     if on not in ("local", "mpi") and not (kind in ("dask", "dask-slurm") and colon and detail):
-        raise MxwireError(f"--on {on}: no such workers; use {PLACES}")
+        raise OptionError(f"--on {on}: no such workers; use {PLACES}")
 
 
 @contextmanager
@@ -202,7 +207,7 @@ def open_workers(on: str = "local", jobs: int | None = None) -> Iterator[WorkerP
         finally:
             pool.close()
     elif jobs is not None and on != "dask:local":
-        raise MxwireError(f"--jobs is the number of processes of this machine: --on {on} has its own")
+        raise OptionError(f"--jobs is the number of processes of this machine: --on {on} has its own")
     elif on == "mpi":
         with _mpi() as mpi:
             yield mpi
@@ -321,6 +326,12 @@ def _check_queue(file: Path, cluster: Any) -> None:
 
 
 # MPI
+
+
+def launched_rank() -> int:
+    """Return the rank of this process as set by the launcher of its MPI job; 0 without a launcher."""
+    rank = next((os.environ[name] for name in RANK_VARIABLES if name in os.environ), "")
+    return int(rank) if rank.isdecimal() else 0
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import click
 from mxwire.capture.ring import CaptureRing, expanded, rings_of
 from mxwire.cli import notes
 from mxwire.cli.progress import bar, hidden
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, OptionError
 from mxwire.report.document import show
 from mxwire.report.json_line import json_line
 from mxwire.report.merged_records import MergedRecords, Record
@@ -52,7 +52,7 @@ class CaptureSet:
 
     def __init__(self, names: Sequence[str], workers: WorkerOptions, *, joined: bool = True) -> None:
         if "-" in names:
-            raise MxwireError("--on reads files, in several processes: save standard input to a file first")
+            raise OptionError("--on reads files, in several processes: save standard input to a file first")
         files = expanded(names)
         self.captures = rings_of(files) if joined else [(each,) for each in files]
         self.failed = 0
@@ -129,7 +129,7 @@ def prepare_dataset(target: Path | None, command: str, workers: WorkerOptions) -
     from mxwire.analysis.dataset import check_dataset
 
     if target is None:
-        raise MxwireError(f"mxwire {command} --on writes a table: name a folder with --to DIR")
+        raise OptionError(f"mxwire {command} --on writes a table: name a folder with --to DIR")
     check_dataset(target)
     begun = workers.checkpoint is not None and workers.checkpoint.exists()
     if any(target.iterdir()) and not begun:

@@ -12,7 +12,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FilterOptions, filter_options
-from mxwire.errors import MxwireError
+from mxwire.errors import OptionError
 from mxwire.report.legend import legend_text
 
 if TYPE_CHECKING:
@@ -78,18 +78,18 @@ class DecodeOptions:
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for options that would otherwise be ignored."""
         if self.filters.selection().needs_marks and not self.analysis:
-            raise MxwireError(
+            raise OptionError(
                 "--flag, --kind, --match, --message and marks in --where need the analysis: leave out --no-analysis"
             )
         if self.write is not None:
             others = {"--to": self.target, "--json": self.as_json, "--verbose": self.verbose, "--fields": self.fields}
             for name, value in others.items():
                 if value not in (None, False):
-                    raise MxwireError(f"-w writes a capture: {name} does not go with it")
+                    raise OptionError(f"-w writes a capture: {name} does not go with it")
         if self.target is not None and (self.as_json or self.verbose):
-            raise MxwireError(f"--to writes a table: {'--json' if self.as_json else '--verbose'} does not go with it")
+            raise OptionError(f"--to writes a table: {'--json' if self.as_json else '--verbose'} does not go with it")
         if self.fields is not None and self.verbose and not self.as_json:
-            raise MxwireError("--fields prints columns: --verbose does not go with it")
+            raise OptionError("--fields prints columns: --verbose does not go with it")
 
 
 @click.command(epilog=EPILOG)
@@ -188,7 +188,7 @@ def _decode_set(names: tuple[str, ...], options: DecodeOptions, workers: shared.
     from mxwire.cli.notes import wrote
 
     if options.count is not None or options.write is not None:
-        raise MxwireError("--on writes a table of all frames: it does not go with --count and --write")
+        raise OptionError("--on writes a table of all frames: it does not go with --count and --write")
     folder = prepare_dataset(options.target, "decode", workers)
     captures = CaptureSet(names, workers, joined=options.analysis)
     rows = sum(
@@ -267,11 +267,11 @@ def _field_names(text: str) -> list[str]:
     names = [each.strip() for each in text.split(",") if each.strip()]
     for name in names:
         if name not in COLUMN_NAMES:
-            raise MxwireError(_unknown_field(name, COLUMN_NAMES))
+            raise OptionError(_unknown_field(name, COLUMN_NAMES))
     if len(set(names)) < len(names):
-        raise MxwireError(f"--fields names a field twice: {text}")
+        raise OptionError(f"--fields names a field twice: {text}")
     if not names:
-        raise MxwireError("--fields names no field: write it like --fields frame,type,lib_seqnum")
+        raise OptionError("--fields names no field: write it like --fields frame,type,lib_seqnum")
     return names
 
 

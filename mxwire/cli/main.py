@@ -10,8 +10,10 @@ import io
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +23,7 @@ from mxwire.cli import progress
 from mxwire.cli.catalogue import ENTRIES, GROUPS
 from mxwire.cli.group import CommandGroup, narrow_epilogs
 from mxwire.cli.options import add_colour_option, colour_option
-from mxwire.errors import MxwireError, write_failure
+from mxwire.errors import MxwireError, OptionError, write_failure
 from mxwire.words import alternatives, nearest
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ _COMPLETES = "_MXWIRE_COMPLETE"
 """Environment variable of the completion scripts, and of users who request a script."""
 _COLLECTION = 200_000, 20, 100
 """Thresholds of the garbage collector: new objects before the youngest are searched, and searches before older ones."""
+_FIRST_RANK_SECONDS = 2.0
+"""Time by which the first process of an MPI job may start later than the others."""
 _OF_OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF}
 """Errors without a file name that only standard output has: it is full, or closed by the shell."""
 EPILOG = """\b
@@ -165,6 +169,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         cli.main(arguments, prog_name="mxwire", standalone_mode=False)
     except MxwireError as error:
+        if isinstance(error, OptionError):
+            _leave_to_first_rank(arguments)
         _fail(str(error))
     except MemoryError as error:
         _fail(str(error) or "not enough memory (ulimit -v prints the limit of this shell)")
@@ -172,6 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo("mxwire: interrupted", err=True)
         sys.exit(130)
     except click.UsageError as error:
+        _leave_to_first_rank(arguments)
         where = error.ctx.command_path if error.ctx else "mxwire"
         _fail(f"{_usage_message(error)}; see {where} --help")
     except click.ClickException as error:
@@ -216,6 +223,19 @@ def _refusal(error: OSError) -> str:
 def _discard_output() -> None:
     """Discard the buffered output, about which Python would complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _leave_to_first_rank(arguments: Sequence[str] | None) -> None:
+    """Exit with 2 in all processes of an MPI job but the first, which has the same options and prints their error."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if "--on=mpi" not in given and ("--on", "mpi") not in pairwise(given):
+        return
+    from mxwire.campaign.workers import launched_rank
+
+    if launched_rank() > 0:
+        # Some launchers kill a job as soon as one of its processes fails: the first one prints before that.
+        time.sleep(_FIRST_RANK_SECONDS)
+        sys.exit(2)
 
 
 def _fail(message: str) -> None:

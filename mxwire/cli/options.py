@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from mxwire.cli.completion import catalogued, dialects, interfaces, live_dialects, offers
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, OptionError
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.report.terminal import COLOUR_CHOICES, choose_colour, is_coloured
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -372,9 +372,9 @@ class WorkerOptions:
         Raises :class:`~mxwire.errors.MxwireError` for options that would have no effect.
         """
         if self.on is None and (self.jobs is not None or self.checkpoint is not None):
-            raise MxwireError("--jobs and --checkpoint are for sets of captures: add --on local")
+            raise OptionError("--jobs and --checkpoint are for sets of captures: add --on local")
         if self.on is not None and live:
-            raise MxwireError("--on reads files, in several processes: it does not go with -i")
+            raise OptionError("--on reads files, in several processes: it does not go with -i")
         return self.on is not None
 
     @contextmanager

@@ -15,7 +15,7 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.notes import wrote
 from mxwire.cli.progress import bar
-from mxwire.errors import MxwireError
+from mxwire.errors import OptionError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns, show
 from mxwire.report.json_line import json_line
 from mxwire.report.terminal import terminal_width
@@ -178,17 +178,17 @@ def command(
     fixed = fixed_by(options)
     if exhaustive is not None:
         if not (seeds is None and pcap is None and at is None and options["faults"] is None):
-            raise MxwireError(
+            raise OptionError(
                 "--exhaustive plans the faults of all runs: use it without --seeds, --faults, --pcap and --at"
             )
         failed = _exhaust(exhaustive, workers, seed or 0, fixed, target, as_json)
     elif seeds is None:
         if target is not None or workers != shared.WorkerOptions(jobs=workers.jobs):
-            raise MxwireError("--to, --on and --checkpoint are for many runs: add --seeds or --exhaustive")
+            raise OptionError("--to, --on and --checkpoint are for many runs: add --seeds or --exhaustive")
         outcome = _run(Scenario(seed or 0, **fixed), pcap, at)
         failed = _report(outcome, as_json)
     elif seed is not None or pcap is not None:
-        raise MxwireError("--seeds starts many runs: use it without --seed and --pcap")
+        raise OptionError("--seeds starts many runs: use it without --seed and --pcap")
     else:
         failed = _campaign(seeds, workers, fixed, target, as_json)
     if failed:
@@ -222,7 +222,7 @@ def _profile(text: str) -> Profile:
     if not slash:
         return profile
     if not rate.isdecimal() or not 1 <= int(rate) <= 10_000:
-        raise MxwireError(f"profile {text!r}: a clock has 1 to 10000 ticks per second, for example {name}/250")
+        raise OptionError(f"profile {text!r}: a clock has 1 to 10000 ticks per second, for example {name}/250")
     return replace(profile, hz=int(rate))
 
 
@@ -234,9 +234,9 @@ def _run(scenario: Scenario, pcap: str | None, at: int | None = None) -> RunOutc
     from mxwire.simulation import Simulation
 
     if at is not None and pcap is None:
-        raise MxwireError("--at chooses the host to capture on: name the file with --pcap")
+        raise OptionError("--at chooses the host to capture on: name the file with --pcap")
     if at is not None and at >= scenario.hosts:
-        raise MxwireError(f"--at {at}: the hosts are 0 to {scenario.hosts - 1}")
+        raise OptionError(f"--at {at}: the hosts are 0 to {scenario.hosts - 1}")
     with bar("messages", None) as shown:
         progress = shown.update if shown.shown else None
         if pcap is None:
@@ -310,7 +310,7 @@ def _exhaust(
 
     names = [fixed.pop("workload")] if "workload" in fixed else list(SMALL_WORKLOADS)
     if names[0] not in SMALL_WORKLOADS:
-        raise MxwireError(
+        raise OptionError(
             f"--exhaustive plays small workloads, not {names[0]}: use one of {', '.join(SMALL_WORKLOADS)}"
         )
     plays = [ExhaustivePlay(Scenario(seed, workload=name, **fixed), bound) for name in names]

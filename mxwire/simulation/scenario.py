@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any, Final
 
-from mxwire.errors import MxwireError
+from mxwire.errors import OptionError
 from mxwire.protocol import Profile
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_0_5, OPEN_MX_1_0, OPEN_MX_1_1, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.simulation.faults import Plan, plan_text
@@ -115,40 +115,40 @@ class Scenario:
     def __post_init__(self) -> None:
         """Refuse impossible parameters."""
         if not 1 <= self.hosts <= HOSTS_MAXIMUM:
-            raise MxwireError(f"{self.hosts} hosts: a simulated network has 1 to {HOSTS_MAXIMUM}")
+            raise OptionError(f"{self.hosts} hosts: a simulated network has 1 to {HOSTS_MAXIMUM}")
         if self.hosts == 1 and self.processes < 2:
-            raise MxwireError("one host with one application has no partner: use --processes 2 or more, or --hosts 2")
+            raise OptionError("one host with one application has no partner: use --processes 2 or more, or --hosts 2")
         if self.hosts == 1 and self.partition:
-            raise MxwireError("--partition separates two hosts, and there is one")
+            raise OptionError("--partition separates two hosts, and there is one")
         if self.workload not in (*WORKLOADS, *SMALL_WORKLOADS):
-            raise MxwireError(f"no workload {self.workload!r}: use one of {', '.join((*WORKLOADS, *SMALL_WORKLOADS))}")
+            raise OptionError(f"no workload {self.workload!r}: use one of {', '.join((*WORKLOADS, *SMALL_WORKLOADS))}")
         if self.workload in SMALL_WORKLOADS and self.hosts * self.processes != 2:
-            raise MxwireError(
+            raise OptionError(
                 f"workload {self.workload!r} has two applications: use 2 hosts with 1 process each, or 1 with 2"
             )
         struck = [each.place for each in self.faults if each.victim is None]
         if twice := [place for place in struck if struck.count(place) > 1]:
-            raise MxwireError(f"frame {twice[0]} has {len(twice)} faults: a frame has at most one")
+            raise OptionError(f"frame {twice[0]} has {len(twice)} faults: a frame has at most one")
         for fault in self.faults:
             if fault.victim is not None and fault.victim >= self.hosts * self.processes:
-                raise MxwireError(f"fault {fault}: the applications are 0 to {self.hosts * self.processes - 1}")
+                raise OptionError(f"fault {fault}: the applications are 0 to {self.hosts * self.processes - 1}")
         if self.local not in LOCAL_PATHS:
-            raise MxwireError(f"no local path {self.local!r}: use one of {', '.join(LOCAL_PATHS)}")
+            raise OptionError(f"no local path {self.local!r}: use one of {', '.join(LOCAL_PATHS)}")
         if self.workload == SAME_HOST and self.processes < 2:
-            raise MxwireError(f"workload {SAME_HOST!r} needs several applications per host: use --processes 2 or more")
+            raise OptionError(f"workload {SAME_HOST!r} needs several applications per host: use --processes 2 or more")
         if self.discovery not in DISCOVERIES:
-            raise MxwireError(f"no discovery {self.discovery!r}: use one of {', '.join(DISCOVERIES)}")
+            raise OptionError(f"no discovery {self.discovery!r}: use one of {', '.join(DISCOVERIES)}")
         for name in RATES:
             if not 0 <= getattr(self, name) < 1:
-                raise MxwireError(f"{name} {getattr(self, name)}: a rate lies between 0 and 1")
+                raise OptionError(f"{name} {getattr(self, name)}: a rate lies between 0 and 1")
         for name in ("messages", "processes", "interfaces"):
             if getattr(self, name) < 1:
-                raise MxwireError(f"{name} {getattr(self, name)}: at least 1 is needed")
+                raise OptionError(f"{name} {getattr(self, name)}: at least 1 is needed")
         for name in INCIDENTS:
             if getattr(self, name) < 0:
-                raise MxwireError(f"{name} {getattr(self, name)}: a count cannot be negative")
+                raise OptionError(f"{name} {getattr(self, name)}: a count cannot be negative")
         if not self.profiles:
-            raise MxwireError("a simulation needs at least one profile")
+            raise OptionError("a simulation needs at least one profile")
 
     @property
     def interrupted(self) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from mxwire.campaign.workers import RANK_VARIABLES, launched_rank
 from mxwire.cli.main import cli
 
 pytest.importorskip("mpi4py")
@@ -58,3 +59,32 @@ def test_a_job_of_one_process_is_refused():
 def test_jobs_do_not_go_with_mpi():
     run = CliRunner().invoke(cli, [*SEEDS, "--on", "mpi", "--jobs", "2"])
     assert "--jobs is the number of processes of this machine" in str(run.exception)
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--seeds", "5-x"), ("--seeds", "0-5", "--jobs", "2"), ("--seeds", "0-5", "--pcap", "x")]
+)
+def test_an_error_in_the_options_is_printed_by_one_process(wrong):
+    run = job(3, "simulate", *wrong, "--on", "mpi")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith("mxwire: ")
+    assert run.stderr.count("\n") == 1
+
+
+def test_an_error_of_the_operating_system_is_printed_by_every_process(tmp_path):
+    """It may concern one machine only."""
+    run = job(3, *SEEDS, "--on=mpi", "--to", tmp_path / "missing" / "runs.csv")
+    assert run.returncode == 2
+    assert run.stderr.count("create its directory first") == 3
+
+
+@pytest.mark.parametrize(
+    ("variables", "rank"),
+    [({}, 0), ({"SLURM_PROCID": "3"}, 3), ({"SLURM_PROCID": "1", "PMI_RANK": "0"}, 0), ({"PMI_RANK": "x"}, 0)],
+)
+def test_the_rank_is_that_of_the_launcher(monkeypatch, variables, rank):
+    for name in (*RANK_VARIABLES, *variables):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert launched_rank() == rank
