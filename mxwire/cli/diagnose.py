@@ -116,9 +116,6 @@ def command(
     from mxwire.analysis.selection import FindingSelector
     from mxwire.cli.reading import Failures, note_frames, refuse_empty, selection_of
     from mxwire.errors import MxwireError
-    from mxwire.report.diagnosis import blocks, finding_line, summary_line
-    from mxwire.report.document import show
-    from mxwire.report.host_labels import labelled
 
     if all_protocols and not inputs.live:
         raise MxwireError("--all-protocols goes with -i: all frames of a file are analysed anyway")
@@ -148,19 +145,40 @@ def command(
             if not findings:
                 refuse_empty(reader, decoder, selector.selection)
             total += sum(each.severity != "note" for each in findings)
-            if as_json:
-                for each in findings:
-                    click.echo(finding_line(reader.name, examination, each))
-                click.echo(summary_line(reader.name, examination, findings, selector.left_out))
-            else:
-                shown = blocks(reader.name, examination, findings, selector.left_out, named=filters.by_name)
-                selector.selection.names.add_all(reader.names)
-                show([*labelled(shown, selector.selection.names)] if filters.by_name else shown)
-                if decoder.skipped and not examination.facts.follower.frames:
-                    note_frames(reader.name, decoder)
+            selector.selection.names.add_all(reader.names)
+            try:
+                _report(reader.name, examination, findings, selector, as_json=as_json, named=filters.by_name)
+            except BrokenPipeError:
+                # The reader has ended (`| head`): findings exit with 1, whichever of their lines it took.
+                sys.exit(min(total, 1))
+            if not as_json and decoder.skipped and not examination.facts.follower.frames:
+                note_frames(reader.name, decoder)
     failures.end()
     if total:
         sys.exit(1)
+
+
+def _report(
+    name: str,
+    examination: Examination,
+    findings: list[Finding],
+    selector: FindingSelector,
+    *,
+    as_json: bool,
+    named: bool,
+) -> None:
+    """Print the findings of one input."""
+    from mxwire.report.diagnosis import blocks, finding_line, summary_line
+    from mxwire.report.document import show
+    from mxwire.report.host_labels import labelled
+
+    if as_json:
+        for each in findings:
+            click.echo(finding_line(name, examination, each))
+        click.echo(summary_line(name, examination, findings, selector.left_out))
+        return
+    shown = blocks(name, examination, findings, selector.left_out, named=named)
+    show([*labelled(shown, selector.selection.names)] if named else shown)
 
 
 def _diagnose_files(

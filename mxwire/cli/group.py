@@ -4,13 +4,38 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
 import click
 
 from mxwire.words import suggestion
+
+
+class WholeWordFormatter(click.HelpFormatter):
+    """A formatter that breaks lines at spaces only: a user must be able to search for ``open-mx-1.5``, and copy it."""
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write a list of terms and their meanings."""
+        super().write_dl([(term, _unbroken(meaning)) for term, meaning in rows], col_max, col_spacing)
+
+    def write_text(self, text: str) -> None:
+        """Write a paragraph."""
+        super().write_text(_unbroken(text))
+
+    def getvalue(self) -> str:
+        """Return the text with its own hyphens."""
+        return super().getvalue().replace(_UNBREAKABLE, "-")
+
+
+click.Context.formatter_class = WholeWordFormatter
+_UNBREAKABLE: Final = "\N{NON-BREAKING HYPHEN}"
+"""Replaces hyphens while click wraps a text, which would break lines after them."""
+
+
+def _unbroken(text: str) -> str:
+    return text.replace("-", _UNBREAKABLE)
 
 
 class CommandGroup(click.Group):

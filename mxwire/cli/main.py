@@ -109,8 +109,12 @@ class _Commands(CommandGroup):
             try:
                 result = super().invoke(ctx)
             except SystemExit:
-                # An exit code of its own (a check has failed), which needs the output all the same.
-                sys.stdout.flush()
+                # An exit code of its own: a check has failed. It stands if the reader of the output has ended, as
+                # otherwise `mxwire diagnose … | head` would exit with 0 or 1 by chance.
+                try:
+                    sys.stdout.flush()
+                except BrokenPipeError:
+                    _discard_output()
                 raise
             finally:
                 # Before any message about the end, even the newline after ^C.

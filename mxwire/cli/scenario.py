@@ -402,6 +402,9 @@ def _explanation(outcome: ScenarioOutcome) -> Iterator[str]:
         yield f"found     {outcome.found}"
     if outcome.line and outcome.script.rules:
         yield f"rules     {' '.join(outcome.script.rules)}"
+    if outcome.counted and not outcome.passed:
+        counted = ", ".join(f"{name} {count}" for name, count in outcome.counted.items())
+        yield f"dropped   by the host under test, which counted {counted}"
     if (closed := _closed_endpoint(outcome)) is not None:
         yield f"its endpoint {closed} is not open: name an open one, like --target alpha:0:3"
     for each in outcome.remarks:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 from mxwire.analysis.diagnosis import CATALOGUE, Diagnosis, Evidence, Examination, Finding, Party, catalogue
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Cost, seconds
+from mxwire.analysis.diagnosis.finding import Confidence, Cost, seconds
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
 from mxwire.report.json_line import keyed_line
@@ -93,9 +93,12 @@ def _finding(place: int, same: list[Finding], facts: Facts) -> Iterator[Block]:
     first = same[0]
     costs = [cost_text(each.cost, facts) for each in same]
     yield Heading(f"{place}. {CATALOGUE[first.id].title}  [{first.id}]", 3)
-    yield Paragraph(f"Severity {first.severity}, confidence {first.confidence}, {costs[0]}.")
+    # From the lowest: a heading with one of several would hide how sure the others are.
+    confidences = [known for known in reversed(get_args(Confidence)) if any(each.confidence == known for each in same)]
+    ends = " to ".join(dict.fromkeys((confidences[0], confidences[-1])))
+    yield Paragraph(f"Severity {first.severity}, confidence {ends}, {costs[0]}.")
     for each, cost in zip(same, costs, strict=True):
-        differs = [f"confidence {each.confidence}"] if each.confidence != first.confidence else []
+        differs = [f"confidence {each.confidence}"] if len(confidences) > 1 else []
         differs += [cost] if cost != costs[0] else []
         yield Paragraph(_sentence(f"{each.summary} ({', '.join(differs)})" if differs else each.summary))
         yield Listing(tuple(_evidence(one, facts.since_start) for one in each.evidence))

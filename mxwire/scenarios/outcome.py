@@ -80,6 +80,8 @@ class ScenarioOutcome:
     """Mask of the frames sent by the tester; shape ``(n,)``."""
     failed_frame: int | None = None
     """Index in ``frames`` of the frame that did not meet its expectation."""
+    counted: dict[str, int] = field(default_factory=dict)
+    """Frames that the host dropped, by counter under its name in the language; empty for live hosts."""
     seed: int = 0
     duration_ns: int = 0
 
@@ -105,6 +107,7 @@ class ScenarioOutcome:
             "found": self.found,
             "differences": [asdict(each) for each in self.differences],
             "remarks": [asdict(each) for each in self.remarks],
+            "counted": self.counted,
             "frames": len(self.frames),
             "duration_ms": self.duration_ns / 1e6,
         }

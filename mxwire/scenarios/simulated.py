@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ from mxwire.scenarios.processes import FIRST, HostProcesses
 from mxwire.scenarios.run import ScenarioRun
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.tester import TestedEndpoint
+from mxwire.scenarios.vocabulary import COUNTERS
 from mxwire.units import MILLISECOND
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -64,7 +66,7 @@ def run_simulated(
             application, lambda number: NodeApplication(machine.start(number), None), machine.kill
         )
     machine.play(run, application)
-    return outcome_of(run, dialect, profile.name, seed)
+    return replace(outcome_of(run, dialect, profile.name, seed), counted=machine.dropped())
 
 
 def _host_mac(interface: int) -> bytes:
@@ -144,6 +146,12 @@ class _Machine:
             elif moved:
                 self._now += HOP
         raise RuntimeError("the scenario does not terminate")
+
+    def dropped(self) -> dict[str, int]:
+        """Return the counters of dropped frames that are not 0, summed over processes and interfaces."""
+        tallies = [each.counters for node in self._nodes.values() for each in node.interfaces]
+        sums = {name: sum(each[counter] for each in tallies) for name, counter in COUNTERS.items()}
+        return {name: count for name, count in sums.items() if count and name.startswith("drop_")}
 
     def _receive(self, frames: Sequence[bytes]) -> None:
         for node in self._nodes.values():

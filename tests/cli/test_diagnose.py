@@ -25,6 +25,14 @@ def test_findings_name_the_problem_the_host_the_cause_and_the_remedy():
     assert all(len(line) <= 100 for line in run.lines)
 
 
+def test_a_heading_has_the_range_of_confidences_of_its_findings():
+    run = mxwire("diagnose", "--only", "frames-duplicated", CAPTURES / "mxoe-lossy-1M.pcap")
+    words = " ".join(run.out.split())
+    assert "Severity warning, confidence low to medium, cost 3 of 840 frames." in words
+    assert "are duplicates (confidence low). -" in words
+    assert "are duplicates (confidence medium, cost 2 of 840 frames). -" in words
+
+
 def test_a_clean_capture_shows_nothing_and_ends_with_0():
     run = mxwire("diagnose", CAPTURES / "omx1500-echo-pattern.pcap")
     assert run.code == 0 and not run.err

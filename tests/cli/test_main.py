@@ -130,3 +130,11 @@ def test_shell_completion():
     script = "from mxwire.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=ROOT)
     assert re.search(r"\bdecode\b", done.stdout)
+
+
+def test_help_breaks_lines_at_spaces_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for arguments in (("diagnose",), ("simulate",), ("interop",), ("bench", "imb"), ("perf",), ("scenario", "run")):
+        lines = mxwire(*arguments, "--help").lines
+        assert not [line for line in lines if re.search(r"[\w.]-$", line)]
+        assert "\N{NON-BREAKING HYPHEN}" not in "".join(lines)

@@ -72,6 +72,19 @@ def test_output_that_the_shell_has_closed_is_reported(line, expected):
     assert (done.returncode, done.stderr) == expected
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"), [("diagnose FILE", 1), ("diagnose --json FILE", 1), ("info FILE", 0), ("decode FILE", 0)]
+)
+def test_a_reader_that_has_ended_does_not_change_the_exit_code(arguments, code):
+    """A check that has failed exits with 1, as grep does as long as its output fits into the pipe."""
+    words = arguments.replace("FILE", str(CAPTURES / "mxoe-lossy-1M.pcap")).split()
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, ROOT / "cli.py", *words], stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
 RECEIVER = """
 import resource
 from mxwire.cli.receive import ReceiveOptions, _one

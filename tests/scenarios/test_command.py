@@ -105,6 +105,17 @@ def test_run_reports_the_failure(failing: Path) -> None:
     assert "◀ not as expected" in run.out and run.lines[-1] == "1 run: 1 fail"
 
 
+def test_a_failure_reports_the_frames_that_the_host_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "mine.mxs"
+    path.write_text("title: A TINY without a connection\n\n> TINY\n< TRUC within 1s\n")
+    run = mxwire("scenario", "run", path, "--dialect", "mxoe")
+    assert run.code == 1 and "    dropped   by the host under test, which counted drop_bad_peer_index 1" in run.lines
+    path.write_text("title: A TINY without a connection\n\n> TINY\n< nothing for 1s\n")
+    assert "dropped" not in mxwire("scenario", "run", path, "--dialect", "mxoe").out
+    run = mxwire("scenario", "run", path, "--dialect", "mxoe", "--json")
+    assert run.code == 0 and run.objects[0]["counted"] == {"drop_bad_peer_index": 1}
+
+
 def test_run_as_objects_and_into_a_capture(failing: Path, tmp_path: Path) -> None:
     capture = tmp_path / "out.pcapng"
     run = mxwire("scenario", "run", failing, "connect/good-key", "--dialect", "mxoe", "--json", "-w", capture)
