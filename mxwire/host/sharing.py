@@ -21,6 +21,7 @@ from typing import Final
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.host.errors import HostError
+from mxwire.link.errors import LinkError
 from mxwire.link.local import SharedMemoryPath
 from mxwire.link.namespace import NetworkNamespace
 from mxwire.protocol import Status
@@ -34,6 +35,8 @@ _BACKLOG: Final = 1024
 """Connections to a claim that wait to be accepted."""
 _CREDENTIALS: Final = struct.Struct("3i")
 """struct ucred: process, user and group."""
+_FOREIGN: Final = (errno.EACCES, errno.EPERM, errno.ELOOP)
+"""Errors of opening a file of another user."""
 _LONGEST: Final = ADDRESS_SIZE * 65536
 _PREFIX: Final = "mxwire-peers-"
 _SHARED_MEMORY: Final = Path("/dev/shm")
@@ -44,7 +47,7 @@ class MachineSharing:
 
     The node uses it as its :class:`~mxwire.protocol.peers.Sharing`.
 
-    Raises :class:`~mxwire.errors.MxwireError` if the peer table belongs to another user.
+    Raises :class:`~mxwire.link.LinkError` if the peer table belongs to another user.
     """
 
     def __init__(self, interfaces: Sequence[str]) -> None:
@@ -137,7 +140,7 @@ class MachineSharing:
             self._claims[name] = _Claim(name, self._socket)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
-                raise MxwireError(f"{name} cannot be claimed: {error.strerror}") from None
+                raise LinkError(f"{name} cannot be claimed: {error.strerror}") from None
             return False
         return True
 
@@ -197,7 +200,8 @@ class SharedPeerTable:
 
     All processes take peer indexes from it. It holds six bytes per address; an address has the index of its first
     entry. Entries are only ever appended, which the kernel does for one process at a time, and the file is removed
-    with the last process that uses it. Raises :class:`~mxwire.errors.MxwireError` if it belongs to another user.
+    with the last process that uses it. Raises :class:`~mxwire.link.LinkError` if it belongs to another user, or the
+    memory is full.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -214,7 +218,10 @@ class SharedPeerTable:
         """Index of a peer, added if it is new."""
         self._read()
         if address not in self._first:
-            os.write(self._file, address)
+            try:
+                os.write(self._file, address)
+            except OSError as error:
+                raise self._refusal(error) from error
             self._read()
         return self._first[address]
 
@@ -230,6 +237,10 @@ class SharedPeerTable:
         _remove_if_unused(self.path, self._file)
         os.close(self._file)
         self._file = -1
+
+    def _refusal(self, error: OSError) -> LinkError:
+        others = "; all processes on one interface must belong to the same user" if error.errno in _FOREIGN else ""
+        return LinkError(f"{self.path}: the shared peer table cannot be used: {error.strerror}{others}")
 
     def _read(self) -> None:
         done = len(self._places) * ADDRESS_SIZE
@@ -247,10 +258,7 @@ class SharedPeerTable:
             try:
                 opened = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             except OSError as error:
-                raise MxwireError(
-                    f"{self.path}: the shared peer table cannot be used: {error.strerror}; "
-                    f"all processes on one interface must belong to the same user"
-                ) from None
+                raise self._refusal(error) from error
             try:
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.ftruncate(opened, 0)

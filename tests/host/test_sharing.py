@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import textwrap
@@ -140,3 +141,15 @@ def test_a_table_without_access_rights_is_reported(tmp_path):
     with pytest.raises(MxwireError, match="the shared peer table cannot be used"):
         SharedPeerTable(tmp_path)
     assert not Path(tmp_path / "elsewhere").exists()
+
+
+def test_a_table_without_space_is_reported(tmp_path):
+    table = SharedPeerTable(tmp_path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(MxwireError, match=r"the shared peer table cannot be used: File too large$"):
+            table.place_of(b"AAAAAA")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        table.close()
