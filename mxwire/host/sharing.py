@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+from weakref import WeakSet
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE
@@ -59,6 +60,7 @@ class MachineSharing:
         self._peers = SharedPeerTable()
         self.path = SharedMemoryPath(self._address_of, self._socket)
         """Channels to the endpoints of the other processes."""
+        _opened.add(self)
 
     # For the node.
 
@@ -129,6 +131,13 @@ class MachineSharing:
         self._peers.close()
         self._namespace.close()
 
+    def leave_to_parent(self) -> None:
+        """Close the sockets in the child of a fork, which would keep the claims of its parent when that has ended."""
+        for claim in self._claims.values():
+            claim.close()
+        for channel in self.path.channels:
+            channel.connection.close()
+
     def _endpoint(self, interface: int, endpoint: int) -> str:
         return f"{self._interfaces[interface]}/{endpoint}"
 
@@ -165,6 +174,17 @@ class MachineSharing:
                 f"{', '.join(self._interfaces)}: this thread has left the network namespace of the interface, and may "
                 f"not enter it again: call the host from another thread, or with CAP_SYS_ADMIN"
             ) from None
+
+
+_opened: Final[WeakSet[MachineSharing]] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for each in _opened:
+        each.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class _Claim:

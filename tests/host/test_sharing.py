@@ -71,6 +71,16 @@ def test_an_endpoint_of_another_process_is_taken_until_that_ends(sharing):
     assert sharing.owner(0, 3) is None
 
 
+def test_the_child_of_a_fork_keeps_no_claim(sharing):
+    """It would, after the end of its parent, and answer no host."""
+    body = f"{CLAIMS}\nimport os\nif os.fork():\n    os.wait()\n"
+    with other_process(body) as process:
+        process.kill()
+        process.wait()
+        sharing.claim(0, 3)
+        assert sharing.speaks(0)
+
+
 def test_a_host_reports_the_owner_of_an_endpoint_and_takes_another(sharing):
     link = MemoryNetwork().attach()
     with other_process(CLAIMS) as process, Host(link, sharing=MachineSharing([INTERFACE])) as host:
