@@ -1,4 +1,4 @@
-"""Two recordings of a study, compared point by point: do they agree within their confidence intervals?"""
+"""Two recordings of a study, compared point by point by their confidence intervals."""
 
 from __future__ import annotations
 

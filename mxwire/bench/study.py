@@ -1,4 +1,4 @@
-"""The part that all studies share: points that grow round by round, and what becomes of a study that ends early."""
+"""Common part of all studies: points with one more sample per round, and the result of a study that ends early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mxwire bench``: measurements after the studies by which user-space communication was judged."""
+"""``mxwire bench``: measurements as in the papers on user-space communication."""
 
 from __future__ import annotations
 

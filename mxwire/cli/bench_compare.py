@@ -1,4 +1,4 @@
-"""``mxwire bench compare``: do two recordings of a study agree?"""
+"""``mxwire bench compare``: two recordings of a study, compared point by point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that the studies of ``mxwire bench`` share, and what becomes of their recordings."""
+"""Options that the studies of ``mxwire bench`` share, and the storage of their recordings."""
 
 from __future__ import annotations
 

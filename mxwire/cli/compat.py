@@ -1,4 +1,4 @@
-"""``mxwire compat``: whether two hosts can talk, and what to change."""
+"""``mxwire compat``: compatibility of two hosts, and the changes that they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mxwire doctor``: whether an interface can be used, and what to do about problems."""
+"""``mxwire doctor``: checks of an interface, and advice on its problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mxwire info``: what is in a capture, at a glance."""
+"""``mxwire info``: the contents of a capture at a glance."""
 
 from __future__ import annotations
 

@@ -135,7 +135,8 @@ def connect(
     except HostError as error:
         hints = {
             Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY: f"the endpoint has another key than {key:#x}: {other_key}",
-            Status.REMOTE_ENDPOINT_CLOSED: f"endpoint {number} is not open there",
+            Status.REMOTE_ENDPOINT_CLOSED: f"endpoint {number} is not open there: "
+            "start a program that opens it, or name an open one (HOST:N)",
             Status.REMOTE_ENDPOINT_BAD_ID: f"that host has no endpoint {number}",
         }
         hint = hints.get(error.status)

@@ -272,7 +272,8 @@ def test_an_endpoint_that_is_not_there_is_refused_with_advice(ports):
         done = mxwire(ports[1], "perf", "-d", "alpha:0", "-r", "9")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "mxwire: alpha:0 refuses the connection (remote endpoint closed): endpoint 9 is not open there\n"
+        "mxwire: alpha:0 refuses the connection (remote endpoint closed): endpoint 9 is not open there: "
+        "start a program that opens it, or name an open one (HOST:N)\n"
     )
 
 

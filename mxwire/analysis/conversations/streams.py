@@ -1,4 +1,4 @@
-"""The numbered packets of one direction, in a bounded window."""
+"""The numbered packets of one direction, kept in a bounded window."""
 
 from __future__ import annotations
 
