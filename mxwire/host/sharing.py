@@ -17,12 +17,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
-from weakref import WeakSet
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.host.errors import HostError
 from mxwire.link.errors import LinkError
+from mxwire.link.fork import keep_from_children
 from mxwire.link.local import SharedMemoryPath
 from mxwire.link.namespace import NetworkNamespace
 from mxwire.protocol import Status
@@ -60,7 +60,6 @@ class MachineSharing:
         self._peers = SharedPeerTable()
         self.path = SharedMemoryPath(self._address_of, self._socket)
         """Channels to the endpoints of the other processes."""
-        _opened.add(self)
 
     # For the node.
 
@@ -131,13 +130,6 @@ class MachineSharing:
         self._peers.close()
         self._namespace.close()
 
-    def leave_to_parent(self) -> None:
-        """Close the sockets in the child of a fork, which would keep the claims of its parent when that has ended."""
-        for claim in self._claims.values():
-            claim.close()
-        for channel in self.path.channels:
-            channel.connection.close()
-
     def _endpoint(self, interface: int, endpoint: int) -> str:
         return f"{self._interfaces[interface]}/{endpoint}"
 
@@ -168,23 +160,12 @@ class MachineSharing:
         """A Unix socket in the namespace of the interfaces, to which its name belongs."""
         try:
             with self._namespace.visited():
-                return socket.socket(socket.AF_UNIX, kind)
+                return keep_from_children(socket.socket(socket.AF_UNIX, kind))
         except PermissionError:
             raise MxwireError(
                 f"{', '.join(self._interfaces)}: this thread has left the network namespace of the interface, and may "
                 f"not enter it again: call the host from another thread, or with CAP_SYS_ADMIN"
             ) from None
-
-
-_opened: Final[WeakSet[MachineSharing]] = WeakSet()
-
-
-def _leave_to_parent() -> None:
-    for each in _opened:
-        each.leave_to_parent()
-
-
-os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class _Claim:

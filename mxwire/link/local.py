@@ -36,6 +36,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from mxwire.errors import InvalidRecordError
+from mxwire.link.fork import keep_from_children
 from mxwire.link.process_memory import can_read, copy_from, own_token, permit_reading
 from mxwire.link.record_ring import (
     ASLEEP,
@@ -381,7 +382,7 @@ class SharedMemoryPath:
             connection, _ = listener.accept()
         except OSError:
             return
-        connection.setblocking(False)
+        keep_from_children(connection).setblocking(False)
         full = len(self._greeting) >= _GREETINGS_MAXIMUM or len(self._channels) >= _CHANNELS_MAXIMUM
         if full or _credentials(connection)[1] != os.geteuid():
             connection.close()

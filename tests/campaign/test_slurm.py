@@ -22,10 +22,12 @@ if [ "$1" = --test-only ]; then
     if grep -q '^#SBATCH -p none'; then echo 'sbatch: error: invalid partition specified: none' >&2; exit 1; fi
     exit 0
 fi
-setsid sh "$1" >"$JOBS/output-$$" 2>&1 &
+cp "$1" "$JOBS/script-$$"
+setsid sh "$JOBS/script-$$" >"$JOBS/output-$$" 2>&1 &
 touch "$JOBS/$!"
 echo "Submitted batch job $!"
 """
+"""Like Slurm, it copies the script, which is removed as soon as it returns."""
 SQUEUE = """#!/bin/sh
 for job in $(echo "$3" | tr , ' '); do
     if [ -e "$JOBS/$job" ] && grep -q '^State:\t[^Z]' "/proc/$job/status" 2>/dev/null; then echo "$job"; fi

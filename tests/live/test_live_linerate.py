@@ -630,7 +630,7 @@ def test_mistakes_of_tests_are_one_line(wire: Cable) -> None:
         (("--to", far, "--sizes", "60", "--require", "99:>=1"), "'99:>=1': 99 bytes are not tested, only 60"),
         (("--to", far, "--resolution", "200%"), "not a share"),
         (("--to", far, "--resolution", "0"), "not a share"),
-        (("--to", far, "--csv", "/nowhere/file"), "no folder"),
+        (("--to", far, "--csv", "/nowhere/file"), "create its directory first"),
         (("--timeout", "0.2"), "no sink answers"),
         (("--to", "02:00:00:00:00:01", "--sink-via", "xdp"), "--sink-via is for a sink that the test starts"),
     ):
