@@ -10,9 +10,8 @@ Frames: :class:`FrameBatch` holds many, :class:`Decoder` decodes them, :func:`pa
 Errors: all are :class:`MxwireError`.
 """
 
-from typing import TYPE_CHECKING
-
-from mxwire.lazy import on_first_use
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -38,7 +37,7 @@ _HOMES = {
     "mxwire.wire.decoder": ("Decoder",),
     "mxwire.wire.dialect": ("MXOE", "Dialect", "omx"),
 }
-__getattr__ = on_first_use(__name__, _HOMES)
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "MXOE",
@@ -60,6 +59,15 @@ __all__ = [
     "read_frames",
     "read_messages",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used (PEP 562)."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(home), name)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -9,9 +9,8 @@ provide what has been observed before a frame.
 The names below are imported on first use: analyses that need only a vantage do not load the rules.
 """
 
-from typing import TYPE_CHECKING
-
-from mxwire.lazy import on_first_use
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mxwire.rules.catalogue import CATALOGUE, Rule
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
     from mxwire.rules.vantage import CAPTURE, DEFECTS, LOST, SENDERS, Vantage
 
 _HOMES = {
-    "mxwire.rules.catalogue": ("CATALOGUE", "Rule"),
-    "mxwire.rules.finding": ("Severity", "Verdict", "Violation"),
-    "mxwire.rules.judge": ("DialectLookup", "Judge"),
-    "mxwire.rules.vantage": ("CAPTURE", "DEFECTS", "LOST", "SENDERS", "Vantage"),
+    "catalogue": ("CATALOGUE", "Rule"),
+    "finding": ("Severity", "Verdict", "Violation"),
+    "judge": ("DialectLookup", "Judge"),
+    "vantage": ("CAPTURE", "DEFECTS", "LOST", "SENDERS", "Vantage"),
 }
-__getattr__ = on_first_use(__name__, _HOMES)
+_HOME_OF = {name: f"mxwire.rules.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "CAPTURE",
@@ -41,3 +40,12 @@ __all__ = [
     "Verdict",
     "Violation",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used (PEP 562)."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(home), name)
+    return found
