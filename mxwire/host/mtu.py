@@ -23,7 +23,7 @@ def longest_frame(dialect: Dialect) -> int:
 
 
 def needed_mtu(dialect: Dialect) -> int:
-    """MTU needed for the longest frame of a dialect, which its header is not part of."""
+    """MTU needed for the longest frame of a dialect: its length without the Ethernet header."""
     return longest_frame(dialect) - HEADER_SIZE
 
 
