@@ -48,7 +48,7 @@ requirements_option = click.option(
 )
 sink_timeout_option = options.timeout_option(10.0, "Seconds to wait for a sink.")
 repetitions_option = options.integer_option(
-    "Trials that must pass at the result; searches of burst.", "--repetitions", least=1, most=1000, default=3
+    "Trials that must pass at the result; for burst, searches.", "--repetitions", least=1, most=1000, default=3
 )
 
 
