@@ -241,6 +241,8 @@ def test_a_study_that_dies_leaves_no_process_behind(machines):
     with served(there) as server:
         with here.start(*study) as first:
             assert server.stdout is not None and "spin error" in server.stdout.readline()
+            # A role is printed before its process is started, so wait for the second one.
+            assert server.stdout.readline()
             first.kill()
         (abandoned,) = _children(server.pid)
         done = here.run(*study[:-3], "--rounds", "1", "--quick", "--sizes", "4", timeout=100)
