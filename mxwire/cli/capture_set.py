@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -40,6 +41,8 @@ def _analysed(analysis: Analysis, files: Files) -> Record:
         except MxwireError as error:
             notes.note(str(error))
             failed = True
+    # Conversations refer to themselves, and commands search for such cycles rarely: those of many captures would stay.
+    gc.collect(1)
     return {"records": records, "notes": collected, "failed": failed}
 
 

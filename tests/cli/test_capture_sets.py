@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from collections import Counter, defaultdict
@@ -12,10 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mxwire.analysis.conversations import Follower
+from mxwire.analysis.conversations.partners import Conversation
 from mxwire.analysis.timing import SORT_KEYS, DurationSketch, Samples, Timing
 from mxwire.analysis.timing.samples import SKETCH_BITS
 from mxwire.capture import create_capture, open_capture
 from mxwire.capture.ring import CaptureRing, expanded, rings_of
+from mxwire.cli.capture_set import CaptureSet
+from mxwire.cli.options import WorkerOptions
 from mxwire.ethernet import mac_text
 from mxwire.frames import LINKTYPE_ETHERNET, concatenate
 from mxwire.report.timing import estimate_fields, series_of
@@ -136,6 +141,24 @@ def test_a_message_continues_in_the_next_file_of_a_ring(tmp_path):
         assert first + before == int(re.match(r"\d+", one["frames"])[0])
         assert 1 <= first <= sizes[files.index(row["file"])]
         assert row["ack_frame"] == (None if one["ack_frame"] is None else one["ack_frame"] - before)
+
+
+def test_a_set_keeps_no_conversations_of_its_captures():
+    def conversations():
+        return sum(isinstance(each, Conversation) for each in gc.get_objects())
+
+    def follow(files):
+        follower, decoder = Follower(), Decoder()
+        with CaptureRing(files) as ring:
+            for decoded in decoder.decode_all(ring):
+                follower.observe(decoded)
+        yield {"conversations": conversations()}
+
+    gc.collect()
+    before = conversations()
+    for (record,) in CaptureSet(FILES, WorkerOptions("local", 1)).records(follow):
+        assert record["conversations"] > before
+        assert conversations() == before
 
 
 def test_findings_of_a_set_are_merged_by_cost(tmp_path):

@@ -48,6 +48,7 @@ class Follower:
         self._plain = PlainTracker(self._state, messages=messages or facts or watch is not None)
         self._pulls = PullTracker(self._state)
         self._decoded: DecodedBatch | None = None
+        """The batch that is being followed."""
         self.frames = 0
         """Number of MXoE frames examined."""
         self.malformed = 0
@@ -94,6 +95,7 @@ class Follower:
                     state.tick()
                 row[1](row)
         self._pulls.end()
+        self._decoded = None
         return self._take_out()
 
     def wait_until(self, now_ns: int) -> list[CapturedMessage]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
@@ -200,3 +201,12 @@ def test_ranges_equal_a_set_of_bytes(seed):
         assert made.total == len(known)
         assert {each for first, last in made for each in range(first, last)} == known
         assert {each for first, last in made.gaps(320) for each in range(first, last)} == set(range(320)) - known
+
+
+def test_frames_are_released_once_they_are_followed():
+    follower = Follower()
+    decoded = Decoder().decode(crowd(5, 1))
+    buffer = weakref.ref(decoded.batch.buffer)
+    follower.observe(decoded)
+    del decoded
+    assert buffer() is None
