@@ -3,7 +3,7 @@
 Theory of operation
 -------------------
 *Frames.* A test frame is a valid frame of one packet type, built once by the codec (``template.py``). Its last 20
-bytes are a stamp: the run, the stream, a sequence number per stream, and the time. A generator keeps some hundred
+bytes are a stamp: the run, the stream, a sequence number per stream, and the time. A generator keeps a few hundred
 frames in memory, one per slot, and sends them again and again (``slots.py``): per batch a few array operations write
 stamps and the fields that depend on the sequence number, whatever the length of the frames. A field patch is data, not
 code, so that the sink, and a program in the kernel, compute the same values.

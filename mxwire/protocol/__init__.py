@@ -10,8 +10,9 @@ received packets, including early and duplicate ones and the fragments of a MEDI
 ``library/reliability.py`` retransmits messages, and abandons a partner that does not answer. The life of a message and
 of a received frame is described in ``library/endpoint.py``, the state of a remote endpoint in ``library/partner.py``.
 
-Two places have numbers: ``profile.py`` those that an implementation chooses, such as the resend delay in ticks and the
-number of retransmissions after which a partner is abandoned, and :mod:`mxwire.wire.numbers` those of the protocol.
+Numbers are in two places: ``profile.py`` has those that an implementation chooses, such as the resend delay in ticks
+and the number of retransmissions after which a partner is abandoned; :mod:`mxwire.wire.numbers` has those of the
+protocol. ``counters.py`` names the counters.
 """
 
 from mxwire.protocol.counters import Counter, Counters

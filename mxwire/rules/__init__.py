@@ -3,8 +3,9 @@
 ``Judge`` takes decoded frames and returns ``Violation`` values; ``CATALOGUE`` lists every rule of the specification.
 The simulator, ``verify`` and test harnesses of live hosts use the same judge, each with its own ``Vantage``.
 
-Each rule is a small function in ``chapters/``, such as R-PUL-03 in ``chapters/pulls.py``; the trackers in ``state/``
-provide what has been observed before a frame.
+Each rule that frames can show to be broken is a small function in ``chapters/``, such as R-PUL-03 in
+``chapters/pulls.py``; the trackers in ``state/`` provide what was observed before a frame. ``mxwire rules NUMBER``
+lists where a rule is implemented, judged and tested.
 
 The names below are imported on first use: analyses that need only a vantage do not load the rules.
 """
