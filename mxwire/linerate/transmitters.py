@@ -22,9 +22,9 @@ from mxwire.link.xdp_transmit import TRANSMIT_BYTES
 
 SINK_RING_BYTES: Final = 32 << 20
 """Default size of the receive ring of a sink."""
-_SPIN: Final = 0.2
-"""Seconds for which a sink polls before it sleeps: to wake it for each frame would cost the sender more than the
-frame."""
+_SPIN: Final = 0.01
+"""Seconds for which a sink polls before it sleeps: to wake it for each frame would cost the sender more than the frame,
+unless frames are few."""
 _XDP_BATCH: Final = 256
 """Frames per batch of AF_XDP, whose cost per frame is so small that the cost of a batch matters longer."""
 _CHUNKS_MAXIMUM: Final = 1 << 16
