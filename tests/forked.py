@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -90,9 +91,12 @@ class ForkServer:
         streams: Mapping[int, int],
         environment: Mapping[str, str] | None,
         namespace: str | None,
+        constants: Mapping[str, object],
     ) -> int:
         """Start a program and return its process id; ``streams`` are its descriptors and those of this process."""
-        return self._request(program, folder, streams, environment, namespace=namespace, detached=True)
+        return self._request(
+            program, folder, streams, environment, namespace=namespace, detached=True, constants=constants
+        )
 
     def _request(
         self,
@@ -138,9 +142,12 @@ def fork_server() -> ForkServer:
 class ForkedProcess(subprocess.Popen[str]):
     """A process of a :class:`Program`, which the fork server starts in a network namespace."""
 
-    def __init__(self, program: Program, namespace: str | None, **options: Any) -> None:
+    def __init__(
+        self, program: Program, namespace: str | None, constants: Mapping[str, object], **options: Any
+    ) -> None:
         self._program = program
         self._namespace = namespace
+        self._constants = constants
         super().__init__([program.name, *program.arguments], **options)
 
     def _execute_child(self, *words: Any) -> None:
@@ -156,14 +163,23 @@ class ForkedProcess(subprocess.Popen[str]):
             standard | {each: each for each in pass_fds},
             environment,
             self._namespace,
+            self._constants,
         )
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
 
-def start(words: Sequence[object], namespace: str | None = None, **options: Any) -> subprocess.Popen[str] | None:
-    """Start a command line as a fork, or return None if it is not a Python program or has unusual options."""
+def start(
+    words: Sequence[object],
+    namespace: str | None = None,
+    constants: Mapping[str, object] = MappingProxyType({}),
+    **options: Any,
+) -> subprocess.Popen[str] | None:
+    """Start a command line as a fork, or return None if it is not a Python program or has unusual options.
+
+    ``constants`` are replaced in the new process, by their dotted names.
+    """
     program = Program.of(words)
     if program is None or not options.keys() <= _POSSIBLE:
         return None
-    return ForkedProcess(program, namespace, **options)
+    return ForkedProcess(program, namespace, constants, **options)

@@ -50,8 +50,8 @@ class Done:
         return [json.loads(line) for line in self.out.splitlines()]
 
 
-def mxwire(where: Namespace, *words: object) -> Done:
-    done = where.run(*MXWIRE, *map(str, words), timeout=LONGEST)
+def mxwire(where: Namespace, *words: object, **options: Any) -> Done:
+    done = where.run(*MXWIRE, *map(str, words), timeout=LONGEST, **options)
     return Done(done.returncode, done.stdout, done.stderr)
 
 
