@@ -263,7 +263,7 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
 
 
 def _has_worker(client: Any, seconds: float) -> bool:
-    """Wait for a worker, at most some seconds; return whether there is one."""
+    """Wait for a worker, at most a few seconds; return whether there is one."""
     try:
         client.wait_for_workers(1, timeout=seconds)
     except TimeoutError:
@@ -320,7 +320,7 @@ def _check_queue(file: Path, cluster: Any) -> None:
     """Raise :class:`~mxwire.errors.MxwireError` if no job of a cluster is in the queue of Slurm or running."""
     jobs = ",".join(str(each.job_id) for each in cluster.workers.values() if each.job_id)
     listed = subprocess.run(["squeue", "--noheader", "--jobs", jobs or "0"], capture_output=True, text=True)
-    # Slurm forgets jobs some minutes after their end: then it calls their numbers invalid.
+    # Slurm forgets jobs a few minutes after their end: then it calls their numbers invalid.
     if not listed.stdout.strip():
         raise MxwireError(f"{file}: the Slurm jobs {jobs} ended before a worker started: see their output, slurm-*.out")
 

@@ -159,13 +159,13 @@ def _sizes(value: str) -> tuple[int, ...]:
     default="mx,tcp,udp,frames",
     show_default=True,
     metavar="CARRIERS",
-    help="Carriers, with commas between them.",
+    help="Carriers, separated by commas.",
 )
 @click.option(
     "--sizes",
     type=_sizes,
     metavar="BYTES",
-    help="Lengths of the messages, with commas.  [default: 4 to 1 MiB, times 4]",
+    help="Lengths of the messages, separated by commas.  [default: powers of 4 up to 1 MiB]",
 )
 @machine_options
 @click.option("--memory", is_flag=True, help="Both sides in this process, without root: shapes and counts only.")
@@ -230,7 +230,7 @@ def _logp_stage(
 @interface_option(required=True)
 @json_option("JSON Lines: one object per role.")
 def serve(interface: str, as_json: bool) -> None:
-    """Be the other side of studies on another machine, until Ctrl-C or SIGTERM."""
+    """Act as the other side of studies on another machine, until Ctrl-C or SIGTERM."""
     end_like_interrupt()
     from mxwire.bench.remote import StudyServer
     from mxwire.report.json_line import keyed_line

@@ -26,7 +26,7 @@ EPILOG = """\b
 Claims are those of three texts: S0 (kernel and user space), S1 (five libraries, 1998), S2 (Open-MX, 2011). A verdict is
 confirmed, refuted, undecided (the rounds disagree, or a measurement was disturbed) or not applicable, with numbers and
 their origin: counted, live or modelled. Numbers to which a cost table was fitted are not evidence. Without --from, the
-studies run first, for some five minutes: those in virtual time, and live path, logp and mtu (root; without it, only
+studies run first, for about five minutes: those in virtual time, and live path, logp and mtu (root; without it, only
 claims on models are judged).
 
 \b

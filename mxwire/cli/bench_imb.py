@@ -66,7 +66,7 @@ def split_names(_: click.Context, parameter: click.Parameter, value: str) -> tup
     default="mx",
     callback=split_names,
     metavar="LIST",
-    help="Carriers, with commas between them: mx, tcp.  [default: mx]",
+    help="Carriers, separated by commas: mx, tcp.  [default: mx]",
 )
 @integer_option("Ranks: 2 to 8 live, up to 16 simulated.", "--ranks", least=2, most=16, default=2)
 @click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _TITLE: Final = "MTU, blocks, delay and coalescing"
 EPILOG = """\b
-A pull has a number of blocks in flight, so its rate cannot exceed blocks x block length / round trip; this bound is
+A pull has only a few blocks in flight, so its rate cannot exceed blocks x block length / round trip; this bound is
 drawn beside the rates. A delay is that of each frame in each direction; live, mxwire's hosts delay their own frames.
 Coalescing (--simulated only) is the delay of interrupts. --simulated runs in virtual time on hosts with the costs of a
 table: clovertown-2010, clovertown-2010-1g, here (of this machine, written by bench path) or FILE.json; --copy-engine

@@ -159,7 +159,7 @@ machine_options = option_group(
 def rank_surroundings(machine: OtherMachine, simulated: str | None, *others: str) -> RankSurroundings:
     """The surroundings of the ranks of a study; ``others`` are options that another machine does not permit.
 
-    Raises :class:`~mxwire.errors.MxwireError` for an unknown table, and options that exclude each other.
+    Raises :class:`~mxwire.errors.MxwireError` for an unknown table, and options that cannot be combined.
     """
     from mxwire.bench.cost.tables import table_by_name
     from mxwire.bench.imb.rank_stage import RankSurroundings

@@ -85,7 +85,7 @@ class CaptureOptions:
         if rotation.rotates and target in (None, "-"):
             raise MxwireError("-C and -G start further files: name the first with -w FILE")
         if rotation.file_count is not None and not rotation.rotates:
-            raise MxwireError("-W goes with -C or -G: give one of them")
+            raise MxwireError("-W needs -C or -G: give one of them")
         if target is not None and target.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
             raise MxwireError(f"{target}: capture writes pcapng only: name it {_as_pcapng(target)}")
         return parsed

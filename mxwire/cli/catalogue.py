@@ -27,7 +27,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("report", "FILE --html DIR", "Pages with findings, graphs, messages and their ladders"),
         Entry("merge", "A B -w FILE", "Join captures from both ends: clocks, delays, losses"),
     ),
-    "Judge": (
+    "Check": (
         Entry("verify", "FILE", "Check captures against the rules of the protocol"),
         Entry("diagnose", "FILE", "Find faults in hosts and network, with evidence and advice"),
         Entry("compat", "A B", "Check whether two hosts can talk, and what to change"),

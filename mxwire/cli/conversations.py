@@ -27,8 +27,8 @@ Examples:
 def command(inputs: shared.Inputs, as_json: bool, filters: FilterOptions, decoding: shared.DecodingOptions) -> None:
     """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent.
 
-    Filters beyond hosts and endpoints select the conversations of which at least one message meets them, as in mxwire
-    messages. The totals are those of the whole conversation.
+    Filters other than hosts and endpoints select the conversations of which at least one message meets them, as in
+    mxwire messages. The totals are those of the whole conversation.
     """
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import ConversationSelector

@@ -36,7 +36,7 @@ Labels of the lines, and their fields (all fields: mxwire formats --fields):
 \b
 Expressions (--where) consist of fields (mxwire formats --fields), numbers, text in quotes, names of packet types,
 == != < <= > >=, in, and, or, not and parentheses. flags.NAME is true for frames with this mark. A comparison
-with a field that the frame lacks is false; a field alone is true where it is neither absent, nor 0, nor empty.
+with a field that the frame lacks is false; a field alone is true unless it is absent, 0 or empty.
 
 \b
 Examples:
@@ -85,11 +85,11 @@ class DecodeOptions:
             others = {"--to": self.target, "--json": self.as_json, "--verbose": self.verbose, "--fields": self.fields}
             for name, value in others.items():
                 if value not in (None, False):
-                    raise OptionError(f"-w writes a capture: {name} does not go with it")
+                    raise OptionError(f"-w writes a capture: omit {name}")
         if self.target is not None and (self.as_json or self.verbose):
-            raise OptionError(f"--to writes a table: {'--json' if self.as_json else '--verbose'} does not go with it")
+            raise OptionError(f"--to writes a table: omit {'--json' if self.as_json else '--verbose'}")
         if self.fields is not None and self.verbose and not self.as_json:
-            raise OptionError("--fields prints columns: --verbose does not go with it")
+            raise OptionError("--fields prints columns: omit --verbose")
 
 
 @click.command(epilog=EPILOG)
@@ -188,7 +188,7 @@ def _decode_set(names: tuple[str, ...], options: DecodeOptions, workers: shared.
     from mxwire.cli.notes import wrote
 
     if options.count is not None or options.write is not None:
-        raise OptionError("--on writes a table of all frames: it does not go with --count and --write")
+        raise OptionError("--on writes a table of all frames: omit --count and --write")
     folder = prepare_dataset(options.target, "decode", workers)
     captures = CaptureSet(names, workers, joined=options.analysis)
     rows = sum(

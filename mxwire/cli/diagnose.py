@@ -118,7 +118,7 @@ def command(
     from mxwire.errors import MxwireError
 
     if all_protocols and not inputs.live:
-        raise MxwireError("--all-protocols goes with -i: all frames of a file are analysed anyway")
+        raise MxwireError("--all-protocols is for -i: all frames of a file are analysed anyway")
     filters.selection()  # mistakes are reported before anything is read
     identifiers = {_diagnosis(each).id for each in only}
     if workers.analyse_set(inputs.live):

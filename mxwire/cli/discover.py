@@ -42,7 +42,7 @@ BATCHES = 64
 @click.command(epilog=EPILOG)
 @live_options
 @duration_option(5.0, "Listen for S seconds.")
-@count_option("Stop when N hosts are completely known.")
+@count_option("Stop when N hosts have answered completely.")
 @click.option(
     "--ask-dialect/--no-ask-dialect",
     default=True,

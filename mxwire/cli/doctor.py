@@ -42,7 +42,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 def command(live: LiveOptions, seconds: float, as_json: bool) -> None:
     """Examine an interface, and report what to do about each problem.
 
-    It opens a host on the interface for some seconds, and queries other hosts as mxwire discover does.
+    It opens a host on the interface for a few seconds, and queries other hosts as mxwire discover does.
     """
     from mxwire.host.doctor import DoctorLevel
 

@@ -48,7 +48,7 @@ LISTED = 100
 @click.option(
     "--partial",
     is_flag=True,
-    help="Write it even if bytes are missing: zeros take their place, and the gaps are listed.",
+    help="Write the message even if bytes are missing: zeros take their place, and the gaps are listed.",
 )
 @json_option("Print the result as one JSON object (not with -w -).")
 @filter_options("messages", "by_name")
@@ -67,7 +67,7 @@ def command(
     file = choice.file
     to_output = str(target) == "-"
     if to_output and as_json:
-        raise MxwireError("--json reports what was written to a file: it does not go with -w -")
+        raise MxwireError("--json reports what was written to a file: omit it, or name a file with -w")
     if not to_output:
         refuse_overwriting([file], target)
     number = choice.number_in(decoding, filters)

@@ -94,13 +94,13 @@ _FILTERS: Final[dict[str, Decorator]] = {
         "messages",
         metavar="RANGE",
         type=ranges_type("messages"),
-        help="Only messages with these numbers (mxwire messages lists them): 7, 10-20, 100-, or several with commas.",
+        help="Only messages with these numbers (mxwire messages lists them): 7, 10-20, 100-, or several, as in 7,9.",
     ),
     "frames": click.option(
         "--frames",
         metavar="RANGE",
         type=ranges_type("frames"),
-        help="Only these frame numbers: 7, 10-20, 100-, or several with commas.",
+        help="Only these frame numbers: 7, 10-20, 100-, or several, as in 7,9.",
     ),
     "between": click.option(
         "--between", metavar="T1 T2", type=Amount(0), nargs=2, help="Only from T1 to T2 seconds since the first frame."

@@ -11,7 +11,7 @@ from mxwire.cli.options import DecodingOptions, decoding_options, json_option
 EPILOG = """\b
 The sender of the message is on the left. Replies that follow each other without a gap share a line. Acks are shown if
 they acknowledge this message (or the NOTIFY at its end); a piggybacked ack belongs to another message.
-The first of two words is the number, the last word is the file, whatever its name. --frame and filters
+Of two arguments, the first is the number and the last the file, whatever its name. --frame and filters
 read the file twice, so they need a file, not a pipe. A filter must select one message, as in mxwire messages.
 
 \b

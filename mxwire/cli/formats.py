@@ -57,7 +57,7 @@ def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, named:
     from mxwire.report.formats import details, json_lines, overview, views
 
     if drawn and as_json:
-        raise click.UsageError("--diagram and --json exclude each other.")
+        raise click.UsageError("--diagram and --json cannot be combined: choose one.")
     if named and (packet_type is not None or drawn or dialect != "both"):
         raise click.UsageError("--fields lists the fields of all packets: omit TYPE, --dialect and --diagram.")
     if named:

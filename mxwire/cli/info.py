@@ -10,7 +10,7 @@ from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_opt
 EPILOG = """\b
 Examples:
   mxwire info trace.pcap                    hosts, dialects, endpoints, packets, messages, nacks
-  mxwire info captures/*.pcap               one after the other
+  mxwire info captures/*.pcap               one after another
   mxwire info --quick big.pcapng.zst        without counting messages
   mxwire info --between 10 20 trace.pcap    only these ten seconds
   mxwire info --json trace.pcap | jq .hosts

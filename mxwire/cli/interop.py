@@ -243,7 +243,7 @@ def _play(config: str | None, options: InteropOptions) -> int:
     from mxwire.interop import matrix
 
     if options.as_json and options.as_junit:
-        raise MxwireError("--json and --junit exclude each other: choose one")
+        raise MxwireError("--json and --junit cannot be combined: choose one")
     if options.html and options.folder:
         raise MxwireError("--html includes the report and its captures: omit --report")
     if options.html:
@@ -267,7 +267,7 @@ def _play_live(path: str, options: InteropOptions) -> int:
     configuration = read_configuration(path)
     if options.workers not in (WorkerOptions(), WorkerOptions(jobs=1)):
         raise MxwireError(
-            "cells of live hosts run one after the other on this machine: omit --on, --jobs and --checkpoint"
+            "cells of live hosts run one after another on this machine: omit --on, --jobs and --checkpoint"
         )
     orders = live_matrix.plan(configuration, options.selection)
     report = matrix.report_of(orders, configuration.title)

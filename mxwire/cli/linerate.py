@@ -157,7 +157,7 @@ def generate(
     if no_sink and target is None:
         raise MxwireError("--no-sink needs an address to send to: --to MAC")
     if burst > 1 and rate is None:
-        raise MxwireError("--burst goes with --rate: frames that are sent as fast as possible are one burst")
+        raise MxwireError("--burst needs --rate: frames that are sent as fast as possible are one burst")
     address = None if target is None else mac_bytes(target)
     pin(cpu)
     end_like_interrupt()
@@ -200,7 +200,7 @@ def read_templates(kind: str, destination: bytes, source: bytes, size: int | Non
     if not Path(kind).exists():
         raise MxwireError(f"--frame {kind}: this is neither a packet type ({', '.join(KINDS)}, mix) nor a capture file")
     if size is not None:
-        raise MxwireError("--size goes with a packet type; frames of a capture keep their lengths")
+        raise MxwireError("--size is for a packet type; frames of a capture keep their lengths")
     from mxwire.cli.reading import capture_of
 
     with capture_of(kind) as reader:

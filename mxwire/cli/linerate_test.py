@@ -364,7 +364,9 @@ def _sizes(options: LineTestOptions, found: NetworkInterface) -> tuple[int, ...]
     "--to", "targets", multiple=True, metavar="IF|MAC", help="A sender; may be repeated.  [default: all that answer]"
 )
 @size_option
-@shared.integer_option("Most blocks of 8 frames per sender at once.", "--blocks", least=1, most=4096, default=64)
+@shared.integer_option(
+    "Maximum number of blocks of 8 frames per sender at once.", "--blocks", least=1, most=4096, default=64
+)
 @repetitions_option
 @requirements_option
 @csv_option
@@ -385,7 +387,7 @@ def incast(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Have several senders answer PULLs at once, to find the buffer of the switch before the requester.
+    """Have several senders answer PULLs at once, to find the buffer size of the switch in front of the requester.
 
     With 1, 2 … senders, the answer is doubled from one block of 8 frames until frames are lost.
     """

@@ -90,7 +90,7 @@ _HOST_OPTIONS: Final = (
     click.option("--name", metavar="NAME", help="Name of the local host.  [default: that of this computer, with :0]"),
     live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]"),
     name_option(
-        "Kind of the local host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
+        "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
         "profile",
         "--profile",
         default="open-mx",

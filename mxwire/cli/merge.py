@@ -64,7 +64,7 @@ def command(
     if target is not None and target != "-":
         refuse_overwriting((first, second), Path(target))
     if keep_both and target is None:
-        raise MxwireError("--keep-both goes with -w FILE: give both")
+        raise MxwireError("--keep-both needs -w FILE: give both")
     if filters.selection().is_limited and target is None:
         raise MxwireError("a filter limits the frames that are written: give -w FILE as well")
     comparison = _compare(first, second, keep_both)

@@ -43,7 +43,7 @@ class MessageChoice:
         options += ["a filter"] if self.is_filtered else []
         *numbers, file = self.words or ("",)
         if len(options) > 1:
-            raise MxwireError(f"{' and '.join(options)} exclude each other: choose the message by one of them")
+            raise MxwireError(f"{' and '.join(options)} cannot be combined: choose the message by one of them")
         if len(numbers) > 1 or (numbers and options):
             given = f", as {options[0]} chooses the message" if options else f": write {usage}"
             raise MxwireError(f"{len(self.words)} arguments, but only one FILE is read{given}")

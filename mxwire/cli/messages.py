@@ -74,7 +74,7 @@ def command(
     from mxwire.errors import MxwireError
 
     if target is not None and as_json:
-        raise MxwireError("--to writes a table: --json does not go with it")
+        raise MxwireError("--to writes a table: omit --json")
     filters.selection()  # mistakes are reported before anything is read
     if workers.analyse_set(inputs.live):
         _list_set(inputs.files, workers, target, filters, incomplete, decoding)

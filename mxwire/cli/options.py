@@ -310,9 +310,9 @@ class Inputs:
         if self.interface is None and not self.files:
             raise MxwireError("nothing to read: name a capture FILE, or an interface with -i IF")
         if self.interface is not None and self.files:
-            raise MxwireError("FILE and -i IF exclude each other: give one of them")
+            raise MxwireError("FILE and -i IF cannot be combined: give one of them")
         if self.interface is None and self.seconds is not None:
-            raise MxwireError("--duration goes with -i IF; a file is read to its end")
+            raise MxwireError("--duration is for -i IF; a file is read to its end")
 
     @property
     def live(self) -> bool:
@@ -374,7 +374,7 @@ class WorkerOptions:
         if self.on is None and (self.jobs is not None or self.checkpoint is not None):
             raise OptionError("--jobs and --checkpoint are for sets of captures: add --on local")
         if self.on is not None and live:
-            raise OptionError("--on reads files, in several processes: it does not go with -i")
+            raise OptionError("--on reads files, in several processes: omit -i")
         return self.on is not None
 
     @contextmanager

@@ -152,7 +152,7 @@ class _PreemptionWarning:
 
 @click.command(epilog=EPILOG)
 @live_options
-@click.option("-d", "destination", metavar="HOST", type=host_type, help="Send to this host: be the sender.")
+@click.option("-d", "destination", metavar="HOST", type=host_type, help="Send to this host: act as the sender.")
 @integer_option("Its endpoint.  [default: 0]", "-r", "remote", most=255)
 @integer_option("First length.", "-S", "start", most=_LENGTH, default=0, metavar="BYTES")
 @integer_option("Lengths stay below this.", "-E", "end", most=_LENGTH, default=4194305, metavar="BYTES")
@@ -166,7 +166,7 @@ class _PreemptionWarning:
 @click.option("-a", "aligned", is_flag=True, help="Page-aligned buffers.")
 @integer_option("Endpoint to open.  [default: 0; sender: any]", "-e", "endpoint", most=255)
 @integer_option("Local board: 0, the interface of -i.", "-b", "board", most=0)
-@click.option("-s", "slave", is_flag=True, help="Receiver: serve one sender after the other, until Ctrl-C.")
+@click.option("-s", "slave", is_flag=True, help="Receiver: serve one sender after another, until Ctrl-C.")
 @click.option("-w", "--wait", "sleep", is_flag=True, help="Block instead of polling: for machines with few CPUs.")
 @click.option("-y", "yielding", is_flag=True, help="Yield the CPU between polls.")
 @click.option("-v", "verbose", is_flag=True, help="Also print progress, and percentiles of the times.")
@@ -370,7 +370,7 @@ class OtherColumns:
 
 
 def _connect(endpoint: Endpoint, host: str, remote: int, timeout: float | None) -> Partner:
-    """Connect; a receiver that starts at the same time has some seconds to open its endpoint."""
+    """Connect; a receiver that starts at the same time has a few seconds to open its endpoint."""
     from mxwire.host import HostError
     from mxwire.protocol import Status
 

@@ -39,7 +39,7 @@ Unit = Literal["bytes", "count"]
 class Estimate:
     """Estimates the pace of some work and the remaining time from the times of its steps.
 
-    There is no estimate before the pace was steady for some seconds. Time without a step counts as well, so that the
+    There is no estimate before the pace was steady for a few seconds. Time without a step counts as well, so that the
     estimate of stalled work grows.
     """
 

@@ -147,7 +147,7 @@ def _first(endpoint: Endpoint, options: ReceiveOptions, strangers: DialectMonito
             return endpoint.probe(options.match, options.mask, timeout=max(left, 0.0))
         except HostTimeoutError:
             if until is not None and time.monotonic() >= until:
-                raise HostTimeoutError(f"no message came within {options.timeout:g} s") from None
+                raise HostTimeoutError(f"no message arrived within {options.timeout:g} s") from None
         for text in strangers.found():
             note(text)
 

@@ -1,4 +1,4 @@
-"""``mxwire replay``: the frames of a capture sent unchanged, one of its hosts played to a live one, or a scenario."""
+"""``mxwire replay``: a capture sent unchanged, one of its hosts played against a live one, or a scenario."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Without --as every frame is sent unchanged: at its recorded time, N times as fas
 fast as possible (--top-speed). No frame is sent early; the delays of late frames are reported at the end.
 
 \b
-With --as MAC the host with that address in the capture is played to a live one: numbers that belong to the recorded
+With --as MAC the host with that address in the capture is played against a live one: numbers of the recorded
 conversation (indexes, sessions, sequence numbers, acks, regions, handles) are rewritten, each frame is sent when the
 frame that it answers has arrived, and the answers are compared with the recorded ones. On the wire the played host has
-the address of the interface. --simulate plays to a host in virtual time, without an interface.
+the address of the interface. --simulate plays against a host in virtual time, without an interface.
 
 \b
 Examples:
@@ -47,7 +47,7 @@ Examples:
   mxwire replay trace.pcap --dry-run --type PULL              print the frames and their times only
   mxwire replay trace.pcap -i eth0 --pair alpha:0 beta:0 --between 10 20    only these frames
   mxwire replay trace.pcap -i eth0 --map 52:54:00:0a:00:01=self --map 52:54:00:0a:00:02=02:00:00:00:00:07
-  mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01     play that host to the one that is found
+  mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01     play that host against the first one found
   mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01 --target alpha:0 --endpoint 1
   mxwire replay trace.pcap --as 52:54:00:0a:00:01 --simulate native-mx
   mxwire replay replay/connect/bad-key.mxs -i eth0 --target alpha:0
@@ -133,7 +133,7 @@ def _endpoint(given: tuple[str, ...]) -> int | None:
     if not given:
         return None
     if len(given) > 1 or not given[0].isdecimal() or int(given[0]) > 0xFF:
-        raise MxwireError(f"--endpoint {' '.join(given)}: give one number from 0 to 255 (several go only with --as)")
+        raise MxwireError(f"--endpoint {' '.join(given)}: give one number from 0 to 255 (several only with --as)")
     return int(given[0])
 
 
@@ -173,14 +173,14 @@ def _endpoint(given: tuple[str, ...]) -> int | None:
     metavar="S",
     help="Seconds to wait for the last answers.  [default: 0.2]",
 )
-@click.option("--as", "played", metavar="MAC", help="Play this host of the capture to a live one.")
+@click.option("--as", "played", metavar="MAC", help="Play this host of the capture against a live one.")
 @click.option("--against", metavar="MAC", help="The recorded partner of that host, if there are several.")
 @filter_options("endpoint", "by_name")
 @click.option(
     "--target",
     metavar="HOST",
     type=shared.host_type,
-    help="With --as, or a scenario: the live host, like alpha:0, or an address.  [default: the one that is found]",
+    help="With --as, or a scenario: the live host, like alpha:0, or an address.  [default: the first one found]",
 )
 @click.option(
     "--endpoint",
@@ -192,27 +192,27 @@ def _endpoint(given: tuple[str, ...]) -> int | None:
 )
 @click.option("--key", type=shared.number_type(0xFFFF_FFFF), metavar="K", help="Key of the endpoint.")
 @click.option("--name", metavar="NAME", help="Name of the played host.  [default: as in the capture]")
-@shared.name_option("Play to a simulated host: open-mx, native-mx …", "profile", "--simulate", metavar="PROFILE")
+@shared.name_option("Play against a simulated host: open-mx, native-mx …", "profile", "--simulate", metavar="PROFILE")
 @shared.timeout_option(None, "With --as: seconds to wait for each answer.  [default: 5]")
 @shared.write_option("Write all frames to FILE.", type=click.Path(path_type=Path))
 @shared.dialect_option
 @shared.json_option("JSON Lines: one object per event.")
 def command(**options: Any) -> None:
-    """Send the frames of a capture, or play one of its hosts to a live one.
+    """Send the frames of a capture, or play one of its hosts against a live one.
 
-    FILE may also be a scenario (.mxs), which is played to the live host that --target names.
+    FILE may also be a scenario (.mxs), which is played against the live host that --target names.
     """
     if options["file"].endswith(_SCENARIO):
         _refuse(
             (options.keys() | FILTERS) - _OF_SCENARIOS,
-            "does not go with a scenario; mxwire scenario run has more options",
+            "is not for scenarios; mxwire scenario run has more options",
         )
         _play_scenario(options)
     elif options["played"] is None:
-        _refuse(_HOST, "goes with a played host: name one with --as")
+        _refuse(_HOST, "is for a played host: name one with --as")
         _replay(ReplayOptions(**{name: value for name, value in options.items() if name not in _HOST}))
     else:
-        _refuse(_RAW, "goes with unchanged frames: it does not go with --as")
+        _refuse(_RAW, "is for unchanged frames: omit it, or --as")
         from mxwire.cli.replay_host import HostReplayOptions, replay_host
 
         replay_host(HostReplayOptions(**{name: value for name, value in options.items() if name not in _RAW}))
@@ -225,9 +225,9 @@ def _play_scenario(options: dict[str, Any]) -> None:
 
     file, target, endpoints = options["file"], options["target"], options["endpoints"]
     if options["interface"] is None or target is None:
-        raise MxwireError(f"{file} is a scenario: name the host to play it to, like -i eth0 --target alpha:0")
+        raise MxwireError(f"{file} is a scenario: name the host to play it against, like -i eth0 --target alpha:0")
     if len(endpoints) > 1 or not all(each.isdecimal() and int(each) < 256 for each in endpoints):
-        raise MxwireError(f"a scenario is played to one endpoint, not to {', '.join(endpoints)}: use --endpoint 3")
+        raise MxwireError(f"a scenario is played against one endpoint, not {', '.join(endpoints)}: use --endpoint 3")
     endpoint = int(endpoints[0]) if endpoints else target.endpoint
     seed = new_seed()
     outcomes = play_live(

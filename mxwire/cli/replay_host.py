@@ -1,4 +1,4 @@
-"""``mxwire replay --as``: a host of a capture, played to a live or simulated one; ``replay`` imports it when needed."""
+"""``mxwire replay --as``: a host of a capture, played against a live or simulated one; ``replay`` imports it lazily."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ class HostReplayOptions:
         """Raise :class:`~mxwire.errors.MxwireError` if the options contradict each other."""
         if (self.interface is None) == (self.simulate is None):
             raise MxwireError(
-                "name the interface of the live host with -i IF, or play to a simulated one with --simulate"
+                "name the interface of the live host with -i IF, or play against a simulated one with --simulate"
             )
         if self.target is not None and self.simulate is not None:
-            raise MxwireError("--target names a live host: it does not go with --simulate")
+            raise MxwireError("--target names a live host: omit it, or --simulate")
         if self.simulate is not None:
             profile_by_name(self.simulate)
 

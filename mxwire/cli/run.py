@@ -36,12 +36,12 @@ Exit code: that of the program; 2 if it cannot be started.
     "--interface",
     metavar="IF[,IF]",
     shell_complete=offers(interfaces, listed=True),
-    help="The Ethernet interface, like eth0; several with commas are boards 0, 1 …",
+    help="The Ethernet interface, like eth0; several, as in eth0,eth1, are boards 0, 1 …",
 )
 @click.option("--name", metavar="NAME", help="Name of the local host.  [default: that of this computer, with :0]")
 @live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]")
 @name_option(
-    "Kind of the local host: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.", "profile", "--profile"
+    "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.", "profile", "--profile"
 )
 @peers_option("Known hosts: one Ethernet address and name per line.")
 @click.option("--no-announce", is_flag=True, help="Do not announce the local host: only hosts that know it answer.")

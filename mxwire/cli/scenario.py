@@ -44,7 +44,7 @@ Examples:
   mxwire scenario run -i eth0 --driver 'ssh alpha mxwire scenario host -i eth0'    with application calls
 """
 _OF_THE_ENGINE: Final = {
-    "profile": "--profile configures the engine: it does not go with -i",
+    "profile": "--profile is for the engine: omit it, or -i",
     "on": "--on is for the engine: a live host is played by this process",
     "jobs": "--jobs is for the engine: a live host is played by this process",
 }
@@ -54,12 +54,12 @@ _OF_LIVE_HOSTS: Final = {
     "via": "--via is for a live host: name one with -i and --target",
 }
 """Options that have no effect on the other kind of host, and the errors for them."""
-_OF_HOSTS: Final = {"key": "--key goes with --target: a driver reports its own"}
+_OF_HOSTS: Final = {"key": "--key is for --target: a driver reports its own"}
 _MANY: Final = 24
 """Number of runs from which on only failures are printed."""
 _MARKS: Final = {"fail": "FAIL", "missing": "MISSING"}
 _profile_option = shared.name_option(
-    "Kind of the host.  [default: open-mx-1.5]", "profile", "--profile", default="open-mx-1.5"
+    "Implementation to imitate.  [default: open-mx-1.5]", "profile", "--profile", default="open-mx-1.5"
 )
 
 

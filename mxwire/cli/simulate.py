@@ -100,7 +100,7 @@ def _microseconds(name: str, text: str) -> shared.Decorator:
 @shared.name_option("Exchanged messages; see above.  [default: all-to-all]", "workload", "--workload")
 @shared.live_dialect_option("Dialect of the hosts.  [default: mxoe]")
 @shared.name_option(
-    "Kinds of the hosts, in turn; see above.  [default: open-mx]",
+    "Implementations to imitate, by the hosts in turn; see above.  [default: open-mx]",
     "profile",
     "--profile",
     metavar="NAME[/HZ],…",

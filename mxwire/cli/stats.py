@@ -67,7 +67,7 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
     default="bytes",
     show_default=True,
     metavar="KEY",
-    help=f"Order of the pairs, the greatest first: {', '.join(_SORTS)}.",
+    help=f"Order of the pairs, largest first: {', '.join(_SORTS)}.",
 )
 @click.option(
     "--xplot",
@@ -80,7 +80,8 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
     "The message to draw in a time-sequence graph, by its number in mxwire messages.", "--message", least=1
 )
 @shared.integer_option(
-    "Time-sequence graphs of this conversation, as numbered by mxwire conversations.  [default: that of most bytes]",
+    "Time-sequence graphs of this conversation, as numbered by mxwire conversations.  "
+    "[default: the one with the most bytes]",
     "--conversation",
     least=1,
 )
@@ -128,7 +129,7 @@ def command(
 
     draws = plot is not None or xplot is not None
     if message is not None and conversation is not None:
-        raise MxwireError("--message and --conversation exclude each other: choose the graph by one of them")
+        raise MxwireError("--message and --conversation cannot be combined: choose the graph by one of them")
     if (message is not None or conversation is not None) and not draws:
         raise MxwireError(
             "--message and --conversation choose the graph of --plot FILE or --xplot DIR: add one of them"

@@ -22,7 +22,7 @@ Columns of a pair, both directions, rates of the last 3 seconds: frames and byte
 retransmits (retransmissions and re-requests) per second; unfinished messages and the age of the oldest; dialect.
 Keys: p pairs, h hosts, f findings, enter conversation of a pair, s sort, r reverse, / filter, space pause, ? help,
 q quit.
-If frames are too many to follow all messages, complete pairs are sampled, and the first line shows the share.
+If there are too many frames to follow all messages, complete pairs are sampled, and the first line shows the share.
 
 \b
 Examples:
@@ -47,7 +47,7 @@ _ONCE = 3.0
     type=click.Choice(SORTS),
     default="bytes",
     show_default=True,
-    help="Order of the pairs, the greatest first.",
+    help="Order of the pairs, largest first.",
 )
 @shared.amount_option("Seconds between two updates.", "--refresh", "interval", default=1.0)
 @filter_options("messages")

@@ -55,7 +55,7 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
     shell_complete=offers(rule_numbers, listed=True),
     help="Report on these rules only; prefixes of numbers (R-ACK) are allowed.",
 )
-@shared.name_option("Kind of the hosts: sets their timers, limits and known defects.", "profile", "--profile")
+@shared.name_option("Implementation of the hosts: sets their timers, limits and known defects.", "profile", "--profile")
 @click.option("--from-start", is_flag=True, help="The capture was started before any endpoint was opened: judge more.")
 @click.option("--lossy", is_flag=True, help="The capture itself lost frames: judge single frames only.")
 @click.option(
@@ -99,7 +99,7 @@ def command(
     from mxwire.report.verification import FindingSample, blocks, finding_line, host_lines, junit
 
     if as_json and as_junit:
-        raise MxwireError("--json and --junit exclude each other: choose one")
+        raise MxwireError("--json and --junit cannot be combined: choose one")
     vantage = _vantage(profile, from_start, lossy)
     filters.selection()  # mistakes are reported before anything is read
     numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None

@@ -24,7 +24,7 @@ EPILOG = """\b
 Metrics: frames and bytes by packet type and per pair of hosts; messages by kind and outcome, their durations and
 lengths as histograms; messages in flight, retransmissions, re-requests, duplicates, nacks, malformed frames; names and
 dialects; open findings of mxwire diagnose. Pairs without frames for 10 s give way to others if there are too many.
-If frames are too many to follow all messages, complete pairs are sampled: mxwire_followed_share is then below 1.
+If there are too many frames to follow all messages, complete pairs are sampled: mxwire_followed_share is then below 1.
 
 \b
 Examples:

@@ -183,9 +183,9 @@ def probe(engine: EngineEndpoint, value: SupportsIndex, mask: SupportsIndex) -> 
 
 def _criteria_text(value: SupportsIndex, mask: SupportsIndex) -> str:
     if not index(mask):
-        return "came"
+        return "arrived"
     under = "" if index(mask) == ALL_BITS else f" under mask {index(mask):#x}"
-    return f"with match info {index(value):#x}{under} came"
+    return f"with match info {index(value):#x}{under} arrived"
 
 
 class PendingProbe(Pending[WaitingMessage]):

@@ -177,7 +177,7 @@ class FrameGenerator:
     def run(self, progress: Callable[[GeneratorResult], None] | None = None) -> GeneratorResult:
         """Send until the plan is fulfilled; call ``progress`` some times per second.
 
-        Raises :class:`~mxwire.link.errors.LinkError` if the interface accepts no frame for some seconds.
+        Raises :class:`~mxwire.link.errors.LinkError` if the interface accepts no frame for a few seconds.
         """
         plan, result, clock = self._plan, self.result, self._clock
         if progress is not None:

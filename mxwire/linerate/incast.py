@@ -1,4 +1,4 @@
-"""Incast: several senders answer one requester at once, to find the buffer of the switch in front of it."""
+"""Incast: several senders answer one requester at once, to find the buffer size of the switch in front of it."""
 
 from __future__ import annotations
 

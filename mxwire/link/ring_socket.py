@@ -118,7 +118,7 @@ class RingSocket:
             now = time.monotonic()
 
     def _poll_ring(self) -> None:
-        """Poll for a frame for some microseconds."""
+        """Poll for a frame for a few microseconds."""
         ready = self._ring.ready
         for _ in range(_POLLS):
             if ready():

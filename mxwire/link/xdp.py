@@ -287,7 +287,7 @@ class XdpLink(RingSocket):
         return arrivals
 
     def _poll_ring(self) -> None:
-        """Poll for a frame for some microseconds."""
+        """Poll for a frame for a few microseconds."""
         if self.zero_copy and self._receive_ring.needs_wakeup:
             self._waiting.poll(0)
         super()._poll_ring()

@@ -139,7 +139,7 @@ def _expect(words: Words, place: ScriptPlace) -> steps.ScenarioStep:
         else:
             raise token.error(vocabulary.unknown_field(packet, token.text))
     if within is not None and within < after:
-        raise ScriptError("the frame could never come: 'within' ends before 'after'", place)
+        raise ScriptError("the frame could never arrive: 'within' ends before 'after'", place)
     level, bind = _level(words), _bind(words)
     return steps.ExpectStep(place, packet, fields, tester, after, within, level, bind)
 

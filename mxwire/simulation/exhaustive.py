@@ -1,6 +1,6 @@
 """Exhaustive play: every plan of up to a number of faults in a small workload, each judged by all invariants.
 
-A run without faults has some tens of frames and steps. Each frame can suffer each frame fault, and before each step
+A run without faults has a few dozen frames and steps. Each frame can suffer each frame fault, and before each step
 each application can be paused or killed: these are the plans of one fault. The run of a plan shows the frames and steps
 that follow its last fault, and each fault of one of them extends the plan. So the plans of two faults come from the
 runs of one, and so on, and each is played once, from the beginning: a run takes a few milliseconds, less than a copy of

@@ -384,6 +384,6 @@ def test_a_capture_of_pcap_or_into_a_pipe(tmp_path):
 @pytest.mark.parametrize("option", [["--json"], ["-v"], ["--fields", "frame"], ["--to", "x.csv"]])
 def test_writing_a_capture_prints_nothing_else(option, tmp_path):
     run = mxwire("decode", *option, "-w", tmp_path / "cut.pcapng", LOSSY)
-    assert run.code == 2 and "does not go with it" in run.err and not (tmp_path / "cut.pcapng").exists()
+    assert run.code == 2 and "-w writes a capture: omit" in run.err and not (tmp_path / "cut.pcapng").exists()
     same = mxwire("decode", "-w", LOSSY, LOSSY)
     assert same.code == 2 and "is one of the captures" in same.err

@@ -97,7 +97,7 @@ def test_catalogue_is_listed_and_explained():
         (["--explain", "nonsense"], "no diagnosis 'nonsense'; mxwire diagnose --list lists them all"),
         (["--explain", "zombi-pul"], "no diagnosis 'zombi-pul' (did you mean zombie-pull?)"),
         (["--only", "nonsense", "x.pcap"], "no diagnosis 'nonsense'"),
-        (["--all-protocols", "x.pcap"], "--all-protocols goes with -i"),
+        (["--all-protocols", "x.pcap"], "--all-protocols is for -i"),
         ([], "nothing to read"),
         (["nowhere.pcap"], "nowhere.pcap"),
     ],

@@ -154,7 +154,7 @@ def test_a_filter_chooses_a_message(command):
     for options, problem in (
         (["--type", "TINY", LOSSY], "no message matches the selection"),
         (["--type", "TINY", "3", LOSSY], "a filter chooses the message"),
-        (["--type", "TINY", "--frame", "3", LOSSY], "--frame and a filter exclude each other"),
+        (["--type", "TINY", "--frame", "3", LOSSY], "--frame and a filter cannot be combined"),
         (["--type", "TINY", "-"], "a filter reads a capture twice"),
     ):
         run = mxwire(*command, *options, stdin=LOSSY.read_bytes())
@@ -180,7 +180,7 @@ def test_replay_plans_the_selected_frames():
     assert wanted and [each["frame"] for each in planned[:-1]] == [each["frame"] for each in wanted]
     for given in (["--as", ONE, "--simulate", "open-mx"], ["-i", "nowhere0", "--as", ONE]):
         run = mxwire("replay", *given, "--flag", "gap", EVERY_TYPE)
-        assert run.code == 2 and "--flag goes with unchanged frames" in run.err
+        assert run.code == 2 and "--flag is for unchanged frames" in run.err
 
 
 @pytest.mark.parametrize("name", LACKING)

@@ -97,7 +97,7 @@ def test_no_drift_is_reported_where_none_is_seen(tmp_path):
         (("A", "A"), "are the same file"),
         (("A", "B", "-w", "B"), "is one of the captures"),
         (("A", "B", "-w", "x.pcap"), "name it x.pcapng"),
-        (("A", "B", "--keep-both"), "--keep-both goes with -w FILE"),
+        (("A", "B", "--keep-both"), "--keep-both needs -w FILE"),
         (("A", "nosuch.pcap"), "nosuch.pcap"),
         (("A", CAPTURES / "omx9000-many.pcap"), "none is the same in both"),
         (("A", "B", "-w", "nosuch/x.pcapng"), "create its directory first"),

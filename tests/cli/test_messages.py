@@ -114,7 +114,7 @@ def test_a_cooked_capture_reports_the_missing_data(tmp_path):
 @pytest.mark.parametrize(
     ("options", "output"),
     [
-        (["--json", "--to", "x.csv"], "does not go with it"),
+        (["--json", "--to", "x.csv"], "--to writes a table: omit --json"),
         (["--match", "xyz"], "is not a number from 0 to"),
         (["--host", "nobody"], "nobody"),
         (["--to", "x.xls"], "no table format"),

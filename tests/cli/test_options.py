@@ -13,7 +13,7 @@ from mxwire.cli.main import cli
 from mxwire.report.terminal import COLOUR_CHOICES
 
 MEANINGS = {
-    "--over": r"^Carriers, with commas between them",
+    "--over": r"^Carriers, separated by commas",
     "--pair": r"hosts",
     "--coalescing": r"\b([Ii]nterval|interrupts)\b",
     "--count": r"^Stop (after|when) N\b",
@@ -35,12 +35,12 @@ MEANINGS = {
     "--name": r"^Name of the (local|played) host\.",
     "--peers": r"one Ethernet address and name per line\.$",
     "--plot": r"\bdraw\b",
-    "--profile": r"^Kinds? of the (local )?hosts?\b",
+    "--profile": r"^Implementations? (to imitate|of the hosts)\b",
     "--rate": r"^Frames \(50000/s\) or bits \(1Gbit/s\) per second",
     "--rounds": r"^Rounds\b",
     "--seed": r"^Random seed\b",
     "--sizes": r"^Lengths of the (frames|messages)\b",
-    "--sort": r"^Order of the pairs, the greatest first",
+    "--sort": r"^Order of the pairs, largest first",
     "--target": r"\blive host, like alpha:0, or an address\b",
     "--timeout": r"\b[Ss]econds (of|to|without) ",
     "--verbose": r"^Also print ",

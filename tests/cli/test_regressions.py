@@ -99,8 +99,8 @@ def test_a_table_does_not_touch_a_file_that_it_cannot_replace(tmp_path):
     ("options", "words"),
     [
         (["--fields", "frame,frame"], "names a field twice"),
-        (["--to", "x.csv", "--json"], "--json does not go with it"),
-        (["--fields", "frame", "-v"], "--verbose does not go with it"),
+        (["--to", "x.csv", "--json"], "--to writes a table: omit --json"),
+        (["--fields", "frame", "-v"], "--fields prints columns: omit --verbose"),
         (["--frames", "0"], "frames count from 1"),
     ],
 )

@@ -147,7 +147,7 @@ def test_no_frames(tmp_path):
         (["--plot", "figure.svg", PINGPONG, LOSSY], "a single capture"),
         (["--xplot", "figures", PINGPONG, LOSSY], "a single capture"),
         (["--message", "1", LOSSY], "add one of them"),
-        (["--xplot", "figures", "--message", "1", "--conversation", "1", LOSSY], "exclude each other"),
+        (["--xplot", "figures", "--message", "1", "--conversation", "1", LOSSY], "cannot be combined"),
         (["--xplot", "/dev/null/figures", LOSSY], "cannot be created"),
         (["--xplot", "figures", "--message", "9", LOSSY], "no message 9"),
         (["--xplot", "figures", "--conversation", "9", LOSSY], "no conversation 9"),

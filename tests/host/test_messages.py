@@ -131,9 +131,9 @@ def test_a_cancelled_receive_takes_nothing(pair):
 def test_a_receive_that_has_timed_out_takes_nothing(pair):
     with pytest.raises(HostTimeoutError, match="within"):
         pair.two.receive(1, maximum=8, timeout=0.01)
-    with pytest.raises(HostTimeoutError, match="no message with match info 0x1 under mask 0xf came within"):
+    with pytest.raises(HostTimeoutError, match="no message with match info 0x1 under mask 0xf arrived within"):
         pair.two.receive(1, 0xF, timeout=0.01)
-    with pytest.raises(TimeoutError, match="no message came within"):
+    with pytest.raises(TimeoutError, match="no message arrived within"):
         pair.two.probe(timeout=0.01)
     pair.one.send(pair.partner, b"x", 1)
     assert bytes(pair.two.receive(1, timeout=PATIENCE)) == b"x"

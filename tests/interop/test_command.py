@@ -142,7 +142,7 @@ def test_a_folder_that_exists_is_left_alone(tmp_path):
             "unknown case 'nothing' (did you mean matching?); mxwire interop --list lists them all",
         ),
         (("--implementation", "nobody"), "unknown implementation 'nobody'"),
-        (("--json", "--junit"), "--json and --junit exclude each other: choose one"),
+        (("--json", "--junit"), "--json and --junit cannot be combined: choose one"),
         (("--report", "a", "--html", "b"), "--html includes the report and its captures"),
         (("nowhere.toml",), "nowhere.toml: no such file; check the path"),
         (("--jobs", "0"), "Invalid value for '--jobs'"),

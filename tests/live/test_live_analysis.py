@@ -109,7 +109,7 @@ def test_an_interface_that_goes_ends_it_after_the_summary(jumbo_cable):
     [
         ((), "name a capture FILE, or an interface"),
         (("-i", "lo", ECHO), "give one of them"),
-        (("--duration", "1", ECHO), "--duration goes with -i"),
+        (("--duration", "1", ECHO), "--duration is for -i"),
         (("-i", "nosuch0"), "nosuch0"),
     ],
 )

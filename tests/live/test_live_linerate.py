@@ -215,7 +215,7 @@ def test_mistakes_are_one_line(wire: Cable) -> None:
         (("--to", other, "--no-sink", "--rate", "9" * 400 + "/s"), "not a rate"),
         (("--to", other, "--no-sink", "--cpu", "4000"), "--cpu 4000"),
         (("--to", other, "--no-sink", "--cpu", "99999999999"), "--cpu 99999999999"),
-        (("--to", other, "--no-sink", "--burst", "8"), "--burst goes with --rate"),
+        (("--to", other, "--no-sink", "--burst", "8"), "--burst needs --rate"),
         # Without a sink, which is looked for last.
         (("--frame", "nothing"), "neither a packet type"),
         (("--rate", "fast"), "not a rate"),

@@ -52,13 +52,13 @@ def test_a_key_that_is_refused_ends_it() -> None:
         (("--as", "02:00:00:00:00:99", *AS_FOUND), f"no frame of 02:00:00:00:00:99 is in it; there are {A}, {B}"),
         (("--as", A, "--against", "02:00:00:00:00:99", *AS_FOUND), "there is nothing to play"),
         (("--as", A, "--simulate", "windows"), "no profile 'windows'"),
-        (("--as", A, "--target", "beta", *AS_FOUND), "it does not go with --simulate"),
-        (("--as", A, "--host", A, "-i", "eth0"), "--host goes with unchanged frames"),
+        (("--as", A, "--target", "beta", *AS_FOUND), "omit it, or --simulate"),
+        (("--as", A, "--host", A, "-i", "eth0"), "--host is for unchanged frames"),
         (("--as", A, "--endpoint", "x", *AS_FOUND), "--endpoint x: write a number from 0 to 255"),
         (("--as", A, "--endpoint", "7=300", *AS_FOUND), "--endpoint 7=300: write a number from 0 to 255"),
         (("--as", A, "-i", "nosuch0"), "there is no interface 'nosuch0'"),
-        (("--as", A, "--speed", "2", *AS_FOUND), "--speed goes with unchanged frames"),
-        (("--simulate", "open-mx"), "--simulate goes with a played host"),
+        (("--as", A, "--speed", "2", *AS_FOUND), "--speed is for unchanged frames"),
+        (("--simulate", "open-mx"), "--simulate is for a played host"),
     ],
 )
 def test_mistakes_are_reported_in_one_line(options: tuple[str, ...], words: str) -> None:
@@ -82,6 +82,6 @@ def test_the_capture_is_not_overwritten() -> None:
 
 def test_a_scenario_wants_a_host_and_none_of_the_other_options() -> None:
     run = mxwire("replay", "connect/bad-key.mxs", "-i", "eth0")
-    assert run.code == 2 and "name the host to play it to" in run.err
+    assert run.code == 2 and "name the host to play it against" in run.err
     run = mxwire("replay", "connect/bad-key.mxs", "-i", "eth0", "--target", "alpha:0", "--loop", "2")
-    assert run.code == 2 and "--loop does not go with a scenario" in run.err
+    assert run.code == 2 and "--loop is not for scenarios" in run.err

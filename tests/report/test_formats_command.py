@@ -68,7 +68,7 @@ def test_json_lines() -> None:
 def test_diagram_and_json_exclude_each_other() -> None:
     result = CliRunner().invoke(command, ["--diagram", "--json"])
     assert result.exit_code == 2
-    assert "exclude each other" in result.output
+    assert "cannot be combined" in result.output
 
 
 def test_an_unknown_type_is_one_line_and_exit_code_2() -> None:
