@@ -414,8 +414,11 @@ class _PlainRun:
                 self._numbers(lane.flow, lane.flow.stream).lane = lane
             if lane.acked is not None and lane.positions[-1] > lane.acked.acked:
                 self._numbers(lane.flow.back, lane.acked).acks = lane
-        self.sent = np.flatnonzero(frames.kind < _LIBACK)
+        has_message = frames.kind < _LIBACK
+        self.sent = np.flatnonzero(has_message)
         """The frames with messages, which are numbered from ``base``."""
+        self.place_sent = np.cumsum(has_message) - 1
+        """The place in ``sent`` of each of these frames."""
         self.base = state.message_count + 1
         self.former: list[CapturedMessage] = []
         """The messages from before the run that are settled in it."""
@@ -454,7 +457,7 @@ class _PlainRun:
             which.append(-1 - len(self.former) - np.arange(len(former)))
             self.former += former
             if each.lane is not None:
-                which.append(np.searchsorted(self.sent, each.lane.sent[: max(end - stream.next, 0)]))
+                which.append(self.place_sent[each.lane.sent[: max(end - stream.next, 0)]])
             parts.append((each, end - start))
         frames = np.concatenate(at)
         order = np.argsort(frames, kind="stable")
@@ -463,30 +466,34 @@ class _PlainRun:
         rank[order] = self.queued + np.arange(len(order))
         for (each, count), last in zip(parts, np.cumsum([count for _, count in parts]).tolist(), strict=True):
             each.queue = rank[last - count : last]
-        reported = self._reports()
+        settled = np.bincount(self.settled_at, minlength=len(self.frames))
+        settled_before = np.cumsum(settled) - settled
+        reported = self._reports(self.queued + settled_before)
         self.reported = int(reported[-1])
-        self.reported_at = np.searchsorted(reported, np.arange(self.reported), side="right")
+        self.reported_at = np.repeat(np.arange(len(reported)), np.diff(reported, prepend=0))
         waiting = enumerate(islice(self.state.lingering, self.reported))
         large = next((place for place, each in waiting if each.pull is not None), None)
         in_flight = len(self.state.in_flight) + 1 + np.arange(len(self.sent))
-        end = _first(self.sent, in_flight - np.searchsorted(self.settled_at, self.sent) > IN_FLIGHT, len(reported))
+        end = _first(self.sent, in_flight - settled_before[self.sent] > IN_FLIGHT, len(reported))
         return end if large is None else min(end, int(self.reported_at[large]))
 
-    def _reports(self) -> _Integers:
-        """Return the number of messages that are reported up to each frame, as by :meth:`FollowerState.tick`."""
+    def _reports(self, length: _Integers) -> _Integers:
+        """Return the number of messages that are reported up to each frame, as by :meth:`FollowerState.tick`.
+
+        ``length`` is that of the queue before each frame, if none were reported.
+        """
         queue, time_ns = self.state.lingering, self.frames.time_ns
         waiting = np.fromiter((each.settled_ns for each in queue), np.int64, len(queue))
         earlier = self.earlier.rows["settled_ns"][self.earlier.reported :]
         due = np.searchsorted(np.concatenate([waiting, earlier, time_ns[self.settled_at]]), time_ns - LINGER_NS)
-        length = self.queued + np.asarray(np.searchsorted(self.settled_at, np.arange(len(time_ns))), np.int64)
         full = np.flatnonzero(length - np.concatenate([[0], due[:-1]]) > LINGERING)
         reported, total = np.zeros(len(time_ns), np.int64), 0
-        place = int(np.searchsorted(full, np.searchsorted(length, LINGERING, side="right")))
+        place = int(full.searchsorted(length.searchsorted(LINGERING, side="right")))
         while place < len(full):
             at = int(full[place])
             total = reported[at] = max(int(due[at]), int(length[at]) - (LINGERING - ROOM))
-            at = max(at + 1, int(np.searchsorted(length, LINGERING + total, side="right")))
-            place = int(np.searchsorted(full, at))
+            at = max(at + 1, int(length.searchsorted(LINGERING + total, side="right")))
+            place = int(full.searchsorted(at))
         return np.maximum(due, np.maximum.accumulate(reported))
 
     def find_reports(self) -> bool:
@@ -577,7 +584,7 @@ class _PlainRun:
             if each.lane is None:
                 continue
             sent = each.lane.sent
-            places = np.searchsorted(self.sent, sent)
+            places = self.place_sent[sent]
             chosen = np.flatnonzero(unsettled[places])
             at = sent[chosen]
             columns = (
