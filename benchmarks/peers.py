@@ -17,11 +17,10 @@ from contest import Capture, Contestant, Outcome, Run, timed
 
 from mxwire.capture import open_capture
 from mxwire.ethernet import ETHERTYPE_MXOE
-from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import CONNECT_REPLY, PacketFormat
-from mxwire.wire.layout import Layout, layout_of
+from mxwire.wire.layout import TYPE_OFFSET, Layout, layout_of
 from mxwire.wire.selection import REPLY_FLAG, formats_by_type
 
 SCAPY = "scapy PcapReader"

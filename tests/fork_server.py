@@ -60,7 +60,7 @@ IMPORTED = (
     "mxwire.linerate.sink",
     "mxwire.linerate.tester",
     "mxwire.replay",
-    "mxwire.report.frame_output",
+    "mxwire.report.frame_text",
     "mxwire.report.linerate",
     "mxwire.report.messages",
     "mxwire.report.rules",

@@ -110,12 +110,16 @@ class HostNames(Mapping[int, str]):
 
     def learn(self, decoded: DecodedBatch) -> None:
         """Add the names in the HOST_REPLYs of a batch."""
-        from mxwire.wire.codec import TYPE_OFFSET
         from mxwire.wire.enums import PacketType
-        from mxwire.wire.packets import HostReply
+        from mxwire.wire.layout import TYPE_OFFSET
 
         located = decoded.located
-        for place in (located.row_bytes[:, TYPE_OFFSET] == PacketType.HOST_REPLY).nonzero()[0].tolist():
+        replies = (located.row_bytes[:, TYPE_OFFSET] == PacketType.HOST_REPLY).nonzero()[0].tolist()
+        if not replies:
+            return
+        from mxwire.wire.packets import HostReply
+
+        for place in replies:
             frame = decoded.frame(place)
             if isinstance(frame, HostReply):
                 self.add(int(located.source[place]), hostname_text(frame.hostname))

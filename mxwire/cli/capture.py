@@ -154,7 +154,7 @@ class _FramePrinter:
     """Prints the lines of -l."""
 
     def __init__(self, options: CaptureOptions, decoder: Decoder, names: HostNames) -> None:
-        from mxwire.report.frame_output import FrameJson, FrameListing
+        from mxwire.report.frame_text import FrameJson, FrameListing
         from mxwire.report.terminal import is_coloured
 
         style = click.style if is_coloured() else None
@@ -288,9 +288,10 @@ def _new_names(batch: FrameBatch, known: dict[bytes, str]) -> dict[bytes, str]:
     """Host names in untagged frames of a batch that are not in ``known``, by Ethernet address."""
     import numpy as np
 
-    from mxwire.wire.codec import TYPE_OFFSET, codec_of
+    from mxwire.wire.codec import codec_of
     from mxwire.wire.dialect import MXOE
     from mxwire.wire.enums import PacketType, hostname_text
+    from mxwire.wire.layout import TYPE_OFFSET
     from mxwire.wire.packets import HostReply
 
     long_enough = np.flatnonzero(batch.length > TYPE_OFFSET)

@@ -234,14 +234,12 @@ def _marker(options: DecodeOptions, selection: Selection) -> FrameMarker | None:
 
 
 def _output(options: DecodeOptions, files: tuple[str, ...], stack: ExitStack) -> FrameOutput:
-    from mxwire.cli.frame_capture import FrameCapture
     from mxwire.cli.notes import note
     from mxwire.cli.reading import refuse_overwriting
-    from mxwire.report.frame_output import FrameColumns, FrameJson, FrameListing, FrameTable
-    from mxwire.report.terminal import is_coloured
 
-    several = len(files) > 1
     if options.write is not None:
+        from mxwire.cli.frame_capture import FrameCapture
+
         if options.write != "-":
             refuse_overwriting(files, Path(options.write))
         if options.write.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
@@ -249,9 +247,14 @@ def _output(options: DecodeOptions, files: tuple[str, ...], stack: ExitStack) ->
         return FrameCapture(options.write, stack)
     if options.target is not None:
         from mxwire.analysis.table import TableWriter
+        from mxwire.report.frame_output import FrameTable
 
         refuse_overwriting(files, options.target)
         return FrameTable(stack.enter_context(TableWriter(options.target, options.fields)))
+    from mxwire.report.frame_text import FrameColumns, FrameJson, FrameListing
+    from mxwire.report.terminal import is_coloured
+
+    several = len(files) > 1
     if options.as_json:
         return FrameJson(options.fields, verbose=options.verbose, several=several)
     if options.fields is not None:

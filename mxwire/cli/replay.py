@@ -505,7 +505,7 @@ def _print_plan(options: ReplayOptions, selection: Selection, pace: Pace) -> Non
 
 def _print_frame(batch: FrameBatch, place: int, when: int, hurried: bool, as_json: bool) -> None:
     from mxwire.replay.raw.player import type_name
-    from mxwire.wire.codec import TYPE_OFFSET
+    from mxwire.wire.layout import TYPE_OFFSET
 
     raw = batch.frame(place)
     number, length = int(batch.number[place]), len(raw)

@@ -27,7 +27,7 @@ from mxwire.wire.dialect import (
 from mxwire.wire.encapsulation import HEADER_LENGTH
 from mxwire.wire.enums import RESERVED_TYPES, ConnectStatus, NackType, PacketType, TrucType
 from mxwire.wire.layout import Field, Layout, layout_of
-from mxwire.wire.probes import QUERY_MAGICS
+from mxwire.wire.numbers import QUERY_MAGICS
 from mxwire.wire.selection import ANNOUNCEMENT_LENGTH, REPLY_FLAG
 
 LAYOUTS: Final[dict[str, formats.PacketFormat]] = {

@@ -15,9 +15,10 @@ from mxwire.frames import FrameBatch
 from mxwire.host.core import Core, FrameObserver
 from mxwire.protocol import Peer
 from mxwire.protocol.discovery import query
-from mxwire.wire.codec import TYPE_OFFSET, Malformed, codec_of
+from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.enums import PacketType
+from mxwire.wire.layout import TYPE_OFFSET
 from mxwire.wire.numbers import NO_SESSION
 from mxwire.wire.packets import Frame, NackMcp, Pull
 from mxwire.wire.probes import NO_ENDPOINT

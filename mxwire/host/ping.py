@@ -16,9 +16,8 @@ from mxwire.host.endpoint import Endpoint
 from mxwire.host.host import Host
 from mxwire.protocol import Peer, Status
 from mxwire.protocol import Request as EngineRequest
-from mxwire.wire.numbers import DEFAULT_KEY
+from mxwire.wire.numbers import DEFAULT_KEY, QUERY_MAGICS
 from mxwire.wire.packets import ConnectReply, ConnectRequest, HostQuery, HostReply
-from mxwire.wire.probes import QUERY_MAGICS
 
 _LONGEST_PAUSE: Final = 3600.0
 

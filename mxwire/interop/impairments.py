@@ -13,7 +13,7 @@ from mxwire.interop.result import Impairment, named
 from mxwire.link import Link, LinkWrapper
 from mxwire.link.faults import Faults
 from mxwire.units import MILLISECOND
-from mxwire.wire.codec import TYPE_OFFSET
+from mxwire.wire.layout import TYPE_OFFSET
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from mxwire.interop.roles import EndpointAddress, Role, UnexpectedResult, Unplay
 from mxwire.protocol import ALL_BITS, EngineEndpoint, Event, EventKind, Node, Partner, Profile, Request, Status
 from mxwire.simulation.inventory import idle
 from mxwire.units import SECOND
-from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.dialect import Dialect
+from mxwire.wire.layout import TYPE_OFFSET
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
 

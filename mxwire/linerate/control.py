@@ -20,9 +20,10 @@ from mxwire.link.errors import LinkError
 from mxwire.link.interface import read_interface
 from mxwire.link.link import Link
 from mxwire.units import MILLISECOND
-from mxwire.wire.codec import TYPE_OFFSET, codec_of
+from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.enums import PacketType
+from mxwire.wire.layout import TYPE_OFFSET
 from mxwire.wire.numbers import RAW_FRAME_MAXIMUM
 from mxwire.wire.packets import Raw
 

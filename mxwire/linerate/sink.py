@@ -28,10 +28,10 @@ from mxwire.linerate.template import (
     recognise,
 )
 from mxwire.units import SECOND
-from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.columns import decode_columns
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.enums import PacketType
+from mxwire.wire.layout import TYPE_OFFSET
 
 _RUNS_KEPT: Final = 64
 """Runs whose counters are kept; frames of further ones are foreign, so that hostile frames cannot fill the memory."""

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from mxwire.errors import MxwireError
 from mxwire.ethernet import DESTINATION, ETHERTYPE, ETHERTYPE_MXOE, SHORTEST_FRAME, SOURCE
 from mxwire.frames import FrameBatch
-from mxwire.wire.codec import TYPE_OFFSET, Malformed, codec_of, parse
+from mxwire.wire.codec import Malformed, codec_of, parse
 from mxwire.wire.columns import Columns, decode_columns
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.enums import PacketType
+from mxwire.wire.layout import TYPE_OFFSET
 from mxwire.wire.numbers import NUMBER_MASK, SMALL_MAXIMUM, TINY_MAXIMUM
 from mxwire.wire.packets import Frame, Medium, Pull, PullReply, Small, Tiny
 

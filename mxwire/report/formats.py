@@ -14,11 +14,10 @@ from mxwire.report.diagram import LEGEND, diagram, has_undefined_bytes
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, Verbatim, number_columns
 from mxwire.report.json_line import json_line
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, FrameCheck, Reason
-from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.dialect import MXOE, Dialect, Family, omx
 from mxwire.wire.enums import RESERVED_TYPES, PacketType
 from mxwire.wire.formats import PacketFormat
-from mxwire.wire.layout import Field, Layout, layout_of
+from mxwire.wire.layout import TYPE_OFFSET, Field, Layout, layout_of
 from mxwire.words import suggestion
 
 DialectChoice = Literal["both", "mxoe", "omx"]

@@ -31,13 +31,13 @@ from mxwire.ethernet import BROADCAST, ETHERTYPE_MXOE, SHORTEST_FRAME, mac_text
 from mxwire.report.summary import endpoints_text, summary, type_text
 from mxwire.report.tree import SEQUENCE_FIELDS
 from mxwire.scapy.dialects import DialectLike, dialect_of
-from mxwire.wire.codec import TYPE_OFFSET, Malformed, codec_of
+from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.encapsulation import HEADER_LENGTH
 from mxwire.wire.enums import PacketType, sequence_text
 from mxwire.wire.formats import RAW, PacketFormat
+from mxwire.wire.layout import TYPE_OFFSET, Layout, layout_of
 from mxwire.wire.layout import Field as FormatField
-from mxwire.wire.layout import Layout, layout_of
 from mxwire.wire.packets import Frame
 from mxwire.wire.selection import ALTERNATIVES, ANNOUNCEMENT_LENGTH, REPLY_FLAG, formats_by_type, is_announcement
 

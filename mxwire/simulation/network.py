@@ -14,7 +14,7 @@ from mxwire.simulation.randomness import stream
 from mxwire.simulation.scenario import Scenario
 from mxwire.simulation.schedule import Schedule
 from mxwire.units import MICROSECOND
-from mxwire.wire.codec import TYPE_OFFSET
+from mxwire.wire.layout import TYPE_OFFSET
 
 SWAPPED: Final = 8 * MICROSECOND
 """Delay of a frame that the next ones of its burst overtake: more than the longest frame takes at 10 Gb/s."""

@@ -20,12 +20,9 @@ from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, Reason
 from mxwire.wire.dialect import Dialect, as_dialect
 from mxwire.wire.enums import RESERVED_TYPES, PacketType
 from mxwire.wire.formats import RAW, PacketFormat
-from mxwire.wire.layout import Field, Layout, layout_of
+from mxwire.wire.layout import TYPE_OFFSET, Field, Layout, layout_of
 from mxwire.wire.packets import FRAME_CLASSES, Frame
 from mxwire.wire.selection import ALTERNATIVES, ANNOUNCEMENT_LENGTH, REPLY_FLAG, formats_by_type, is_announcement
-
-TYPE_OFFSET: Final = layout_of(RAW).by_name["ptype"].offset
-"""Offset of ``ptype``; a frame that ends before it has no known type."""
 
 _CLASSES: Final = {each.__name__: each for each in FRAME_CLASSES}
 _INTEGER_CODES: Final = {1: "B", 2: "H", 4: "I"}

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from mxwire.frames import FrameBatch
 from mxwire.wire.checks import CHECKS, FRAME_MAXIMUM, FrameCheck, Reason
-from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.encapsulation import ROW, Located, locate
 from mxwire.wire.enums import RESERVED_TYPES, PacketType
 from mxwire.wire.formats import PacketFormat
-from mxwire.wire.layout import Layout, header_type, layout_of
+from mxwire.wire.layout import TYPE_OFFSET, Layout, header_type, layout_of
 from mxwire.wire.selection import ALTERNATIVES, REPLY_FLAG, formats_by_type, is_announcement
 
 NO_TYPE: Final = -1

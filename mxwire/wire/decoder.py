@@ -1,4 +1,7 @@
-"""Decoding of a stream of batches: locates MXoE frames, detects dialects, and offers typed frames and columns."""
+"""Decoding of a stream of batches: locates MXoE frames, detects dialects, and offers typed frames and columns.
+
+The frame classes are imported for the first typed frame: columns do without.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,23 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import index as as_index
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.frames import FrameBatch
-from mxwire.wire.codec import Codec, Malformed, codec_of
 from mxwire.wire.codes import CodeTable
 from mxwire.wire.columns import Columns, decode_columns
 from mxwire.wire.detection import Assignment, BatchPairs, Detection, Detector
 from mxwire.wire.dialect import Dialect, as_dialect
 from mxwire.wire.encapsulation import Located, locate
-from mxwire.wire.packets import Frame
 from mxwire.words import count_of
+
+if TYPE_CHECKING:
+    from mxwire.wire.codec import Codec, Malformed
+    from mxwire.wire.packets import Frame
 
 SETTLE_BYTES: Final = 16 << 20
 """Bytes of a capture examined before its first frames are decoded."""
@@ -77,10 +82,14 @@ class DecodedBatch:
 
     def codec(self, index: int) -> Codec:
         """The codec of the frame at ``index``."""
+        from mxwire.wire.codec import codec_of
+
         return codec_of(self.dialect(index), swapped=self.is_swapped(index))
 
     def codecs(self) -> list[Codec]:
         """The codec of each frame, in order."""
+        from mxwire.wire.codec import codec_of
+
         which = self.assignment.which.tolist()
         plain = [codec_of(each) for each in self.assignment.dialects]
         if self.assignment.swapped is None:

@@ -52,7 +52,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.wire.byteorder import PULL_MAGIC_PREFIX, ByteOrderDetector
-from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.codes import CodeTable
 from mxwire.wire.dialect import (
     DEFAULT_FRAME_LIMIT,
@@ -68,7 +67,7 @@ from mxwire.wire.dialect import (
 from mxwire.wire.encapsulation import ROW, Located
 from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import MEDIUM_MXOE, MEDIUM_OMX, PULL_MXOE, PULL_OMX, PULL_REPLY, PacketFormat
-from mxwire.wire.layout import header_type, layout_of
+from mxwire.wire.layout import TYPE_OFFSET, header_type, layout_of
 
 
 class Hint(IntEnum):
@@ -303,7 +302,7 @@ class Detector:
         self._changed.clear()
 
     def _collect(self, located: Located, pair: NDArray[np.intp], swapped: NDArray[np.bool_] | None) -> None:
-        types = located.row_bytes[:, TYPE_OFFSET]
+        types = located.row_bytes[:, TYPE_OFFSET].copy()  # they are compared three times
         for packet_type, collect in (
             (PacketType.PULL, self._pulls),
             (PacketType.MEDIUM, self._mediums),

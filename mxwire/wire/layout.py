@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import construct
 
 from mxwire.wire.enums import PacketType
-from mxwire.wire.formats import Mac, PacketFormat, Payload, SenderOrder, TextPayload, Undefined
+from mxwire.wire.formats import RAW, Mac, PacketFormat, Payload, SenderOrder, TextPayload, Undefined
 
 if TYPE_CHECKING:
     import numpy as np
@@ -188,3 +188,7 @@ def _dtype_of(field: Field, swapped: bool) -> str:
     if field.kind == "mac":
         return f"{field.size}u1"
     return f"{'<' if swapped and field.sender_order else '>'}u{field.size}"
+
+
+TYPE_OFFSET: Final = layout_of(RAW).by_name["ptype"].offset
+"""Offset of ``ptype``; a frame that ends before it has no known type."""

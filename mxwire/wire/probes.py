@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from mxwire.wire.numbers import ENDPOINT_MAXIMUM
+from mxwire.wire.numbers import ENDPOINT_MAXIMUM, QUERY_MAGICS
 from mxwire.wire.packets import HostQuery, Pull
 
-QUERY_MAGICS: Final = range(0x4000_0000, 0x8000_0000)
-"""Magics of probing queries. A driver counts up by one from 0x13052008 at each reset of its name table (R-HOST-03), so
-it never reaches them."""
 NO_ENDPOINT: Final = 255
 """An endpoint number that no host has."""
 

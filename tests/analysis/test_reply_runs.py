@@ -18,10 +18,10 @@ from mxwire.capture import open_capture
 from mxwire.frames import FrameBatch
 from mxwire.rules import CAPTURE, Vantage
 from mxwire.simulation import Simulation, draw_scenario
-from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.enums import PacketType
+from mxwire.wire.layout import TYPE_OFFSET
 from tests.rules.stage import Stage
 
 CAPTURES = Path(__file__).parents[2] / "captures"

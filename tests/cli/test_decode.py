@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -150,6 +152,18 @@ def test_tables_have_the_values_of_the_json(tmp_path, suffix):
         absent = [name for name in ("lib_seqnum", "msg_offset", "magic") if name not in made["fields"]]
         assert all(row[name] is None for name in absent)
         assert row["payload_length"] == (made["payload"] or {}).get("length")
+
+
+def test_a_table_needs_no_frame_classes(tmp_path):
+    script = f"""
+import sys
+from mxwire.cli import main
+try: main(["decode", "--to", {str(tmp_path / "x.csv")!r}, {str(CAPTURES / "mxoe-burst.pcap")!r}])
+except SystemExit: pass
+print({{"mxwire.wire.packets", "mxwire.report.tree"}} & {{*sys.modules}})
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "set()\n"
 
 
 def test_table_of_several_files_and_chosen_columns(tmp_path):

@@ -683,9 +683,7 @@ def as_nobody(port: Port, *words: str) -> Done:
     """
     names = ["doctor", "ping", "survey"]
     script = "import difflib, os\nfrom mxwire.cli import main\nimport mxwire.link, mxwire.host, mxwire.host.names\n"
-    script += (
-        "import mxwire.capture.rotation, mxwire.link.live_source, mxwire.report.frame_output, mxwire.wire.packets\n"
-    )
+    script += "import mxwire.capture.rotation, mxwire.link.live_source, mxwire.report.frame_text, mxwire.wire.packets\n"
     script += "".join(f"import mxwire.host.{each}\n" for each in names)
     script += "import mxwire.cli.discover, mxwire.cli.ping, mxwire.cli.capture, mxwire.cli.doctor\n"
     script += f"os.setgroups([])\nos.setgid({NOBODY})\nos.setuid({NOBODY})\nmain({[*words, '-i', port.interface]!r})"

@@ -24,9 +24,10 @@ from mxwire.replay.raw import (
     Player,
     pace_at,
 )
-from mxwire.wire.codec import TYPE_OFFSET, codec_of
+from mxwire.wire.codec import codec_of
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE
+from mxwire.wire.layout import TYPE_OFFSET
 from mxwire.wire.packets import Announcement
 from tests.wire.support import frames_of, read_capture
 

@@ -11,10 +11,10 @@ from construct import Struct, VarInt
 from mxwire.ethernet import ETHERTYPE_MXOE, SHORTEST_FRAME
 from mxwire.wire import dialect as dialects
 from mxwire.wire.byteorder import HOST_MAGIC_PREFIX, PULL_MAGIC_PREFIX
-from mxwire.wire.codec import TYPE_OFFSET, Malformed, parse
+from mxwire.wire.codec import Malformed, parse
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.enums import RESERVED_TYPES, ConnectStatus, NackType, PacketType, TrucType, packet_type_name
-from mxwire.wire.layout import layout_of
+from mxwire.wire.layout import TYPE_OFFSET, layout_of
 from mxwire.wire.numbers import (
     NO_PEER_INDEX,
     RAW_FRAME_MAXIMUM,

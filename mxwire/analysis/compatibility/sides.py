@@ -13,11 +13,11 @@ from mxwire.analysis.compatibility.judgement import MessageClass
 from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.analysis.verification import Verification
 from mxwire.rules import Violation
-from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.detection import Detection, Detector
 from mxwire.wire.encapsulation import Located
 from mxwire.wire.enums import PacketType
+from mxwire.wire.layout import TYPE_OFFSET
 
 _ETHERTYPE: Final = 12
 _CLASS_OF: Final[dict[str, MessageClass]] = {"TINY": "tiny", "SMALL": "small", "MEDIUM": "medium", "RNDV": "large"}

@@ -18,7 +18,6 @@ from mxwire.analysis.conversations.state import LINGERING, FollowerState, Messag
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import hostname_text
-from mxwire.wire.packets import HostReply
 
 NAMES: Final = 1 << 14
 """Maximum number of host names that are remembered."""
@@ -163,6 +162,8 @@ class Follower:
         return taken
 
     def _host_reply(self, row: Row) -> None:
+        from mxwire.wire.packets import HostReply
+
         assert self._decoded is not None
         frame = self._decoded.frame(row[0])
         names = self._state.names

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.wire.checks import Reason
-from mxwire.wire.numbers import ENDPOINT_MAXIMUM, NO_SESSION
-from mxwire.wire.probes import QUERY_MAGICS
+from mxwire.wire.numbers import ENDPOINT_MAXIMUM, NO_SESSION, QUERY_MAGICS
 
 if TYPE_CHECKING:
     from mxwire.wire.decoder import DecodedBatch

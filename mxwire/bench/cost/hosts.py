@@ -30,9 +30,9 @@ from mxwire.protocol import EngineEndpoint, Node, Partner, Profile
 from mxwire.protocol.corridor import EagerArrival, Fragments, LocalMessage
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.simulation.schedule import Schedule
-from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect
 from mxwire.wire.enums import PacketType
+from mxwire.wire.layout import TYPE_OFFSET
 from mxwire.wire.numbers import DEFAULT_KEY, RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM
 
 PAGE: Final = 4096

@@ -21,10 +21,9 @@ from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.card.pull import PullReplyRun
 from mxwire.protocol.corridor import Fragments
 from mxwire.protocol.counters import Counter
-from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import PULL_REPLY
-from mxwire.wire.layout import Layout, header_type, layout_of
+from mxwire.wire.layout import TYPE_OFFSET, Layout, header_type, layout_of
 from mxwire.wire.numbers import PULL_MAGIC
 from mxwire.wire.packets import Medium
 

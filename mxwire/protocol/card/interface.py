@@ -27,9 +27,10 @@ from mxwire.protocol.peers import Peer, PeerTable
 from mxwire.protocol.profile import Defect, Profile
 from mxwire.protocol.status import Status
 from mxwire.wire.checks import Reason
-from mxwire.wire.codec import TYPE_OFFSET, Codec, Malformed
+from mxwire.wire.codec import Codec, Malformed
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import NackType, PacketType, TrucType
+from mxwire.wire.layout import TYPE_OFFSET
 from mxwire.wire.numbers import LIBACK_LENGTH, NO_PEER_INDEX, PULL_MAGIC, SMALL_MAXIMUM, TINY_MAXIMUM
 from mxwire.wire.packets import (
     Announcement,

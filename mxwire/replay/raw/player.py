@@ -16,8 +16,8 @@ from mxwire.frames import FrameBatch
 from mxwire.link import Link, LinkError
 from mxwire.replay.raw.pace import Pace
 from mxwire.units import SECOND
-from mxwire.wire.codec import TYPE_OFFSET
 from mxwire.wire.enums import PacketType
+from mxwire.wire.layout import TYPE_OFFSET
 
 _BUCKET_NS: Final = 1_000
 _BUCKETS: Final = 1_000_000

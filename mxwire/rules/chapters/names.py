@@ -6,9 +6,8 @@ from mxwire.rules.registry import Breach, judges
 from mxwire.rules.state.frame import JudgedFrame
 from mxwire.rules.vantage import tick
 from mxwire.units import MILLISECOND
-from mxwire.wire.numbers import HOST_NAME_MAXIMUM, HOST_QUERY_MAGIC
+from mxwire.wire.numbers import HOST_NAME_MAXIMUM, HOST_QUERY_MAGIC, QUERY_MAGICS
 from mxwire.wire.packets import HostQuery, HostReply
-from mxwire.wire.probes import QUERY_MAGICS
 from mxwire.words import count_of
 
 _REBUILT_IN = 100 * MILLISECOND

@@ -9,8 +9,7 @@ from mxwire.rules.state.frame import JudgedFrame
 from mxwire.rules.state.hosts import AnnouncementSeries, ObservedHost
 from mxwire.rules.state.streams import position_of
 from mxwire.wire.enums import NackType
-from mxwire.wire.numbers import NO_PEER_INDEX, SESSION_NUMBER_MASK
-from mxwire.wire.probes import QUERY_MAGICS
+from mxwire.wire.numbers import NO_PEER_INDEX, QUERY_MAGICS, SESSION_NUMBER_MASK
 
 MAGICS = 16
 """Different magics of HOST_QUERYs that are remembered per pair."""

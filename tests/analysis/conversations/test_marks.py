@@ -12,8 +12,8 @@ from mxwire.analysis.conversations import Follower, numbered_packets
 from mxwire.analysis.marks import FLAGS, ROLES, FrameMarker, flag_bit, flag_names
 from mxwire.frames import FrameBatch
 from mxwire.wire.enums import NackType
-from mxwire.wire.numbers import NO_SESSION
-from mxwire.wire.probes import NO_ENDPOINT, QUERY_MAGICS, is_probe
+from mxwire.wire.numbers import NO_SESSION, QUERY_MAGICS
+from mxwire.wire.probes import NO_ENDPOINT, is_probe
 from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture, split
 from tests.analysis.diagnosis.scene import Scene
 

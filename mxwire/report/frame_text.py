@@ -1,0 +1,153 @@
+"""Decoded frames as text: lines and trees, JSON Lines, or columns."""
+
+from __future__ import annotations
+
+import sys
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mxwire.report.frame_line import FrameLines
+from mxwire.report.frame_output import FrameOutput
+from mxwire.report.json_line import json_line
+from mxwire.report.record import RECORD_KEYS, record
+from mxwire.report.summary import type_text
+from mxwire.report.terminal import terminal_width
+from mxwire.report.tree import tree
+from mxwire.wire.codec import Malformed
+from mxwire.wire.packets import Frame
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mxwire.analysis.host_names import HostNames
+    from mxwire.analysis.marks import FrameMarks
+    from mxwire.wire.decoder import DecodedBatch, Decoder
+
+
+class FrameText(FrameOutput):
+    """Lines of text on standard output."""
+
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
+        """Print the lines of the frames at ``places``."""
+        for place in places.tolist():
+            for line in self.lines(decoded, place, marks):
+                sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    @abstractmethod
+    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
+        """The lines of one frame."""
+
+
+class FrameJson(FrameText):
+    """JSON Lines: one object per frame; ``several``: with the name of its capture."""
+
+    def __init__(self, fields: Sequence[str] | None = None, *, verbose: bool = False, several: bool = False) -> None:
+        self._fields = fields
+        self._verbose = verbose
+        self._several = several
+
+    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
+        """The object of one frame."""
+        entry = record(decoded, place, verbose=self._verbose, marks=marks)
+        if self._fields is not None:
+            entry["fields"] = {name: value for name, value in entry["fields"].items() if name in self._fields}
+        yield json_line({"file": self.path} | entry if self._several else entry, self.decoder.start_ns)
+
+
+class FrameColumns(FrameText):
+    """Tab-separated values; an empty value if a frame lacks the field."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        self._fields = fields
+
+    def lines(self, decoded: DecodedBatch, place: int, marks: FrameMarks | None) -> Iterator[str]:
+        """The values of one frame."""
+        flat = _flat(record(decoded, place, marks=marks), self.path)
+        yield "\t".join(_cell(flat.get(name)) for name in self._fields)
+
+
+class FrameListing(FrameOutput):
+    """One line per frame, no wider than the terminal; ``verbose``: with its tree of fields below.
+
+    ``style`` colours a line: it takes the line and the colour as ``fg``. ``several``: captures get headings.
+    """
+
+    def __init__(
+        self,
+        time_format: str = "relative",
+        *,
+        verbose: bool = False,
+        several: bool = False,
+        style: Callable[..., str] | None = None,
+    ) -> None:
+        self._verbose = verbose
+        self._lines = FrameLines(time_format, None)
+        self._several = several
+        self._style = style
+
+    def begin(self, path: str, decoder: Decoder, names: HostNames | None = None) -> None:
+        """Start the frames of a capture, under its name if there are several."""
+        super().begin(path, decoder)
+        self._lines.restart(names)
+        if self._several:
+            sys.stdout.write(f"== {path}\n")
+
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
+        """Print the frames at ``places``, fitted to the terminal's current width."""
+        self._width = terminal_width()
+        self._lines.resize(self._width)
+        self._lines.start_ns = self.decoder.start_ns or 0
+        texts = self._lines.lines(decoded, places, None if marks is None else marks.texts(places))
+        if self._style or self._verbose:
+            shown = zip(places.tolist(), texts, strict=True)
+            texts = [line for place, text in shown for line in self._more(decoded, place, text, marks)]
+        if texts:
+            sys.stdout.write("\n".join(texts) + "\n")
+        sys.stdout.flush()
+
+    def _more(self, decoded: DecodedBatch, place: int, text: str, marks: FrameMarks | None) -> Iterator[str]:
+        """The lines of one frame in colour, and the lines of its tree."""
+        colour = _colour(decoded.frame(place)) if self._style else None
+        for line in text.split("\n"):
+            yield self._style(line, fg=colour) if self._style else line
+        if self._verbose:
+            if marks is not None and marks.message[place]:
+                yield f"  message {marks.message[place]}, {marks.role_at(place)}"
+            yield from tree(decoded, place, self._width)
+            yield ""
+
+
+def _flat(made: dict[str, Any], path: str) -> dict[str, Any]:
+    """A record with the names of the table's columns."""
+    general = {name: made[name] for name in RECORD_KEYS if name not in ("fields", "payload", "malformed", "length")}
+    flat: dict[str, Any] = {"file": path} | general | {"wire_length": made["length"]} | made["fields"]
+    for group in ("payload", "malformed"):
+        flat |= {f"{group}_{name}": value for name, value in (made[group] or {}).items()}
+    return flat
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+_COLOURS = {
+    "NACK_LIB": "red",
+    "NACK_MCP": "red",
+    "CONNECT": "cyan",
+    "RNDV": "green",
+    "NOTIFY": "green",
+    "PULL": "yellow",
+    "TRUC": "bright_black",
+    "RAW": "magenta",
+    "HOST_QUERY": "magenta",
+    "HOST_REPLY": "magenta",
+}
+
+
+def _colour(frame: Frame | Malformed) -> str | None:
+    return "bright_red" if isinstance(frame, Malformed) else _COLOURS.get(type_text(frame))
