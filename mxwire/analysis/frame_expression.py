@@ -13,7 +13,7 @@ numbers and text. Nothing is executed: the syntax tree is translated into array 
 (``source == 'alpha:0'``), whose addresses :meth:`FrameExpression.resolve` sets.
 
 A comparison with a field that a frame lacks is false, as is ``!=``; ``not`` then makes it true. A field alone is true
-where it is neither absent nor 0 nor empty.
+unless it is absent, 0 or empty.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ class RemoteStage(StudyStage):
 
 
 class StudyServer:
-    """The passive side for studies on other machines, one after the other. ``on_role`` is called with each role."""
+    """The passive side for studies on other machines, one after another. ``on_role`` is called with each role."""
 
     def __init__(self, interface: str, on_role: Callable[[str], object] = lambda _: None) -> None:
         self._interface = interface

@@ -62,7 +62,7 @@ def rings_of(files: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 class CaptureRing:
-    """The frames of several files, one after the other, with numbers that continue from file to file."""
+    """The frames of several files, one after another, with numbers that continue from file to file."""
 
     def __init__(self, files: Sequence[str]) -> None:
         self.files = files

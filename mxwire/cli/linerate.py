@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 VIA: Final = ("packet", "xdp", "kernel")
 _CHECKS: Final = ("stamp", "header", "all")
 _CATCH_UP_NS: Final = 1_000_000_000
-"""A generator without a search keeps its rate on average, also on a busy machine."""
+"""A generator without a search keeps its rate on average, even on a busy machine."""
 _TURN: Final = 0.25
 """Seconds between two updates of the live line."""
 

@@ -321,7 +321,7 @@ class Inputs:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The inputs to :meth:`open`, one after the other."""
+        """The inputs to :meth:`open`, one after another."""
         return self.files if self.interface is None else (self.interface,)
 
     @contextmanager

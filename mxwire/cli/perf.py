@@ -406,7 +406,7 @@ def _report_failure(options: PerfOptions, error: HostError, lengths: int) -> Non
 
 
 def _receive(live: LiveOptions, options: PerfOptions, endpoint: int, slave: bool) -> bool:
-    """Answer one sender, or as a slave one after the other; return True if it ended early."""
+    """Answer one sender, or as a slave one after another; return True if it ended early."""
     from mxwire.host import HostClosedError, HostError
     from mxwire.host.perf import PerfReceiver
     from mxwire.host.perf.roles import PerfWaiter

@@ -250,7 +250,7 @@ class BaseEndpoint:
                     waiter.interrupt()
 
     def suspend(self) -> None:
-        """Stop the progress of the endpoint until :meth:`resume`, also in the background.
+        """Stop the progress of the endpoint until :meth:`resume`, including in the background.
 
         Messages are neither matched, acked nor retransmitted; pulls and answers to pulls continue. If another thread
         runs the unexpected handler, wait for its end. Calling it again does nothing.

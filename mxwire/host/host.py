@@ -460,7 +460,7 @@ class Host(BaseHost):
         self.driver.poll()
 
     def close(self) -> None:
-        """Close all endpoints and links, and end all waits, also in other threads; closing it again does nothing."""
+        """Close all endpoints and links, and end all waits, even in other threads; closing it again does nothing."""
         self._end()
         self.driver.close()
         self._close_links()

@@ -5,7 +5,7 @@ object and closes the connection. Each socket is a file of mode 0600 in a folder
 directory, so only that user (and root) can connect.
 
 A thread of the host sleeps in ``accept`` until a client connects: nothing is done, and nothing is checked per frame,
-while no client asks. Clients are served one after the other. The state is copied at most every ``_FRESH`` seconds,
+while no client asks. Clients are served one after another. The state is copied at most every ``_FRESH`` seconds,
 however often clients ask.
 """
 
@@ -126,7 +126,7 @@ class StateServer:
             try:
                 record = self._state()
             except Exception as error:
-                # A host must survive its monitoring, also when its state is read in an unforeseen situation.
+                # A host must survive its monitoring, even when its state is read in an unforeseen situation.
                 record = {"pid": os.getpid(), "error": str(error)}
             self._answer = json.dumps(record, separators=(",", ":")).encode()
             self._answered = time.monotonic()

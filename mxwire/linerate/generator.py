@@ -171,7 +171,7 @@ class FrameGenerator:
         self._step_ns = 0
         """Duration of a paced step, as rehearsed: from the time at which a frame is due until it has been sent."""
         self.stopped = False
-        """May be set, also by a signal handler: the run ends after the current batch."""
+        """May be set, even by a signal handler: the run ends after the current batch."""
         self.result = GeneratorResult(rate=plan.rate)
 
     def run(self, progress: Callable[[GeneratorResult], None] | None = None) -> GeneratorResult:

@@ -105,7 +105,7 @@ class IncastTester:
             self._control.ask(each.address, "respond", run=self._number, size=options.size, frames=frames)
         sink = FrameSink(CheckLevel.HEADER)
         ring, kernel = self._link.statistics().dropped, read_drops(self._link.name)
-        # One batch, so that the requests leave one after the other, without a pause.
+        # One batch, so that the requests leave one after another, without a pause.
         requests = [
             FrameSlots([template_of("PULL", each.address, self._link.address)], run=self._number, least=1)
             for each in senders

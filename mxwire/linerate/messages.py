@@ -137,7 +137,7 @@ class MessageTester:
                 rate = search.send(trials[-1].carried)
         except StopIteration as end:
             found = end.value
-        # A rate delivered without retransmissions counts, also in a trial whose offered rate was not reached.
+        # A rate delivered without retransmissions counts, even in a trial whose offered rate was not reached.
         knee = max(float(found.value), *(each.rate for each in trials if not each.retransmitted), 0.0)
         lossy = [each.rate for each in trials if each.retransmitted]
         loads = [self._trial(length, knee * share) for share in (0.1, 0.5, 0.9) if knee]

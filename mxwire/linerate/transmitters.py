@@ -45,7 +45,7 @@ class RunningGenerator(Protocol):
     """A generator for one run."""
 
     stopped: bool
-    """May be set, also by a signal handler: the run ends soon."""
+    """May be set, even by a signal handler: the run ends soon."""
 
     @property
     def result(self) -> GeneratorResult:

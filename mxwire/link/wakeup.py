@@ -8,7 +8,7 @@ from threading import Lock
 
 
 class Wakeup:
-    """An event with a descriptor. ``set`` may be called from any thread, also when it has been closed."""
+    """An event with a descriptor. ``set`` may be called from any thread, even after it was closed."""
 
     def __init__(self) -> None:
         self._descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)

@@ -2,7 +2,7 @@
 
 Only Wireshark fills the columns Source and Destination, after all dissectors, from the addresses of the frame. A plugin
 can put a text there only by removing these addresses, and with them the frame's place in flow graphs and the column's
-filters. With the names in ``ethers``, Wireshark itself shows them everywhere, also in captures without a HOST_REPLY.
+filters. With the names in ``ethers``, Wireshark itself shows them everywhere, even in captures without a HOST_REPLY.
 """
 
 from __future__ import annotations

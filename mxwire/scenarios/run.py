@@ -315,7 +315,7 @@ class ScenarioRun:
         arrival = yield from self._next((step,), limit + self.patience)
         if arrival is None:
             self._miss(
-                step, ExpectationFailure(step, f"{step.packet} did not come", expected=self._expected_text(step))
+                step, ExpectationFailure(step, f"{step.packet} did not arrive", expected=self._expected_text(step))
             )
             self._mark = max(self._mark, limit)
             return
@@ -335,10 +335,10 @@ class ScenarioRun:
         if step.bind:
             self.bound[step.bind] = arrival.frame
         if step.level is steps.ExpectationLevel.INFO:
-            self.notes.append(Remark(step.place.line, f"{step.packet} came: {described(arrival.frame)}"))
+            self.notes.append(Remark(step.place.line, f"{step.packet} arrived: {described(arrival.frame)}"))
         if arrival.time > limit:
             late = (arrival.time - limit) / 1e6
-            self.remarks.append(Remark(step.place.line, f"{step.packet} came {late:.1f} ms late"))
+            self.remarks.append(Remark(step.place.line, f"{step.packet} arrived {late:.1f} ms late"))
         self._mark = arrival.time
 
     def _judged(self, step: steps.ExpectStep, arrival: ReceivedFrame, start: int) -> ExpectationFailure | None:
@@ -352,7 +352,7 @@ class ScenarioRun:
         elif not self._is_for(step, frame):
             text = f"{step.packet} is for {self.cast.named(frame)}, not for {step.tester or 'the tester'}"
         elif step.after and arrival.time < start + step.after:
-            text = f"{step.packet} came {(start + step.after - arrival.time) / 1e6:.3f} ms too early"
+            text = f"{step.packet} arrived {(start + step.after - arrival.time) / 1e6:.3f} ms too early"
         else:
             scope = self.scope(self.cast.tester(step.tester))
             wrong = differences(step.fields, field_values(frame, step.fields), scope)
@@ -382,7 +382,7 @@ class ScenarioRun:
                 unmatched.append(arrival)
                 continue
             what = " or ".join(step.packets) or "nothing"
-            text = f"{arrival.packet} came in {step.duration / 1e6:g} ms of silence"
+            text = f"{arrival.packet} arrived during {step.duration / 1e6:g} ms of silence"
             self._queue = unmatched + deque([arrival]) + self._queue
             failed = ExpectationFailure(
                 step, text, expected=f"no {what}" * bool(step.packets) or what,
@@ -402,7 +402,7 @@ class ScenarioRun:
             arrival = yield from self._next(left, limit + self.patience)
             if arrival is None:
                 failed = [each for each in left if each.level is steps.ExpectationLevel.MUST] or left
-                text = f"{' and '.join(each.packet for each in failed)} did not come"
+                text = f"{' and '.join(each.packet for each in failed)} did not arrive"
                 self._miss(failed[0], ExpectationFailure(failed[0], text, expected=self._expected_text(failed[0])))
                 return
             failures = []
@@ -425,7 +425,7 @@ class ScenarioRun:
         names = " or ".join(each.packet for each in firsts)
         if arrival is None:
             raise ExpectationFailure(
-                step, f"neither came: {names}", expected=" or ".join(map(self._expected_text, firsts))
+                step, f"neither arrived: {names}", expected=" or ".join(map(self._expected_text, firsts))
             )
         failures = []
         for branch, first in zip(step.branches, firsts, strict=True):

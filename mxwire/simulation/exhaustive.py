@@ -81,7 +81,7 @@ def play_plan(scenario: Scenario, traced: bool) -> PlayedPlan:
 
 
 def play_plans(scenarios: Sequence[Scenario], traced: bool) -> Iterator[PlayedPlan]:
-    """Play the plans of scenarios one after the other."""
+    """Play the plans of scenarios one after another."""
     for scenario in scenarios:
         yield play_plan(scenario, traced)
 

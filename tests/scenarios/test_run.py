@@ -44,7 +44,7 @@ def test_nothing_came() -> None:
     outcome = play("> TINY\n< TRUC within 20ms\n", "connected: once\n")
     assert outcome.verdict is ScenarioVerdict.PASS
     outcome = play("> TINY lib_seqnum=9\n< TRUC within 20ms\n", "connected: once\n")
-    assert outcome.verdict is ScenarioVerdict.FAIL and outcome.reason == "TRUC did not come"
+    assert outcome.verdict is ScenarioVerdict.FAIL and outcome.reason == "TRUC did not arrive"
     assert 20 <= outcome.duration_ns / 1e6 < 21
 
 
@@ -57,12 +57,12 @@ def test_too_early_and_too_late() -> None:
     early = play("> TINY\n< TRUC after 50ms within 100ms\n", "connected: once\n")
     assert early.verdict is ScenarioVerdict.FAIL and "ms too early" in early.reason
     late = play("> TINY\n< TRUC within 5ms\n", "connected: once\n")
-    assert late.verdict is ScenarioVerdict.FAIL and late.reason == "TRUC did not come"
+    assert late.verdict is ScenarioVerdict.FAIL and late.reason == "TRUC did not arrive"
 
 
 def test_silence_is_broken() -> None:
     outcome = play("> TINY\n< nothing for 50ms\n", "connected: once\n")
-    assert outcome.reason == "TRUC came in 50 ms of silence" and outcome.line == 4
+    assert outcome.reason == "TRUC arrived during 50 ms of silence" and outcome.line == 4
     assert play("> TINY\n< no PULL or NOTIFY for 50ms\n", "connected: once\n").verdict is ScenarioVerdict.PASS
     assert play("> TINY\n< no TRUC for 50ms\n", "connected: once\n").verdict is ScenarioVerdict.FAIL
 
@@ -78,7 +78,7 @@ def test_info_is_only_reported() -> None:
     outcome = play("> TINY\n< TRUC info\n", "connected: once\nverdict: info\n")
     assert outcome.verdict is ScenarioVerdict.INFO and "TRUC came" in outcome.remarks[0].text
     outcome = play("> TINY lib_seqnum=9\n< TRUC info\n", "connected: once\n")
-    assert outcome.verdict is ScenarioVerdict.PASS and outcome.remarks[0].text == "TRUC did not come"
+    assert outcome.verdict is ScenarioVerdict.PASS and outcome.remarks[0].text == "TRUC did not arrive"
 
 
 def test_unexpected_frames_at_the_end() -> None:
@@ -108,7 +108,7 @@ def test_any_order() -> None:
     body = "! send\n! send length=50\nany order:\n  < SMALL lib_seqnum=2\n  < TINY lib_seqnum=1\n"
     assert play(body, "connected: both\n").verdict is ScenarioVerdict.PASS
     missing = play(body + "  < RNDV\n", "connected: both\n")
-    assert missing.verdict is ScenarioVerdict.FAIL and missing.reason == "RNDV did not come" and missing.line == 8
+    assert missing.verdict is ScenarioVerdict.FAIL and missing.reason == "RNDV did not arrive" and missing.line == 8
     wrong = play(body.replace("lib_seqnum=1", "lib_seqnum=4"), "connected: both\n")
     assert "lib_seqnum is 1, expected 4" in wrong.reason
 
@@ -123,7 +123,7 @@ def test_either() -> None:
     outcome = play("> HOST_QUERY\neither:\n  < CONNECT_REPLY\nor:\n  < NACK_LIB\n")
     assert outcome.verdict is ScenarioVerdict.FAIL and "HOST_REPLY arrived instead of" in outcome.reason
     outcome = play("> TINY session=0 dst_src_peer_index=99\neither:\n  < CONNECT_REPLY\nor:\n  < NACK_LIB\n")
-    assert outcome.reason == "neither came: CONNECT_REPLY or NACK_LIB"
+    assert outcome.reason == "neither arrived: CONNECT_REPLY or NACK_LIB"
 
 
 def test_repeat_and_let() -> None:

@@ -71,7 +71,7 @@ def test_skipped_frames_are_noted(play: Play) -> None:
 def test_a_seed_that_is_used_again_meets_the_pulls_of_its_first_run(play: Play) -> None:
     assert play(SILENT, seed=7).verdict in WELL
     outcome = play(SILENT, seed=7)
-    assert outcome.verdict is ScenarioVerdict.FAIL and outcome.reason.startswith("PULL came in "), outcome.reason
+    assert outcome.verdict is ScenarioVerdict.FAIL and outcome.reason.startswith("PULL arrived during "), outcome.reason
 
 
 def test_without_a_look_at_sessions_old_pulls_are_taken_for_answers(

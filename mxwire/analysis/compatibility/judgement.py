@@ -1,4 +1,4 @@
-"""Judge whether two builds can communicate, per class of messages, also from incomplete evidence."""
+"""Judge whether two builds can communicate, per class of messages, even from incomplete evidence."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ conversation: :func:`_plain_frames` finds the frames between two others (connect
 4. Entries. A stream forgets its oldest entries when ``KEPT_BEHIND`` more were reported, or when it holds too many; the
    number that it forgets is the maximum of the two. Lost messages leave holes, so this counts entries, not positions.
 5. Objects. Messages in flight are created. Those settled stay rows of :class:`_SettledMessages`, and ``_LATER`` in
-   ``Stream.entries``, until a frame is followed singly: mostly a later run reports them first, and they are never
+   ``Stream.entries``, until a frame is followed singly: usually a later run reports them first, and they are never
    created. If the caller takes messages, all are created after each run.
 
 The examination of frames behind the end of a run is wasted, so frames are examined in windows, which grow with success;

@@ -4,7 +4,7 @@ Theory of operation
 ===================
 
 A message is cut into packets. Each passes five stations in order: the sender's processor, the sender's adapter, the
-link, the receiver's adapter and the receiver's processor. A station handles one packet after the other, so a packet
+link, the receiver's adapter and the receiver's processor. A station handles one packet after another, so a packet
 leaves it at max(arrival, end of the packet before) + cost. The paper's tables 1 to 3 decide the costs of a library: a
 processor writes short messages to the adapter word by word, or copies a message, or leaves a descriptor; a send returns
 when its buffer may be reused, or at once.

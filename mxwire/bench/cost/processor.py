@@ -1,4 +1,4 @@
-"""Cores of a modelled host: each runs one task after the other, and accounts for its time by kind."""
+"""Cores of a modelled host: each runs one task after another, and accounts for its time by kind."""
 
 from __future__ import annotations
 

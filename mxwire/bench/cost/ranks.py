@@ -89,7 +89,7 @@ class ModelRank(Communicator):
 
 
 class ModelFabric:
-    """Ranks on modelled hosts, which run one program after the other."""
+    """Ranks on modelled hosts, which run one program after another."""
 
     def __init__(self) -> None:
         self.schedule = Schedule()

@@ -1,4 +1,4 @@
-"""The link of the model: frames leave one after the other, pass two adapters, and wait for a coalesced interrupt."""
+"""The link of the model: frames leave one after another, pass two adapters, and wait for a coalesced interrupt."""
 
 from __future__ import annotations
 

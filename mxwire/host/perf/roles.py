@@ -255,7 +255,7 @@ class _QueuedParameters(NamedTuple):
 
 
 class PerfReceiver:
-    """Serves measurements one after the other; further senders wait for their turn."""
+    """Serves measurements one after another; further senders wait for their turn."""
 
     def __init__(self, waiter: PerfWaiter) -> None:
         self._waiter = waiter

@@ -269,6 +269,6 @@ EXPORTED mx_return_t mx_finalize(void)
     busy = 0;
     pthread_mutex_unlock(&starting);
     finalizing = 0;
-    /* Programs call it also when mx_init has failed. */
+    /* Programs call it even when mx_init has failed. */
     return code == MX_NOT_INITIALIZED ? code : mxw_fail(NULL, "mx_finalize", code);
 }

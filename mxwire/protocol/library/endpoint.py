@@ -382,7 +382,7 @@ class EngineEndpoint(LibraryEndpoint):
 
     @property
     def suspended(self) -> bool:
-        """True if the application has suspended the library, also in the background; only the card works."""
+        """True if the application has suspended the library, including in the background; only the card works."""
         return self._suspended
 
     @suspended.setter

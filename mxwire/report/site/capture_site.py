@@ -71,7 +71,7 @@ class WrittenReport:
 
 
 def write_report(folder: Path, sources: Iterable[CaptureSource]) -> WrittenReport:
-    """Write the report of captures into ``folder``, one after the other; files of an earlier report are replaced.
+    """Write the report of captures into ``folder``, one after another; files of an earlier report are replaced.
 
     One capture has its page in the folder itself, each of several has a folder, and the first page lists them. Raises
     :class:`~mxwire.errors.OutputError` if a file cannot be written, :class:`~mxwire.extras.MissingExtraError` if Bokeh

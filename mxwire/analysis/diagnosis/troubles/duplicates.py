@@ -38,8 +38,8 @@ DUPLICATED: Final = Diagnosis(
     users_see="Mostly nothing: receivers drop duplicates. Late duplicates of PULLs are refused, and duplicates use "
     "bandwidth.",
     capture_shows="Messages, PULLs or replies that arrive again sooner than any host would retransmit them.",
-    distinction="From retransmissions: they come half a second later, or are explained by a timer. From a capture that "
-    "shows everything twice: there nearly all frames are doubled.",
+    distinction="From retransmissions: they follow half a second later, or are explained by a timer. From a capture "
+    "that shows everything twice: there nearly all frames are doubled.",
     advice=(
         "Look for loops and for link aggregation whose ends are set up differently; check the spanning tree.",
         "On virtual machines, check whether a bridge forwards frames along two paths.",

@@ -28,7 +28,7 @@ CLOSED: Final = Diagnosis(
     capture_shows="A CONNECT, a message or the PULLs of a large message are refused with ENDPT_CLOSED: the process "
     "is not running (any more), or has not opened that endpoint number.",
     distinction="From a number that the host does not have at all (BAD_ENDPT). A NOTIFY or an acknowledgement that "
-    "comes when its receiver has ended does no harm and is not reported, nor is a connect that came a little early "
+    "arrives after its receiver has ended does no harm and is not reported, nor is a connect that was a little early "
     "and succeeded later.",
     advice=(
         "Start the receiving program first, and check which endpoint number it opens.",
@@ -59,7 +59,7 @@ EXHAUSTED: Final = Diagnosis(
     "ranks per host do not start.",
     capture_shows="Every endpoint number of a host takes part in the traffic: as many as it has by default (32), or as "
     "many as its refusals show.",
-    distinction="From numbers that were used one after the other: an endpoint whose refusals show that it was closed "
+    distinction="From numbers that were used one after another: an endpoint whose refusals show that it was closed "
     "is not counted.",
     advice=(
         "Load the driver with a higher limit of endpoints, or run fewer processes on the host.",

@@ -153,5 +153,5 @@ def _reordered(pair: Pair, found: Reordered) -> Finding:
 
 
 def _message_evidence(passed: OvertakenMessage) -> Evidence:
-    text = f"a message came {seconds(passed.until_ns - passed.from_ns)} after one with a later number"
+    text = f"a message arrived {seconds(passed.until_ns - passed.from_ns)} after one with a later number"
     return evidence(text, [passed.passed_by, passed.number], passed.from_ns)
