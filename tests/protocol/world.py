@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from random import Random
 from typing import Any, TypeVar
@@ -245,6 +246,7 @@ def gaps(times: list[int]) -> list[int]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
+@cache
 def pattern(length: int, seed: int = 0) -> bytes:
     """Bytes that differ from place to place."""
     return Random((length << 8) | seed).randbytes(length)
