@@ -76,7 +76,7 @@ def test_should_is_not_strict_and_the_run_continues() -> None:
 
 def test_info_is_only_reported() -> None:
     outcome = play("> TINY\n< TRUC info\n", "connected: once\nverdict: info\n")
-    assert outcome.verdict is ScenarioVerdict.INFO and "TRUC came" in outcome.remarks[0].text
+    assert outcome.verdict is ScenarioVerdict.INFO and "TRUC arrived" in outcome.remarks[0].text
     outcome = play("> TINY lib_seqnum=9\n< TRUC info\n", "connected: once\n")
     assert outcome.verdict is ScenarioVerdict.PASS and outcome.remarks[0].text == "TRUC did not arrive"
 
