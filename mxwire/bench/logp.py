@@ -160,7 +160,7 @@ class LogpStudy:
                 self._spin_error(possible[0])
             turns = Turns(self._recording, self._progress)
             # In virtual time all rounds are equal, and none decides how long the next is.
-            rounds, warm_up = (1, 0) if self._stage.virtual else (self._options.rounds, 1)
+            rounds, warm_up = (1, 0) if self._stage.virtual else (self._options.rounds, self._options.warm_up)
             turns.play({each: partial(self._round, each) for each in possible}, rounds, warm_up=warm_up)
         self._conclude(possible)
 
@@ -198,8 +198,6 @@ class LogpStudy:
             self._plan(carrier, points)
 
     def _plan(self, carrier: str, points: dict[str, Any]) -> None:
-        if self._options.quick:
-            return
         trips = {int(size): each["round trip"]["median"] for size, each in points.items()}
         for size, trip in trips.items():
             few = max(_FEWEST, min(int(_SECTION_NS / trip), LEAST_OPERATIONS))

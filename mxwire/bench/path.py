@@ -158,7 +158,7 @@ class PathStudy:
         """Measure, and fill the recording."""
         with kept(self._recording, self._points):
             turns = Turns(self._recording, self._progress)
-            turns.play(dict(self.contestants()), self._options.rounds)
+            turns.play(dict(self.contestants()), self._options.rounds, warm_up=self._options.warm_up)
             self._trace(turns.out)
         self._conclude()
 
@@ -208,7 +208,7 @@ class PathStudy:
 
     def _planned(self, name: str, sizes: tuple[int, ...], number: int) -> list[int]:
         """Operations per size: few in the first round of the warm-up, which decides the others."""
-        if number < 0 and not self._options.quick:
+        if number < 0:
             return [_PILOT] * len(sizes)
         return self._counts.get(name) or [self._options.operations(1e9)] * len(sizes)
 

@@ -33,6 +33,11 @@ class StudyOptions:
     quick: bool = False
     """Few operations and rounds: for tests of shapes and counts, not of times."""
 
+    @property
+    def warm_up(self) -> int:
+        """Number of rounds that are not counted; none of a quick study, whose times are not judged."""
+        return 0 if self.quick else 1
+
     @classmethod
     def of(cls, rounds: int | None, quick: bool) -> StudyOptions:
         """The options of a command line; ``rounds`` is None for the default."""
@@ -165,7 +170,7 @@ class Turns:
         self.out: set[str] = set()
         """Contestants that were left out."""
 
-    def play(self, contestants: dict[str, Callable[[int], None]], rounds: int, *, warm_up: int = 1) -> None:
+    def play(self, contestants: dict[str, Callable[[int], None]], rounds: int, *, warm_up: int) -> None:
         """Call each contestant once per round with the number of the round, which is negative while warming up."""
         for number in range(-warm_up, rounds):
             label = "warm-up" if number < 0 else f"round {number + 1} of {rounds}"

@@ -189,7 +189,7 @@ def test_contestants_take_turns_and_one_that_loses_messages_is_left_out():
 
     made = recording()
     turns = Turns(made)
-    turns.play({"a": lambda number: calls.append(("a", number)), "b": lose}, 3)
+    turns.play({"a": lambda number: calls.append(("a", number)), "b": lose}, 3, warm_up=1)
     assert calls == [("b", -1), ("a", -1), ("a", 0), ("b", 0), ("b", 1), ("a", 1), ("a", 2)]
     assert turns.out == {"b"} and "left out after 1 round:" in made.remarks[0]
 

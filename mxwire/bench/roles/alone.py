@@ -36,13 +36,15 @@ _TIMES_LOOKS: Final = 1000
 def memory_copy(sizes: list[int], counts: list[int], cold: bool = False) -> dict[str, Any]:
     """Copy memory with NumPy: the same buffers each time, or ``cold`` ones that are in no cache."""
     points = {}
+    # Written, so that every page exists before it is copied.
+    memory = np.ones(max(2 * max([4096, *sizes]), _COLD_BYTES if cold else 0), np.uint8)
+    first = 0
     for size, count in zip(sizes, counts, strict=True):
-        places = max(_COLD_BYTES // max(size, 4096) // 2, 1) if cold else 1
         step = max(size, 4096)
-        # Written, so that every page exists before it is copied.
-        memory = np.ones(2 * places * step, np.uint8)
+        places = len(memory) // step // 2 if cold else 1
         times, clock = [], time.perf_counter_ns
-        for number in range(count):
+        # The places after those of the shorter copies, which are in a cache.
+        for number in range(first, first := first + count):
             # Neighbours would be fetched in advance: a stride of a prime number of places goes back and forth.
             at = (number * 7919 % places) * 2 * step
             target, source = memory[at : at + size], memory[at + step : at + step + size]
