@@ -203,7 +203,7 @@ OPEN_MX_1_1: Final = replace(
 OPEN_MX_1_0: Final = replace(
     OPEN_MX_1_5,
     name="open-mx-1.0",
-    about="Open-MX 0.7.0 to 1.0.6: messages start where they lie in their page",
+    about="Open-MX 0.7.0 to 1.0.6: messages start at their offset within a page",
     query_interval=SECOND,
     region_offset=264,
 )
@@ -219,7 +219,7 @@ OPEN_MX_0_5: Final = replace(
 NATIVE_MX: Final = replace(
     OPEN_MX_1_5,
     name="native-mx",
-    about="Myricom's MX as documented by Open-MX: other fragments, region offsets, a thread that progresses",
+    about="Myricom's MX as documented by Open-MX: other fragments, region offsets, a progress thread",
     fragment_pipeline=11,
     region_offset=1000,
     progress_in_background=True,

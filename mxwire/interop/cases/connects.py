@@ -55,7 +55,7 @@ def no_endpoint(stage: Stage) -> None:
     "connect-repeated", "a repeated connect changes nothing", "R-CON-03 R-CON-05 R-CON-06", lengths=of(8), answered=True
 )
 def repeated(stage: Stage) -> None:
-    """Connects to the same endpoint, also two at a time, with messages in between: sequence numbers continue."""
+    """Connects to the same endpoint, including two at a time, with messages in between: sequence numbers continue."""
     where = stage.far("echo")
     end = stage.left.open(5)
     partner = end.connect(where)

@@ -28,7 +28,7 @@ DIALECT: Final = Diagnosis(
     "packets look the same in both.",
     distinction="From a path that loses long frames: there both hosts use one layout.",
     advice=(
-        "Build Open-MX alike on all hosts: wire-compatible with MX everywhere (then omx_info shows wire in its "
+        "Build Open-MX the same way on all hosts: wire-compatible with MX everywhere (then omx_info shows wire in its "
         "line on the build), or nowhere.",
         "Where native MX hosts take part, all Open-MX hosts must be built wire-compatible.",
         "Until then, mxwire compat FILE shows which messages the two can exchange.",

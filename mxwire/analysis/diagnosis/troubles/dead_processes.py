@@ -29,7 +29,7 @@ ZOMBIE: Final = Diagnosis(
     advice=(
         "Nothing needs to be done about the pull itself: it ends after about 500 s, or when the sender closes its "
         "endpoint.",
-        "Do not reopen that endpoint number before: replies and nacks of the old pull may be taken for those of a "
+        "Until then do not reopen that endpoint number: replies and nacks of the old pull may be taken for those of a "
         "new one (D-13).",
         "Check why the process was killed, and have it finish or cancel its receives before it ends.",
     ),

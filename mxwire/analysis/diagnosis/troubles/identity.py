@@ -24,7 +24,7 @@ MAC: Final = Diagnosis(
     "restarted. Cloned virtual machines are the usual reason.",
     capture_shows="One address reports two names, two serials of its discovery daemon, or two sessions of one "
     "endpoint, and alternates between them; or two addresses announce one NIC id.",
-    distinction="From a restart: after that the old name, serial or session never comes back.",
+    distinction="From a restart: after that the old name, serial or session never returns.",
     advice=(
         "Give each host an address of its own: in the settings of the virtual machine, or with ip link set dev IF "
         "address MAC.",

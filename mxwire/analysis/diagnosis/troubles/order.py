@@ -41,7 +41,7 @@ ORDER: Final = Diagnosis(
     "delays.",
     distinction="From loss: only frames of a first transmission count, and only messages that arrive too soon "
     "to be retransmissions. From a busy host that sends its PULLs out of order: PULLs do not count. From a capture "
-    "that records frames in the wrong order: there replies also come before the PULL that they answer.",
+    "that records frames in the wrong order: there replies also appear before the PULL that they answer.",
     advice=(
         "Check for several paths between the hosts: link aggregation, multi-queue cards whose queues are not chosen by "
         "endpoint, and switches that balance load per frame.",
@@ -56,11 +56,11 @@ PULLS: Final = Diagnosis(
     title="A busy host sends PULLs out of order",
     group="processes",
     users_see="Nothing, or single blocks that are transferred twice.",
-    capture_shows="The PULLs of one transfer come in a different order from their blocks (0, 1, 4, 2, 3), although no "
-    "later block is complete: the driver of a busy host handles the first replies before it transmits its other "
+    capture_shows="The PULLs of one transfer arrive in a different order from their blocks (0, 1, 4, 2, 3), although "
+    "no later block is complete: the driver of a busy host handles the first replies before it transmits its other "
     "PULLs (R-MEA-15). Where the later block is complete first, the earlier ones are re-requested (R-PUL-07).",
-    distinction="From a network that reorders frames: there the replies to one PULL come out of order, too. A network "
-    "that reorders only in the direction of the PULLs looks the same.",
+    distinction="From a network that reorders frames: there the replies to one PULL arrive out of order, too. A "
+    "network that reorders only in the direction of the PULLs looks the same.",
     advice=(
         "Nothing needs to be done. Fewer processes than processors, and interrupts on a processor of their own, make "
         "it rarer.",

@@ -31,8 +31,8 @@ CHANGED: Final = Diagnosis(
     "are refused with BAD_SESSION. Only a CONNECT announces the new one (R-CLS-04).",
     distinction="From a missing reverse connect: there the session is 0xFFFFFFFF.",
     advice=(
-        "Connect again after the partner was restarted; best from the restarted side (R-CLS-07), as the other way "
-        "round both may count from different numbers (D-3).",
+        "Connect again after the partner was restarted; preferably from the restarted side (R-CLS-07), "
+        "since otherwise both may count from different numbers (D-3).",
         "Give a program that is restarted another endpoint number, or have its partners treat a bad session as the end "
         "of the connection.",
     ),
