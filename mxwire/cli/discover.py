@@ -138,7 +138,7 @@ def record(sighting: SurveyedHost) -> dict[str, Any]:
 def _remark(sighting: SurveyedHost) -> str | None:
     """A remark on an unusual property of a host."""
     if not sighting.heard:
-        return "no frame of it arrived: it is known only from --peers, or from another process on this machine"
+        return "none of its frames arrived: it is known only from --peers, or from another process on this machine"
     if sighting.name is None:
         return "has not answered: it does not know the local host (yet), or is down"
     if sighting.queries and not sighting.answers:

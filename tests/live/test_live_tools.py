@@ -192,7 +192,7 @@ def test_discover_finds_no_host_where_only_a_file_names_hosts(silent, tmp_path):
     done = mxwire(silent.namespace, "discover", "-i", "veth1", *options)
     assert done.code == 1 and "no host was found on veth1: no frame arrived" in done.err
     assert [(each["name"], each["heard"]) for each in done.objects] == [("gamma:0", False)]
-    assert done.objects[0]["remark"].startswith("no frame of it arrived")
+    assert done.objects[0]["remark"].startswith("none of its frames arrived")
 
 
 def test_an_interrupted_discover_lists_the_hosts_so_far(silent):
@@ -626,7 +626,7 @@ def test_a_host_that_has_gone_and_that_another_process_remembers_is_not_found(ju
         assert done.code == 1 and "no host was found on veth1" in done.err
         [found] = done.objects
         assert (found["address"], found["heard"]) == (text(there.address), False)
-        assert found["remark"].startswith("no frame of it arrived")
+        assert found["remark"].startswith("none of its frames arrived")
         _, about = findings(here, seconds=0.3)
         assert about["peers"][0]["text"].startswith("no other host was heard")
         done = mxwire(here.namespace, "ping", "gamma", "-i", "veth1", "--timeout", 0.5)

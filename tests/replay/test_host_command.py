@@ -49,7 +49,7 @@ def test_a_key_that_is_refused_ends_it() -> None:
         (("--as", A), "name the interface of the live host with -i IF"),
         (("--as", A, "-i", "eth0", *AS_FOUND), "name the interface of the live host with -i IF"),
         (("--as", "nobody", *AS_FOUND), "'nobody' is not an Ethernet address"),
-        (("--as", "02:00:00:00:00:99", *AS_FOUND), f"no frame of 02:00:00:00:00:99 is in it; there are {A}, {B}"),
+        (("--as", "02:00:00:00:00:99", *AS_FOUND), f"it has no frame of 02:00:00:00:00:99; there are {A}, {B}"),
         (("--as", A, "--against", "02:00:00:00:00:99", *AS_FOUND), "there is nothing to play"),
         (("--as", A, "--simulate", "windows"), "no profile 'windows'"),
         (("--as", A, "--target", "beta", *AS_FOUND), "omit it, or --simulate"),

@@ -49,11 +49,11 @@ _LARGEST_PIPELINE: Final = 15
 _OTHER_FRAGMENT: Final = 2048
 """Fragment sizes that native MX may send instead."""
 
-_NO_FORMAT: Final = "no MEDIUM, PULL or PULL_REPLY of it shows its format"
-_NO_GENERATION: Final = "no MEDIUM of it shows whether it is older than release 1.3.2"
+_NO_FORMAT: Final = "none of its MEDIUMs, PULLs or PULL_REPLYs shows its format"
+_NO_GENERATION: Final = "none of its MEDIUMs shows whether it is older than release 1.3.2"
 _OLD_GENERATION: Final = "nothing shows whether it is older than release 0.6.0"
 _NO_LIMIT: Final = "no full frame of a large message shows its frame limit"
-_NO_FRAGMENT: Final = "no MEDIUM of it shows the size of its fragments"
+_NO_FRAGMENT: Final = "none of its MEDIUMs shows the size of its fragments"
 NO_PIPELINE: Final = "nothing shows whether fragments of another size are accepted (not by 1.0.901 to 1.3.1)"
 
 

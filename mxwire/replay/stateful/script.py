@@ -132,7 +132,7 @@ def _partner(batches: list[DecodedBatch], name: str, played: bytes) -> bytes:
         hosts.update(located.source.tolist())
     partners.pop(int(everybody), None)
     if int(own) not in hosts:
-        raise MxwireError(f"{name}: no frame of {mac_text(played)} is in it{_offer(hosts)}")
+        raise MxwireError(f"{name}: it has no frame of {mac_text(played)}{_offer(hosts)}")
     if not partners:
         raise MxwireError(
             f"{name}: {mac_text(played)} had no partner: there is only discovery, which every host does by itself"

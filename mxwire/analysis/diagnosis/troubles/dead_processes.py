@@ -83,7 +83,7 @@ class ZombieExaminer(Examiner):
         for time_ns, frame in self._closed.get(puller, ()):
             later = [each.frame for each in pull.requests if each.time_ns > time_ns]
             if time_ns > pull.first_pull_ns and later:
-                text = f"{puller} reported that it is closed, and {count_of(len(later), 'PULL')} of it followed"
+                text = f"{puller} reported that it is closed, and then sent {count_of(len(later), 'PULL')}"
                 shown.append(evidence(text, [frame, *later], time_ns))
                 break
         served = [each for each in pull.requests if each.cause == "timer" and not each.missing]
