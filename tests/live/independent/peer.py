@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from .endpoint import ANY_LENGTH, Endpoint
@@ -250,6 +251,7 @@ class Missing(Exception):
     """The other side is not there, which has been noted as a deviation: the rest makes no sense."""
 
 
+@cache
 def content(length: int) -> bytes:
     """Bytes that differ from place to place, so that a piece in a wrong place is seen."""
     return random.Random(length).randbytes(length)
