@@ -55,6 +55,8 @@ def byte_order_votes(located: Located, which: NDArray[np.intp]) -> NDArray[np.in
     room = located.wire_length[which]
     captured = located.captured[which]
     votes = np.zeros(len(which), np.int64)
+    # In small batches, as of live interfaces, most types are absent, and each costs as much as a present one.
+    present = set(types.tolist())
 
     def judge(packet_type: PacketType, packet_format: formats.PacketFormat, name: str) -> tuple[NDArray[np.intp], ...]:
         layout = layout_of(packet_format)
@@ -65,12 +67,18 @@ def byte_order_votes(located: Located, which: NDArray[np.intp]) -> NDArray[np.in
         return place, network.astype(np.int64), swapped.astype(np.int64)
 
     for packet_type, packet_format, name, prefix in _PREFIXES:
+        if packet_type not in present:
+            continue
         place, network, swapped = judge(packet_type, packet_format, name)
         votes[place] += _STRONG * ((network >> 8 == prefix).astype(np.int64) - (swapped >> 8 == prefix))
     for packet_type, packet_format, name, value, weight in _VALUES:
+        if packet_type not in present:
+            continue
         place, network, swapped = judge(packet_type, packet_format, name)
         votes[place] += weight * ((network == value).astype(np.int64) - (swapped == value))
     for packet_type, packet_format, maximum in _LENGTHS:
+        if packet_type not in present:
+            continue
         place, network, swapped = judge(packet_type, packet_format, "length")
         fits = np.minimum(maximum, room[place] - layout_of(packet_format).header_end)
         votes[place] += _STRONG * ((network <= fits).astype(np.int64) - (swapped <= fits))
@@ -107,10 +115,11 @@ class ByteOrderDetector:
         if open_question.any():
             types = located.row_bytes[:, layout_of(formats.TINY).by_name["ptype"].offset]
             which = np.flatnonzero(open_question[sender] & _VOTING[types])
-            which = which[_first_of_each(sender[which], SENDER_FRAMES)]
-            votes = byte_order_votes(located, which)
-            np.add.at(self._network, sender[which], np.maximum(votes, 0))
-            np.add.at(self._swapped, sender[which], np.maximum(-votes, 0))
+            if len(which):
+                which = which[_first_of_each(sender[which], SENDER_FRAMES)]
+                votes = byte_order_votes(located, which)
+                np.add.at(self._network, sender[which], np.maximum(votes, 0))
+                np.add.at(self._swapped, sender[which], np.maximum(-votes, 0))
         swapped = self.swapped
         return swapped[sender] if swapped.any() else None
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "mxwire"
 LIBRARY = ROOT / "replay"
+MUTATED = "protocol"
+"""The room with the files that mutants change."""
 SHOWN = 4
 """Killers that the table names."""
 
@@ -82,8 +84,12 @@ def killers(mutants: Sequence[Mutant | None], *, every: bool = False) -> Iterato
     """
     with tempfile.TemporaryDirectory(prefix="mxwire-mutant-") as folder:
         copy = Path(folder).resolve() / "mxwire"
+        copy.mkdir()
+        for each in PACKAGE.iterdir():
+            (copy / each.name).symlink_to(each)
         # With its bytecode, except files that are being written; the bytecode of mutants is not stored.
-        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("*.pyc.*"))
+        (copy / MUTATED).unlink()
+        shutil.copytree(PACKAGE / MUTATED, copy / MUTATED, ignore=shutil.ignore_patterns("*.pyc.*"))
         (copy.parent / "replay").symlink_to(LIBRARY)
         wanted = [(each.file, each.source(), each.rule, every) if each else ("", "", "", every) for each in mutants]
         environment = os.environ | {"PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -34,17 +35,24 @@ _VALUES = {
 
 def frames(dialect: Dialect, layout_name: str | None = None) -> st.SearchStrategy[Frame]:
     """Frames that a receiver of the dialect would not call malformed, with any values in their fields."""
-    every = layouts(dialect)
-    names = [layout_name] if layout_name else sorted(every)
-    return st.sampled_from(names).flatmap(lambda name: _frame(every[name], dialect))
+    names = [layout_name] if layout_name else sorted(layouts(dialect))
+    return st.sampled_from(names).flatmap(lambda name: _frame(name, dialect))
 
 
 def conversations() -> st.SearchStrategy[tuple[Dialect, Frame]]:
     """A dialect and a frame in it."""
-    return st.sampled_from(DIALECTS).flatmap(lambda dialect: st.tuples(st.just(dialect), frames(dialect)))
+    return st.sampled_from(DIALECTS).flatmap(_in_dialect)
 
 
-def _frame(layout: Layout, dialect: Dialect) -> st.SearchStrategy[Frame]:
+@cache
+def _in_dialect(dialect: Dialect) -> st.SearchStrategy[tuple[Dialect, Frame]]:
+    return st.tuples(st.just(dialect), frames(dialect))
+
+
+@cache
+def _frame(layout_name: str, dialect: Dialect) -> st.SearchStrategy[Frame]:
+    """Made once per layout: hypothesis validates each new strategy."""
+    layout = layouts(dialect)[layout_name]
     frame_class = _CLASSES[layout.format.frame_class]
     values = {each.attribute: _value(layout, each) for each in layout.defined}
     absent = {each.name for each in dataclasses.fields(frame_class)} - set(values)
