@@ -76,8 +76,10 @@ class SimulatedSide(StageSide):
         """Take frames from the network."""
         now = self._stage.schedule.now
         for each in what:
-            batch = FrameBatch.from_frames([each], [now]) if isinstance(each, bytes) else each
-            self._node.receive(batch, now)
+            if isinstance(each, bytes):
+                self._node.receive_few([each], now)
+            else:
+                self._node.receive(each, now)
         self.push()
 
     def push(self) -> None:
@@ -88,13 +90,14 @@ class SimulatedSide(StageSide):
         self._stepping = True
         try:
             for _ in range(_ROUNDS_MAXIMUM):
-                batch = node.transmit(now)
-                if len(batch):
-                    self._stage.network.send((self._number, 0), batch)
+                due = node.deadline()
+                frames = node.transmit_few(now) if due is not None and due <= now else ()
+                if len(frames):
+                    self._stage.network.send((self._number, 0), frames)
                 events = node.events()
                 for event in events:
                     self.heard(event)
-                if not (len(batch) or events):
+                if not (len(frames) or events):
                     break
         finally:
             self._stepping = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import sha256
 from struct import Struct
 
@@ -18,12 +19,12 @@ class Digest:
     def __init__(self) -> None:
         self._hash = sha256()
 
-    def frames(self, time: int, host: int, interface: int, batch: FrameBatch) -> None:
+    def frames(self, time: int, host: int, interface: int, frames: Sequence[bytes] | FrameBatch) -> None:
         """Add the frames that a host transmits."""
-        self._hash.update(_FRAMES.pack(1, time, host, interface, len(batch)))
-        for start, length in zip(batch.offset.tolist(), batch.length.tolist(), strict=True):
-            self._hash.update(_LENGTH.pack(length))
-            self._hash.update(batch.buffer[start : start + length].data)
+        self._hash.update(_FRAMES.pack(1, time, host, interface, len(frames)))
+        for frame in frames:
+            self._hash.update(_LENGTH.pack(len(frame)))
+            self._hash.update(frame)
 
     def event(self, time: int, host: int, event: Event) -> None:
         """Add an event of a host."""

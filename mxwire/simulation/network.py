@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -76,22 +76,22 @@ class Network:
         rates = ("loss", "duplicate", "reorder", "corrupt", "tamper", "jitter")
         self._draws = {name: stream(scenario.seed, "network", name) for name in rates}
 
-    def send(self, source: Port, batch: FrameBatch) -> None:
+    def send(self, source: Port, frames: Sequence[bytes] | FrameBatch) -> None:
         """Take frames from an interface and decide the fate of each."""
         now = self._schedule.now
         first = self.frames + 1
-        self.frames += len(batch)
-        self.incidents = [each for each in self.incidents if each.end > now]
+        self.frames += len(frames)
+        if self.incidents:
+            self.incidents = [each for each in self.incidents if each.end > now]
         faulty = self.scenario.faulty and now < self.faults_until
         if not (faulty or self.incidents or self.down or self.observers or self._planned):
-            self._pass(source, batch)
+            self._pass(source, frames if isinstance(frames, FrameBatch) else FrameBatch.from_frames(frames))
             return
-        for index in range(len(batch)):
-            frame = batch.frame(index)
+        for number, frame in enumerate(frames, first):
             arrival = self._arrival(source, len(frame))
             reached: list[int] = []
             for target in self._targets(source, frame):
-                reached += self._frame(source, target, frame, arrival, faulty, self._planned.get(first + index))
+                reached += self._frame(source, target, frame, arrival, faulty, self._planned.get(number))
             for observe in self.observers:
                 observe(frame, min(reached, default=LOST), len(reached))
 
@@ -155,7 +155,7 @@ class Network:
     ) -> list[int]:
         """Decide the fate of one frame to one port; return the times at which it arrives unharmed."""
         now = self._schedule.now
-        if any(each.hits(now, source[0], target[0], frame) for each in self.incidents):
+        if self.incidents and any(each.hits(now, source[0], target[0], frame) for each in self.incidents):
             self.lost += 1
             return []
         if planned == "lose":

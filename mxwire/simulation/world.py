@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from random import Random
 from typing import Any, Final
 
@@ -157,25 +158,26 @@ class World:
         self.ledger.posted(message, session, remote)
         self.incidents.posted(self.ledger.counts["posted"])
 
-    def sent(self, host: int, interface: int, batch: FrameBatch) -> None:
+    def sent(self, host: int, interface: int, frames: Sequence[bytes] | FrameBatch) -> None:
         """Put frames of a host on the wire."""
-        self.digest.frames(self.schedule.now, host, interface, batch)
+        self.digest.frames(self.schedule.now, host, interface, frames)
         if self._local:
             own = self.engines_of(host)[0].addresses
-            if any(batch.frame(place)[:ADDRESS_SIZE] in own for place in range(len(batch))):
+            if any(frame[:ADDRESS_SIZE] in own for frame in frames):
                 self.ledger.breach("address", f"host {host} has transmitted a frame to itself", "R-LOC-02")
         if self._tap is not None and self._at in (None, host):
-            self._tap(batch)
-        self.network.send((host, interface), batch)
+            self._tap(batch_of(frames, self.schedule.now))
+        self.network.send((host, interface), frames)
 
     def _deliver(self, target: Port, what: list[FrameBatch | bytes]) -> None:
         running = [each for each in self.engines_of(target[0]) if each.node is not None]
         if not running:
             return
-        batches = batches_of(what, self.schedule.now)
+        now = self.schedule.now
+        batches = batches_of(what, now)
         if self._tap is not None and self._at == target[0]:
             for batch in batches:
-                self._tap(replace(batch, timestamp_ns=np.full(len(batch), self.schedule.now)))
+                self._tap(replace(batch_of(batch, now), timestamp_ns=np.full(len(batch), now)))
         for each in running:
             each.deliver(target[1], batches)
 
@@ -255,14 +257,17 @@ class SimulatedHost:
         self.owners.clear()
         self._armed = None
 
-    def deliver(self, interface: int, batches: list[FrameBatch]) -> None:
+    def deliver(self, interface: int, batches: list[FrameBatch | list[bytes]]) -> None:
         """Take frames from the network."""
         node = self.node
         if node is None:
             return
         now = self.world.schedule.now
         for batch in batches:
-            node.receive(batch, now, interface)
+            if isinstance(batch, FrameBatch):
+                node.receive(batch, now, interface)
+            else:
+                node.receive_few(batch, now, interface)
         self.step()
 
     def step(self) -> None:
@@ -274,11 +279,12 @@ class SimulatedHost:
         try:
             for _ in range(_ROUNDS_MAXIMUM):
                 busy = self._take_records()
-                for interface in range(len(node.interfaces)):
-                    batch = node.transmit(now, interface)
-                    if len(batch):
+                due = node.deadline()
+                for interface in range(len(node.interfaces) if due is not None and due <= now else 0):
+                    frames = node.transmit_few(now, interface)
+                    if len(frames):
                         busy = True
-                        self.world.sent(self.number, interface, batch)
+                        self.world.sent(self.number, interface, frames)
                 events = node.events()
                 for event in events:
                     self._note(event)
@@ -399,21 +405,22 @@ class SimulatedProcess(SimulatedHost):
             self.step()
 
 
-def batches_of(what: list[FrameBatch | bytes], now: int) -> list[FrameBatch]:
-    """Return batches in the given order; consecutive single frames become one batch."""
-    batches: list[FrameBatch] = []
-    singles: list[bytes] = []
-    for each in what:
-        if isinstance(each, bytes):
-            singles.append(each)
-            continue
-        if singles:
-            batches.append(FrameBatch.from_frames(singles, [now] * len(singles)))
-            singles = []
-        batches.append(each)
-    if singles:
-        batches.append(FrameBatch.from_frames(singles, [now] * len(singles)))
+def batches_of(what: list[FrameBatch | bytes], now: int) -> list[FrameBatch | list[bytes]]:
+    """Return batches in the given order; consecutive single frames become one batch, and a frame alone remains a list,
+    which is faster."""
+    batches: list[FrameBatch | list[bytes]] = []
+    for single, group in groupby(what, lambda each: isinstance(each, bytes)):
+        found: list[Any] = list(group)
+        if single:
+            batches.append(found if len(found) == 1 else batch_of(found, now))
+        else:
+            batches += found
     return batches
+
+
+def batch_of(frames: Sequence[bytes] | FrameBatch, now: int) -> FrameBatch:
+    """Return the frames as a batch; those of a list have the time ``now`` in ns."""
+    return frames if isinstance(frames, FrameBatch) else FrameBatch.from_frames(frames, [now] * len(frames))
 
 
 class Incidents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from mxwire.interop.result import Case
@@ -91,6 +92,7 @@ class CaseGroup:
 _CONTENT: Final = 1
 
 
+@lru_cache(maxsize=256)
 def data(number: int, length: int) -> bytes:
     """Return the bytes of a case's message, always the same."""
     return payload(_CONTENT, number, length)
