@@ -439,16 +439,19 @@ class _Finder(MetaPathFinder):
 def engine(mutant: Mutant | None) -> Iterator[ModuleType]:
     """The simulation on an engine with a mutant's change, as a module; without a mutant on the engine as it is.
 
-    Both rooms are loaded again, and the modules loaded before are restored at the end.
+    For a mutant both rooms are loaded again, and the modules loaded before are restored at the end.
     """
+    if mutant is None:
+        yield import_module("mxwire.simulation")
+        return
     kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(ROOMS)}
-    finders = [] if mutant is None else [_Finder(mutant)]
-    sys.meta_path[:0] = finders
+    finder = _Finder(mutant)
+    sys.meta_path.insert(0, finder)
     try:
         yield import_module("mxwire.simulation")
-        assert all(each.name in sys.modules for each in finders)
+        assert finder.name in sys.modules
     finally:
-        del sys.meta_path[: len(finders)]
+        sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name.startswith(ROOMS)]:
             del sys.modules[name]
         sys.modules.update(kept)
