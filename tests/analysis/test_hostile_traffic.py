@@ -55,23 +55,25 @@ def test_keys_beyond_the_limit_share_a_code():
 
 def test_crowd_is_decoded_and_addresses_stay_exact():
     decoder, inventory, builder = Decoder(), Inventory(), TableBuilder(["source", "destination", "src_endpoint"])
-    for seed in range(3):
-        batch = crowd(40_000, seed)
+    # The first batch alone has more addresses than the limit, so that the others have new ones only beyond it.
+    counts = 40_000, 4000, 4000
+    for seed, count in enumerate(counts):
+        batch = crowd(count, seed)
         decoded = decoder.decode(batch)
         inventory.observe(decoded)
         table = builder.frame(decoded, "crowd")
-        for place in (0, 17, 39_999):
+        for place in (0, 17, count - 1):
             frame = batch.frame(place)
             row = table.row(place, named=True)
             assert (row["destination"], row["source"]) == (mac_text(frame[:6]), mac_text(frame[6:12]))
             assert row["src_endpoint"] == frame[18]
+        assert decoder.hosts.is_full
     inventory.finish(decoder)
-    assert decoder.hosts.is_full
-    assert inventory.frames == 120_000 and len(inventory.hosts) <= LIMIT + 1
+    assert inventory.frames == sum(counts) and len(inventory.hosts) <= LIMIT + 1
     assert len(inventory.endpoints) <= LIMIT
     counter = inventory.messages
     assert counter is not None
-    assert sum(counter.messages.values()) + sum(counter.repeated.values()) == 120_000
+    assert sum(counter.messages.values()) + sum(counter.repeated.values()) == sum(counts)
 
 
 def test_one_builder_names_hosts_of_several_captures():
