@@ -18,7 +18,7 @@ from mxwire.capture import open_capture
 from mxwire.wire.decoder import Decoder
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-FRAMES = 2000
+FRAMES = 500
 GOALS = 6
 
 Load = Callable[[str], ModuleType]

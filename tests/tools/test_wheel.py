@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from email.parser import HeaderParser
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -87,13 +88,22 @@ def link(packages: Iterable[importlib.metadata.Distribution], folder: Path) -> N
     for package in packages:
         for file in package.files or ():
             source, target = Path(str(package.locate_file(file))), folder / file
-            if ".." in file.parts or not source.is_file():
+            if ".." in file.parts or "__pycache__" in file.parts or not source.is_file():
                 continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(source, target)
-            except OSError:
-                shutil.copy2(source, target)
+            link_file(source, target)
+            if source.suffix == ".py":
+                # The bytecode that is there already; whether pip lists it depends on how it installed the package.
+                stored, wanted = (Path(cache_from_source(str(each))) for each in (source, target))
+                if stored.is_file():
+                    link_file(stored, wanted)
+
+
+def link_file(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 @pytest.fixture(scope="module")
