@@ -6,8 +6,12 @@ import contextlib
 import gc
 import os
 import signal
+import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 with contextlib.suppress(ImportError):
@@ -37,6 +41,19 @@ sys.dont_write_bytecode = False
 # machine is decides no test.
 settings.register_profile("mxwire", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mxwire")
+
+
+@pytest.fixture
+def forked_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the sides of studies of this process: a new interpreter takes longer than what a quick study measures."""
+    from tests.forked import start
+
+    def started(words: list[str], **options: Any) -> subprocess.Popen[str]:
+        process = start(words, **options)
+        assert process is not None
+        return process
+
+    monkeypatch.setattr("mxwire.bench.stage.subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": started}))
 
 
 def pytest_collection_finish() -> None:

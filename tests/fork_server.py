@@ -43,6 +43,8 @@ IMPORTED = (
     "mxwire.analysis.diagnosis",
     "mxwire.analysis.marks",
     "mxwire.analysis.snapshot",
+    "mxwire.bench.imb.rank",
+    "mxwire.bench.worker",
     "mxwire.rules",
     "mxwire.host",
     "mxwire.link",
@@ -128,6 +130,8 @@ def run(request: dict[str, Any], streams: list[int]) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
+    if request["session"]:
+        os.setsid()
     if request["namespace"]:
         enter(request["namespace"])
     for name, value in request["constants"].items():

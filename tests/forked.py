@@ -26,7 +26,7 @@ CLI = ROOT / "cli.py"
 _PR_SET_CHILD_SUBREAPER = 36
 _SECONDS = 60
 """The longest that a command may take that is waited for."""
-_POSSIBLE = {"stdin", "stdout", "stderr", "text", "encoding", "cwd", "env", "pass_fds", "bufsize"}
+_POSSIBLE = {"stdin", "stdout", "stderr", "text", "encoding", "cwd", "env", "pass_fds", "bufsize", "start_new_session"}
 """Options of :class:`subprocess.Popen` that a fork obeys."""
 
 
@@ -49,6 +49,7 @@ class Program:
         rest = texts[1:]
         unbuffered = rest[:1] == ["-u"]
         rest = rest[unbuffered:]
+        rest = rest[rest[:1] == ["-P"] :]
         is_module = rest[:1] == ["-m"]
         rest = rest[is_module:]
         if not rest or rest[0].startswith("-"):
@@ -92,10 +93,18 @@ class ForkServer:
         environment: Mapping[str, str] | None,
         namespace: str | None,
         constants: Mapping[str, object],
+        session: bool,
     ) -> int:
         """Start a program and return its process id; ``streams`` are its descriptors and those of this process."""
         return self._request(
-            program, folder, streams, environment, namespace=namespace, detached=True, constants=constants
+            program,
+            folder,
+            streams,
+            environment,
+            namespace=namespace,
+            detached=True,
+            constants=constants,
+            session=session,
         )
 
     def _request(
@@ -107,6 +116,7 @@ class ForkServer:
         *,
         namespace: str | None = None,
         detached: bool = False,
+        session: bool = False,
         constants: Mapping[str, object] | None = None,
     ) -> int:
         request = {
@@ -118,6 +128,7 @@ class ForkServer:
             "environment": dict(os.environ if environment is None else environment),
             "namespace": namespace,
             "detached": detached,
+            "session": session,
             "numbers": list(streams),
             "constants": dict(constants or {}),
         }
@@ -154,6 +165,7 @@ class ForkedProcess(subprocess.Popen[str]):
         """Start the program where the base class forks and executes it."""
         pass_fds, folder, environment = words[4:7]
         reading, _, _, writing, _, complaining = pipes = words[10:16]
+        start_new_session = bool(words[21])
         standard = {
             number: number if mine == -1 else mine for number, mine in enumerate((reading, writing, complaining))
         }
@@ -164,6 +176,7 @@ class ForkedProcess(subprocess.Popen[str]):
             environment,
             self._namespace,
             self._constants,
+            start_new_session,
         )
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]

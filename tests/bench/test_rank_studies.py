@@ -94,7 +94,7 @@ def test_the_server_of_a_queue_needs_longer_for_more_clients():
 
 
 @needs_root
-def test_queues_run_live():
+def test_queues_run_live(forked_sides):
     recording = run_imb(study(("mx", "tcp"), 3, None, QUEUES), StudyOptions(1, True))
     assert recording.complete, recording.remarks
     for name in QUEUES:
@@ -108,7 +108,7 @@ def test_virtual_time_gives_the_same_recording_twice():
 
 @needs_root
 @pytest.mark.parametrize(("over", "ranks"), [(("mx",), 3), (("tcp",), 3), (("mx", "tcp"), 2)])
-def test_benchmarks_run_live(over, ranks):
+def test_benchmarks_run_live(forked_sides, over, ranks):
     recording = run_imb(study(over, ranks, None, ("PingPong", "Allreduce", "Barrier")), QUICK)
     assert recording.complete, recording.remarks
     for series in recording.series:
@@ -121,7 +121,7 @@ def test_benchmarks_run_live(over, ranks):
 
 
 @needs_root
-def test_a_rank_that_dies_ends_the_study():
+def test_a_rank_that_dies_ends_the_study(forked_sides):
     options = RankOptions(ranks=3)
     with LiveRanks(options) as ranks:
         benchmark = benchmark_by_name("Barrier")
@@ -183,7 +183,7 @@ def test_the_mtu_study_has_all_its_series_in_virtual_time():
 
 
 @needs_root
-def test_the_mtu_study_runs_live():
+def test_the_mtu_study_runs_live(forked_sides):
     recording = run_mtu(MtuStudy(mtus=(9000,), blocks=(8,), delays=(100.0,)), QUICK)
     assert recording.complete, recording.remarks
     assert "tcp, no segmentation offload" in recording.named("rate by frame limit").contestants()

@@ -25,7 +25,7 @@ COMMAND = [sys.executable, "-m", "mxwire", "bench"]
 
 
 @pytest.fixture
-def stage(_namespaces_work):
+def stage(_namespaces_work, forked_sides):
     with NamespaceStage(StageOptions(mtu=9000, offloads=False)) as made:
         yield made
 
