@@ -11,7 +11,7 @@ from .receiver_mutants import RECEIVER_MUTANTS
 from .receiver_rules import RECEIVER_RULES
 
 ALL = (*MUTANTS, *RECEIVER_MUTANTS)
-PARTS = 6
+PARTS = 3
 """Processes of the test run share the mutants; each part starts a process of its own."""
 
 
