@@ -126,23 +126,27 @@ def command(
                 disordered=reordered,
                 patience_ns=_PATIENCE_NS if inputs.live else None,
             )
-            for violation in _findings(verification, decoder, reader, streams=as_json, selector=selector):
-                findings.add(violation)
+            try:
+                for violation in _findings(verification, decoder, reader, streams=as_json, selector=selector):
+                    findings.add(violation)
+                    if as_json:
+                        click.echo(finding_line(reader.name, violation, decoder.start_ns))
+                    elif inputs.live and not as_junit:
+                        click.echo(str(violation))
+                refuse_empty(reader, decoder, selector.selection)
+                violations += verification.violations
                 if as_json:
-                    click.echo(finding_line(reader.name, violation, decoder.start_ns))
-                elif inputs.live and not as_junit:
-                    click.echo(str(violation))
-            refuse_empty(reader, decoder, selector.selection)
-            violations += verification.violations
-            if as_json:
-                for line in host_lines(reader.name, verification):
-                    click.echo(line)
-            elif as_junit:
-                verified.append((reader.name, verification, findings))
-            else:
-                shown = blocks(reader.name, verification, findings)
-                selector.selection.names.add_all(reader.names)
-                show([*labelled(shown, selector.selection.names)] if filters.by_name else shown)
+                    for line in host_lines(reader.name, verification):
+                        click.echo(line)
+                elif as_junit:
+                    verified.append((reader.name, verification, findings))
+                else:
+                    shown = blocks(reader.name, verification, findings)
+                    selector.selection.names.add_all(reader.names)
+                    show([*labelled(shown, selector.selection.names)] if filters.by_name else shown)
+            except BrokenPipeError:
+                # The reader has ended (`| head`). With --json, violations after its last line are unknown.
+                sys.exit(min(violations + verification.violations, 1))
     if as_junit:
         click.echo(junit(verified))
     failures.end()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -12,7 +15,7 @@ from mxwire.frames import LINKTYPE_LINUX_SLL, FrameBatch
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Truc
-from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
+from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
 
 FIRST, SECOND = "52:54:00:0a:00:01", "52:54:00:0a:00:02"
 ECHO = CAPTURES / "mxoe-echo-checksum-debug.pcap"
@@ -50,6 +53,15 @@ def test_a_broken_must_is_shown_with_its_frame(wrong):
     assert run.code == 1
     assert "violation" in run.out and f"frame {number}" in run.out.replace(f", {number}", f" frame {number}")
     assert "fail" in run.out and "mxwire rules NUMBER" in run.out
+
+
+def test_a_reader_that_has_ended_does_not_hide_violations(wrong):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, ROOT / "cli.py", "verify", "--from-start", wrong[0]]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_json_has_the_same_content(wrong):
