@@ -43,7 +43,7 @@ def memory_copy(sizes: list[int], counts: list[int], cold: bool = False) -> dict
         step = max(size, 4096)
         places = len(memory) // step // 2 if cold else 1
         times, clock = [], time.perf_counter_ns
-        # The places after those of the shorter copies, which are in a cache.
+        # Other places than those of the shorter copies, which may be in a cache.
         for number in range(first, first := first + count):
             # Neighbours would be fetched in advance: a stride of a prime number of places goes back and forth.
             at = (number * 7919 % places) * 2 * step
