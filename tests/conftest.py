@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,6 +44,31 @@ sys.dont_write_bytecode = False
 # machine is decides no test.
 settings.register_profile("mxwire", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mxwire")
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of this run share."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def once(run_folder: Path) -> Callable[[str, Callable[[], str]], str]:
+    """Returns the text of a name; the first process of this run that needs it calls the function that makes it."""
+
+    def text_of(name: str, make: Callable[[], str]) -> str:
+        path = run_folder / name
+        with path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                made = make()
+                path.write_text(made, encoding="utf-8", newline="")
+        return path.read_text(encoding="utf-8")
+
+    return text_of
 
 
 @pytest.fixture

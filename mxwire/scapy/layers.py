@@ -214,9 +214,9 @@ class MXoE(_InDialect):
 
     def answers(self, other: Packet) -> int:
         """Return whether this may be the answer to another packet; compares addresses if both have them."""
-        if not isinstance(other, MXoE) or not _comes_back(self.underlayer, other.underlayer):
+        if not isinstance(other, MXoE) or not self.payload.answers(other.payload):
             return 0
-        return self.payload.answers(other.payload)
+        return int(_comes_back(self.underlayer, other.underlayer))
 
     def mysummary(self) -> str:
         """Summarise a frame without a layer for its type, in the words of ``mxwire decode``."""
@@ -227,8 +227,7 @@ def _comes_back(answer: Packet | None, request: Packet | None) -> bool:
     """Return whether the addresses of two frames are those of a request and its answer."""
     if not isinstance(answer, Ether) or not isinstance(request, Ether):
         return True
-    here = request.dst in (mac_text(BROADCAST), answer.src)
-    return here and bool(answer.dst == request.src)
+    return bool(answer.dst == request.src) and request.dst in (answer.src, mac_text(BROADCAST))
 
 
 class MXoEBody(_InDialect):

@@ -26,10 +26,9 @@ PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") 
 
 
 @pytest.fixture(scope="session", autouse=True)
-def made_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def made_pages(run_folder: Path) -> Iterator[None]:
     """Pages are made once, for their own tests and for the site."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "made-pages"
+    folder = run_folder / "made-pages"
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MXWIRE_DOCS_MADE", str(folder))

@@ -20,10 +20,9 @@ Compile = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_folder(run_folder: Path) -> Path:
     """A folder that all processes of this run share."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "mx-library"
+    folder = run_folder / "mx-library"
     folder.mkdir(exist_ok=True)
     return folder
 
