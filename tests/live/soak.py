@@ -3,7 +3,8 @@
     python -m tests.live.soak --seconds 600
 
 Each dialect has a cable of its own, so that either host is killed: the second one of ``mxoe``, the first one of
-``omx:9000``. The other one lives to the end, and its memory and descriptors must not grow. A phase has one kind of
+``omx:9000``. The other one lives to the end, and its memory and descriptors must not grow: it reports the bytes that it
+has allocated and not freed, since the memory of a process keeps the size of the largest burst. A phase has one kind of
 faults. Hosts report what they send and receive (``soak_host.py``); the ledger of a cable judges these reports:
 
 * a message that was reported delivered was received, once, with its content;
@@ -32,9 +33,8 @@ from pathlib import Path
 from queue import Empty, Queue
 from random import Random
 
-import numpy as np
-
 from mxwire.link.faults import Faults
+from mxwire.words import count_of
 
 from .faulty_cable import FaultyCable
 from .hosts import DIALECTS
@@ -60,11 +60,16 @@ SHORTEST_PHASE = 0.7
 """Seconds: hosts that start need some of it."""
 WARM_UP = 1 / 3
 """Share of the soak before memory is judged: tables and pools grow to their working size."""
-GROWTH_MAXIMUM = 1.2e6
-"""Bytes that the resident memory of a host may grow by after the warm-up, of a soak of at least ``LONG_SECONDS``."""
+GROWTH_MAXIMUM = 0.5e6
+"""Bytes by which the memory in use of a host may grow, in a soak of at least ``LONG_SECONDS``."""
 LONG_SECONDS = 300
 SHORT_GROWTH_MAXIMUM = 4e6
 """The same of a shorter soak, in which a few large messages decide."""
+RESIDENT_MAXIMUM = 16e6
+"""Bytes by which the resident memory may grow: all receives and sends of the largest length, and a half."""
+ALLOCATOR = ("env", "PYTHONMALLOC=malloc", "GLIBC_TUNABLES=glibc.malloc.tcache_count=0")
+"""Command that starts a host whose every object is in the statistics of the C library, and nothing that is freed."""
+LEAST_SAMPLES = 3
 _SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -146,18 +151,22 @@ class Ledger:
 
 @dataclass
 class Sample:
-    """Memory and descriptors of a process at a time."""
+    """Memory in bytes and descriptors of a process at a time."""
 
     seconds: float
+    in_use: int
     resident: int
     descriptors: int
 
 
 class SoakHost:
-    """A host of a cable, as a process that is started, killed and started again."""
+    """A host of a cable, as a process that is ``mortal``, killed and started again, or measured."""
 
-    def __init__(self, port: Port, name: str, peer: str, dialect: str, rate: float, random: Random) -> None:
+    def __init__(
+        self, port: Port, name: str, peer: str, dialect: str, rate: float, random: Random, mortal: bool
+    ) -> None:
         self.port = port
+        self._command = (*(() if mortal else ALLOCATOR), sys.executable, "-m", "live.soak_host")
         self.name = name
         self._options = ("--name", name, "--peer", peer, "--dialect", dialect, "--rate", str(rate))
         self._random = random
@@ -165,14 +174,16 @@ class SoakHost:
         self.counts: Counter[str] = Counter()
         self.session: int | None = None
         self.idle = False
+        self.in_use = 0
         self.samples: list[Sample] = []
         self.start()
 
     def start(self) -> None:
         """Start the process."""
-        words = (sys.executable, "-m", "live.soak_host", "--interface", self.port.interface, *self._options)
+        words = ("--interface", self.port.interface, *self._options, "--seed", str(self._random.random()))
         self.process = self.port.namespace.start(
-            *(*words, "--seed", str(self._random.random())),
+            *self._command,
+            *words,
             cwd=TESTS,
             env=os.environ | {"PYTHONPATH": str(TESTS.parent)},
             stdin=subprocess.PIPE,
@@ -204,7 +215,7 @@ class SoakHost:
         """Note its memory and descriptors."""
         folder = Path("/proc", str(self.process.pid))
         resident = int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        self.samples.append(Sample(seconds, resident, len(list((folder / "fd").iterdir()))))
+        self.samples.append(Sample(seconds, self.in_use, resident, len(list((folder / "fd").iterdir()))))
 
 
 class SoakCable:
@@ -216,8 +227,8 @@ class SoakCable:
         self.cable = FaultyCable(laboratory, DIALECTS[dialect], seed)
         names = ("alpha", "beta")
         self.hosts = [
-            SoakHost(port, name, peer, dialect, rate, self.random)
-            for port, name, peer in zip(self.cable.ports, names, reversed(names), strict=True)
+            SoakHost(port, names[place], names[1 - place], dialect, rate, self.random, place == mortal)
+            for place, port in enumerate(self.cable.ports)
         ]
         self.mortal, self.survivor = self.hosts[mortal], self.hosts[1 - mortal]
         self.ledger = Ledger()
@@ -271,6 +282,8 @@ class SoakCable:
                 case "got":
                     assert host.session is not None
                     self.ledger.receive(int(values[0]), host.session, values[1] == "1", int(values[2]))
+                case "measured":
+                    host.in_use = int(values[0])
                 case _:
                     pass  # counted
 
@@ -278,6 +291,13 @@ class SoakCable:
         """Send both hosts a command."""
         for each in self.hosts:
             each.command(word)
+
+    def measure(self, seconds: float) -> None:
+        """Note the memory and descriptors of the host that is not killed."""
+        before = self.survivor.counts["measured"]
+        self.survivor.command("measure")
+        self.wait(lambda: self.survivor.counts["measured"] > before, "a host has not measured its memory")
+        self.survivor.sample(seconds)
 
     def settle(self) -> None:
         """Stop sending, and wait until everything delivered was received."""
@@ -353,12 +373,14 @@ class SoakCable:
         self.cable.close()
 
 
-def growth(samples: list[Sample], value: Callable[[Sample], int]) -> float:
-    """Return the growth of a value after the warm-up, by the line of least squares."""
-    start = samples[-1].seconds * WARM_UP
-    judged = [each for each in samples if each.seconds >= start]
-    slope = np.polyfit([each.seconds for each in judged], [value(each) for each in judged], 1)[0]
-    return float(slope * (judged[-1].seconds - judged[0].seconds))
+def growth(samples: list[Sample], value: Callable[[Sample], int]) -> int:
+    """Return the growth of a value from the first half after the warm-up to the second.
+
+    The least value of each counts: messages that are under way only add to it.
+    """
+    judged = [value(each) for each in samples if each.seconds >= samples[-1].seconds * WARM_UP]
+    half = len(judged) // 2
+    return min(judged[half:]) - min(judged[:half])
 
 
 def soak(seconds: float, rate: float, seed: int) -> list[str]:
@@ -404,7 +426,7 @@ def _play(cable: SoakCable, kinds: list[str], phase: float, start: float, violat
         cable.wait_for_start()
         for number, kind in enumerate(kinds):
             cable.play(kind, phase, number in kills)
-            cable.survivor.sample(time.monotonic() - start)
+            cable.measure(time.monotonic() - start)
         kind = "end"
         cable.end()
     except Violation as violation:
@@ -416,14 +438,17 @@ def _play(cable: SoakCable, kinds: list[str], phase: float, start: float, violat
 def _leaks(host: SoakHost) -> list[str]:
     """Return the growth of a host beyond the bounds."""
     texts = []
-    if len(host.samples) >= 3:
+    if len(host.samples) >= LEAST_SAMPLES:
+        long = host.samples[-1].seconds >= LONG_SECONDS
+        in_use = growth(host.samples, lambda each: each.in_use)
         resident = growth(host.samples, lambda each: each.resident)
         descriptors = growth(host.samples, lambda each: each.descriptors)
-        long = host.samples[-1].seconds >= LONG_SECONDS
-        if resident > (GROWTH_MAXIMUM if long else SHORT_GROWTH_MAXIMUM):
-            texts.append(f"the memory of {host.name} has grown by {resident / 1e6:.1f} MB")
-        if descriptors >= 1:
-            texts.append(f"{host.name} has {descriptors:.1f} more descriptors")
+        if in_use > (GROWTH_MAXIMUM if long else SHORT_GROWTH_MAXIMUM):
+            texts.append(f"the memory in use of {host.name} has grown by {in_use / 1e6:.1f} MB")
+        if resident > RESIDENT_MAXIMUM:
+            texts.append(f"the resident memory of {host.name} has grown by {resident / 1e6:.1f} MB")
+        if descriptors:
+            texts.append(f"{host.name} has {count_of(descriptors, 'more descriptor')}")
     return texts
 
 
@@ -439,12 +464,13 @@ def _report(cable: SoakCable, seconds: float) -> None:
     print("  frames: " + ", ".join(f"{count:,} {name}" for name, count in cable.cable.counts().items()))
     for each in cable.hosts:
         print(f"  {each.name}: " + ", ".join(f"{count:,} {event}" for event, count in sorted(each.counts.items())))
-    if len(host.samples) >= 3:
+    if len(host.samples) >= LEAST_SAMPLES:
         first, last = host.samples[int(len(host.samples) * WARM_UP)], host.samples[-1]
+        grown = growth(host.samples, lambda each: each.in_use)
         print(
-            f"  {host.name}: {first.resident / 1e6:.1f} MB after the warm-up, {last.resident / 1e6:.1f} MB at the end "
-            f"(growth {growth(host.samples, lambda each: each.resident) / 1e6:+.2f} MB); descriptors "
-            f"{first.descriptors} and {last.descriptors}",
+            f"  {host.name} after the warm-up and at the end: {first.in_use / 1e6:.1f} and {last.in_use / 1e6:.1f} MB "
+            f"in use (growth {grown / 1e6:+.2f} MB), {first.resident / 1e6:.1f} and {last.resident / 1e6:.1f} MB "
+            f"resident, {first.descriptors} and {last.descriptors} descriptors",
             flush=True,
         )
 
@@ -463,7 +489,7 @@ def main() -> int:
     violations = soak(given.seconds, given.rate, given.seed)
     for each in violations:
         print(each)
-    print(f"{len(violations)} violations" if violations else "no violations")
+    print(count_of(len(violations), "violation"))
     return 1 if violations else 0
 
 

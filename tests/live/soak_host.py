@@ -1,8 +1,8 @@
 """A host of the soak as a process: it sends messages of all sizes to its peer, and receives those of the peer.
 
 It reports one event per line on standard output, so that the events survive ``kill -9``, and obeys the lines of
-standard input: ``pause``, ``resume``, ``reopen`` and ``end``. The content of a message follows from its match
-information, which consists of the session of the sending endpoint and a number.
+standard input: ``pause``, ``resume``, ``measure``, ``reopen`` and ``end``. The content of a message follows from its
+match information, which consists of the session of the sending endpoint and a number.
 
 Run it as ``python -m live.soak_host``, from the folder ``tests``.
 """
@@ -10,6 +10,8 @@ Run it as ``python -m live.soak_host``, from the folder ``tests``.
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
 import os
 import select
 import time
@@ -46,6 +48,22 @@ def content_of(match_info: int) -> tuple[bool, bytes]:
 def report(*words: object) -> None:
     """Report an event in one line, at once."""
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+class _AllocatorStatistics(ctypes.Structure):
+    """The ``struct mallinfo2`` of the C library, of which two fields are of interest."""
+
+    _names = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+    _fields_ = [(name, ctypes.c_size_t) for name in _names]
+
+
+def memory_in_use() -> int:
+    """Return the bytes that are allocated and not freed; with PYTHONMALLOC=malloc these include all objects."""
+    statistics = ctypes.CDLL(None).mallinfo2
+    statistics.restype = _AllocatorStatistics
+    gc.collect()
+    found = statistics()
+    return int(found.uordblks + found.hblkhd)
 
 
 class Talk:
@@ -155,6 +173,8 @@ def talk(host: Host, peer: str, rate: float, random: Random) -> bool:
                         opened.paused = True
                     case "resume":
                         opened.paused = False
+                    case "measure":
+                        report("measured", memory_in_use())
                     case _:
                         endpoint.close()
                         return each == "reopen"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from contextlib import ExitStack, closing
 
@@ -15,7 +17,7 @@ from mxwire.link.faults import Faults
 from .faulty_cable import FaultyCable
 from .hosts import PATIENCE
 from .namespaces import Laboratory
-from .soak import GROWTH_MAXIMUM, KINDS, Ledger, Sample, growth, soak
+from .soak import ALLOCATOR, GROWTH_MAXIMUM, KINDS, Ledger, Sample, growth, soak
 from .soak_host import POSTED
 
 
@@ -69,12 +71,29 @@ def test_messages_between_tainted_sessions_are_not_judged() -> None:
     assert (ledger.violations, ledger.damaged) == ([], 1)
 
 
-def test_growth_is_measured_after_the_warm_up() -> None:
-    flat = [Sample(float(each), 50_000_000 + min(each, 30) * 1_000_000, 9) for each in range(100)]
-    assert growth(flat, lambda each: each.resident) == pytest.approx(0, abs=1)
-    leaking = [Sample(float(each), 50_000_000 + each * 100_000, 9 + each // 10) for each in range(100)]
-    assert growth(leaking, lambda each: each.resident) > GROWTH_MAXIMUM
+def test_growth_is_measured_after_the_warm_up_and_without_messages_under_way() -> None:
+    flat = [Sample(float(each), 10**7 + min(each, 30) * 10**6 + each % 3 * 10**6, 10**8, 9) for each in range(100)]
+    assert growth(flat, lambda each: each.in_use) == 0
+    leaking = [Sample(float(each), 10**7 + each * 20_000, 10**8, 9 + each // 10) for each in range(100)]
+    assert growth(leaking, lambda each: each.in_use) > GROWTH_MAXIMUM
     assert growth(leaking, lambda each: each.descriptors) > 1
+
+
+def test_memory_in_use_excludes_freed_memory() -> None:
+    program = """
+from tests.live.soak_host import memory_in_use
+before = memory_in_use()
+kept = [bytes(100) for _ in range(10_000)]
+freed = bytes(10**7)
+both = memory_in_use()
+del freed
+print(both - before, memory_in_use() - before)
+del kept
+print(memory_in_use() - before)
+"""
+    done = subprocess.run([*ALLOCATOR, sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    whole, kept, left = map(int, done.stdout.split())
+    assert 11 * 10**6 < whole < 12 * 10**6 and 10**6 < kept < 2 * 10**6 and abs(left) < 10**4
 
 
 def test_a_cable_passes_frames_on_with_its_faults(laboratory: Laboratory) -> None:
