@@ -30,6 +30,8 @@ TCP_FITTED: Final = (64, 1 << 20)
 """Lengths in bytes whose half round trips of TCP the fit uses."""
 _START: Final = (5_000.0, 1.0, 10_000.0, 500.0, 0.2)
 """First values: a call, a byte of a MEDIUM, a MEDIUM, a page, a byte of a PULL_REPLY."""
+_FELT_BY_LARGE: Final = [0, 3, 4]
+"""Places of the costs on which half round trips of large messages depend."""
 _TCP_START: Final = (5_000.0, 0.2)
 """First values of TCP: a send or receipt, and a byte."""
 _FRAME: Final = 500.0
@@ -55,9 +57,17 @@ def calibrate(
         raise MxwireError(f"costs of this machine: half round trips of {', '.join(missing)} bytes are missing")
     numbers = tuple(FittedNumber("half round trip", "mxoe, spinning", each, measured_us[each]) for each in FITTED)
 
+    known: dict[tuple[float, ...], float] = {}
+
+    def half(values: NDArray[np.float64], length: int) -> float:
+        # Most of the time goes into the longest messages, which repeat if only costs of MEDIUMs change.
+        key = length, *values[_FELT_BY_LARGE if length > RENDEZVOUS_THRESHOLD else slice(None)].tolist()
+        if key not in known:
+            known[key] = half_round_trip(_costs(values, about), length)
+        return known[key]
+
     def predicted(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        costs = _costs(values, about)
-        return np.array([half_round_trip(costs, each) for each in FITTED])
+        return np.array([half(values, each) for each in FITTED])
 
     values = _fit(np.array([measured_us[each] for each in FITTED]), np.array(_START), predicted)
     costs = replace(_costs(values, about), fitted_to=numbers)

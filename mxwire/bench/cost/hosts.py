@@ -182,8 +182,7 @@ class ModelHost:
         if not len(frames):
             return
         core.run(now, costs.system_call if kind == "driver" else 0, kind)
-        for index in range(len(frames)):
-            frame = frames[index] if isinstance(frames, list) else frames.frame(index)
+        for frame in frames:
             length, packet_type = len(frame), frame[TYPE_OFFSET]
             cost = costs.frame_send
             if packet_type == _MEDIUM:
@@ -280,9 +279,7 @@ class EndpointFabric(ModelFabric):
         nodes = {each.address: each.node for each in self.hosts}
         while any(not each.done for each in pending.values()):
             for node in nodes.values():
-                batch = node.transmit(0)
-                for index in range(len(batch)):
-                    frame = batch.frame(index)
+                for frame in node.transmit_few(0):
                     nodes[frame[DESTINATION]].receive_few([frame], 0)
         for (source, target), call in pending.items():
             assert call.partner is not None

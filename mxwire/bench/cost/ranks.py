@@ -105,10 +105,9 @@ class ModelFabric:
             each.start(function(each), results.__setitem__)
         limit = self.schedule.now + _LONGEST
         while len(results) < len(self.ranks):
-            if not len(self.schedule) or self.schedule.now > limit:
+            if not self.schedule.step(limit):
                 stuck = ", ".join(str(each.rank) for each in self.ranks if each.rank not in results)
                 raise MxwireError(f"the program does not end: ranks {stuck} wait")
-            self.schedule.step()
         return [results[rank] for rank in range(len(self.ranks))]
 
     @property
