@@ -60,7 +60,7 @@ def byte_order_votes(located: Located, which: NDArray[np.intp]) -> NDArray[np.in
 
     def judge(packet_type: PacketType, packet_format: formats.PacketFormat, name: str) -> tuple[NDArray[np.intp], ...]:
         layout = layout_of(packet_format)
-        place = np.flatnonzero((types == packet_type) & (captured >= layout.header_end))
+        place = np.flatnonzero((types == int(packet_type)) & (captured >= layout.header_end))
         network, swapped = (
             rows[place].view(header_type(layout, swapped=order, size=ROW))[name] for order in (False, True)
         )

@@ -293,8 +293,9 @@ class Detector:
     def _decide(self) -> None:
         """Decide the pairs with new evidence again."""
         missing = len(self._pairs) - len(self._which)
-        self._which = np.concatenate([self._which, np.zeros(missing, np.intp)])
-        self._decided = np.concatenate([self._decided, np.zeros(missing, np.bool_)])
+        if missing:
+            self._which = np.concatenate([self._which, np.zeros(missing, np.intp)])
+            self._decided = np.concatenate([self._decided, np.zeros(missing, np.bool_)])
         for code in self._changed:
             dialect, _ = self._evidence[code].dialect()
             self._decided[code] = dialect is not None
@@ -304,11 +305,14 @@ class Detector:
     def _collect(self, located: Located, pair: NDArray[np.intp], swapped: NDArray[np.bool_] | None) -> None:
         types = located.row_bytes[:, TYPE_OFFSET].copy()  # they are compared three times
         for packet_type, collect in (
-            (PacketType.PULL, self._pulls),
-            (PacketType.MEDIUM, self._mediums),
-            (PacketType.PULL_REPLY, self._replies),
+            # As numbers, which numpy compares faster.
+            (int(PacketType.PULL), self._pulls),
+            (int(PacketType.MEDIUM), self._mediums),
+            (int(PacketType.PULL_REPLY), self._replies),
         ):
             found = types == packet_type
+            if not found.any():
+                continue
             for order in (False, True):
                 if order and swapped is None:
                     continue
@@ -378,6 +382,8 @@ class Detector:
     ) -> None:
         """Count the frames of ``mask`` as evidence for their pairs."""
         chosen = place[mask]
+        if not len(chosen):
+            return
         for code, members in _by_pair(pair[chosen]):
             known = self._pair(code)
             known.counts[hint] += len(members)
@@ -387,6 +393,8 @@ class Detector:
     def _measure(self, pair: NDArray[np.intp], values: NDArray[np.int64], mask: NDArray[np.bool_], name: str) -> None:
         """Update the maximum of the attribute ``name`` of each pair by the values of ``mask``."""
         chosen = values[mask]
+        if not len(chosen):
+            return
         for code, members in _by_pair(pair[mask]):
             known = self._pair(code)
             setattr(known, name, max(getattr(known, name), int(chosen[members].max())))
@@ -398,9 +406,7 @@ class Detector:
 
 
 def _by_pair(codes: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Group ``codes``: each code with its places, in order."""
-    if not len(codes):
-        return
+    """Group ``codes``, of which there is at least one: each code with its places, in order."""
     if (codes == codes[0]).all():
         yield int(codes[0]), np.arange(len(codes))
         return

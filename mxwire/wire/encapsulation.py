@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import Final
 
@@ -110,11 +110,7 @@ class Located:
         return self._address(0)
 
     def _address(self, offset: int) -> NDArray[np.uint64]:
-        parts = self.rows.view(
-            np.dtype(
-                {"names": ["high", "low"], "formats": [">u4", ">u2"], "offsets": [offset, offset + 4], "itemsize": ROW}
-            )
-        )
+        parts = self.rows.view(_address_type(offset))
         address: NDArray[np.uint64] = (parts["high"].astype(np.uint64) << np.uint64(16)) | parts["low"]
         return address
 
@@ -188,8 +184,18 @@ def _gather(batch: FrameBatch, start: NDArray[np.int64]) -> NDArray[np.void]:
 
 def _integers(rows: NDArray[np.void], offset: int) -> NDArray[np.uint16]:
     """A big-endian 16-bit field of all rows."""
-    field = np.dtype({"names": ["value"], "formats": [">u2"], "offsets": [offset], "itemsize": ROW})
-    return rows.view(field)["value"].astype(np.uint16)
+    return rows.view(_integer_type(offset))["value"].astype(np.uint16)
+
+
+@cache
+def _integer_type(offset: int) -> np.dtype[np.void]:
+    return np.dtype({"names": ["value"], "formats": [">u2"], "offsets": [offset], "itemsize": ROW})
+
+
+@cache
+def _address_type(offset: int) -> np.dtype[np.void]:
+    names, formats = ["high", "low"], [">u4", ">u2"]
+    return np.dtype({"names": names, "formats": formats, "offsets": [offset, offset + 4], "itemsize": ROW})
 
 
 def _unwrap(

@@ -33,21 +33,21 @@ class TestCaptures:
     @pytest.mark.parametrize("size", [1, 7, 100_000])
     def test_exactly_the_swapped_are_recognised(self, capture, swapped, size):
         decoder = Decoder()
-        for batch in split(with_swapped(capture, swapped), size):
+        for batch in split(with_swapped(capture, tuple(swapped)), size):
             decoder.decode(batch)
         assert sorted(each.to_bytes(6, "big") for each in decoder.swapped_hosts()) == swapped
 
     def test_all_fields_are_the_same(self, capture, swapped):
         codec = codec_of(dialect_of(capture))
         original = read_capture(capture)
-        decoded = Decoder().decode(with_swapped(capture, swapped))
+        decoded = Decoder().decode(with_swapped(capture, tuple(swapped)))
         for index in range(len(original)):
             frame = codec.parse(original.frame(index), int(original.wire_length[index]))
             assert decoded.frame(index) == frame
             assert decoded.is_swapped(index) == (frame.src_mac in swapped)
 
     def test_columns_are_the_same(self, capture, swapped):
-        columns = Decoder().decode(with_swapped(capture, swapped)).columns
+        columns = Decoder().decode(with_swapped(capture, tuple(swapped))).columns
         wanted = decode_columns(read_capture(capture), dialect_of(capture))
         for name in {name for block in wanted.blocks for name in block.names}:
             values, present = columns.field(name)
@@ -60,7 +60,7 @@ class TestCaptures:
     def test_the_dialect_is_found_all_the_same(self, capture, swapped):
         straight, turned = Decoder(), Decoder()
         straight.decode(read_capture(capture))
-        turned.decode(with_swapped(capture, swapped))
+        turned.decode(with_swapped(capture, tuple(swapped)))
         assert turned.detections() == straight.detections()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from functools import cache
 from typing import Any
 
 from mxwire.frames import FrameBatch
@@ -80,7 +80,8 @@ def on_the_wire(dialect: Dialect, frames: list[Frame], *, swapped: bool = False)
     return [codec_of(dialect, swapped=swapped).build(frame) for frame in frames]
 
 
-def with_swapped(capture: str, senders: Collection[bytes]) -> FrameBatch:
+@cache
+def with_swapped(capture: str, senders: tuple[bytes, ...]) -> FrameBatch:
     """A real capture as if some of its hosts had the endian option off; cut frames stay cut."""
     batch = read_capture(capture)
     network, swapped = (codec_of(dialect_of(capture), swapped=order) for order in (False, True))
