@@ -51,7 +51,9 @@ class FrameBatch:
 
     def __iter__(self) -> Iterator[bytes]:
         """Iterate over the captured bytes of each frame, as copies."""
-        return map(self.frame, range(len(self.offset)))
+        memory = self.buffer.data
+        for start, length in zip(self.offset.tolist(), self.length.tolist(), strict=True):
+            yield bytes(memory[start : start + length])
 
     @overload
     def __getitem__(self, which: int) -> bytes: ...

@@ -135,8 +135,7 @@ def digest(frames: Sequence[RecordedFrame], start: int = 0) -> str:
     """Return a digest of all frames and their times, in hexadecimal."""
     digest = sha256()
     for each in frames:
-        digest.update(_FRAME.pack(each.time_ns - start, len(each.frame)))
-        digest.update(each.frame)
+        digest.update(_FRAME.pack(each.time_ns - start, len(each.frame)) + each.frame)
     return digest.hexdigest()
 
 

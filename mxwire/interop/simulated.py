@@ -14,18 +14,17 @@ from mxwire.simulation.network import LOST as NEVER
 from mxwire.simulation.network import Incident, Network, Port
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.scenario import Scenario
-from mxwire.simulation.schedule import Schedule
+from mxwire.simulation.schedule import FOREVER, Schedule
 from mxwire.units import MILLISECOND
 
 _ROUNDS_MAXIMUM: Final = 1000
-_ALWAYS: Final = 1 << 62
 
 
 class _CutIncident(Incident):
     """Drops the frames that a case has chosen."""
 
     def __init__(self, cut: Cut) -> None:
-        super().__init__(0, _ALWAYS)
+        super().__init__(0, FOREVER)
         self._cut = cut
 
     def hits(self, now: int, source: int, target: int, frame: bytes) -> bool:
@@ -91,7 +90,8 @@ class SimulatedSide(StageSide):
         try:
             for _ in range(_ROUNDS_MAXIMUM):
                 due = node.deadline()
-                frames = node.transmit_few(now) if due is not None and due <= now else ()
+                overdue = due is not None and due <= now
+                frames = node.transmit_few(now) if overdue else ()
                 if len(frames):
                     self._stage.network.send((self._number, 0), frames)
                 events = node.events()
@@ -101,10 +101,9 @@ class SimulatedSide(StageSide):
                     break
         finally:
             self._stepping = False
-        self._arm(node)
+        self._arm(node.deadline() if overdue or events else due)
 
-    def _arm(self, node: Node) -> None:
-        deadline = node.deadline()
+    def _arm(self, deadline: int | None) -> None:
         if deadline is None:
             return
         now = self._stage.schedule.now
@@ -147,7 +146,7 @@ class SimulatedStage(Stage):
         self.slowest = scenario.slowest
         """Maximum delay of a frame in ns."""
         self.network = Network(scenario, self.schedule, ports, self._deliver)
-        self.network.faults_until = _ALWAYS
+        self.network.faults_until = FOREVER
         self.network.observers.append(self._record)
         self._hosts: tuple[SimulatedSide, ...] = tuple(
             SimulatedSide(self, number, casting, introduction) for number, casting in enumerate(self.castings)
@@ -162,11 +161,10 @@ class SimulatedStage(Stage):
     def turn(self, limit: int) -> bool:
         """Process the next event, or advance the time."""
         schedule = self.schedule
-        if not len(schedule) or schedule.next > limit:
-            schedule.now = max(schedule.now, limit)
-            return False
-        schedule.step()
-        return True
+        if schedule.step(limit):
+            return True
+        schedule.now = max(schedule.now, limit)
+        return False
 
     def cut(self, packet_type: int, *places: int, source: bytes | None = None) -> None:
         """Drop these frames of a type, counted from 0 from now on."""

@@ -72,10 +72,7 @@ class Counter(StrEnum):
 class Tally:
     """The value of one counter."""
 
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
+    count: int = 0
 
 
 class Counters:

@@ -269,7 +269,7 @@ class Node:
             self._names.query(now)
         if not self.handler_calls.running:
             for endpoint in self._open:
-                if endpoint.eager() or (timely and endpoint.overdue(now)):
+                if endpoint.overdue(now) if timely else endpoint.eager():
                     endpoint.progress(now)
         self._progress_ready(now)
         if self.handler_calls.raised:
@@ -316,11 +316,17 @@ class Node:
         for board in self.interfaces:
             if board.outgoing.frames:
                 return 0
-            soonest = _sooner(soonest, board.timers.deadline())
+            due = board.timers.deadline()
+            if due is not None and (soonest is None or due < soonest):
+                soonest = due
         for discovery in self._discoveries:
-            soonest = _sooner(soonest, discovery.deadline)
+            due = discovery.deadline
+            if due is not None and (soonest is None or due < soonest):
+                soonest = due
         for endpoint in self._open:
-            soonest = _sooner(soonest, endpoint.deadline())
+            due = endpoint.deadline()
+            if due is not None and (soonest is None or due < soonest):
+                soonest = due
         return soonest
 
     @property
@@ -406,10 +412,3 @@ class Node:
         calls = self.handler_calls
         if calls.raised and not calls.running:
             raise calls.raised.pop(0)
-
-
-def _sooner(one: int | None, other: int | None) -> int | None:
-    """The earlier of two times; None means never."""
-    if one is None or (other is not None and other < one):
-        return other
-    return one

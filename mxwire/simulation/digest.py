@@ -21,10 +21,10 @@ class Digest:
 
     def frames(self, time: int, host: int, interface: int, frames: Sequence[bytes] | FrameBatch) -> None:
         """Add the frames that a host transmits."""
-        self._hash.update(_FRAMES.pack(1, time, host, interface, len(frames)))
+        parts = [_FRAMES.pack(1, time, host, interface, len(frames))]
         for frame in frames:
-            self._hash.update(_LENGTH.pack(len(frame)))
-            self._hash.update(frame)
+            parts += _LENGTH.pack(len(frame)), frame
+        self._hash.update(b"".join(parts))
 
     def event(self, time: int, host: int, event: Event) -> None:
         """Add an event of a host."""

@@ -11,7 +11,7 @@ import numpy as np
 from mxwire.ethernet import ADDRESS_SIZE, BROADCAST
 from mxwire.frames import FrameBatch
 from mxwire.simulation.randomness import stream
-from mxwire.simulation.scenario import Scenario
+from mxwire.simulation.scenario import RATES, Scenario
 from mxwire.simulation.schedule import Schedule
 from mxwire.units import MICROSECOND
 from mxwire.wire.layout import TYPE_OFFSET
@@ -21,6 +21,7 @@ SWAPPED: Final = 8 * MICROSECOND
 LOST: Final = -1
 """Time of arrival of a frame that never arrives."""
 _HEAD: Final = 16
+_NEVER: Final = (0, 0)
 
 Port = tuple[int, int]
 """A host's number and the number of its interface."""
@@ -73,8 +74,9 @@ class Network:
         self._waiting: dict[tuple[Port, int], list[FrameBatch | bytes]] = {}
         self._planned = {each.place: each.kind for each in scenario.faults if each.victim is None}
         """Planned faults by the number of their frame."""
-        rates = ("loss", "duplicate", "reorder", "corrupt", "tamper", "jitter")
-        self._draws = {name: stream(scenario.seed, "network", name) for name in rates}
+        self._faulty = scenario.faulty
+        self._rates: dict[str, float] = {name: getattr(scenario, name) for name in RATES}
+        self._draws = {name: stream(scenario.seed, "network", name) for name in (*RATES, "jitter")}
 
     def send(self, source: Port, frames: Sequence[bytes] | FrameBatch) -> None:
         """Take frames from an interface and decide the fate of each."""
@@ -83,7 +85,7 @@ class Network:
         self.frames += len(frames)
         if self.incidents:
             self.incidents = [each for each in self.incidents if each.end > now]
-        faulty = self.scenario.faulty and now < self.faults_until
+        faulty = self._faulty and now < self.faults_until
         if not (faulty or self.incidents or self.down or self.observers or self._planned):
             self._pass(source, frames if isinstance(frames, FrameBatch) else FrameBatch.from_frames(frames))
             return
@@ -93,7 +95,7 @@ class Network:
             for target in self._targets(source, frame):
                 reached += self._frame(source, target, frame, arrival, faulty, self._planned.get(number))
             for observe in self.observers:
-                observe(frame, min(reached, default=LOST), len(reached))
+                observe(frame, min(reached) if reached else LOST, len(reached))
 
     # Without faults.
 
@@ -115,8 +117,8 @@ class Network:
         """Return the time at which the last byte of a frame leaves the switch: links carry 10 Gb/s, frame after
         frame."""
         start = max(self._schedule.now, self._free_at.get(source, 0))
-        self._free_at[source] = start + (length * 4 + 4) // 5
-        return self._free_at[source] + self.scenario.delay
+        free = self._free_at[source] = start + (length * 4 + 4) // 5
+        return free + self.scenario.delay
 
     def _targets(self, source: Port, frame: bytes) -> list[Port]:
         destination = frame[:ADDRESS_SIZE]
@@ -161,7 +163,7 @@ class Network:
         if planned == "lose":
             self.lost += 1
             return []
-        times = self._planned_times(planned, arrival)
+        times = [arrival] if planned is None else self._planned_times(planned, arrival)
         harmed = False
         if faulty:
             scenario = self.scenario
@@ -178,7 +180,7 @@ class Network:
                 frame, harmed = self._tampered(frame), True
         reached: list[int] = []
         for time in times:
-            start, end = self.down.get(target[0], (0, 0))
+            start, end = self.down.get(target[0], _NEVER)
             if start <= time < end:
                 self.lost += 1
                 continue
@@ -187,7 +189,7 @@ class Network:
                 reached.append(there)
         return reached
 
-    def _planned_times(self, kind: str | None, arrival: int) -> list[int]:
+    def _planned_times(self, kind: str, arrival: int) -> list[int]:
         """Return the times of arrival of a frame with a planned fault that does not lose it."""
         if kind == "double":
             return [arrival, arrival]
@@ -198,7 +200,7 @@ class Network:
         return [arrival, arrival + self.scenario.held] if kind == "echo" else [arrival]
 
     def _happens(self, name: str) -> bool:
-        rate: float = getattr(self.scenario, name)
+        rate = self._rates[name]
         return rate > 0 and self._draws[name].random() < rate
 
     def _tampered(self, frame: bytes) -> bytes:

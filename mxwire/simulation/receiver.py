@@ -65,7 +65,7 @@ class Buffers:
 
     def touched(self) -> int:
         """Return the number of buffers that have changed."""
-        return sum(piece.count(_USED) != len(piece) for piece in self.held)
+        return sum(piece != bytes([_USED]) * len(piece) for piece in self.held)
 
 
 class SimulatedReceiver:
@@ -227,7 +227,7 @@ class SimulatedReceiver:
         withdrawn = message.large and message.status in REFUSALS
         if content[:size] != ledger.data_of(message)[:size] and not withdrawn:
             ledger.breach("content", f"message {number} of {message.length} bytes arrived with other bytes")
-        elif content.count(_EMPTY, size) != len(content) - size:
+        elif content[size:] != bytes([_EMPTY]) * (len(content) - size):
             ledger.breach("memory", f"message {number} of {message.length} bytes was written beyond its end")
         matched = MatchedReceive(posted.order, wanted.value, wanted.mask, message)
         pulled = message.large and request.partner is not None and not request.partner.local

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+
+FOREVER: Final = 1 << 62
+"""A time that no run reaches, in nanoseconds."""
 
 
 class Schedule:
@@ -22,22 +25,21 @@ class Schedule:
         """Return the number of pending actions."""
         return len(self._heap)
 
-    @property
-    def next(self) -> int:
-        """Return the time of the next action; raise IndexError without one."""
-        return self._heap[0][0]
-
     def at(self, time: int, action: Callable[..., None], *details: Any) -> None:
         """Schedule an action for a time; a time in the past means now."""
         self._entered += 1
-        heapq.heappush(self._heap, (max(time, self.now), self._entered, action, details))
+        heapq.heappush(self._heap, (time if time > self.now else self.now, self._entered, action, details))
 
     def after(self, delay: int, action: Callable[..., None], *details: Any) -> None:
         """Schedule an action after a delay in nanoseconds."""
         self.at(self.now + delay, action, *details)
 
-    def step(self) -> None:
-        """Run the next action."""
-        self.now, _, action, details = heapq.heappop(self._heap)
+    def step(self, limit: int = FOREVER) -> bool:
+        """Run the next action; return False, and do nothing, if there is none until ``limit``."""
+        heap = self._heap
+        if not heap or heap[0][0] > limit:
+            return False
+        self.now, _, action, details = heapq.heappop(heap)
         self.done += 1
         action(*details)
+        return True

@@ -72,6 +72,7 @@ class World:
         self.network = Network(scenario, self.schedule, self.addresses, self._deliver)
         self.hosts = self._make_hosts()
         """All engines: one per host, or with local channels one per application, in the order of the applications."""
+        self._engines = [[each for each in self.hosts if each.number == number] for number in range(scenario.hosts)]
         self.applications: list[SimulatedApplication] = []
         self._make_applications(count)
         self.incidents = Incidents(self)
@@ -98,7 +99,7 @@ class World:
 
     def engines_of(self, number: int) -> list[SimulatedHost]:
         """Return the engines of a host."""
-        return [each for each in self.hosts if each.number == number]
+        return self._engines[number]
 
     def _make_applications(self, count: int) -> None:
         rng = stream(self.scenario.seed, "applications")
@@ -280,7 +281,8 @@ class SimulatedHost:
             for _ in range(_ROUNDS_MAXIMUM):
                 busy = self._take_records()
                 due = node.deadline()
-                for interface in range(len(node.interfaces) if due is not None and due <= now else 0):
+                overdue = due is not None and due <= now
+                for interface in range(len(node.interfaces) if overdue else 0):
                     frames = node.transmit_few(now, interface)
                     if len(frames):
                         busy = True
@@ -298,7 +300,7 @@ class SimulatedHost:
                 self.world.ledger.breach("liveness", f"host {self.number} does not come to rest")
         finally:
             self._stepping = False
-        self._arm()
+        self._arm(node.deadline() if overdue or busy else due)
 
     def _take_records(self) -> bool:
         """Take the records of other processes; return whether there were any."""
@@ -319,10 +321,8 @@ class SimulatedHost:
             endpoint = event.partner.endpoint
         return self.owners.get(endpoint) if endpoint is not None else None
 
-    def _arm(self) -> None:
+    def _arm(self, deadline: int | None) -> None:
         """Schedule the next step for the deadline of the node."""
-        assert self.node is not None
-        deadline = self.node.deadline()
         if deadline is None:
             return
         now = self.world.schedule.now
@@ -408,6 +408,9 @@ class SimulatedProcess(SimulatedHost):
 def batches_of(what: list[FrameBatch | bytes], now: int) -> list[FrameBatch | list[bytes]]:
     """Return batches in the given order; consecutive single frames become one batch, and a frame alone remains a list,
     which is faster."""
+    if len(what) == 1:
+        # The usual case.
+        return [[each] if isinstance(each, bytes) else each for each in what]
     batches: list[FrameBatch | list[bytes]] = []
     for single, group in groupby(what, lambda each: isinstance(each, bytes)):
         found: list[Any] = list(group)

@@ -67,12 +67,14 @@ class _Compiled:
         self.length_place = self.names.index(length_field) if length_field else None
         self.checks = tuple(_bind(check, self.names, self.defined, dialect) for check in CHECKS.get(self.name, ()))
         self.frame_maximum = FRAME_MAXIMUM.get(self.name)
+        self.checked = bool(self.checks) or self.frame_maximum is not None
 
     def values(self, frame: bytes) -> list[Any]:
         """The values of the fixed fields; the header of ``frame`` must be complete."""
         values = list(self.codec.unpack_from(frame))
-        for place in self.big_endian_always:
-            values[place] = int.from_bytes(values[place], "big")
+        if self.big_endian_always:
+            for place in self.big_endian_always:
+                values[place] = int.from_bytes(values[place], "big")
         return values
 
     def frame(self, values: list[Any], frame: bytes, wire_length: int) -> Frame:
@@ -170,6 +172,8 @@ class Codec:
             self._by_type[packet_type] = self._compile(packet_format)
         self._head = self._by_name[RAW.name]
         self._alternatives = {int(kind): self._compile(each) for kind, each in ALTERNATIVES.items()}
+        self._readers: dict[tuple[str, ...], struct.Struct] = {}
+        self._stretches: dict[tuple[str, ...], tuple[int, struct.Struct]] = {}
 
     def _compile(self, packet_format: PacketFormat) -> _Compiled:
         compiled = _Compiled(layout_of(packet_format), self.dialect, self.swapped)
@@ -196,7 +200,7 @@ class Codec:
             reason = _missing(length, compiled.header_end)
             return Malformed(reason, len(frame), packet_type, compiled.name, compiled.readable(frame))
         values = compiled.values(frame)
-        failed = _failure(compiled, values, length)
+        failed = _failure(compiled, values, length) if compiled.checked else None
         if failed is not None:
             return Malformed(*failed, packet_type, compiled.name, dict(zip(compiled.names, values, strict=True)))
         return compiled.frame(values, frame, length)
@@ -224,11 +228,15 @@ class Codec:
 
         For receivers of many frames. The length of the struct is that of the header.
         """
-        found = self._by_name[name].layout.fields
-        codes = (
-            _code(each, self.swapped) if each.name in fields or each.size is None else f"{each.size}x" for each in found
-        )
-        return struct.Struct(("<" if self.swapped else ">") + "".join(codes))
+        reader = self._readers.get((name, *fields))
+        if reader is None:
+            codes = [
+                _code(each, self.swapped) if each.name in fields or each.size is None else f"{each.size}x"
+                for each in self._by_name[name].layout.fields
+            ]
+            reader = struct.Struct(("<" if self.swapped else ">") + "".join(codes))
+            self._readers[name, *fields] = reader
+        return reader
 
     def stretch(self, name: str, *fields: str) -> tuple[int, struct.Struct]:
         """The offset of adjacent fields of a layout, and a struct that packs their values.
@@ -236,12 +244,16 @@ class Codec:
         For senders of many frames that differ only in these fields. Raises :class:`ValueError` if the fields are not
         adjacent.
         """
-        compiled = self._by_name[name]
-        found = [compiled.layout.by_name[each] for each in fields]
-        if any(one.end != other.offset for one, other in pairwise(found)):
-            raise ValueError(f"{', '.join(fields)} are not adjacent in {name}")
-        order = "<" if self.swapped else ">"
-        return found[0].offset, struct.Struct(order + "".join(_code(each, self.swapped) for each in found))
+        stretch = self._stretches.get((name, *fields))
+        if stretch is None:
+            by_name = self._by_name[name].layout.by_name
+            found = [by_name[each] for each in fields]
+            if any(one.end != other.offset for one, other in pairwise(found)):
+                raise ValueError(f"{', '.join(fields)} are not adjacent in {name}")
+            order = "<" if self.swapped else ">"
+            stretch = found[0].offset, struct.Struct(order + "".join(_code(each, self.swapped) for each in found))
+            self._stretches[name, *fields] = stretch
+        return stretch
 
     def build(self, frame: Frame) -> bytes:
         """Encode a frame as senders of this dialect do, padded to its minimum length, with zeros as undefined bytes.

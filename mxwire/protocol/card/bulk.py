@@ -32,6 +32,7 @@ SHORTEST_RUN: Final = 4
 _FEW_PULLS: Final = 2
 """Two PULLs are already cheaper together, since their replies are built together."""
 
+_PULL: Final = int(PacketType.PULL)
 _ETHERTYPE_OFFSET: Final = layout_of(PULL_REPLY).by_name["ethertype"].offset
 _ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
 _KIND_OFFSETS: Final = np.array([_ETHERTYPE_OFFSET, _ETHERTYPE_OFFSET + 1, TYPE_OFFSET])
@@ -97,8 +98,8 @@ def _few_pulls(batch: FrameBatch, starts: list[int], lengths: list[int]) -> bool
     return bool(
         len(starts) >= _FEW_PULLS
         and min(lengths) > TYPE_OFFSET
-        and batch.buffer[starts[0] + TYPE_OFFSET] == PacketType.PULL
-        and batch.buffer[starts[1] + TYPE_OFFSET] == PacketType.PULL
+        and batch.buffer[starts[0] + TYPE_OFFSET] == _PULL
+        and batch.buffer[starts[1] + TYPE_OFFSET] == _PULL
     )
 
 
