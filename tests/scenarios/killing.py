@@ -27,12 +27,14 @@ SHOWN = 4
 """Killers that the table names."""
 
 _CHILD = """
-import importlib, json, sys
+import gc, importlib, json, sys
 from pathlib import Path
 
 folder, mutants = Path(sys.argv[1]), json.loads(sys.stdin.read())
 import mxwire.wire.packets, mxwire.rules.catalogue
 assert Path(mxwire.__file__).is_relative_to(folder), mxwire.__file__
+gc.freeze()
+gc.set_threshold(50_000, 10, 10)
 texts = {path: path.read_text(encoding="utf-8") for path in (folder / "replay").rglob("*.mxs")}
 
 
