@@ -257,7 +257,7 @@ class TestRemoteHost:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory) -> Path:
+def installed(tmp_path_factory) -> Path:
     """A home in which the plugin is installed, with a configuration of its own, for any user."""
     found = tmp_path_factory.mktemp("home")
     open_to_all(found)
@@ -286,27 +286,27 @@ def tshark(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @needs_scripts
 class TestTshark:
-    def test_it_lists_the_interfaces(self, home):
-        listed = tshark(home, "-D").stdout
+    def test_it_lists_the_interfaces(self, installed):
+        listed = tshark(installed, "-D").stdout
         for name in NAMES:
             assert re.search(rf"^\d+\. {name} \(MXoE: ", listed, re.M), listed
 
-    def test_it_captures_in_the_simulated_network(self, home):
+    def test_it_captures_in_the_simulated_network(self, installed):
         options = ["-o", "extcap.mxwire_sim.seed:7", "-o", "extcap.mxwire_sim.hosts:3"]
-        done = tshark(home, "-i", "mxwire-sim", "-c", "20", *options, "-P", "-w", "made.pcapng")
+        done = tshark(installed, "-i", "mxwire-sim", "-c", "20", *options, "-P", "-w", "made.pcapng")
         lines = done.stdout.splitlines()
         assert done.returncode == 0 and len(lines) == 20, done.stderr
         assert all(" MXoE " in each for each in lines), lines
-        assert b"host2:0" in (home / "made.pcapng").read_bytes(), "the names of the hosts are in the file"
+        assert b"host2:0" in (installed / "made.pcapng").read_bytes(), "the names of the hosts are in the file"
 
-    def test_it_shows_a_mistake(self, home):
-        done = tshark(home, "-i", "mxwire-sim", "-o", "extcap.mxwire_sim.loss:7")
+    def test_it_shows_a_mistake(self, installed):
+        done = tshark(installed, "-i", "mxwire-sim", "-o", "extcap.mxwire_sim.loss:7")
         assert done.returncode and "Invalid value for '--loss': 7.0 is not in the range" in done.stderr
 
-    def test_check_compares_the_lists(self, home, monkeypatch, tmp_path):
+    def test_check_compares_the_lists(self, installed, monkeypatch, tmp_path):
         """Through a tshark that runs as another user, since ``plugin check`` runs it as the user of mxwire."""
-        monkeypatch.setenv("HOME", str(home))
-        monkeypatch.setenv("WIRESHARK_CONFIG_DIR", str(home / "config"))
+        monkeypatch.setenv("HOME", str(installed))
+        monkeypatch.setenv("WIRESHARK_CONFIG_DIR", str(installed / "config"))
         listed = tmp_path / "listed"
         listed.write_text("1. eth0\n" + "".join(f"{each}. {name} (…)\n" for each, name in enumerate(NAMES, 2)))
         script = tmp_path / "tshark"

@@ -25,14 +25,6 @@ NAMES = {0x5254000A0001: "vm1:0", 0x5254000A0002: "vm2:0"}
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
 
-@pytest.fixture(autouse=True)
-def config(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("WIRESHARK_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    return tmp_path / "config"
-
-
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli, ["plugin", "names", *map(str, arguments)])
 

@@ -24,14 +24,6 @@ from tests.dissector.support import needs_scripts
 SOURCE = plugin_path()
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("WIRESHARK_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    return tmp_path / "home"
-
-
 @pytest.fixture
 def target(home) -> Path:
     return Tshark().folder("personal") / SOURCE.name
@@ -53,8 +45,8 @@ class TestInstalling:
         assert home in target.parents
         assert run("path").output == f"{target}\n"
 
-    def test_the_whole_life(self, target, tmp_path):
-        extcap = tmp_path / "config" / "extcap" / "mxwire-extcap"
+    def test_the_whole_life(self, target, config):
+        extcap = config / "extcap" / "mxwire-extcap"
         assert run("install").output == f"{target} installed\n{extcap} installed\n"
         assert target.read_bytes() == SOURCE.read_bytes()
         assert [stat.S_IMODE(each.stat().st_mode) for each in (target, extcap)] == [0o644, 0o755]

@@ -30,12 +30,6 @@ EVERY_TYPE = CAPTURES / "mxoe-every-type.pcap"
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("WIRESHARK_CONFIG_DIR", str(tmp_path / "config"))
-
-
-@pytest.fixture(autouse=True)
 def policy():
     """Restore asyncio's default policy: pyshark leaves a child watcher that serves its own event loop only."""
     yield
