@@ -10,16 +10,19 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from wire.support import read_capture
+from wire.support import frames_of, read_capture
 
+from mxwire.capture import create_capture
 from mxwire.cli.main import cli
 from mxwire.dissector import plugin_path
+from mxwire.frames import FrameBatch
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = tuple(sorted(each.stem for each in (ROOT / "captures").glob("*.pcap")))
@@ -34,6 +37,28 @@ def capture(name: str) -> Path:
 def captures_of(dialect: str) -> list[str]:
     """The names of the captures of a dialect."""
     return [each for each in CAPTURES if each.startswith(dialect)]
+
+
+def join(path: Path, names: Iterable[str]) -> None:
+    """Write captures into one, one after the other, each between hosts of its own."""
+    with create_capture(path) as writer:
+        start = 0
+        for which, name in enumerate(names):
+            batch = read_capture(name)
+            times = (batch.timestamp_ns - batch.timestamp_ns[0] + start).tolist()
+            frames = [_of_hosts(raw, which) for raw in frames_of(batch)]
+            made = FrameBatch.from_frames(frames, times)
+            writer.write(replace(made, wire_length=batch.wire_length))
+            start = times[-1] + 100_000_000_000
+
+
+def _of_hosts(raw: bytes, which: int) -> bytes:
+    """A frame between two other hosts."""
+    changed = bytearray(raw)
+    for address in (0, 6):
+        if changed[address : address + 6] != b"\xff" * 6:
+            changed[address + 3] = which + 1
+    return bytes(changed)
 
 
 def parts(captures: Path) -> Iterator[tuple[str, slice]]:

@@ -7,6 +7,7 @@ import re
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,7 +23,7 @@ from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import Medium
 
-from .support import CAPTURES, capture, columns, isolated, mxwire, needs_tshark, packets, parts, tshark
+from .support import CAPTURES, capture, columns, isolated, join, mxwire, needs_tshark, packets, parts, tshark
 from .test_fields import compared
 
 pytestmark = needs_tshark
@@ -34,23 +35,50 @@ BACKWARD = ("request_in", "reply_time", "acknowledges", "analysis.ack_rtt", "ori
 LINKS = (("request_in", "reply_in"), ("acknowledges", "acked_in"), ("refuses", "refused_in"), ("fragment", None))
 
 
+AS_TEXT = ("frame.number", "_ws.col.Info", "_ws.expert.message")
+
+
 def reported(path: Path, names: tuple[str, ...], *arguments: str) -> list[list[str]]:
-    wanted = ["frame.number", "_ws.col.Info", "_ws.expert.message", *(f"mxoe.{each}" for each in names)]
-    return columns(path, wanted, *arguments)
+    return columns(path, [*AS_TEXT, *(f"mxoe.{each}" for each in names)], *arguments)
 
 
-def test_two_passes_agree_with_one(captures: Path) -> None:
-    once = reported(captures, BACKWARD)
-    twice = reported(captures, BACKWARD, "-2")
+Rows = Callable[..., list[list[str]]]
+
+
+@pytest.fixture(scope="module")
+def once(captures: Path) -> Rows:
+    """Columns of all captures, read in one pass: one run of tshark for several tests."""
+    return selected(captures, [*(f"mxoe.{each}" for each in BACKWARD), *(each.name for each in expert_rows())])
+
+
+@pytest.fixture(scope="module")
+def twice(captures: Path) -> Rows:
+    """Columns of all captures, read in two passes."""
+    names = dict.fromkeys([*BACKWARD, *(str(each) for pair in LINKS[:3] for each in pair)])
+    return selected(captures, [f"mxoe.{each}" for each in names], "-2")
+
+
+def selected(captures: Path, names: list[str], *arguments: str) -> Rows:
+    every = [*AS_TEXT, *names]
+    made = columns(captures, every, *arguments)
+
+    def rows(*wanted: str) -> list[list[str]]:
+        places = [every.index(each) for each in wanted]
+        return [[row[place] for place in places] for row in made]
+
+    return rows
+
+
+def test_two_passes_agree_with_one(captures: Path, once: Rows, twice: Rows) -> None:
+    wanted = (*AS_TEXT, *(f"mxoe.{each}" for each in BACKWARD))
     filtered = reported(captures, BACKWARD, "-2", "-R", "mxoe")
-    assert once == twice == filtered
-    assert len(once) == sum(rows.stop - rows.start for _, rows in parts(captures))
+    assert once(*wanted) == twice(*wanted) == filtered
+    assert len(filtered) == sum(rows.stop - rows.start for _, rows in parts(captures))
 
 
-def test_links_lead_to_and_fro(captures: Path) -> None:
-    rows = columns(captures, ["frame.number", *(f"mxoe.{a}" for pair in LINKS[:3] for a in pair)], "-2")
+def test_links_lead_to_and_fro(twice: Rows) -> None:
     links: dict[str, set[tuple[int, int]]] = {}
-    for row in rows:
+    for row in twice("frame.number", *(f"mxoe.{a}" for pair in LINKS[:3] for a in pair)):
         own = int(row[0])
         for (backward, forward), back, forth in zip(LINKS[:3], row[1::2], row[2::2], strict=True):
             links.setdefault(backward, set()).update((int(each), own) for each in back.split(",") if each)
@@ -61,11 +89,13 @@ def test_links_lead_to_and_fro(captures: Path) -> None:
 
 
 @pytest.mark.parametrize("drop", ["mxoe.ptype == 42", "mxoe.ptype == 36 or mxoe.ptype == 39", "frame.number % 3 == 1"])
-def test_read_filters(drop: str) -> None:
+def test_read_filters(drop: str, tmp_path: Path) -> None:
     """Frames that a read filter drops share their numbers with others."""
-    for name in ("mxoe-every-type", "omx9000-many", "mxoe-early"):
-        rows = reported(capture(name), BACKWARD, "-2", "-R", drop)
-        assert [int(row[0]) for row in rows] == list(range(1, len(rows) + 1))
+    names = ("mxoe-every-type", "omx9000-many", "mxoe-early")
+    join(tmp_path / "joined.pcap", names)
+    rows = reported(tmp_path / "joined.pcap", BACKWARD, "-2", "-R", drop)
+    assert [int(row[0]) for row in rows] == list(range(1, len(rows) + 1))
+    assert 0 < len(rows) < sum(len(read_capture(name)) for name in names)
 
 
 @pytest.mark.skipif(shutil.which("sharkd") is None, reason="sharkd is not installed")
@@ -101,22 +131,29 @@ def records(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in mxwire("decode", "--json", capture(name))]
 
 
-@pytest.mark.parametrize("name", ["mxoe-burst", "mxoe-pingpong-small-medium", "omx9000-pingpong-sync", "mxoe-early"])
-def test_connects(name: str) -> None:
-    expected = {}
-    waiting: dict[tuple[Any, ...], int] = {}
-    for each in records(name):
-        fields = each["fields"]
-        if each["type"] != "CONNECT":
+def test_connects(captures: Path, once: Rows) -> None:
+    requests = once("frame.number", "mxoe.request_in", "_ws.col.Info")
+    for name, rows in parts(captures):
+        if not name.endswith(("burst", "pingpong-small-medium", "pingpong-sync", "early")):
             continue
-        ends = (each["source"], fields["src_endpoint"], each["destination"], fields["dst_endpoint"])
-        if fields["is_reply"]:
-            key = (*ends[2:], *ends[:2], fields["connect_seqnum"], fields["src_session_id"])
-            expected[each["frame"]] = waiting[key]
-        else:
-            waiting[(*ends, fields["connect_seqnum"], fields["src_session_id"])] = each["frame"]
-    rows = columns(capture(name), ["frame.number", "mxoe.request_in"], "-Y", "mxoe.ptype == 36 and mxoe.request_in")
-    assert {int(row[0]): int(row[1]) for row in rows} == expected != {}
+        expected = {}
+        waiting: dict[tuple[Any, ...], int] = {}
+        for each in records(name):
+            fields = each["fields"]
+            if each["type"] != "CONNECT":
+                continue
+            ends = (each["source"], fields["src_endpoint"], each["destination"], fields["dst_endpoint"])
+            if fields["is_reply"]:
+                key = (*ends[2:], *ends[:2], fields["connect_seqnum"], fields["src_session_id"])
+                expected[each["frame"]] = waiting[key]
+            else:
+                waiting[(*ends, fields["connect_seqnum"], fields["src_session_id"])] = each["frame"]
+        found = {
+            int(number) - rows.start: int(request) - rows.start
+            for number, request, info in requests[rows]
+            if request and info.startswith("CONNECT ")
+        }
+        assert found == expected != {}, name
 
 
 def test_acknowledgements_of_a_burst() -> None:
@@ -211,9 +248,9 @@ FLAGS = {
 """The descriptions in the index of captures can be seen in them; the last ones show nothing unusual."""
 
 
-def test_flags(captures: Path) -> None:
+def test_flags(captures: Path, once: Rows) -> None:
     wanted = sorted(each.name for each in expert_rows())
-    seen = columns(captures, wanted)
+    seen = once(*wanted)
     for name, rows in parts(captures):
         found = {each for row in seen[rows] for each, value in zip(wanted, row, strict=False) if value}
         if name in FLAGS:
@@ -273,17 +310,17 @@ def test_without_analysis_there_is_none() -> None:
     assert not any(any(row) for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("what", "words"),
-    [
-        ("stat", ["PULL_REPLY", "733", "analysis.early_re_request"]),
-        ("messages", ["RNDV", "1048576", "Transfers by pull: 2"]),
-        ("peers", ["52:54:00:0a:00:01", "mxoe, because of\n  PULL_REPLY numbered"]),
-    ],
-)
-def test_statistics(what: str, words: list[str]) -> None:
-    out = tshark(capture("mxoe-lossy-1M"), "-q", "-z", f"mxoe,{what}")
-    assert all(each in out for each in words), out
+def test_statistics() -> None:
+    expected = {
+        "Packets": ["PULL_REPLY", "733", "analysis.early_re_request"],
+        "Messages": ["RNDV", "1048576", "Transfers by pull: 2"],
+        "Peers": ["52:54:00:0a:00:01", "mxoe, because of\n  PULL_REPLY numbered"],
+    }
+    out = tshark(capture("mxoe-lossy-1M"), "-q", "-z", "mxoe,stat", "-z", "mxoe,messages", "-z", "mxoe,peers")
+    _, *parts = re.split(r"^=+\nMXoE (\w+)\n=+\n", out, flags=re.MULTILINE)
+    shown = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert shown.keys() == expected.keys()
+    assert [each for title, words in expected.items() for each in words if each not in shown[title]] == []
 
 
 def test_statistics_count_every_frame() -> None:
