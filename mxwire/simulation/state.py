@@ -30,7 +30,7 @@ _ATOMS: Final = (int, float, str, bytes, bytearray, bool, type(None), Enum, rang
 _PLAIN: Final = frozenset((int, float, str, bytes, bool, type(None)))
 _RECORDS: Final = (Codec, Counter, Counters, Dialect, Digest, Scenario, type)
 """Types of objects that have no effect on later steps, or that do not change in a run."""
-_SKIPPED: Final = {Network: ("frames", "lost", "observers", "_planned"), World: ("restart_listeners", "_tap", "_at")}
+_SKIPPED: Final = {Network: ("frames", "lost", "observers", "_planned"), World: ("restart_listeners", "taps")}
 
 
 def state_digest(world: World) -> bytes:

@@ -78,8 +78,8 @@ class World:
         self.incidents = Incidents(self)
         self.restart_listeners: list[Callable[[bytes], None]] = []
         self._local = LOCAL_PATHS[scenario.local]
-        self._tap = tap
-        self._at = at
+        self.taps: dict[int | None, Tap] = {} if tap is None else {at: tap}
+        """By the number of the host on which they are; None for the tap that receives all frames."""
 
     def _make_hosts(self) -> list[SimulatedHost]:
         scenario = self.scenario
@@ -166,8 +166,9 @@ class World:
             own = self.engines_of(host)[0].addresses
             if any(frame[:ADDRESS_SIZE] in own for frame in frames):
                 self.ledger.breach("address", f"host {host} has transmitted a frame to itself", "R-LOC-02")
-        if self._tap is not None and self._at in (None, host):
-            self._tap(batch_of(frames, self.schedule.now))
+        for at in (None, host) if self.taps else ():
+            if at in self.taps:
+                self.taps[at](batch_of(frames, self.schedule.now))
         self.network.send((host, interface), frames)
 
     def _deliver(self, target: Port, what: list[FrameBatch | bytes]) -> None:
@@ -176,9 +177,9 @@ class World:
             return
         now = self.schedule.now
         batches = batches_of(what, now)
-        if self._tap is not None and self._at == target[0]:
+        if target[0] in self.taps:
             for batch in batches:
-                self._tap(replace(batch_of(batch, now), timestamp_ns=np.full(len(batch), now)))
+                self.taps[target[0]](replace(batch_of(batch, now), timestamp_ns=np.full(len(batch), now)))
         for each in running:
             each.deliver(target[1], batches)
 

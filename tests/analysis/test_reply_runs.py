@@ -18,7 +18,7 @@ from mxwire.capture import open_capture
 from mxwire.frames import FrameBatch
 from mxwire.rules import CAPTURE, Vantage
 from mxwire.simulation import Simulation, draw_scenario
-from mxwire.wire.decoder import Decoder
+from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.enums import PacketType
 from mxwire.wire.layout import TYPE_OFFSET
@@ -31,12 +31,16 @@ LARGE = ("mxoe-many", "mxoe-rndv-offset", "omx1500-echo-pattern", "omx9000-recei
 REPLY = PacketType.PULL_REPLY
 
 
-def seen(batches: Sequence[FrameBatch], vantage: Vantage, taken: list[int] | None = None) -> tuple[object, ...]:
+def decode(batches: Sequence[FrameBatch]) -> list[DecodedBatch]:
+    return list(Decoder().decode_all(batches))
+
+
+def seen(batches: Sequence[DecodedBatch], vantage: Vantage, taken: list[int] | None = None) -> tuple[object, ...]:
     """All findings and all state of ``verify``; the number of replies of each run that was taken is appended to
     ``taken``.
     """
     made = Verification(vantage)
-    findings = [str(each) for batch in Decoder().decode_all(batches) for each in made.observe(batch)]
+    findings = [str(each) for batch in batches for each in made.observe(batch)]
     judge = made._judge
     hosts = {each.address: (each.frames, each.findings) for each in made.hosts.values()}
     memory = {}
@@ -48,7 +52,7 @@ def seen(batches: Sequence[FrameBatch], vantage: Vantage, taken: list[int] | Non
     return findings, hosts, made.frames, memory
 
 
-def alike(batches: Sequence[FrameBatch], vantage: Vantage) -> int:
+def alike(batches: Sequence[DecodedBatch], vantage: Vantage) -> int:
     """Check that both paths agree; return the number of replies taken in runs."""
     taken = []
     original = verification.Judge.observe_replies
@@ -68,9 +72,14 @@ def capture(name: str) -> tuple[FrameBatch, ...]:
         return tuple(reader)
 
 
+@cache
+def decoded_capture(name: str) -> list[DecodedBatch]:
+    return decode(capture(name))
+
+
 @pytest.mark.parametrize("vantage", VANTAGES, ids=("capture", "from start", "lossy"))
 def test_in_all_captures(vantage: Vantage) -> None:
-    taken = {path.stem: alike(capture(path.stem), vantage) for path in sorted(CAPTURES.glob("*.pcap"))}
+    taken = {path.stem: alike(decoded_capture(path.stem), vantage) for path in sorted(CAPTURES.glob("*.pcap"))}
     assert all(taken[name] > 100 for name in LARGE), taken
 
 
@@ -79,11 +88,14 @@ def test_in_simulated_networks(seed: int) -> None:
     """Lost, repeated and reordered replies, stale handles, partners that die; captured in several places."""
     faults = {"loss": 0.03, "duplicate": 0.03, "reorder": 0.05} if seed % 3 else {}
     scenario = draw_scenario(seed, dialect=(MXOE, omx(1500))[seed % 2], largest=2_000_000, **faults)
-    for at in (None, 0, 1):
-        batches: list[FrameBatch] = []
-        Simulation(replace(scenario, judged=False), batches.append, at=at).run()
+    simulation = Simulation(replace(scenario, judged=False))
+    recorded: dict[int | None, list[FrameBatch]] = {at: [] for at in (None, 0, 1)}
+    simulation.world.taps.update({at: batches.append for at, batches in recorded.items()})
+    simulation.run()
+    for batches in recorded.values():
+        decoded = decode(batches)
         for vantage in VANTAGES[:2]:
-            alike(batches, vantage)
+            alike(decoded, vantage)
 
 
 def numbers_begin_with_one(on: Stage) -> None:
@@ -145,9 +157,10 @@ def test_defects_within_a_run_of_replies(play: Callable[[Stage], None], rules: s
     on = Stage().connect()
     play(on)
     batch = FrameBatch.from_frames([raw for _, raw in on.sent], [time for time, _ in on.sent])
-    alike([batch], vantage)
+    decoded = decode([batch])
+    alike(decoded, vantage)
     made = Verification(vantage)
-    found = {each.rule for decoded in Decoder().decode_all([batch]) for each in made.observe(decoded)}
+    found = {each.rule for batch in decoded for each in made.observe(batch)}
     assert found == (rules if vantage.complete else set())
 
 
@@ -194,5 +207,5 @@ def changed(name: str, changes: Sequence[tuple[str, float, int, int]]) -> FrameB
 def test_in_captures_that_were_broken_on_purpose(name, changes, pieces) -> None:
     whole = changed(name, changes)
     cuts = np.array_split(np.arange(len(whole)), pieces)
-    alike([whole.select(each) for each in cuts], VANTAGES[0])
-    alike([whole], VANTAGES[1])
+    alike(decode([whole.select(each) for each in cuts]), VANTAGES[0])
+    alike(decode([whole]), VANTAGES[1])

@@ -20,6 +20,8 @@ NETWORK = {"frames-lost", "tail-loss", "burst-loss", "frames-duplicated", "frame
 WORKLOADS = ("ping-pong", "stream", "many-to-one", "all-to-all")
 DISCOVERIES = ("static", "nameless", "announce")
 DIALECTS = (MXOE, omx(9000), omx(1500))
+BATCH = 200
+"""Frames that are diagnosed together."""
 USUAL = {"endpoint-closed", "endpoint-out-of-range"}
 """The applications of the simulation knock at endpoints that do not exist, too."""
 
@@ -28,13 +30,17 @@ class Recorder:
     """All frames that hosts send, at the moment when they do."""
 
     def __init__(self) -> None:
-        self.batches: list[FrameBatch] = []
-        self.frames = 0
+        self.frames: list[bytes] = []
+        self.times: list[int] = []
 
     def __call__(self, batch: FrameBatch) -> None:
-        frames = [batch.frame(place) for place in range(len(batch))]
-        self.batches.append(FrameBatch.from_frames(frames, batch.timestamp_ns.tolist(), first_number=self.frames + 1))
-        self.frames += len(batch)
+        self.frames += batch
+        self.times += batch.timestamp_ns.tolist()
+
+    def diagnosed(self) -> list[Finding]:
+        """Return the findings in a capture of the frames, which is read in several batches."""
+        batch = FrameBatch.from_frames(self.frames, self.times)
+        return diagnosed(*(batch.part(first, first + BATCH) for first in range(0, len(batch), BATCH)))
 
 
 def scenario(seed: int, **faults: object) -> Scenario:
@@ -51,10 +57,10 @@ def scenario(seed: int, **faults: object) -> Scenario:
     )
 
 
-def recorded(what: Scenario, at: int | None = None) -> list[Finding]:
+def recorded(what: Scenario) -> list[Finding]:
     recorder = Recorder()
-    Simulation(what, recorder, at=at).run()
-    return diagnosed(*recorder.batches)
+    Simulation(what, recorder).run()
+    return recorder.diagnosed()
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -95,7 +101,10 @@ def at_the_receiver(seed: int, dialect: Dialect, **faults: object) -> list[Findi
         judged=False,
         **faults,  # type: ignore[arg-type]
     )
-    return [each for at in range(2) for each in recorded(what, at)]
+    simulation, recorders = Simulation(what), (Recorder(), Recorder())
+    simulation.world.taps.update(enumerate(recorders))
+    simulation.run()
+    return [each for recorder in recorders for each in recorder.diagnosed()]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=str)
@@ -142,7 +151,7 @@ def test_hosts_that_were_built_differently_are_found(monkeypatch, one, other, na
     world.start()
     while world.schedule.now < 6 * SECOND and len(world.schedule):
         world.schedule.step()
-    found = diagnosed(*recorder.batches)
+    found = recorder.diagnosed()
     assert ids(found) == {name} and found[0].confidence == "high"
 
 
@@ -157,6 +166,6 @@ def test_an_mtu_that_is_too_small_for_good_is_found(dialect):
     world.start()
     while world.schedule.now < 6 * SECOND and len(world.schedule):
         world.schedule.step()
-    findings = diagnosed(*recorder.batches)
+    findings = recorder.diagnosed()
     assert ids(findings) - USUAL == {"mtu-too-small"}
     assert all("pass" in each.summary for each in findings if each.id == "mtu-too-small")
