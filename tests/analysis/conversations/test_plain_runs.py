@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from random import Random
 from types import FunctionType, MethodType
 from unittest.mock import patch
@@ -40,6 +41,13 @@ DISTURBANCES = (
 
 NAMED = FunctionType, MethodType, type
 SIMPLE = int, str, bytes, type(None)
+PLAIN = {*SIMPLE, bool}
+
+
+@cache
+def slots_of(kind: type) -> tuple[str, ...]:
+    """The slots of a class that are compared."""
+    return tuple(sorted({name for each in kind.__mro__ for name in getattr(each, "__slots__", ())} - OMITTED))
 
 
 def state_of(*roots: object) -> list[object]:
@@ -48,16 +56,16 @@ def state_of(*roots: object) -> list[object]:
     kept: list[object] = []
 
     def reference(value):
-        if isinstance(value, SIMPLE):
+        if value.__class__ in PLAIN or isinstance(value, SIMPLE):
             return value
         if isinstance(value, NAMED):
             return value.__name__
         if isinstance(value, np.ndarray):
             return value.tolist()
-        if id(value) not in numbers:
-            numbers[id(value)] = len(kept)
+        number = numbers.setdefault(id(value), len(kept))
+        if number == len(kept):
             kept.append(value)
-        return (numbers[id(value)],)
+        return (number,)
 
     found = [[reference(each) for each in roots]]
     for value in kept:
@@ -70,9 +78,10 @@ def state_of(*roots: object) -> list[object]:
         elif isinstance(value, set):
             found.append(sorted(value))
         else:
-            slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
-            names = {*slots, *getattr(value, "__dict__", ())} - OMITTED
-            found.append([(name, reference(getattr(value, name, None))) for name in sorted(names)])
+            names = slots_of(type(value))
+            if hasattr(value, "__dict__"):
+                names = sorted({*names, *vars(value)} - OMITTED)
+            found.append([(name, reference(getattr(value, name, None))) for name in names])
     return found
 
 
