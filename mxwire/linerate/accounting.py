@@ -29,7 +29,7 @@ class StreamCounts:
     depth: int = 0
     """Largest distance of a reordered frame from the highest sequence number received before it."""
     stale: int = 0
-    """Frames too late to be recognised as reordered or duplicate; as many may be counted as lost."""
+    """Frames too late to be recognised as reordered or duplicate; up to that many frames may be counted as lost."""
 
     def record(self) -> dict[str, int]:
         """The counters as an object for JSON."""
@@ -56,7 +56,7 @@ class StreamAccount:
         self._depth = np.zeros(streams, np.int64)
         self._stale = np.zeros(streams, np.int64)
         self._missing: list[NDArray[np.int64] | None] = [None] * streams
-        """Missing sequence numbers per stream, each at its remainder; None without any."""
+        """Missing sequence numbers per stream, each at its remainder; None if no number is missing."""
         self._first = self._next = 0
         """Position in the common order of the next frame, and where it was at the last fold."""
         self._in_turn = True
@@ -69,7 +69,7 @@ class StreamAccount:
             return
         if self._in_turn:
             order = sequence if self.streams == 1 else sequence * self.streams + stream
-            # Consecutive from the expected one; the comparison of both ends avoids the search in a batch with a gap.
+            # Comparing the first and last number first avoids searching a batch that has a gap.
             if (
                 order[0] == self._next
                 and order[-1] == self._next + count - 1
@@ -211,7 +211,7 @@ class LatencyHistogram:
             some = latency_ns[first : first + _BUFFERED]
             if self._filled + len(some) > _BUFFERED:
                 self._fold()
-            # Sorting into buckets has a high cost per call, and a low one per latency.
+            # Sorting into buckets is expensive per call and cheap per latency.
             self._buffer[self._filled : self._filled + len(some)] = some
             self._filled += len(some)
 

@@ -34,7 +34,7 @@ _REPEAT_NS: Final = 100 * MILLISECOND
 _DATA_AT: Final = TYPE_OFFSET + 1
 _LONGEST_VERB: Final = 16
 _NUMBER_BITS: Final = 64
-"""Limits of a received message: a reply repeats both, and must fit into a frame."""
+"""Limits of a received message: a reply repeats both fields and must fit into a frame."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class SinkControl:
         return ControlMessage(verb, self._number, fields)
 
     def find(self, timeout: float, settle: float = 0.3) -> list[SinkAddress]:
-        """Return the sinks that answer a broadcast: all that do within ``settle`` seconds of the first.
+        """Return the sinks that answer a broadcast within ``settle`` seconds of the first answer.
 
         Raises :class:`SinkUnreachableError` if none answers within ``timeout`` seconds.
         """
@@ -170,11 +170,11 @@ class SinkControl:
 
 
 def _own_fault(link: Link) -> str:
-    """Return the reason why no answer can arrive through a link, if that is the state of its interface."""
+    """Return the reason why no answer can arrive through a link, if the state of its interface prevents it."""
     try:
         found = read_interface(link.name)
     except LinkError:
-        # It is gone, or in another network namespace.
+        # The interface is gone, or in another network namespace.
         return ""
     if found.address != link.address or (found.up and found.carrier):
         return ""
@@ -183,7 +183,7 @@ def _own_fault(link: Link) -> str:
 
 
 def find_sinks(link: Link, addresses: Sequence[bytes], timeout: float) -> tuple[SinkControl, list[SinkAddress]]:
-    """Find the sinks with these addresses, or without any all that answer, and open the control of their runs.
+    """Find the sinks with these addresses, by default all that answer, and open the control of their runs.
 
     Raises :class:`SinkUnreachableError` if one of them, or none at all, answers within ``timeout`` seconds.
     """

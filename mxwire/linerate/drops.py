@@ -32,7 +32,7 @@ class KernelDrops:
 
 
 def read_drops(interface: str) -> KernelDrops:
-    """Read the counters of an interface in the network namespace of this thread; 0 for what is not reported."""
+    """Read the counters of an interface in the network namespace of this thread; 0 for those that are not reported."""
     received = transmitted = 0
     for line in _lines("dev"):
         name, colon, values = line.partition(":")

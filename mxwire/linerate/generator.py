@@ -18,15 +18,16 @@ from mxwire.replay.raw.player import make_timers_precise
 from mxwire.units import MILLISECOND, SECOND
 
 BATCH: Final = 64
-"""Frames per call of the link: the cost of a call is spread, and the frames stay in the processor's cache."""
+"""Frames per call of the link: enough to spread the cost of a call, few enough to stay in the processor's cache."""
 _STUCK_NS: Final = 2 * SECOND
 """Time for which a link may accept no frame before the generator ends."""
 _PAUSE: Final = 0.0002
 _SPIN_NS: Final = MILLISECOND
 """Time before the next frame in which the generator polls the clock: a sleep is not precise enough."""
 _CROWDED_NS: Final = 500_000
-"""Delay that shows that another program had the CPU; from then on, short waits sleep, because the scheduler returns the
-CPU to a program that slept sooner than to one that polled."""
+"""Delay from which another program must have had the CPU. After that, short waits sleep instead of polling, because the
+scheduler favours a program that has slept.
+"""
 _NAP_NS: Final = 8_000
 """Shortest sleep."""
 _AWAKE_NS: Final = 5_000
@@ -114,9 +115,9 @@ class GeneratorPlan:
     seconds: float | None = None
     burst: int = 1
     catch_up_ns: int = DEPTH_NS
-    """Time for which frames are sent at once after a delay; later ones are forgone."""
+    """After a delay, the frames of this much time are sent at once to catch up; the others are forgone."""
     batch: int | None = None
-    """Most frames per call of the link; None: as many as suit it."""
+    """Maximum number of frames per call of the link; None for the default of the link."""
 
 
 class ClockMonitor:
@@ -171,7 +172,7 @@ class FrameGenerator:
         self._step_ns = 0
         """Duration of a paced step, as rehearsed: from the time at which a frame is due until it has been sent."""
         self.stopped = False
-        """May be set, even by a signal handler: the run ends after the current batch."""
+        """Set to end the run after the current batch; a signal handler may set it."""
         self.result = GeneratorResult(rate=plan.rate)
 
     def run(self, progress: Callable[[GeneratorResult], None] | None = None) -> GeneratorResult:
@@ -211,7 +212,7 @@ class FrameGenerator:
         return result
 
     def _rehearse(self) -> None:
-        """Make all calls of a paced step without a frame: the first ones take 0.1 ms, by which frames would be late."""
+        """Make all calls of a paced step without a frame: the first calls take 0.1 ms and would delay frames."""
         if self._plan.rate is None:
             return
         for _ in range(_REHEARSALS):
@@ -236,7 +237,8 @@ class FrameGenerator:
         first = self._slots.stamp(result.frames, count, self._day_clock())
         sent = self._send(first, first + count)
         if bucket is not None and sent and not result.frames:
-            # The first call takes up to 0.1 ms longer than others: all later frames would be early beside its own.
+            # The first call takes up to 0.1 ms longer than others, so all later frames would seem early compared with
+            # its frame.
             bucket.restart(self._clock() - self._step_ns)
         if sent == count:
             self._stuck_since = 0

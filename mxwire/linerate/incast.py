@@ -33,7 +33,7 @@ class IncastOptions:
     size: int = 4128
     """Length of the answers in bytes."""
     most_blocks: int = 64
-    """Most blocks of 8 frames per sender and round."""
+    """Maximum number of blocks of 8 frames per sender and round."""
     repetitions: int = 3
     cool_down: float = 0.2
 
@@ -140,5 +140,5 @@ class IncastTester:
 
 
 def _spread(times: list[int]) -> int | None:
-    """Time between the first frames of the first and the last sender: how simultaneous the answers were."""
+    """Time between the first frames of the first and the last sender: the skew of the answers."""
     return max(times) - min(times) if times else None

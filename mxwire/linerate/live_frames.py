@@ -11,10 +11,10 @@ a map has the bytes of each; the program shortens the frame to the length of the
 there. Numbers, streams and patched fields are those of :class:`~mxwire.linerate.slots.FrameSlots`.
 
 *Pace.* Without a rate, a call makes as many frames as are wanted. With a rate, each run of the program is a poll: it
-compares the clock with the time at which the next frame is due, and drops the frame if it is early. So frames have the
-precision of a poll, some 0.1 µs, whatever Python does. The time of the next frame is in a map, as are burst, limits
-and forgone frames, by the rules of :class:`~mxwire.linerate.pacing.TokenBucket`. The kernel needs the CPU for polls as
-any loop that polls; when the next frame is due much later, the process sleeps first.
+compares the clock with the time at which the next frame is due, and drops the frame if it is early. The precision of a
+frame is therefore that of a poll, about 0.1 µs, and does not depend on Python. The time of the next frame is in a map,
+as are burst, limits and forgone frames, by the rules of :class:`~mxwire.linerate.pacing.TokenBucket`. Polling occupies
+a CPU; if the next frame is due much later, the process sleeps first.
 
 *Calls.* A call ends when its number of frames or polls is reached, or with a signal. It is kept short, so that limits,
 progress and interrupts are noticed. That costs little as long as the program is on standby
@@ -118,7 +118,7 @@ _LONG_CALL_NS: Final = 2 * SECOND
 _POLL_NS: Final = 100
 """Duration of a poll, until one was measured."""
 _POLLS_AT_ONCE: Final = 16
-"""Polls before frames among them are sent: they wait for at most some 2 µs."""
+"""Polls per batch of the kernel, which sends the frames at the end of a batch: they wait for at most about 2 µs."""
 _FRAMES_AT_ONCE: Final = 64
 _BATCH_MAXIMUM: Final = 256
 _SPIN_NS: Final = MILLISECOND
@@ -204,7 +204,7 @@ def _take_template(templates: Sequence[FrameTemplate], frames: BpfMap) -> Code:
         *(compute(R2, "=", R10), compute(R2, "+", _KEY), call(Helper.MAP_LOOKUP), jump_if(R0, "==", 0, _EARLY)),
         *(compute(R9, "=", R0), load(Size.WORD, R2, R9, 0), compute(R2, "-", longest), compute(R1, "=", R6)),
         *(call(Helper.ADJUST_TAIL), jump_if(R0, "!=", 0, _EARLY)),
-        # The verifier wants to know that the bytes lie within the entry.
+        # The verifier requires proof that the bytes lie within the entry.
         *(load(Size.WORD, R4, R9, 0), jump_if(R4, ">", longest, _EARLY), jump_if(R4, "<", shortest, _EARLY)),
         *(compute(R3, "=", R9), compute(R3, "+", _FRAME_AT), compute(R9, "=", R4)),
         *(compute(R2, "=", 0), compute(R1, "=", R6), call(Helper.STORE_BYTES), jump_if(R0, "!=", 0, _EARLY)),
@@ -252,7 +252,7 @@ def _field(patch: FieldPatch) -> Code:
     """Write one field as a function of the sequence number."""
     return [
         *(compute(R1, "=", R7), compute(R1, "*", patch.factor)),
-        # A mask of 4 bytes would be extended by its sign; the width of the field has the same effect.
+        # A mask of 4 bytes would be sign-extended; the width of the field has the same effect.
         *([compute(R1, "&", patch.mask)] if patch.mask < 1 << 31 else []),
         *([to_big_endian(R1, 8 * patch.size)] if patch.size > 1 else []),
         store(_WHOLE[patch.size], R2, patch.offset, R1),
@@ -301,8 +301,8 @@ class KernelTransmitter:
 def _day_offset() -> int:
     """Return the time of day less the kernel's monotonic clock, in ns.
 
-    Of several readings the one with the least time between the clocks counts, as the process may be preempted there.
-    The earlier offset is returned: a frame must not appear to arrive before it was sent.
+    The process may be preempted between reading the two clocks, so of several readings the one that took the least time
+    counts. The earlier offset is returned: a frame must not appear to arrive before it was sent.
     """
     readings = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(16)]
     _before, day, after = min(readings, key=lambda each: each[2] - each[0])

@@ -47,7 +47,7 @@ def _queues(interface: str, kind: str) -> int | None:
 def machine_record(
     interface: NetworkInterface, via: str, mode: str | None = None, refusals: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Describe this machine, an interface, and the way in which frames reach it, as an object for JSON.
+    """Describe this machine, an interface and its kind of link as an object for JSON.
 
     ``mode`` is that of AF_XDP, ``refusals`` are the reasons why it is not a better one.
     """

@@ -1,9 +1,9 @@
 """Messages at an offered rate: the rate at which retransmissions begin, and latency under load.
 
 One endpoint sends messages of one length to an endpoint of a real host (``mxwire serve``, Open-MX, MX) as a token
-bucket allows, with a limited number in flight. Retransmissions are what the counters of the local driver show beyond
-the frames that the messages need; so nothing on the path has to be observed. With a partner that echoes, the round trip
-of every message is measured.
+bucket allows, with a limited number in flight. Retransmissions are the frames counted by the local driver minus those
+that the messages need, so nothing on the path has to be observed. With a partner that echoes, the round trip of every
+message is measured.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class MessageTrial:
 
     length: int
     offered: float | None
-    """Messages per second; None: as many as the window allows."""
+    """Messages per second; None for the maximum that the window allows."""
     messages: int = 0
     """Messages delivered."""
     duration_ns: int = 0
@@ -137,7 +137,7 @@ class MessageTester:
                 rate = search.send(trials[-1].carried)
         except StopIteration as end:
             found = end.value
-        # A rate delivered without retransmissions counts, even in a trial whose offered rate was not reached.
+        # A rate that was delivered without retransmissions counts, even if the trial did not reach its offered rate.
         knee = max(float(found.value), *(each.rate for each in trials if not each.retransmitted), 0.0)
         lossy = [each.rate for each in trials if each.retransmitted]
         loads = [self._trial(length, knee * share) for share in (0.1, 0.5, 0.9) if knee]

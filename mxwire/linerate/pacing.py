@@ -11,11 +11,13 @@ from mxwire.errors import MxwireError
 from mxwire.units import MILLISECOND, SECOND
 
 DEPTH_NS: Final = 10 * MILLISECOND
-"""Default depth of the bucket in time: a sender that lost the CPU for longer does not catch up with the rest."""
+"""Default depth of the bucket as a time: if a sender loses the CPU for longer, it does not catch up on the remaining
+frames.
+"""
 
 
 def burst_gap(rate: float, burst: int) -> float:
-    """Return the interval in ns between bursts of ``burst`` frames that have together ``rate`` frames per second.
+    """Return the interval in ns between bursts of ``burst`` frames at a total rate of ``rate`` frames per second.
 
     Raises :class:`~mxwire.errors.MxwireError` for a rate or burst that is not possible.
     """
@@ -27,11 +29,11 @@ def burst_gap(rate: float, burst: int) -> float:
 
 
 class TokenBucket:
-    """Decides how many frames may be sent at a time, so that bursts of ``burst`` frames have the rate ``rate``.
+    """Limits the number of frames that may be sent, so that bursts of ``burst`` frames have the rate ``rate``.
 
-    ``rate`` is in frames per second. Frames are due in bursts at equal intervals from ``start`` on, in ns. A sender
-    that was late catches up with at most ``depth`` frames at once; the others are forgone, and counted, so that the
-    rate is never exceeded for longer than it takes to send the depth.
+    ``rate`` is in frames per second. Frames are due in bursts at equal intervals from ``start`` on, in ns. A late
+    sender catches up by at most ``depth`` frames at once. The others are forgone and counted, so the rate is never
+    exceeded for longer than it takes to send ``depth`` frames.
     """
 
     def __init__(self, rate: float, start: int, *, burst: int = 1, depth_ns: int = DEPTH_NS) -> None:
@@ -39,7 +41,7 @@ class TokenBucket:
         self._gap = burst_gap(rate, burst)
         bursts = max(int(rate * depth_ns / SECOND) // burst, 1)
         self.depth = bursts * burst
-        """Most frames that may be sent at once."""
+        """Maximum number of frames that may be sent at once."""
         self._start = float(start)
         self._taken = 0
         self.forgone = 0
@@ -74,7 +76,7 @@ class TokenBucket:
 
     def next_due(self) -> int:
         """Return a time at which the next frame is due, at most 2 ns after it became so."""
-        # Rounded up past errors of the division in ``due``.
+        # Rounded up, since the division in ``due`` is inexact.
         return int(self._start + self._taken // self.burst * self._gap) + 1
 
     def lateness(self, now: int, count: int) -> NDArray[np.int64]:

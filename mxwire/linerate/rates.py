@@ -11,12 +11,12 @@ from mxwire.replay.raw.pace import parse_rate
 CHECK_SEQUENCE: Final = 4
 """Bytes of the frame check sequence, which no frame here includes."""
 LINE_OVERHEAD: Final = CHECK_SEQUENCE + 20
-"""Bytes on the line per frame besides its own: frame check sequence, preamble and gap."""
+"""Overhead on the line per frame in bytes: frame check sequence, preamble and gap."""
 _PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*%", re.ASCII)
 
 
 def line_rate(megabits: int, length: float) -> float:
-    """Frames per second with ``length`` bytes that a line of that speed in Mb/s can carry."""
+    """Maximum number of frames of ``length`` bytes per second on a line of the given speed in Mb/s."""
     return megabits * 1e6 / (8 * (length + LINE_OVERHEAD))
 
 

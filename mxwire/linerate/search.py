@@ -1,7 +1,7 @@
 """Searches for limits, as RFC 2544 and RFC 9004 define them: decisions only, without frames and clocks.
 
-Each search is a generator: it yields what to try next, receives the outcome, and returns the result. So the same
-decisions are tested against imaginary devices of any kind, and run against real ones.
+Each search is a generator: it yields the next trial, receives the outcome, and returns the result. The same decisions
+can therefore be tested with simulated devices and run with real ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from mxwire.errors import MxwireError
 
 TRIALS_MAXIMUM: Final = 60
-"""Trials after which a search ends with what it has: the device does not behave the same twice."""
+"""Trials after which a search ends with its best result so far, because the device does not behave reproducibly."""
 _LOSS_STEP: Final = 10
 """Percent between two rates of a loss test (RFC 2544, section 26.3)."""
 

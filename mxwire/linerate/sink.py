@@ -34,7 +34,9 @@ from mxwire.wire.enums import PacketType
 from mxwire.wire.layout import TYPE_OFFSET
 
 _RUNS_KEPT: Final = 64
-"""Runs whose counters are kept; frames of further ones are foreign, so that hostile frames cannot fill the memory."""
+"""Maximum number of runs whose counters are kept; frames of further runs count as foreign, so that hostile frames
+cannot fill the memory.
+"""
 _FORMS_KEPT: Final = 1 << 10
 _WORDS: Final = np.dtype("<u8")
 _WORD: Final = 8
@@ -132,7 +134,7 @@ class SinkRun:
     head: int = 0
     """The first word of its stamps: the magic and the number of streams."""
     boot: str | None = None
-    """Start of the generator's kernel, as announced: with the same one both sides share their clocks."""
+    """Boot identifier of the generator's kernel, as announced; if both sides have the same one, they share a clock."""
     ended: bool = False
     """True if the generator announced the end, or was silent for too long."""
 
@@ -359,7 +361,7 @@ class FrameSink:
             self._run = run
 
     def _run_of(self, source: bytes, number: int, streams: int) -> SinkRun | None:
-        """Return the run with that source and number; None for one with another number of streams, or one too many."""
+        """Return the run with that source and number; None if its number of streams differs, or runs are too many."""
         found = self.runs.get((source, number))
         if found is None:
             if len(self.runs) >= _RUNS_KEPT:
@@ -388,7 +390,7 @@ def _alike(batch: FrameBatch) -> list[NDArray[np.intp]]:
     buffer = batch.buffer
     flag = buffer[batch.offset + batch.length - STAMP.itemsize + 3].astype(np.uint64)
     kind = buffer[batch.offset + TYPE_OFFSET].astype(np.uint64)
-    # Equal frames have equal keys. Different ones with the same key, if any, fail the check of their bytes.
+    # Equal frames have equal keys. If different frames have the same key, the check of their bytes fails.
     key = _words(batch, SOURCE.start) ^ kind << np.uint64(48) ^ batch.length.astype(np.uint64) << np.uint64(40)
     key ^= flag << np.uint64(56)
     keys, inverse = np.unique(key, return_inverse=True)

@@ -25,7 +25,7 @@ _SET_DEATH_SIGNAL: Final = 1
 class SinkProcess:
     """Runs ``mxwire linerate sink`` on ``interface``, like ``veth1`` or ``NAMESPACE/veth1``, until it is closed.
 
-    A process because both sides need a CPU each; it ends with this one, whatever the reason. ``more`` are further
+    It is a separate process because each side needs a CPU; it ends with this process in any case. ``more`` are further
     options of the command. Raises :class:`~mxwire.errors.MxwireError` with the error of the sink if it cannot start.
     """
 
@@ -88,7 +88,7 @@ class SinkProcess:
 
 
 def end_with_parent(parent: int) -> None:
-    """Have the kernel end this process by SIGTERM when its parent, of that number, ends; or now, if it has ended."""
+    """Have the kernel end this process by SIGTERM when its parent ends; at once if ``parent`` has already ended."""
     ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGTERM), 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGTERM)

@@ -36,11 +36,11 @@ def _plain_room(count: int) -> NDArray[np.uint8]:
 
 
 class FrameSlots:
-    """Frames in memory, each in its slot for good; sending again changes only the stamp and the patched fields.
+    """Frames in memory, each in a fixed slot; sending a slot again changes only the stamp and the patched fields.
 
     Slot *i* holds template *i* modulo their number, and belongs to stream *i* modulo ``streams``. The frames end at the
-    same offset of each slot, so that the stamps of all slots are one array with a stride. ``least`` is the smallest
-    number of slots, unless they then exceed ``most_bytes``; ``room`` gives the memory.
+    same offset of each slot, so that the stamps of all slots are one array with a stride. ``least`` is the minimum
+    number of slots, unless they would exceed ``most_bytes``; ``room`` allocates the memory.
     """
 
     def __init__(

@@ -141,7 +141,7 @@ class SinkStation:
     def _announced(self, message: ControlMessage, source: bytes) -> dict[str, Any]:
         number, sent = _number(message.fields, "run", 255), _number(message.fields, "sent", _LONGEST_NUMBER)
         found = self.sink.runs.get((source, number))
-        # The number of streams is unknown if not a single frame arrived; there is nothing to report but the loss.
+        # The number of streams is unknown if no frame arrived; only the loss can be reported.
         run = found or SinkRun(source, number, 1, StreamAccount(1))
         run.sent = sent
         boot = message.fields.get("boot")

@@ -42,7 +42,7 @@ RUNS: Final = 1 << 8
 _PATTERN: Final = (np.arange(1 << 16, dtype=np.uint32) * 167 + 13).astype(np.uint8).tobytes()
 """Data of test frames before the stamp: different in neighbouring bytes, so that shifted data are detected."""
 _REGION_ENDPOINT: Final = 0xFF
-"""Endpoint of test frames: hosts refuse or drop frames for it, as none opens that many endpoints."""
+"""Endpoint of test frames: hosts refuse or drop them, because no host opens that many endpoints."""
 _BLOCK_FRAMES: Final = MXOE.frames_per_block
 
 
@@ -56,7 +56,7 @@ def prepare_stamps(stamps: NDArray[Any], streams: int, *, captured: bool) -> Non
 class FieldPatch:
     """A field that depends on the sequence number, in network order: ``number * factor``, cut to its size by ``mask``.
 
-    Data instead of a function, so that array operations and the program in the kernel compute the same values.
+    It is data rather than a function, so that array operations and the program in the kernel compute the same values.
     """
 
     name: str
@@ -183,7 +183,9 @@ class _Kind:
     make: Callable[[bytes, bytes, int], Frame]
     layout: str
     longest: int
-    """Most bytes of data in dialect ``mxoe``; 0 for packets without data, whose stamp follows the packet."""
+    """Maximum length of the data in bytes in dialect ``mxoe``; 0 for packets without data, whose stamp follows the
+    packet.
+    """
     patched: tuple[tuple[str, int, int], ...] = ()
     """Fields that depend on the sequence number: name, factor (0: the length of the data), mask."""
 
@@ -202,8 +204,9 @@ KINDS: Final[dict[str, _Kind]] = {
 MIX: Final = "MIX"
 """One frame of each kind in turn."""
 _BY_SIZE: Final = ("TINY", "SMALL", "PULL_REPLY", "MEDIUM")
-"""Kinds for a frame of a given size: the first that can be so long. Hosts drop a PULL_REPLY that they did not request
-without an answer, whereas they refuse a MEDIUM for an unknown endpoint."""
+"""Kinds for a frame of a given size: the first kind that can have this length is used. Hosts drop a PULL_REPLY that
+they did not request without an answer, whereas they refuse a MEDIUM for an unknown endpoint.
+"""
 
 
 def header_of(kind: str) -> int:
@@ -284,9 +287,9 @@ def captured_templates(
 ) -> tuple[FrameTemplate, ...]:
     """Build templates from the first ``most`` frames of a capture that are valid MXoE of hosts, in order.
 
-    The addresses are replaced. The stamp takes the place of the last bytes of the data, or follows a frame that has
-    too few. Left out are truncated, tagged and malformed frames, and those of discovery (RAW), which control frames
-    resemble. Raises :class:`~mxwire.errors.MxwireError` if no frame is left.
+    The addresses are replaced. The stamp takes the place of the last bytes of the data, or follows a frame that has too
+    few. Truncated, tagged and malformed frames are left out, and so are RAW frames, because control frames are RAW
+    frames. Raises :class:`~mxwire.errors.MxwireError` if no frame is left.
     """
     found: list[FrameTemplate] = []
     for batch in batches:

@@ -41,7 +41,7 @@ class LineTesterOptions:
     accepted_loss: float = 0.0
     repetitions: int = 3
     settle: float = 0.2
-    """Wait for late frames after a trial."""
+    """Time to wait for late frames after a trial."""
     cool_down: float = 0.2
     """Pause before the next trial."""
     streams: int = 1
@@ -145,7 +145,7 @@ class LineTester:
         return found
 
     def measure(self, size: int, templates: tuple[FrameTemplate, ...]) -> SizeMeasurement:
-        """Measure the tester's own limit for a frame length, which comes before all tests of it."""
+        """Measure the tester's own limit for a frame length, before all tests of that length."""
         self._progress(f"{size} bytes: the tester's own limit")
         found = self._trial(templates, GeneratorPlan(seconds=self._options.trial))
         assert found.sink is not None
@@ -211,7 +211,7 @@ class LineTester:
             # The generator was too slow for the rate of a trial, but what it did send was carried.
             rate, measured.limited_by = min(measured.carried, measured.top), "generator"
         if measured.line is not None and rate >= _REACHED * measured.line:
-            # The line was full: this is the best possible result, even if the generator was late in another trial.
+            # The line was saturated: this is the best possible result, even if the generator was late in another trial.
             measured.limited_by = None
         return measured.result("throughput", rate, settled=found.settled)
 
@@ -269,7 +269,7 @@ class LineTester:
             lengths.append(int(_decide(search_count(longest, step), passes).value))
         mean = sum(lengths) / len(lengths)
         whole = min(lengths) == longest
-        # RFC 9004: the time that the buffer holds is corrected by what the device forwards during the burst.
+        # RFC 9004: the buffer time is corrected for the frames that the device forwards during the burst.
         forwarded = min(measured.limit.received / measured.limit.sent, 1.0)
         buffer = mean * (1 - forwarded)
         return measured.result(

@@ -23,15 +23,16 @@ from mxwire.link.xdp_transmit import TRANSMIT_BYTES
 SINK_RING_BYTES: Final = 32 << 20
 """Default size of the receive ring of a sink."""
 _SPIN: Final = 0.01
-"""Seconds for which a sink polls before it sleeps: to wake it for each frame would cost the sender more than the frame,
-unless frames are few."""
+"""Seconds for which a sink polls before it sleeps: at high rates, waking it for each frame would cost the sender more
+than the frame itself.
+"""
 _XDP_BATCH: Final = 256
-"""Frames per batch of AF_XDP, whose cost per frame is so small that the cost of a batch matters longer."""
+"""Frames per batch of AF_XDP: its cost per frame is so small that larger batches still pay off."""
 _CHUNKS_MAXIMUM: Final = 1 << 16
 
 
 class Via(StrEnum):
-    """Ways of a frame into and out of the kernel."""
+    """Kinds of links: the interface by which frames enter and leave the kernel."""
 
     PACKET = "packet"
     """AF_PACKET: any interface, needs CAP_NET_RAW."""
@@ -45,7 +46,7 @@ class RunningGenerator(Protocol):
     """A generator for one run."""
 
     stopped: bool
-    """May be set, even by a signal handler: the run ends soon."""
+    """Set to end the run soon; a signal handler may set it."""
 
     @property
     def result(self) -> GeneratorResult:
@@ -75,11 +76,11 @@ class Transmitter(Protocol):
 def open_sink_link(
     interface: str, via: Via = Via.PACKET, ring_bytes: int = SINK_RING_BYTES, mode: XdpMode | str = XdpMode.AUTO
 ) -> PacketLink | XdpLink:
-    """Open a link to receive on, with a receive ring of some ``ring_bytes``; ``mode`` is that of AF_XDP's program.
+    """Open a link for receiving, with a receive ring of about ``ring_bytes``; ``mode`` is that of AF_XDP's program.
 
-    The ring of a packet socket is one of blocks: it packs short frames, so it holds a hundred times as many of them as
-    one of slots, for moments in which the sink does not have the processor.
-    Raises :class:`~mxwire.link.errors.LinkError` if that is not possible here.
+    A packet socket uses a ring of blocks, which packs short frames: it holds a hundred times as many of them as a ring
+    of slots, so that the sink loses no frames while it is not scheduled. Raises :class:`~mxwire.link.errors.LinkError`
+    if that is not possible here.
     """
     link: PacketLink | XdpLink
     if via is Via.XDP:
@@ -96,7 +97,7 @@ def open_sink_link(
 def open_transmitter(own: Link, via: Via = Via.PACKET) -> Iterator[Transmitter]:
     """Open the sending side of a generator whose control messages pass through ``own``.
 
-    Raises :class:`~mxwire.link.errors.LinkError` if this way is not possible here, with the reason.
+    Raises :class:`~mxwire.link.errors.LinkError` with the reason if this kind of link is not possible here.
     """
     if via is Via.PACKET:
         yield LinkTransmitter(own)
