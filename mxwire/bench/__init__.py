@@ -1,4 +1,4 @@
-"""Measure as the papers on user-space communication did: where the time goes, LogP, latency, bandwidth, costs.
+"""Studies that repeat the measurements of papers on user-space communication: path, LogP, latency, bandwidth, cost.
 
 Begin with ``record.py`` (a recording: conditions, series, measurements), ``stage.py`` (two sides, each a process, which
 run roles together) and ``channels/`` (one API for mxwire's hosts, TCP, UDP and bare frames). ``roles/`` has the

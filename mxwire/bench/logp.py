@@ -6,13 +6,13 @@ The first method is that of the paper (Culler, Liu, Martin and Yoshikawa, as ext
 fragments of two programs. Half a round trip is that of a ping-pong. The interval g is that of a flood in the steady
 state. The overhead of the sender follows from floods in which the sender works for D after each message: the interval
 is then o_s + D as soon as this exceeds g, so o_s is the mean of interval - D. The overhead of the receiver follows
-likewise from work at the receiver. L is half a round trip less both overheads; a negative L means
-that the send overlaps the flight, as on a virtual cable whose sender also does the receiver's work in the kernel.
+likewise from work at the receiver. L is half a round trip less both overheads; a negative L means that the send
+overlaps the flight, as it does on a virtual cable, where the sender also does the receiver's work in the kernel.
 
-The second method (Hoefler and others; netgauge) needs round trips only: n messages d apart and one answer take
-PRTT(n, d) = PRTT(1, 0) + (n - 1) max(o_s + d, g). The overhead of the receiver is the time of a receive whose message
-has arrived. Where both methods differ by more than 15% in nearly all rounds, the point is marked ``methods differ``;
-where the rounds do not agree on that, ``undecided``.
+The second method (Hoefler and others; netgauge) needs round trips only: n messages d apart and one answer take PRTT(n,
+d) = PRTT(1, 0) + (n - 1) max(o_s + d, g). The overhead of the receiver is the time of a receive whose message has
+arrived. If the methods differ by more than 15% in nearly all rounds, the point is marked ``methods differ``; if the
+rounds disagree, ``undecided``.
 
 Floods have a window: the receiver returns credit for half of it at a time, for all carriers alike.
 
@@ -116,7 +116,7 @@ def measure_logp(
 
 
 def window_of(size: int) -> int:
-    """Messages in flight of a flood: less for large ones, of which all must fit into the buffers on the path."""
+    """Messages in flight of a flood: fewer if they are large, because all must fit into the buffers on the path."""
     return max(min(_WINDOW, _FLIGHT_BYTES // max(size, 1)), 2)
 
 
@@ -159,7 +159,7 @@ class LogpStudy:
             if self._stage.spins and not self._stage.virtual:
                 self._spin_error(possible[0])
             turns = Turns(self._recording, self._progress)
-            # In virtual time all rounds are equal, and none decides how long the next is.
+            # In virtual time all rounds are equal, so no round has to determine the length of the next.
             rounds, warm_up = (1, 0) if self._stage.virtual else (self._options.rounds, self._options.warm_up)
             turns.play({each: partial(self._round, each) for each in possible}, rounds, warm_up=warm_up)
         self._conclude(possible)
@@ -169,7 +169,7 @@ class LogpStudy:
         self._recording.facts["spin error"] = {str(each): found[str(each)] for each in _SPINS}
 
     def _round(self, carrier: str, number: int) -> None:
-        # A quick run judges no times, and polling sides disturb everything else on a test machine.
+        # A quick run does not judge times, and polling sides would disturb other programs on a test machine.
         spin = self._stage.spins and not self._options.quick
         most = 8 if self._options.quick else _VIRTUAL_WINDOW if self._stage.virtual else _WINDOW
         windows = {size: min(window_of(size), most) for size in self._sizes}
@@ -202,7 +202,7 @@ class LogpStudy:
         for size, trip in trips.items():
             few = max(_FEWEST, min(int(_SECTION_NS / trip), LEAST_OPERATIONS))
             self._counts[carrier, size] = few if size >= _LARGE else self._options.operations(trip, _SECTION_NS)
-            # The messages of a burst take their own time and a gap of a round trip.
+            # A burst takes the time of its messages plus a gap of one round trip.
             bursts = int(_SECTION_NS / (BURST * trip))
             self._repetitions[carrier, size] = max(_FEWEST_BURSTS, min(bursts, _MOST_BURSTS))
 

@@ -22,7 +22,7 @@ from mxwire.words import count_of
 
 _GET_ADDRESS: Final = 0x8915
 _BUSY: Final = 0.3
-"""Load per processor above which a machine is busy."""
+"""Load per processor above which a machine counts as busy."""
 
 
 def is_compiled() -> bool:

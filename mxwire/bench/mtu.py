@@ -1,10 +1,10 @@
 """The study ``mtu``: frame limit, depth of blocks, delay and coalescing, and pairs of different hosts.
 
-A pull requests blocks, of which a number is in flight, so its rate cannot exceed
+A pull keeps a fixed number of blocks in flight, so its rate cannot exceed
 
     blocks in flight x block length / round trip
 
-whatever the link carries. With 4 blocks of 32 KiB and a delay of 70 µs that is 893 MiB/s at most. The bound is computed
+however fast the link is. With 4 blocks of 32 KiB and a delay of 70 µs, the limit is 893 MiB/s. The bound is computed
 from the round trip of the link: twice the delay, and the round trip of the shortest message without it.
 
 Series and their axes: ``rate by frame limit`` and ``half round trip by frame limit`` (``mtu``), ``rate by delay``
@@ -242,9 +242,9 @@ def _play(
     latency: str = "",
     curves: dict[str, str] | None = None,
 ) -> None:
-    """Measure the rates of carriers in turns, and in the series ``latency`` half round trips of the shortest message.
+    """Measure the rates of carriers in turn, and for the series ``latency`` half round trips of the shortest message.
 
-    ``curves`` has the curves of carriers whose name differs between the points of one.
+    ``curves`` maps carriers to their curves, for carriers whose name differs between the points of one curve.
     """
     curves = curves or {}
     with ExitStack() as held:

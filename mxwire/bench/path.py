@@ -2,15 +2,16 @@
 
 Theory of operation
 -------------------
-Each rung is a ping-pong between the same two pinned processes over the same cable; the difference of two rungs is the
-cost of what the upper one has in addition. A polling and a blocking run of the same rung differ by the wake-up.
+Each rung is a ping-pong between the same two pinned processes over the same cable; the difference between two rungs is
+the cost of the layers that the upper rung adds. The difference between a polling and a blocking run of one rung is the
+cost of the wake-up.
 
 The budget of a half round trip of mxwire is a sum of parts that are measured without it: bare frames through the same
 kind of ring (the hand-over between two processors, system calls, and the kernel's path of a frame), the engines of both
-sides driven in one process, and the hosts around them, likewise in one process and without a wire. Code that runs
-after the kernel's is slower, since it finds other content in the caches and branch predictors; therefore the hosts in
-one process are also measured with a round trip of a bare frame before each receipt, whose time is subtracted. The sum
-is compared with the measured half round trip, which no part contains.
+sides driven in one process, and the hosts around them, likewise in one process and without a wire. Code is slower after
+a system call, because the kernel has replaced the contents of caches and branch predictors. The hosts in one process
+are therefore also measured with a round trip of a bare frame before each receipt, whose time is subtracted. The sum is
+compared with the measured half round trip, from which none of the parts is derived.
 
 Names in the recording
 ----------------------
@@ -174,7 +175,7 @@ class PathStudy:
                 continue
             for mode in ("spinning",) if rung == "shared memory" else ("spinning", "blocking"):
                 if mode == "spinning" and not stage.spins:
-                    # Two polling sides on one processor wait for the end of each other's time slice.
+                    # If two polling sides share a processor, each waits for the end of the other's time slice.
                     continue
                 yield f"{rung}, {mode}", partial(self._trips, stage, rung, rung, mode)
         yield from self._alone(stage, "")
@@ -207,7 +208,7 @@ class PathStudy:
         return HOST_SIZES if (rung, mode) == ("mxoe", "spinning") else SIZES
 
     def _planned(self, name: str, sizes: tuple[int, ...], number: int) -> list[int]:
-        """Operations per size: few in the first round of the warm-up, which decides the others."""
+        """Operations per size: few in the first round of the warm-up, which determines the number in later rounds."""
         if number < 0:
             return [_PILOT] * len(sizes)
         return self._counts.get(name) or [self._options.operations(1e9)] * len(sizes)
@@ -306,7 +307,7 @@ class PathStudy:
                     break
                 active.pop("lost")
                 if "xdp" in rung:
-                    # The kernel fills memory of the process, which the trail of copies does not know.
+                    # The kernel writes to memory of the process, which tracing copies does not show.
                     active = {key: value for key, value in active.items() if not key.startswith("bytes copied")}
                 self._points.count(TRIP, name, active, size=size)
         for size in sizes:
@@ -399,7 +400,7 @@ def budgets(recording: Recording) -> Iterator[Budget]:
             assert ring and engine and hosts and calls
             # One call sends the frame; the ring is polled without any.
             call = calls / 1e3
-            # Two machines share no memory: then the hand-over is part of the network.
+            # Two machines share no memory, so the hand-over is part of the network.
             between = 0.0 if hand_over is None else min(hand_over, ring)
             parts = (
                 *(() if hand_over is None else (("hand-over between processors", between),)),

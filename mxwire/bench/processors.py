@@ -37,7 +37,7 @@ def pin(processor: int) -> None:
 class SpinWork:
     """Work that takes a given time: a loop over the clock, whose own duration is measured and subtracted.
 
-    Time during which another program has the processor counts as work, as it does for real work.
+    Time during which another program has the processor counts as work, as it would in real work.
     """
 
     def __init__(self) -> None:
@@ -51,11 +51,11 @@ class SpinWork:
         while clock() - begun < _CALIBRATION_NS:
             self.work(0)
             rounds += 1
-        # The loop's own look at the clock counts as well: it is part of any loop that works.
+        # Reading the clock in the loop counts as well, because it is part of each iteration.
         return (clock() - begun) // max(rounds, 1)
 
     def work(self, duration: int) -> None:
-        """Spin for ``duration`` ns; less than the cost of a call spins as briefly as possible."""
+        """Spin for ``duration`` ns, or as briefly as possible if that is less than the cost of a call."""
         clock = time.perf_counter_ns
         end = clock() + duration - self._cost
         while clock() < end:

@@ -45,7 +45,7 @@ class Conditions:
     compiled: bool = False
     """True if mxwire's engine and links are compiled."""
     load: float = 0.0
-    """Average number of runnable programs during the minute before."""
+    """Average number of runnable programs during the preceding minute."""
     steered: bool = False
     """True if frames are processed by the receiver's processor."""
     mtu: int = 0
@@ -97,9 +97,11 @@ class Measurement:
     """One value per round, in the order of the rounds; those of different contestants belong together by position."""
     parameters: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, float] = field(default_factory=dict)
-    """Counted, not timed: frames, system calls, copied bytes …, per message unless the key names something else."""
+    """Counts such as frames, system calls and copied bytes, per message unless the key names another unit."""
     marks: tuple[str, ...] = ()
-    """Reasons for care: ``lost``, ``disturbed``, ``modelled``, ``counted``, ``overlap``, ``methods differ`` …"""
+    """Caveats: ``lost``, ``disturbed``, ``modelled``, ``counted``, ``overlap``, ``methods
+    differ`` …
+    """
     details: dict[str, float] = field(default_factory=dict)
     """Further values, such as percentiles within rounds."""
 
@@ -181,13 +183,13 @@ class Series:
 
 @dataclass
 class Recording:
-    """All that one run of a study has measured."""
+    """All measurements of one run of a study."""
 
     study: str
     conditions: Conditions
     series: list[Series] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    """Sentences about what could not be measured, and why."""
+    """Sentences that list the missing measurements, with the reasons."""
     complete: bool = True
     """False after Ctrl-C or the loss of a side: the measurements are those made until then."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -250,7 +252,7 @@ def read_recordings(path: Path) -> list[Recording]:
 
 
 def _json_records(path: Path) -> Iterator[dict[str, Any]]:
-    # Not all line boundaries of Unicode: a string may contain them.
+    # Not splitlines: strings may contain the other line boundaries of Unicode.
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
         if line.strip():
             try:

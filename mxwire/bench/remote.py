@@ -44,9 +44,9 @@ _SIDE: Final = "side"
 RANK: Final = "rank"
 """Kinds of processes that a machine starts for others."""
 _RETURNED: Final = ("use", "frames", "interval", "times")
-"""Values of a role that are returned: those that have room in a frame."""
+"""Values of a role that are returned: those that fit into a frame."""
 _STUDY: Final = SystemRandom().randrange(1 << 30)
-"""Identifies the studies of this process: another one ends the processes that they have left."""
+"""Identifies the studies of this process: a study of another process ends the processes left by this one."""
 
 
 def _retyped(frame: bytes) -> bytes:
@@ -113,7 +113,7 @@ class RemoteSide(StudySide):
         """Return at once: the answer to the start reported it."""
 
     def result(self) -> dict[str, Any]:
-        """Ask for the result until there is one."""
+        """Request the result until it is available."""
         end = time.monotonic() + PATIENCE
         while True:
             answer = self._machine.ask("result", process=self._process)
@@ -290,7 +290,7 @@ class StudyServer:
                 return {"pending": True}
             result = self._sides[key].result()
             if "times" in result:
-                # A frame has no room for single times, of which only the mean is used.
+                # A frame has no room for individual times, and only their mean is used.
                 result["times"] = [round(sum(result["times"]) / len(result["times"]))]
             return {"result": {key: value for key, value in result.items() if key in _RETURNED}}
         raise StageError("no role is running")

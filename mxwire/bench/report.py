@@ -58,7 +58,7 @@ def estimate(measurement: Measurement) -> str:
 
 
 def _uncertainty(half_width: float) -> str:
-    """Half the width of an interval: more than two digits of it mean nothing."""
+    """Half the width of an interval, with two digits: further digits are not significant."""
     return f"{half_width:,.0f}" if half_width >= 10 else f"{half_width:.2g}"
 
 
@@ -181,7 +181,9 @@ def plotted(size: int) -> plot.PlottedLength:
 
 
 def line_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The colour and the dashes of each contestant: what precedes the comma decides the colour, the rest the dashes."""
+    """The colour and the dashes of each contestant: the text before the comma determines the colour, the rest the
+    dashes.
+    """
     heads = list(dict.fromkeys(name.partition(", ")[0] for name in names))
     tails: dict[str, list[str]] = {head: [] for head in heads}
     styles = {}

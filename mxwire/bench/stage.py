@@ -40,7 +40,7 @@ from mxwire.link.ethtool import change_offload
 Found = dict[str, Any]
 WORKER: Final = "mxwire.bench.worker"
 PATIENCE: Final = 120.0
-"""Seconds for a role: more than any takes, so that a side that does not answer has died."""
+"""Timeout of a role in seconds, longer than any role takes: a side that does not answer by then has died."""
 _STARTING: Final = 30.0
 REPETITIONS: Final = 3
 """Repetitions of a round in which messages were lost, before the study ends."""
@@ -95,7 +95,7 @@ class ProcessSide(StudySide):
         environment = dict(os.environ)
         if package is not None:
             environment["PYTHONPATH"] = str(package)
-        # Ctrl-C is for the study, which ends its sides itself.
+        # Ctrl-C must reach the study only, which ends its sides itself.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", module],
             stdin=subprocess.PIPE,
@@ -169,7 +169,7 @@ class ProcessSide(StudySide):
         return found
 
     def close(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process, even if it is busy."""
         self._process.kill()
         self._process.wait()
         self._selector.close()
@@ -292,7 +292,7 @@ class StudyStage(ABC):
             except MxwireError as error:
                 errors.append(error)
         if errors:
-            # A side that fails silences the other one: its own error explains more.
+            # If one side fails, the other one receives nothing; the error of the failed side is more informative.
             raise next((each for each in errors if not isinstance(each, SilenceError)), errors[0])
         return results[0], results[1]
 

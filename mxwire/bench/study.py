@@ -22,7 +22,7 @@ _LONG_NS: Final = 1_000_000
 _QUICK_OPERATIONS: Final = 10
 _MOST_OPERATIONS: Final = 4000
 _PREEMPTED: Final = 0.1
-"""Share of a polling side's time without processor from which its round is disturbed."""
+"""A round counts as disturbed if a polling side was without its processor for at least this share of the time."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A side of a live study: a process that runs roles, driven by JSON lines on its standard input and output.
+"""A side of a live study: a process that runs roles, controlled by JSON lines on its standard input and output.
 
 Started as ``python -m mxwire.bench.worker`` with a description of the side (:class:`SideSetup`) as its first line, and
 answers with ``{"side": …}``. Each further line ``{"role": …, "parameters": …}`` is answered by ``{"ready": true}`` once

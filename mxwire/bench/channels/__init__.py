@@ -3,8 +3,8 @@
 ``channel.py`` has that API, and ``carriers.py`` opens a channel by the name of its carrier. Each other module has the
 channels of some carriers.
 
-Both sides know the size of each message, so that carriers without messages (TCP, frames) need no header, and none is
-slower for it. Bare frames and UDP are the null model: the same frames and calls, and no protocol. They do not recover
+Both sides know the size of each message, so carriers without message boundaries (TCP, frames) need no header that would
+slow them down. Bare frames and UDP are the baseline: the same frames and calls without a protocol. They do not recover
 from losses: a side that waits without success for ``SILENCE`` seconds raises ``SilenceError``, and the round is
 repeated and marked.
 """

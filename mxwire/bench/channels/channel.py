@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mxwire.bench.channels.virtual import RankThread
 
 SILENCE: Final = 3.0
-"""Seconds after which a message that has not arrived is lost."""
+"""Seconds after which a missing message counts as lost."""
 LARGEST: Final = LARGE
 """Maximum size of a message: the length of the content that is sent."""
 POLLS: Final = 512
@@ -67,7 +67,7 @@ class Channel(ABC):
         return time.perf_counter_ns()
 
     def work(self, duration: int) -> None:
-        """Spin for ``duration`` ns, without looking at the channel."""
+        """Spin for ``duration`` ns without polling the channel."""
         self._spin.work(duration)
 
     def spin_error(self, duration: int) -> float:
@@ -86,12 +86,12 @@ class Channel(ABC):
         """
 
     def exchange(self, size: int) -> None:
-        """Send and receive a message of ``size`` bytes, as the other side does at the same time."""
+        """Send and receive a message of ``size`` bytes while the other side does the same."""
         self.send(size)
         self.receive(size)
 
     def frames(self) -> dict[str, int]:
-        """Frames sent and received so far, dropped ones and retransmitted ones, as far as they can be counted."""
+        """Numbers of frames sent, received, dropped and retransmitted so far, where they can be counted."""
         return {}
 
     def barrier(self) -> None:

@@ -48,9 +48,9 @@ class HostChannel(Channel):
         self._posted.append((self._endpoint.ireceive(buffer=memory), memory))
 
     def send(self, size: int) -> None:
-        """Post a send; large ones are waited for when as many are in flight as may be."""
+        """Post a send; if the window of large messages is full, wait for the oldest."""
         if self._partner is None:
-            # The passive side answers the first message before it knows the partner.
+            # The passive side has no partner before the first message.
             raise AssertionError("the passive side has received nothing yet")
         request = self._endpoint.isend(self._partner, memoryview(PATTERNS[0])[:size])
         self._needed += frames_needed(size, self._dialect)

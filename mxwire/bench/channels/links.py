@@ -50,7 +50,7 @@ class LinkChannel(Channel):
             self._few.send_few(batch)
             return
         place = 0
-        # A full queue refuses the rest of a batch; the receiver makes room.
+        # A full queue refuses the rest of a batch until the receiver has taken frames from it.
         while place < len(batch):
             place += self._link.send(batch if not place else batch.select(np.arange(place, len(batch))))
 
@@ -65,7 +65,7 @@ class LinkChannel(Channel):
             view[start:end] = frame[HEADER_SIZE : HEADER_SIZE + end - start]
 
     def _fetch(self) -> None:
-        """Wait for frames. Those that are not used at once are copied: the ring is reused by the next call."""
+        """Wait for frames. Frames that are kept are copied, because the next call reuses the ring."""
         frames = self._arrived()
         if isinstance(frames, list):
             self._pending.extend(frames)
@@ -76,7 +76,7 @@ class LinkChannel(Channel):
 
     def _arrived(self) -> list[bytes] | FrameBatch:
         few = self._few
-        # In memory both sides share the interpreter: one that polls would take it from the other.
+        # In memory both sides share the interpreter: a polling side would starve the other.
         if few is None or not self.setup.spin or self.setup.network is not None:
             batch = self._link.receive(SILENCE)
             if not len(batch):

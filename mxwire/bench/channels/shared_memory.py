@@ -15,7 +15,8 @@ _PAGE: Final = 4096
 class SharedChannel(Channel):
     """Memory that two processes of one machine share: a counter and a message in each direction, for ping-pong only.
 
-    A message is in place before its counter changes, and processors with a strong memory order show them in this order.
+    A message is written before its counter, and processors with strong memory ordering make the writes visible in this
+    order.
     """
 
     def __init__(self, setup: ChannelSetup) -> None:

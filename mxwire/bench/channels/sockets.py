@@ -22,7 +22,7 @@ from mxwire.link.interface import read_interface
 _Taken = TypeVar("_Taken")
 
 _ENOUGH: Final = 16 << 20
-"""Socket buffer: room for a whole window, so that only a receiver that is not there loses frames."""
+"""Size of a socket buffer: room for a whole window, so that frames are lost only if the receiver is gone."""
 _BUFFERS: Final = ((socket.SO_RCVBUF, 33), (socket.SO_SNDBUF, 32))
 """Options for the size of a buffer, and those that exceed the limit of the system (SO_RCVBUFFORCE, SO_SNDBUFFORCE)."""
 _HEADERS: Final = 28
@@ -102,7 +102,6 @@ class TcpChannel(_SocketChannel):
     def _start(self, opened: socket.socket) -> None:
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._prepare(opened)
-        # Sends wait for room in any case: a sender that polls would read the clock of the receiver.
         self._listener = None
 
     def _accept(self) -> None:
@@ -115,7 +114,7 @@ class TcpChannel(_SocketChannel):
     def send(self, size: int) -> None:
         """Send a message."""
         view = memoryview(PATTERNS[0])[: size or 1]
-        while view.nbytes:
+        while view.nbytes:  # without a deadline: reading the clock would add to the measured time
             try:
                 view = view[self._socket.send(view) :]
             except BlockingIOError:

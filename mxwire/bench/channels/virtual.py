@@ -1,8 +1,8 @@
 """Messages in virtual time: a role runs in a thread of its own, which is stopped whenever its channel waits.
 
 Roles call a channel that blocks, but ranks in virtual time are programs that yield. A :class:`RankThread` connects
-them: the program resumes the thread, and is resumed itself when the thread waits. Of all threads, one runs at a time,
-so that the order of events, and every result, is the same in each run.
+them: the program resumes the thread, and is resumed itself when the thread waits. Only one thread runs at a time, so
+the order of events and all results are the same in each run.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class RankThread:
             raise SilenceError("the other side has ended")
 
     def abandon(self) -> None:
-        """End the thread, wherever it waits."""
+        """End the thread at its current wait."""
         self._abandoned = True
         self._resumed.release()
         self._thread.join()
@@ -98,7 +98,7 @@ class VirtualChannel(Channel):
         self._other = 1 - self._rank.rank
         self._sends: deque[Operation] = deque()
         self._posted: deque[tuple[Operation, Any]] = deque()
-        # TCP has no posted receives: a socket is read when the message is wanted.
+        # TCP has no posted receives: a socket is read when the application receives the message.
         for _ in range(0 if setup.carrier == "tcp" else setup.depth):
             self._post(len(self.buffer))
 

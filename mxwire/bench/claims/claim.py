@@ -18,14 +18,14 @@ How = Literal["counted", "live", "modelled", ""]
 
 @dataclass(frozen=True, slots=True)
 class ClaimVerdict:
-    """The outcome of a claim, with its numbers or the reason why there are none."""
+    """The outcome of a claim, with its numbers or the reason for their absence."""
 
     outcome: Outcome
     numbers: str
     how: How = ""
     """Origin of the numbers."""
     disturbed: tuple[str, ...] = ()
-    """Measurements during which a polling side lacked its processor."""
+    """Measurements during which a polling side lost its processor."""
 
     @property
     def text(self) -> str:
@@ -42,7 +42,7 @@ class FittedError(EvidenceError):
 
 
 class ClaimEvidence:
-    """Recordings by study. Those in virtual time are apart from live ones."""
+    """Recordings by study; those in virtual time are kept separate from live ones."""
 
     def __init__(self, recordings: Iterable[Recording]) -> None:
         self.recordings = list(recordings)
@@ -158,14 +158,14 @@ def unanswered(number: str, text: str, reason: str, paper: str = "", *, derived:
 
 
 def disturbed(*measurements: Measurement) -> tuple[str, ...]:
-    """The names of those in which a polling side lacked its processor in many rounds."""
+    """The names of the measurements in which a polling side lost its processor in many rounds."""
     return tuple(dict.fromkeys(each.name for each in measurements if "disturbed" in each.marks))
 
 
 def compared(less: Measurement, greater: Measurement, numbers: str, factor: float = 1.0) -> ClaimVerdict:
     """Judge round by round whether ``less`` is below ``factor`` times ``greater``.
 
-    The verdict is undecided if one of them was disturbed, which it names, or if the rounds disagree.
+    The verdict is undecided if a measurement was disturbed, which the verdict then names, or if the rounds disagree.
     """
     names = disturbed(less, greater)
     if names:
@@ -178,7 +178,7 @@ def compared(less: Measurement, greater: Measurement, numbers: str, factor: floa
 def combined(
     name: str, left: Measurement, right: Measurement, made: Callable[[float, float], float] = operator.sub
 ) -> Measurement:
-    """A measurement of two, round by round: their difference unless ``made`` computes something else."""
+    """A measurement computed from two others, round by round: their difference, or the result of ``made``."""
     samples = tuple(made(one, other) for one, other in zip(left.samples, right.samples, strict=False))
     return Measurement(name, left.unit, samples, marks=tuple(dict.fromkeys((*left.marks, *right.marks))))
 

@@ -77,7 +77,7 @@ def claim_figures(evidence: ClaimEvidence) -> Iterator[PageFigure]:
             continue
         if each.study == "path":
             yield from path_figures(each)
-        # A logarithmic axis cannot show an L that is negative everywhere, as where sends overlap the flight.
+        # A logarithmic axis cannot show an L that is negative everywhere, as it is if sends overlap the flight.
         named = [series for name in ("RTT/2", "o_s", "o_r", "L") if (series := each.named(name))]
         shown = [series for series in named if any(point.median > 0 for point in series.measurements)]
         if each.study == "logp" and shown:
@@ -247,7 +247,7 @@ _MTU_FIGURES: Final[Mapping[str, str]] = {
 def _mtu_figures(recording: Recording) -> Iterator[PageFigure]:
     for name, title in _MTU_FIGURES.items():
         series = recording.named(name)
-        # Without delays, which take a live study long, there is one point.
+        # A live study may omit delays, which take long; then there is only one point.
         if series is not None and len({each.parameters[series.x] for each in series.measurements}) > 1:
             kind = VIRTUAL_TIME if recording.conditions.virtual else "live"
             names = [each for each in series.contestants() if each.removeprefix("bound: ").startswith(_BLOCKS)]

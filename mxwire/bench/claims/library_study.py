@@ -2,7 +2,7 @@
 
 Series: ``RTT/2``, ``g``, ``o_s``, ``o_r`` and ``L`` (µs, by ``size``) of ``AM``, ``BIP``, ``FM``, ``PM`` and ``VMMC``,
 with ``BIP, not synchronised`` in ``g``; ``bandwidth`` (MB/s of 10^6 bytes; unidirectional). Sizes are those of the
-paper, and those beside the lengths at which a library changes from writing to DMA.
+paper and those next to the lengths at which a library changes from writing to DMA.
 """
 
 from __future__ import annotations

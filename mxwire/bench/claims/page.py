@@ -25,7 +25,7 @@ _MODULES: Final = ("seed000", "seed001", "seed002")
 def judged(evidence: ClaimEvidence, names: Iterable[str] = ()) -> list[tuple[Claim, ClaimVerdict]]:
     """The claims whose identifiers begin with one of ``names``, with their verdicts.
 
-    Raises :class:`~mxwire.errors.MxwireError` for a name that begins none.
+    Raises :class:`~mxwire.errors.MxwireError` for a name with which no identifier begins.
     """
     wanted = list(names)
     load_claims()

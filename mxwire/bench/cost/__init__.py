@@ -1,4 +1,4 @@
-"""The cost model: hosts in virtual time whose processors, copies, interrupts and links take the time of a table.
+"""The cost model: hosts in virtual time whose processors, copies, interrupts and links take times from a table.
 
 The engine is unchanged: a step of a host is a call of its node, and the model charges for the frames, bytes, events and
 calls of that step. ``tables.py`` has the machines, ``processor.py`` the cores, ``hosts.py`` hosts of mxwire on a link,

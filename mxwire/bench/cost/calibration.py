@@ -98,7 +98,7 @@ def _fit(
     values: NDArray[np.float64],
     predicted: Callable[[NDArray[np.float64]], NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """Positive costs whose predictions are the ``wanted`` numbers, from first ``values``: Newton's method."""
+    """Find positive costs that predict the ``wanted`` numbers, by Newton's method starting at ``values``."""
     found = predicted(values)
     for _ in range(_STEPS):
         error = found / wanted - 1

@@ -5,10 +5,10 @@ Theory of operation
 
 A frame that arrives causes a task of the bottom half, on the core to which interrupts are bound. When the task ends,
 the card of the engine receives the frame; replies and further requests of the card leave after tasks of the same core.
-All endpoints are suspended, so that this does no work of the library. If events wait in the ring of an endpoint, a task
-of the library is appended to the core of its process; when it ends, the endpoint makes one pass, its frames leave after
-tasks of the driver on the same core, and the rank continues if what it waits for is done. Calls of the application are
-tasks as well: the engine sees a send when its task ends.
+All endpoints are suspended, so that this step does none of the library's work. If events wait in the ring of an
+endpoint, a task of the library is appended to the core of its process; when it ends, the endpoint makes one pass, its
+frames leave after tasks of the driver on the same core, and the rank continues if what it waits for is done. Calls of
+the application are tasks as well: a send reaches the engine when its task ends.
 
 The timers of the engine are polled once per tick, as those of a real host are.
 """
@@ -111,7 +111,7 @@ class EndpointRank(ModelRank):
         self.work()
 
     def work(self) -> None:
-        """Make a pass of the library now, whose time was charged."""
+        """Make a pass of the library now; its time has been charged."""
         self.planned = False
         endpoint = self.endpoint
         self.core.run(self.schedule.now, self._cost(), "library")
@@ -195,7 +195,7 @@ class ModelHost:
             self.port.send(target, frame, length, 1, leave, self._delay)
 
     def _pages(self) -> float:
-        """Pages pinned before the first block: the rest is pinned while it is transferred."""
+        """Pages pinned before the first block; the others are pinned during the transfer."""
         return self.options.dialect.block_length / PAGE
 
     def _interrupt(self, frames: list[bytes]) -> None:

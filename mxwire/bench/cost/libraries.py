@@ -9,9 +9,9 @@ leaves it at max(arrival, end of the packet before) + cost. The paper's tables 1
 processor writes short messages to the adapter word by word, or copies a message, or leaves a descriptor; a send returns
 when its buffer may be reused, or at once.
 
-Nothing else of the libraries is here: neither their calls nor their recovery. LogP and bandwidths are measured by the
-paper's fragments, as :mod:`mxwire.bench.logp` does live. All libraries use one table. The numbers to which it was
-fitted, and those that only repeat a data path, are not evidence for a claim.
+Neither the calls of the libraries nor their recovery are modelled. LogP and bandwidths are measured by the paper's
+fragments, as :mod:`mxwire.bench.logp` does live. All libraries use one table. The numbers to which it was fitted, and
+those that only repeat a data path, are not evidence for a claim.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class LibraryPair:
     def interval(self, size: int, *, work: float = 0.0, received_work: float = 0.0, synchronised: bool = True) -> float:
         """The interval of messages in the steady state, with work after each send or receive.
 
-        With ``synchronised`` a library whose receives must be posted beforehand exchanges a message for that.
+        With ``synchronised``, a library whose receives must be posted beforehand exchanges a message to ensure this.
         """
         stations, times = _Stations(), []
         for _ in range(_FLOOD):
@@ -224,7 +224,8 @@ def numbers_of(costs: Costs) -> dict[FittedNumber, float]:
 def fit(costs: Costs, names: Sequence[str] = MYRINET_FITTED, steps: int = 12) -> Costs:
     """Fit the values ``names`` of a table to the numbers that it states, by least squares of their ratios.
 
-    The present values are the start, and weigh a little: a value that no number decides keeps its own.
+    The fit starts at the present values and is weakly bound to them, so that a value on which no number depends is
+    unchanged.
     """
     start = np.log([getattr(costs, each) for each in names])
 

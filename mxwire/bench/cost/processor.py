@@ -6,7 +6,7 @@ from collections import Counter
 
 
 class ModelCore:
-    """A core with a queue of tasks, of which only the end of the last one must be known."""
+    """A core with a queue of tasks, of which only the end of the last one is stored."""
 
     def __init__(self) -> None:
         self.free_at = 0

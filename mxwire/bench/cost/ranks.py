@@ -15,7 +15,7 @@ from mxwire.simulation.schedule import Schedule
 from mxwire.units import SECOND
 
 _LONGEST: Final = 3600 * SECOND
-"""Virtual time in which every program ends; one that does not would run without limit."""
+"""Virtual time within which every program must end: a longer one is taken to run indefinitely."""
 
 
 class PostedOperation(Operation, Protocol):
@@ -44,7 +44,7 @@ class ModelRank(Communicator):
         """Post a send to another rank."""
 
     def now(self) -> int:
-        """The virtual time at which the rank is when its calls so far have returned."""
+        """The virtual time at which the calls of the rank so far have returned."""
         return max(self.schedule.now, self.core.free_at)
 
     def compute(self, length: int) -> None:

@@ -104,7 +104,7 @@ class Costs:
     sources: dict[str, Source] = field(default_factory=dict)
     """The source of each value that is not 0."""
     fitted_to: tuple[FittedNumber, ...] = ()
-    """The numbers that decided the fitted and derived values."""
+    """The numbers from which the fitted and derived values were computed."""
 
     @property
     def models_tcp(self) -> bool:
@@ -152,7 +152,7 @@ _FITTED_2010: Final = (
     FittedNumber("half round trip", "open-mx", 4 << 20, 5_000.0),
     FittedNumber("half round trip", "omx:1500", 4 << 20, 6_745.0),
     FittedNumber("half round trip", "tcp", 4 << 20, 5_060.0),
-    # The costs of the bottom half were derived from these rates, as if it were their limit.
+    # The costs of the bottom half were derived from these rates on the assumption that it limits them.
     FittedNumber("processor share", "bottom half", 4 << 20, 1.0, "of the time"),
     FittedNumber("half round trip by coalescing", "open-mx", 62.7, 70.0),
     FittedNumber("half round trip by coalescing", "open-mx", 0, 7.3),

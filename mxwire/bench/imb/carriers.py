@@ -152,7 +152,7 @@ def _open_host(setup: RankSetup) -> Host:
     }
     if not setup.delay:
         return Host.open(setup.interface, **options)
-    # A delayed link is for two ranks: it does not share its interface with other processes.
+    # A delayed link supports two ranks only, because it cannot share its interface with other processes.
     link = FaultyLink(open_link(setup.interface), seed=setup.rank, sending=Faults(delay=setup.delay))
     return Host(link, **options)
 
@@ -250,7 +250,7 @@ class StreamCommunicator(LiveCommunicator):
         message = waiting.popleft()
         _check_length(len(message.data), view)
         if message is stream.current:
-            # The rest arrives in the memory of the receive.
+            # The rest is received directly into the buffer of the receive.
             view[: message.filled] = message.data[: message.filled]
             message.data, message.operation = view, operation
         else:

@@ -1,6 +1,6 @@
 """Collective operations by the textbook algorithms, each under its name.
 
-The algorithm decides the result of a collective as much as the network does, so every measurement names it. All
+The result of a collective depends on the algorithm as much as on the network, so every measurement names it. All
 functions are programs (see ``communicator.py``) that every rank runs with arrays of equal lengths. Sizes below are in
 bytes per rank.
 
@@ -37,9 +37,9 @@ _BARRIER, _BCAST, _REDUCE, _GATHER, _SCATTER, _ALLGATHER, _ALLREDUCE, _ALLTOALL 
 _EMPTY: Final = np.zeros(0, np.uint8)
 
 LONG_BCAST: Final = 64 << 10
-"""Length from which a bcast scatters, as the long algorithm moves less data over each edge."""
+"""Length in bytes from which a bcast scatters, because this algorithm moves less data over each edge."""
 LONG_ALLREDUCE: Final = 2048
-"""Length from which an allreduce is Rabenseifner's."""
+"""Length in bytes from which an allreduce uses Rabenseifner's algorithm."""
 
 
 def barrier_dissemination(comm: Communicator) -> Program[None]:

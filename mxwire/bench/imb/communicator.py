@@ -64,7 +64,7 @@ class Communicator(ABC):
 
 @dataclass(frozen=True, slots=True)
 class FirstOf:
-    """Done as soon as one of some operations is: what a rank yields that waits for any of them."""
+    """An operation that is done as soon as any one of several is; a rank yields it to wait for any of them."""
 
     operations: Sequence[Any]
 

@@ -30,7 +30,7 @@ SIZES: Final = (0, *(1 << each for each in range(23)))
 REPETITIONS: Final = 1000
 """Most repetitions per size."""
 VOLUME: Final = 40 << 20
-"""Bytes that the repetitions of a size move at most."""
+"""Maximum number of bytes that the repetitions of a size transfer."""
 WINDOW: Final = 64
 """Messages in flight in benchmarks of bandwidth, as in OSU."""
 QUEUED: Final = 16
@@ -211,7 +211,7 @@ def _produced(comm: Communicator, length: int, _: str, *, copied: bool) -> Step:
 def _queue(comm: Communicator, length: int, _: str, *, copied: bool) -> Step:
     """Rank 0 is the server of a queue: it takes requests of all others as they arrive, and answers each.
 
-    It has a posted receive per client, and finds the one that is done.
+    It posts one receive per client, and serves the one that has completed.
     """
     requests, own = [_numbers(length) for _ in range(comm.size)], _numbers(length)
     answer = _bytes(4)
@@ -323,7 +323,7 @@ QUEUES: Final = {
     for name, make, more in _QUEUE_KINDS
     for suffix, copied in (("", False), ("Copied", True))
 }
-"""Patterns that the paper on user-space communication misses in such benchmarks; they are none of IMB's."""
+"""Patterns that are not in IMB, but that the paper on user-space communication asks such benchmarks to include."""
 
 
 def benchmark_by_name(name: str) -> ImbBenchmark:

@@ -1,8 +1,8 @@
 """A live rank as a process: ``python -m mxwire.bench.imb.rank``.
 
-It speaks as the sides of a stage do (``bench/worker.py``): the first line of standard input is its setup, each further
-one a role with its parameters, answered by ``ready`` and then by a result or an error. The roles are ``connect`` and
-``measure``. The end of the input ends the rank.
+It uses the protocol of the sides of a stage (``bench/worker.py``): the first line of standard input is its setup, each
+further one a role with its parameters, answered by ``ready`` and then by a result or an error. The roles are
+``connect`` and ``measure``. The end of the input ends the rank.
 """
 
 from __future__ import annotations

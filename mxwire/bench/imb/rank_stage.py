@@ -55,9 +55,9 @@ class RankOptions:
     in_place: bool = False
     """Large messages are not copied on receipt, in the model."""
     offloads: bool | None = None
-    """Segmentation offloads on or off; None: as they are."""
+    """Segmentation offloads on or off; None to leave them unchanged."""
     polling: bool = True
-    """Poll for frames, if there is a processor for each live rank; otherwise block."""
+    """Poll for frames if each live rank has a processor; otherwise block."""
     blocks: bool = False
     """Neighbouring ranks on one host; otherwise ranks are assigned to the hosts in turn."""
 
@@ -173,7 +173,7 @@ class LiveRanks(NamespaceStage, RankProcesses):
             raise StageError(reason)
         RankProcesses.__init__(self, options)
         self.spinning = options.polling and options.ranks <= len(available())
-        # Kernels without netem cannot delay frames, but a host with a link of its own can.
+        # Kernels without netem cannot delay frames, but a host that does not share its link can.
         self._own_delay = options.delay if options.over == "mx" and options.ranks == 2 else 0.0
         delay = 0.0 if self._own_delay else options.delay
         NamespaceStage.__init__(self, StageOptions(options.link_mtu, steered, delay, options.offloads, package))
@@ -195,8 +195,8 @@ class LiveRanks(NamespaceStage, RankProcesses):
 class RemoteRanks(RemoteStage, RankProcesses):
     """Ranks on this machine and on another one, which runs ``mxwire bench serve``.
 
-    Hosts of mxwire with different dialects cannot share an interface, so ranks start with their first measurement, and
-    end when others begin to measure.
+    Hosts of mxwire with different dialects cannot share an interface, so the ranks of a dialect start at their first
+    measurement and end when those of another dialect begin.
     """
 
     _at_work: RemoteRanks | None = None

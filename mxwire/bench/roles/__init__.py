@@ -1,4 +1,4 @@
-"""Roles: what the two sides of a measurement do.
+"""Roles: the work of the two sides of a measurement.
 
 ``exchanges.py`` and ``tracing.py`` have the roles of the studies, over any channel. The other modules have those of the
 contests of ``benchmarks/live.py``: the active and the passive role of each contest.

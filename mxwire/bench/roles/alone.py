@@ -29,23 +29,23 @@ _BARE: Final = 64
 """Content of a bare frame."""
 _NOTHING: Final = FrameBatch.from_frames(())
 _COLD_BYTES: Final = 256 << 20
-"""More than the caches of a processor hold: each copy reads and writes other memory than the ones before."""
+"""More bytes than the caches of a processor hold, so that no copy reads or writes cached memory."""
 _TIMES_LOOKS: Final = 1000
 
 
 def memory_copy(sizes: list[int], counts: list[int], cold: bool = False) -> dict[str, Any]:
     """Copy memory with NumPy: the same buffers each time, or ``cold`` ones that are in no cache."""
     points = {}
-    # Written, so that every page exists before it is copied.
+    # Write to every page, so that it exists before it is copied.
     memory = np.ones(max(2 * max([4096, *sizes]), _COLD_BYTES if cold else 0), np.uint8)
     first = 0
     for size, count in zip(sizes, counts, strict=True):
         step = max(size, 4096)
         places = len(memory) // step // 2 if cold else 1
         times, clock = [], time.perf_counter_ns
-        # Other places than those of the shorter copies, which may be in a cache.
+        # Avoid the places of the shorter copies, which may be in a cache.
         for number in range(first, first := first + count):
-            # Neighbours would be fetched in advance: a stride of a prime number of places goes back and forth.
+            # Neighbouring places would be prefetched; a stride of a prime number of places jumps back and forth.
             at = (number * 7919 % places) * 2 * step
             target, source = memory[at : at + size], memory[at + step : at + step + size]
             begun = clock()
@@ -75,7 +75,7 @@ def system_call(count: int) -> dict[str, Any]:
 
 
 def engine(dialect: str, sizes: list[int], counts: list[int]) -> dict[str, Any]:
-    """Half round trips between two nodes that hand each other their frames: the engines of both sides, and no more."""
+    """Half round trips between two nodes that hand each other their frames: only the engines of both sides."""
     points = {}
     for size, count, trip in zip(sizes, counts, engine_trips(dialect, sizes), strict=True):
         points[str(size)] = _timed(trip, count)

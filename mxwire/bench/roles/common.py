@@ -15,7 +15,7 @@ UNDER_WAY = 4
 TINY_UNDER_WAY = 64
 """Messages of 8 bytes in flight."""
 SPIN = 0.0002
-"""Seconds for which hosts with large messages poll before they sleep, as is right without a dedicated CPU."""
+"""Seconds for which hosts with large messages poll before they sleep, which suits hosts without a dedicated CPU."""
 PATIENCE = 30.0
 """Seconds to wait for the other side."""
 WARM = 0.1

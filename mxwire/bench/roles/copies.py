@@ -33,7 +33,7 @@ class CopyTrail:
         self._places: list[tuple[int, int, str]] = []
 
     def forget(self) -> None:
-        """Forget all places but the message and the rings: the memory will be used for something else."""
+        """Forget all places except the message and the rings, because the memory will be reused."""
         self._places.clear()
 
     def arrived(self, start: int, length: int) -> None:
@@ -56,7 +56,7 @@ class CopyTrail:
                 yield max(low, start), min(high, end), kind
 
     def _replace(self, start: int, end: int, parts: list[tuple[int, int, str]]) -> None:
-        """Overwrite a range: what it contained is gone."""
+        """Forget the content of a range that is overwritten."""
         remaining = []
         for low, high, kind in self._places:
             if high <= start or end <= low:

@@ -45,7 +45,7 @@ def trips(channel: Channel, sizes: list[int], counts: list[int]) -> dict[str, An
                 channel.receive(size)
                 channel.send(size)
     use = _use(channel, before, frames)
-    # A large message needs both sides until it has arrived, also the last one.
+    # Both sides must run until a large message has arrived, even the last one.
     channel.barrier()
     return {"points": points, "trips": sum(counts)} | use
 
@@ -110,10 +110,11 @@ def _send_all(channel: Channel, size: int, count: int, window: int, work: int) -
 
 
 def _interval(times: list[int], window: int, count: int) -> float:
-    """Interval of messages from the times of the windows and of the end: the median of the windows after the first.
+    """Interval of messages, from the times of the windows and of the end: the median over the windows after the first.
 
-    A preempted process loses some windows, which do not move the median. Parts of a window cannot be compared: large
-    messages in flight together end together. The last window may be shorter, and counts only if it is the only one.
+    The median ignores the few windows in which the process was preempted. Parts of a window cannot be compared, because
+    large messages that are in flight together also end together. The last window may be shorter, and counts only if it
+    is the only one.
     """
     windows = [(later - earlier) / window for earlier, later in pairwise(times)]
     steady = sorted(windows[1 : count // window])
@@ -167,7 +168,7 @@ def parametrised(channel: Channel, size: int, number: int, gap: int, repetitions
 
 
 def arrived(channel: Channel, size: int, wait: int, repetitions: int) -> dict[str, Any]:
-    """The time in ns that receiving takes if the message has arrived already: the answer is left for ``wait`` ns."""
+    """Time in ns to receive a message that has already arrived: the answer is left waiting for ``wait`` ns."""
     channel.barrier()
     clock, times = channel.clock, []
     for _ in range(repetitions):
@@ -217,10 +218,10 @@ def fragments(
     repetitions: list[int],
     both: bool = True,
 ) -> dict[str, Any]:
-    """All that LogP needs, for each size, in ns: round trips, floods with work at the sender and at the receiver,
+    """All measurements for LogP, for each size, in ns: round trips, floods with work at the sender and at the receiver,
     parametrised round trips, messages that have arrived, and both directions at once if ``both``.
 
-    The work of floods is ``multiples`` hundredths of the interval without work; the passive side need not know it.
+    The work of floods is ``multiples`` hundredths of the interval without work; the passive side does not use it.
     """
     points: dict[str, Any] = {}
     before, frames = read_use(), channel.frames()

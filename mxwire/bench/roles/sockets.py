@@ -26,7 +26,8 @@ def addressed(side: RoleSide) -> Iterator[tuple[str, str]]:
 def meet(opened: socket.socket, greeting: bytes, active: bool) -> None:
     """Return when the other side listens: earlier messages would be lost.
 
-    The active side greets until it is greeted, which happens once; so the passive side must ignore further greetings.
+    The active side sends greetings until it receives one. The passive side answers only once, and must ignore further
+    greetings.
     """
     opened.settimeout(0.02)
     until = time.monotonic() + PATIENCE

@@ -40,7 +40,7 @@ _EVENT: Final = 16
 """Bits of a status below an event."""
 _NEW_THREAD: Final = 3
 _PAUSE: Final = 0.0001
-"""Seconds between two looks at several threads."""
+"""Interval in seconds at which several threads are polled."""
 PROGRAM_MARK: Final = 0x6D78776972650001
 """Third argument of a mark of a program, whose first two are the place and the length of its message."""
 WARM_TRIPS: Final = 2
@@ -79,7 +79,7 @@ _CALLS: Final[dict[str, dict[int, str]]] = {
 }
 """Numbers of the calls that move data or wait, by machine."""
 _MARK: Final = "getppid"
-"""A call that nothing else makes: the child makes it before and after the counted operations."""
+"""A marker: a call with no other use, which the child makes before and after the counted operations."""
 _MESSAGE: Final = struct.Struct("=QI4xQQQQi4x")
 """struct msghdr."""
 
@@ -91,7 +91,7 @@ class TracedCalls:
     calls: dict[str, int] = field(default_factory=dict)
     """Calls by name; ``other`` for those that neither move data nor wait."""
     empty: int = 0
-    """Calls that found nothing: looks into an empty queue."""
+    """Calls without a result: polls of an empty queue."""
     sent: int = 0
     """Bytes passed to the kernel, which copies them, Ethernet headers included."""
     in_place: int = 0
@@ -118,7 +118,7 @@ class TracedCalls:
 def traced_trips(channel: Channel, size: int, count: int, traced_active: bool) -> dict[str, Any]:
     """Ping-pong in which the system calls of one side are counted, per round trip."""
     traced = channel.active is traced_active
-    # With AF_XDP the kernel uses the pages of the process that has registered them, of which a child has copies.
+    # With AF_XDP the kernel uses the pages of the process that registered them; a forked child has only copies.
     reopened = traced and "xdp" in channel.setup.carrier
     if not reopened:
         channel.barrier()
@@ -316,7 +316,7 @@ class _Tracer:
             value -= min(length, value)
 
     def _watch(self) -> None:
-        """Set breakpoints at the copying routines, where this is known how."""
+        """Set breakpoints at the copying routines, on processors for which this is implemented."""
         if platform.machine() != "x86_64":
             return
         self._trail = CopyTrail(self._message, rings_of(self._child))
@@ -339,8 +339,7 @@ class _Tracer:
     def _copy(self, thread: int) -> bool:
         """Note the copy at whose breakpoint a thread has stopped, and let it continue; False if there is none.
 
-        The instruction under the breakpoint is emulated: without the breakpoint, copies of other threads would be
-        missed.
+        The instruction under the breakpoint is emulated: removing the breakpoint would miss copies by other threads.
         """
         room = ctypes.create_string_buffer(_REGISTERS.size)
         if self._trail is None or self._libc.ptrace(_GET_REGISTERS, thread, None, ctypes.addressof(room)):
