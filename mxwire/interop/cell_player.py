@@ -1,4 +1,4 @@
-"""Playing one cell: a case is performed on a stage, and its result is judged."""
+"""Player of one cell: perform a case on a stage, and judge its result."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def perform(part: CaseDefinition, stage: Stage) -> CaseOutcome:
     """Perform a case.
 
     Raises :class:`~mxwire.interop.roles.UnplayableCase` if it cannot be played between these hosts, and
-    :class:`~mxwire.errors.MxwireError` if an interface or a program does not work, which does not concern the hosts.
+    :class:`~mxwire.errors.MxwireError` if an interface or a program fails, which is not a failure of the hosts.
     """
     try:
         part.play(stage)

@@ -24,7 +24,7 @@ _PULL_TIMEOUTS: Final = (Counter.PULL_TIMEOUT_FIRST_BLOCK, Counter.PULL_TIMEOUT_
 _AGE: Final = {"N1": 2, "N2": 2, "N3": 3, "N4": 4}
 """Generations that frames distinguish."""
 _LOOKED_AT: Final = 500
-"""Frames examined per sender to detect its dialect; a sender of more has shown it before."""
+"""Frames examined per sender to detect its dialect; more frames would not change the result."""
 
 
 def diagnose(

@@ -1,4 +1,4 @@
-"""Programs on external hosts: started when a case needs them, and ended in every case."""
+"""Programs on external hosts: started when a case needs them, and always ended."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _END_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 1.0
 """Seconds before a failed restart is repeated.
 
-Closing the endpoint of the ended program takes a host some time (R-MEA-20), and over ssh its end is not observed.
+A host takes some time to close the endpoint of an ended program (R-MEA-20), and its end cannot be observed over ssh.
 """
 _LULL_SECONDS: Final = 0.3
-"""Seconds without output after which a console is considered to have finished printing."""
+"""Seconds of silence after which the output of a console counts as complete."""
 _KEPT: Final = 20
 """Last lines of output kept for the error of a program that ends too soon."""
 _SSH: Final = ("ssh", "-tt", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
@@ -88,7 +88,7 @@ class ExternalPrograms:
 
     @property
     def several(self) -> bool:
-        """True if more than one runs; each program of mxwire is a host of its own, at the same address."""
+        """True if more than one program runs; each program of mxwire is a host of its own, at the same address."""
         return len(self._running) > 1
 
     def restart(self, role: Role, why: str) -> EndpointAddress:
@@ -129,11 +129,11 @@ class RunningProgram:
 
     @property
     def alive(self) -> bool:
-        """True if it still runs, or that cannot be determined."""
+        """True if the program still runs, or if its state cannot be determined."""
         return True
 
     def end(self, why: str = "") -> None:
-        """End it; ``why`` is the reason of a restart, for a user who has to do it, empty at the end of a run."""
+        """End the program; ``why`` is the reason for a restart, for a user who does it by hand; empty at the end."""
 
 
 class LocalProcess(RunningProgram):
@@ -206,7 +206,7 @@ class LocalProcess(RunningProgram):
     def end(self, why: str = "") -> None:
         """Run the command that stops it, or interrupt it; kill it if it still runs."""
         if self.program.stop is not None:
-            # An invalid command line must not keep the program running.
+            # If the stop command is invalid, the program must be ended nevertheless.
             with suppress(OSError, subprocess.TimeoutExpired, ValueError):
                 by_ssh = [*_SSH, str(self.program.target), self.program.stop]
                 words = by_ssh if self.program.by == "ssh" else shlex.split(self.program.stop)

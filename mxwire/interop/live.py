@@ -30,9 +30,9 @@ _FORGETTING: Final = 0.8
 _ASKING: Final = 0.5
 """Seconds between queries for the name of an external host."""
 _REPEATING: Final = 0.6
-"""Seconds after which an external host has retransmitted a lost frame: longer than its resend delay."""
+"""Seconds within which an external host retransmits a lost frame: longer than its resend delay."""
 _LULL: Final = 0.03
-"""Seconds for frames that are still on the path: longer than an ack may be delayed."""
+"""Seconds to wait for frames in flight: longer than an ack may be delayed."""
 _LONGEST: Final = 50
 """Maximum sleep in ms: applications are driven in between."""
 
@@ -157,7 +157,7 @@ class LiveStage(Stage):
     def find(self, found: Callable[[], bool], seconds: float) -> bool:
         """Wait until an external host is found, with more frequent name queries than R-HOST-02 prescribes.
 
-        It may not have answered the first query, because it did not know this host yet (R-HOST-04).
+        It may have ignored the first query, because this host was not in its peer table yet (R-HOST-04).
         """
         end = self.clock() + round(seconds * SECOND)
         while not self.until(found, min(_ASKING, max(0.0, (end - self.clock()) / SECOND))):
@@ -173,12 +173,12 @@ class LiveStage(Stage):
             _ = self.right_address
 
     def renew(self, treatment: Treatment, seed: int, patience: float) -> None:
-        """Begin another case on the same host: a host without memory would look like a new one to an external host."""
+        """Begin another case on the same host: an external host would take a restarted host for a new one."""
         self.settle(_CALM)
         if self._impaired or any(each.cuts for each in self._links):
             self.let_pass(_REPEATING)
         if "perf" in self.roles:
-            # It waits before it forgets its partner, and would forget a new one with it (D-12).
+            # The slave forgets its partner only after a delay, and would then forget a new partner as well (D-12).
             self.let_pass(_FORGETTING)
         for side in self._hosts:
             for end in side.ends:

@@ -33,7 +33,7 @@ _BOTH: Final = "not played: the case must control both hosts, and the one on the
 _OF_SEVERAL: Final = ("R-DISC-02",)
 """Rules that several programs at one address cannot follow together: each program of mxwire announces itself."""
 _SILENCE: Final = 12.0
-"""Seconds after which an external host without any frame is considered silent: time for two name queries."""
+"""Seconds without a frame after which an external host counts as silent: time for two name queries."""
 
 
 def plan(configuration: LiveConfiguration, selection: CellSelection) -> list[CellOrder]:
@@ -190,7 +190,7 @@ class LivePlayer:
 def _expected(
     part: CaseDefinition, left: HostSetup, right: HostSetup, external: ExternalHost | None
 ) -> CellExpectation:
-    """Return the expectation, also where a program answers in place of the case."""
+    """Return the expectation, even if a program answers in place of the case."""
     if external is None or part.role is None:
         return expected_of(part, left, right)
     echoed, role = part.role == "echo", part.role

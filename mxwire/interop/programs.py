@@ -26,7 +26,7 @@ class ServerProgram(SideProgram):
         self._echo = echo
         self._taking: list[PostedReceiveBuffer] = []
         self._met: dict[tuple[Partner, int], Request] = {}
-        """Connects to senders; a restarted partner needs another one."""
+        """Connects to senders; a restarted partner needs another connect."""
         side.applications.append(self)
 
     def turn(self) -> None:
@@ -109,7 +109,7 @@ class PerfProgram(SideProgram):
         end.side.push()
 
     def _asleep(self) -> Callable[[], bool]:
-        """Sleep like a slave; the single poll of the network that follows is made on waking."""
+        """Sleep like a slave, which polls the network only once, on waking."""
         stage, end = self._stage, self.end
         until = stage.clock() + round(SETTLE * SECOND)
         end.pause()

@@ -12,7 +12,7 @@ from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import DEFAULT_KEY
 
 Introduction = Literal["names", "addresses", "announcements"]
-"""Mutual knowledge of two hosts at the start: by name, by address without a name, or none."""
+"""Contents of the two peer tables at the start: name and address, address only, or nothing."""
 Role = Literal["nothing", "echo", "sink", "perf"]
 """Program that a case needs on the other side: none, one that echoes, one that only receives, or omx_perf."""
 Answer = Literal["content", "length"]

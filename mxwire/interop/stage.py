@@ -177,7 +177,7 @@ class Stage(ABC):
         )
 
     def anywhere(self) -> EndpointAddress:
-        """Return the address of an open endpoint on the right host, of any program."""
+        """Return the address of an open endpoint on the right host, whichever program opened it."""
         return self.far("perf" if self.has("perf") and not self.has("echo") else "echo")
 
     def restart(self, role: Role) -> EndpointAddress:
@@ -269,10 +269,10 @@ class StageSide(ABC):
 
     @abstractmethod
     def boot(self) -> None:
-        """Start the engine, without memory of earlier starts."""
+        """Start the engine without state of earlier starts."""
 
     def reboot(self) -> None:
-        """Restart without memory: all endpoints are gone."""
+        """Restart without state: all endpoints are gone."""
         stage = self.stage
         self.note("restarts")
         self.ends.clear()
@@ -390,7 +390,7 @@ class CaseEndpoint:
             self.side.push()
 
     def close(self) -> None:
-        """Close the endpoint, as the end of its process would."""
+        """Close the endpoint, as happens when its process ends."""
         self.engine.close()
         self.side.push()
         self.side.note(f"closes endpoint {self.number}")

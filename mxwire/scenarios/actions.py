@@ -20,7 +20,7 @@ class Transmission:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """Request to make a call on the application; its result, or the error that it raises, is given back to the run."""
+    """Request to make a call on the application; its result or error is returned to the run."""
 
     verb: str
     arguments: Mapping[str, Value]
@@ -32,7 +32,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Request for the current values of a subject: a mapping, or None if they cannot be known."""
+    """Request for the current values of a subject: a mapping, or None if they are not available."""
 
     subject: str
     target: Any
@@ -46,7 +46,7 @@ class ScenarioApplication(Protocol):
     """The application on the host under test."""
 
     def call(self, action: Invocation) -> Any:
-        """Make a call; raises :class:`~mxwire.protocol.LocalProtocolError` where it is refused."""
+        """Make a call; raise :class:`~mxwire.protocol.LocalProtocolError` if it is refused."""
 
     def ask(self, action: Query) -> Mapping[str, Value] | None:
         """Return the current values of a call's result, the counters, the events or the peer."""

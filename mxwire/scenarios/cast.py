@@ -71,8 +71,8 @@ class Cast:
     ) -> None:
         """Create the testers.
 
-        ``shift`` is added to the endpoint numbers of the testers, so that consecutive runs use different ones: a real
-        host remembers the endpoints of an earlier run (R-MEA-21).
+        ``shift`` is added to the endpoint numbers of the testers, so that consecutive runs use different endpoints: a
+        real host remembers those of an earlier run (R-MEA-21).
         """
         self._shift = shift
         self.dialect = dialect

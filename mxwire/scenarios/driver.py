@@ -1,8 +1,8 @@
 """Drivers: programs that make the calls of scenarios on the host under test, controlled by lines of JSON.
 
-With a driver, scenarios with application calls can be played against any host; a driver may be written in any
-language. ``mxwire scenario host`` is the driver of mxwire's own hosts. Each line is one JSON object, and each question
-has one answer. Bytes are written as ``{"hex": "00ff"}``.
+With a driver, scenarios with application calls can be played against any host; a driver may be written in any language.
+``mxwire scenario host`` is the driver of mxwire's own hosts. Each line is one JSON object, and each request has one
+answer. Bytes are written as ``{"hex": "00ff"}``.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from mxwire.scenarios.vocabulary import COUNTERS
 from mxwire.wire.dialect import Dialect
 
 PATIENCE: Final = 30.0
-"""Seconds that a driver has for an answer."""
+"""Seconds within which a driver must answer."""
 _END_SECONDS: Final = 5.0
 _SHOWN: Final = 100
-"""Maximum number of characters of a wrong answer that an error quotes."""
+"""Maximum number of characters of an invalid answer that an error quotes."""
 _COUNTERS: Final = {each.value: name for name, each in COUNTERS.items()}
 """Names of counters in the language, by their names in the real driver."""
 _NUMBERS: Final = ("endpoint", "key", "closed", "beyond")
@@ -100,11 +100,11 @@ class Driver(AbstractContextManager["Driver"]):
         self.close()
 
     def host(self, script: Script, dialect: Dialect, tester: bytes, process: int = FIRST) -> LiveTarget | str:
-        """Have the driver create the host that ``script`` needs, afresh, with its known peers in the table.
+        """Have the driver create a new host as ``script`` requires, with its known peers in the table.
 
-        ``tester`` is the tester's Ethernet address. Another ``process`` than the first one has no endpoint until the
-        scenario opens one. Returns the endpoint under test, or the reason why there cannot be
-        such a host. Raises :class:`DriverError` if the driver does not answer correctly.
+        ``tester`` is the tester's Ethernet address. A ``process`` other than the first has no endpoint until the
+        scenario opens one. Returns the endpoint under test, or the reason why the driver cannot create such a host.
+        Raises :class:`DriverError` if the driver does not answer correctly.
         """
         question = {
             "do": "host",
@@ -146,7 +146,7 @@ class Driver(AbstractContextManager["Driver"]):
             raise self._wrong(answer) from None
 
     def ask(self, action: Query) -> Mapping[str, Value] | None:
-        """Return the values of a result, the counters, the events or the peer; None if the driver does not know.
+        """Return the values of a result, the counters, the events or the peer; None if the driver does not report them.
 
         Counters may have their names in the language or those of the real driver. Raises :class:`DriverError`.
         """
@@ -205,7 +205,7 @@ def run_driven(
 ) -> ScenarioOutcome:
     """Play a scenario to a host created by a driver; ``seed`` as for :func:`~mxwire.scenarios.live.run_live`.
 
-    Without ``harmful``, scenarios that stop real hosts are skipped, although the host has a driver.
+    Without ``harmful``, scenarios that stop real hosts are skipped, even though the host has a driver.
 
     Raises :class:`DriverError`, :class:`~mxwire.link.errors.LinkError` if the link is lost, and
     :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as written.

@@ -30,7 +30,7 @@ class Scope(Protocol):
         """Return the value of ``$name`` or ``$frame.field``; None if it is not bound."""
 
     def word(self, name: str) -> Value | None:
-        """Return a value of the tester's state by its name in the language; None if the tester does not know it yet."""
+        """Return a value of the tester's state by its name in the language; None if it is not known yet."""
 
 
 CONSTANTS: Final[dict[str, int]] = {

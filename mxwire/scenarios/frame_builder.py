@@ -93,7 +93,9 @@ def _region(tester: Tester) -> Fields:
 
 
 def _require(basis: Frame | None, given: Given, why: str, *names: str) -> None:
-    """Raise :class:`MissingDefault` if neither the frame that determines some fields is known nor all are given."""
+    """Raise :class:`MissingDefault` if some of these fields are not given and the frame that determines them is
+    unknown.
+    """
     if basis is None and not set(names) <= set(given):
         raise MissingDefault(f"{why}: give {', '.join(names[:-1])} and {names[-1]}")
 
@@ -104,7 +106,7 @@ def _announcement(tester: Tester, given: Given) -> Fields:
 
 
 def _raw(tester: Tester, given: Given) -> Fields:
-    """Fill in an announcement: discovery daemons take any RAW for one, whatever its payload (R-MEA-22)."""
+    """Fill in an announcement: discovery daemons take every RAW for one, whatever its payload (R-MEA-22)."""
     announcement = Announcement(src_mac=tester.station.mac, **_announcement(tester, {}))
     codec = codec_of(tester.dialect)
     return {"dst_src_peer_index": 0, "opaque": codec.build(announcement)[codec.layout("raw").header_end :]}

@@ -18,9 +18,9 @@ from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import NUMBER_MASK
 
 _LIVE: Final = replace(SENDERS, clock_ns=10_000_000)
-"""Vantage of live runs: received frames are dated on arrival, transmitted ones before they leave."""
+"""Vantage of live runs: received frames have their arrival times, transmitted frames a time before transmission."""
 Subject = tuple[Any, ...]
-"""A key shared by a question and its answer, for example a conversation or a region."""
+"""A key shared by a request and its answer, for example a conversation or a region."""
 
 _NUMBERED: Final = packets.Tiny | packets.Small | packets.Medium | packets.Rndv | packets.Notify
 _ACKNOWLEDGING: Final = frozenset({"R-ACK-01", "R-ACK-03"})
@@ -59,7 +59,7 @@ class Provocations:
     """Follows both sides of a run; frames must be given in order.
 
     ``hosts`` are the Ethernet addresses of the host under test. A conversation is identified by the numbers of its
-    endpoints alone, because a host may attribute a frame to another source than its address (D-6).
+    endpoints alone, because a host may attribute a frame to the wrong source address (D-6).
     """
 
     def __init__(self, hosts: set[bytes]) -> None:

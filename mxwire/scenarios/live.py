@@ -34,8 +34,9 @@ from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, NackMcp, Pu
 PATIENCE: Final = 500_000_000
 """Nanoseconds that a frame may be late and still be accepted, as non-strict."""
 SETTLE: Final = 30_000_000
-"""Nanoseconds between a frame of the tester and a call, for the host to handle the frame. Longer than a host delays an
-acknowledgement (20 ms, R-MEA-20), which could otherwise cross the frames of the call."""
+"""Nanoseconds between a frame of the tester and a call, in which the host handles the frame. It exceeds the delay of an
+acknowledgement (20 ms, R-MEA-20), which could otherwise cross the frames of the call.
+"""
 LONGEST: Final = 20_000_000_000
 """Maximum nanoseconds of a single wait in a scenario; scenarios that wait longer are skipped."""
 _SLICE: Final = 0.25
@@ -48,7 +49,7 @@ _NAME: Final = "tester:0"
 _PLACE: Final = 0x0101
 """Index of the host in the tester's peer table: that of the default tester's host (``cast.py``)."""
 MEETING_TIMEOUT: Final = 15.0
-"""Seconds. A host that does not know the tester queries its name at once, or after 5 s."""
+"""Timeout in seconds: a host to which the tester is new queries its name at once or after 5 s."""
 SEEDS: Final = 1 << 32
 """Number of seeds."""
 
@@ -103,7 +104,7 @@ def new_seed() -> int:
 
 
 def shift_of(seed: int) -> int:
-    """Return the offset of the testers' endpoint numbers: 8 more per seed, and 1 more per turn of 32."""
+    """Return the offset of the testers' endpoint numbers: 8 more for each seed, and 1 more after every 32 seeds."""
     turn, place = divmod(seed, _ENDPOINTS // _SPACING)
     return (turn + place * _SPACING) % _ENDPOINTS
 
@@ -119,7 +120,7 @@ def run_live(
     seed: int | None = None,
     harmful: bool = False,
 ) -> ScenarioOutcome:
-    """Play a scenario against a live host that knows the tester; see :func:`meet`.
+    """Play a scenario against a live host that has the tester in its peer table; see :func:`meet`.
 
     ``application`` makes the calls on the host. Without one, scenarios that need calls are skipped, as are those that
     need a specially configured host and, unless ``harmful``, those that stop real hosts. The testers' endpoint numbers
@@ -222,7 +223,7 @@ class _Player:
     _link: Link
     _application: ScenarioApplication | None
     _settled: int = 0
-    """Time at which the host has handled the last transmitted frames."""
+    """Time by which the host has handled the last transmitted frames."""
 
     def play(self) -> None:
         """Play the run to its end."""
@@ -266,14 +267,14 @@ class _Player:
 
 
 _UNPROMPTED: Final = frozenset({"HOST_QUERY", "RAW", "RAW_OMXOED"})
-"""Packets that a host sends without being addressed first."""
+"""Packets that a host sends unprompted."""
 _ETHERNET_ADDRESSES: Final = 12
 
 
 class Reception:
     """Selects the frames of the host that are meant for the testers of one run.
 
-    A host continues what an earlier run began, for example the pulls of a closed endpoint (R-MEA-21), and communicates
+    A host continues the work of earlier runs, for example the pulls of a closed endpoint (R-MEA-21), and communicates
     with other hosts. A frame belongs to the run if its destination is a tester's address, a group, or an address named
     by the scenario, and if its endpoint, session and pull handle are among those used by the testers in this run.
     """
@@ -283,7 +284,7 @@ class Reception:
         self._host = cast.target.mac
         self._addresses = {each.mac for each in cast.stations.values()}
         self._elsewhere: set[str] = set()
-        """Packets that the scenario expects at an address which is known only while it runs."""
+        """Packets that the scenario expects at an address that is determined only during the run."""
         for step in walk(script.steps):
             if isinstance(step, ExpectStep) and "dst_mac" in step.fields:
                 self._expect_at(step, RunScope({}, cast.tester(step.tester)))
@@ -291,7 +292,7 @@ class Reception:
         self._sessions = {NO_SESSION}
         self._pulls: set[tuple[int, int]] = set()
         self.passed_over: Counter[str] = Counter()
-        """Number of frames of the host to a tester's host but to none of its endpoints or sessions, by packet."""
+        """Number of frames of the host to a tester's host that match none of its endpoints or sessions, by packet."""
 
     def _expect_at(self, step: ExpectStep, scope: RunScope) -> None:
         condition = step.fields["dst_mac"]
@@ -333,7 +334,7 @@ class Reception:
         return False
 
     def takes_early(self, raw: bytes) -> bool:
-        """Return True for a frame from before the first step that belongs to the run.
+        """Return True if a frame received before the first step belongs to the run.
 
         Only a host that was created for the run sends such frames to the testers.
         """

@@ -84,10 +84,10 @@ def hosted(
 ) -> Iterator[tuple[LiveTarget, ScenarioApplication]]:
     """Open a live host on ``link``, configured for ``script``, with the tester in its peer table.
 
-    ``tester`` is the Ethernet address of the tester's link. Another ``process`` than the first has no endpoint at
-    first. Those that the scenario opens endpoints in are started on the same interface, in the network namespace of
-    this thread. Closes ``link`` at the end. Raises :class:`~mxwire.errors.MxwireError` if the profile does not exist or
-    the host cannot be opened.
+    ``tester`` is the Ethernet address of the tester's link. A ``process`` other than the first starts without an
+    endpoint. Processes in which the scenario opens endpoints are started on the same interface, in the network
+    namespace of this thread. ``link`` is closed at the end. Raises :class:`~mxwire.errors.MxwireError` if the profile
+    does not exist or the host cannot be opened.
     """
     profile = profile_by_name(script.profile or profile) if isinstance(profile, str) else profile
     events: list[Event] = []
@@ -160,7 +160,7 @@ _NONE = TestedEndpoint(bytes(6), 0, 0, 0)
 
 
 class DrivenHost:
-    """Answers the questions of a tester; ``open_link`` opens the link of each new host.
+    """Answers the requests of a tester; ``open_link`` opens the link of each new host.
 
     Raises :class:`~mxwire.errors.MxwireError` if ``profile`` does not exist.
     """
@@ -176,9 +176,9 @@ class DrivenHost:
         self._made: list[Any] = []
 
     def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to a question.
+        """Return the answer to a request.
 
-        Raises :class:`~mxwire.errors.MxwireError` if it is not a question of the protocol.
+        Raises :class:`~mxwire.errors.MxwireError` if it is not a request of the driver protocol.
         """
         try:
             match question["do"]:

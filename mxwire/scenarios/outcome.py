@@ -21,7 +21,7 @@ class ScenarioVerdict(StrEnum):
     PASS = "pass"
     """All expectations were met."""
     NON_STRICT = "non-strict"
-    """A SHOULD was not met, or a frame was late; a peer does not suffer from it."""
+    """A SHOULD was not met, or a frame was late; neither harms a peer."""
     FAIL = "fail"
     """A MUST was not met."""
     INFO = "info"

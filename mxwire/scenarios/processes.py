@@ -11,7 +11,7 @@ from mxwire.scenarios.actions import Invocation, Query, ScenarioApplication
 from mxwire.scenarios.expression import Value
 
 FIRST: Final = 0
-"""Number of the process under test, which makes all calls that no endpoint of another one is named in."""
+"""Number of the process under test, which makes all calls except those that name an endpoint of another process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ProcessResult:
 
 class HostProcesses:
     """A :class:`~mxwire.scenarios.actions.ScenarioApplication` of several processes, ``first`` and those that are
-    started when a scenario opens an endpoint in them.
+    started as soon as a scenario opens an endpoint in them.
 
     ``start`` starts a process and returns its application, ``kill`` kills it. Both take its number, and may raise
     :class:`~mxwire.protocol.LocalProtocolError`.
@@ -66,7 +66,7 @@ class HostProcesses:
         """Return the values of a result of any process, or the counters, events and peer of the first one."""
         number, target = _split(action.target)
         application = self._running.get(number)
-        # A killed process knows nothing.
+        # A killed process has no values.
         return {} if application is None else application.ask(replace(action, target=target))
 
 

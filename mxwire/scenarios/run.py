@@ -34,9 +34,9 @@ _UNASKED: Final = frozenset({"TRUC"})
 Steps = Generator[Action | None, Any, None]
 """Generator that yields requested actions, and None while it waits for a frame or the deadline."""
 _ANOTHER_FRAME: Final = 99
-"""Rank of a failure with another packet altogether: more than the number of wrong fields of any frame."""
+"""Rank of a failure by the wrong packet: more than the number of wrong fields of any frame."""
 REPEATS: Final = 100_000
-"""Maximum number of turns of all ``repeat`` blocks of a scenario together."""
+"""Maximum total number of iterations of all ``repeat`` blocks of a scenario."""
 _AGAIN: Final = 5_000_000
 """Nanoseconds between two queries of the application."""
 
@@ -71,7 +71,7 @@ class ScenarioRun:
 
     ``patience`` is the time in nanoseconds that a frame may be late and still be accepted, as non-strict. ``foreign``
     packets may arrive for other reasons and are ignored like announcements. If ``partial``, values that the application
-    does not know are not checked.
+    does not report are not checked.
     """
 
     def __init__(
@@ -233,11 +233,11 @@ class ScenarioRun:
             raise ExpectationFailure(step, f"{step.verb} was refused: {answer}")
         if step.bind:
             self.bound[step.bind] = answer
-        # The duration of a call is up to the application, so "not earlier than" counts from its beginning.
+        # The application determines the duration of a call, so "not earlier than" counts from the start of the call.
         self._mark, self._earliest = self.now, began
 
     def _check(self, step: steps.CheckStep) -> Steps:
-        """Query values until they meet their conditions, repeatedly while the run has patience."""
+        """Query values repeatedly until they meet their conditions or the patience of the run is exceeded."""
         limit = self.now + self.patience
         while True:
             failure = yield from self._check_once(step)
@@ -277,7 +277,7 @@ class ScenarioRun:
         )
 
     def _not_checked(self, step: steps.CheckStep, names: Iterable[str]) -> None:
-        """Add a remark on values that the application does not know."""
+        """Add a remark on values that the application does not report."""
         if self._partial and (unknown := ", ".join(names)):
             what = f"${step.target}" if step.target else step.subject
             self.notes.append(Remark(step.place.line, f"not checked, unknown to the driver: {what} {unknown}"))
@@ -342,7 +342,7 @@ class ScenarioRun:
         self._mark = arrival.time
 
     def _judged(self, step: steps.ExpectStep, arrival: ReceivedFrame, start: int) -> ExpectationFailure | None:
-        """Return the difference between a frame and the expectation of a step, or None if it meets it."""
+        """Return the difference between a frame and the expectation of a step; None if the frame meets it."""
         frame = arrival.frame
         wrong: list[FieldDifference] = []
         if isinstance(frame, Malformed):

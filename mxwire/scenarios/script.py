@@ -56,7 +56,7 @@ class Script:
     profile: str = ""
     """Required profile of the host; empty for any."""
     host: Mapping[str, Any] = field(default_factory=dict)
-    """Profile fields in which the host must differ."""
+    """Profile fields of the host that must differ from the defaults."""
     endpoint: bool = True
     """True if the host has an endpoint open from the start."""
     discovery: str = "no"
@@ -70,7 +70,7 @@ class Script:
     only_simulated: str = ""
     """Reason why it cannot be played against a live host; empty if it can."""
     harmful: str = ""
-    """Harm that it does to a real host; empty if none. Such scenarios are skipped for external hosts."""
+    """Harm that it does to a real host; empty if harmless. Harmful scenarios are skipped for external hosts."""
     info: bool = False
     """True if the behaviour is optional, so that the outcome only reports it."""
 

@@ -54,7 +54,7 @@ class SimulatedPlay(NamedTuple):
 
 
 def simulated_plays(names: Iterable[str], profile: str, dialect: str | None, seed: int) -> list[SimulatedPlay]:
-    """Return the plays of scenarios against the engine: each in one dialect, or in all in which it is to be played."""
+    """Return the plays of scenarios against the engine: each in one dialect, or in all that it supports."""
     chosen = profile_by_name(profile)
     only = None if dialect is None else dialect_by_name(dialect)
     return [

@@ -34,7 +34,7 @@ HOP: Final = 1_000
 """Nanoseconds that a frame takes from one side to the other."""
 ENDPOINT, CLOSED = 1, 30
 TURNS: Final = 1_000_000
-"""Maximum number of steps of the loop, more than any scenario needs: beyond it, the run does not terminate."""
+"""Maximum number of steps of the loop, more than any scenario needs: a run that exceeds it does not terminate."""
 
 
 def run_simulated(
@@ -91,7 +91,7 @@ class _Machine:
         self._paths: dict[int, SimulatedPath] = {}
         self._all: list[SimulatedPath] = []
         self._due: dict[int, int] = {}
-        """When processes take the records of others, by process."""
+        """Times at which processes take the records of others, by process."""
         self._now = START
 
     def start(self, process: int) -> Node:

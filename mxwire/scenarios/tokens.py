@@ -39,7 +39,7 @@ class Token:
 
     @property
     def shown(self) -> str:
-        """The token as quoted in an error."""
+        """The token, quoted for an error."""
         return "the end of the line" if self.kind == "end" else repr(self.text)
 
 

@@ -11,7 +11,7 @@ from mxwire.wire.enums import PacketType
 CASES = CaseGroup("ends")
 _LARGE = 200_000
 _AS_EVER = b"as ever.", 8
-"""Message that shows that two hosts communicate as before, and its length."""
+"""A message to check that two hosts still communicate, and its length in bytes."""
 
 
 @CASES.case(

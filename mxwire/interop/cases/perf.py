@@ -43,7 +43,7 @@ def round_trips(stage: Stage, length: int, count: int, cut: Callable[[], None]) 
     """Send ``count`` messages of one length to omx_perf at once, and receive the answers.
 
     ``cut`` is called between agreement and messages. A final message follows once all answers have arrived, because a
-    slave forgets its master half a second after its last answer, received or not.
+    slave forgets its master half a second after its last answer, even if that answer was lost.
     """
     where = stage.far("perf")
     end = stage.left.open(7)

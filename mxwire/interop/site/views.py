@@ -59,7 +59,7 @@ class CellView:
 
     @property
     def state(self) -> State:
-        """Its state: an expected failure is another one than success, although the verdict is the same."""
+        """Its state: an expected failure differs from a success, although both have the same verdict."""
         return state_of(self.cell)
 
     @property

@@ -36,7 +36,7 @@ def write_site(report: InteropReport, folder: str | Path, *, jobs: int = 1) -> P
         for name, file in matrix.case_files.items():
             write_text(folder / "cases" / file, _case(matrix, name))
         write_assets(folder / "assets", layouts)
-        # Written last: if there is an index, all the pages that it links exist.
+        # Written last, so that an index never links to missing pages.
         write_text(folder / INDEX, _index(matrix))
     except OSError as error:
         raise OutputError.of(error.filename or folder, error) from None
