@@ -1,4 +1,4 @@
-"""Campaigns: many independent pieces of work, in processes of this machine or of a cluster.
+"""Campaigns: many independent pieces of work, played by processes on this machine or on a cluster.
 
 Begin with ``campaign.py``, which plays the pieces in chunks; ``workers.py`` opens the processes.
 """

@@ -3,17 +3,17 @@
 Theory of operation
 ===================
 
-The pieces are independent and deterministic: a seed, a plan of faults, a cell, a capture. So it does not matter which
-worker plays a piece, when, or how often, and the answers, yielded in the order of the pieces, are the same for any
-number of workers of any kind.
+The pieces are independent and deterministic: a seed, a plan of faults, a cell, a capture. The answers are yielded in
+the order of the pieces, and are the same for any number of workers of any kind: it does not matter which worker plays a
+piece, when, or how often.
 
 A chunk is a run of pieces. Its size follows the pace observed so far, so that a chunk takes at least
-``WorkerPool.chunk_seconds``, and its transfer is negligible. There is at most one chunk per worker at a time: more
-would gain nothing, and the loss of a worker concerns a single chunk.
+``WorkerPool.chunk_seconds``, and its transfer is negligible. A worker has at most one chunk at a time: more would not
+be faster, and the loss of a worker affects only that chunk.
 
-A worker may die without the fault of its chunk: a job reaches its time limit, a node loses power. So the chunk is
-repeated. If its workers die repeatedly, it is divided in two, until a single piece remains that kills each worker. The
-answer to that piece is a :class:`FatalPiece`; the campaign continues with the others.
+A worker may die for reasons unrelated to its chunk: a job reaches its time limit, or a node loses power. The chunk is
+therefore repeated. If its workers die repeatedly, it is divided in two, until a single piece remains that kills each
+worker. The answer to that piece is a :class:`FatalPiece`; the campaign continues with the others.
 
 Answers of finished chunks are appended to a checkpoint, if there is one. A campaign that is restarted with the same
 checkpoint reads them from there.
@@ -36,7 +36,7 @@ from mxwire.errors import MxwireError
 _Answer = TypeVar("_Answer")
 
 _GROWTH: Final = 4
-"""Largest ratio of a chunk's size to that of the largest finished one: the first pieces may be unusually short."""
+"""Maximum ratio of a chunk's size to that of the largest finished one: the first pieces may be unusually short."""
 _LARGEST_CHUNK: Final = 100_000
 _REPEATED: Final = 2
 """Losses of workers after which a chunk is divided."""
@@ -157,7 +157,7 @@ class AnswerSeries(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
         return answer
 
     def stop(self) -> None:
-        """Give no further chunk to a worker: iteration ends with the last answer of those under way."""
+        """Give no further chunk to a worker: iteration ends with the last answer of the chunks in progress."""
         self._stopped = True
 
     def _is_known(self, place: int) -> bool:
@@ -243,5 +243,5 @@ class AnswerSeries(Generic[_Answer], Iterator["_Answer | FatalPiece"]):
             self._finish(chunk.first, [FatalPiece(self._pieces[chunk.first], chunk.losses)])
         else:
             middle = (chunk.first + chunk.end) // 2
-            # Each half is suspected: one more loss divides it.
+            # Either half may be the cause, so one more loss divides it.
             self._again += (_Chunk(chunk.first, middle, 1), _Chunk(middle, chunk.end, 1))

@@ -1,7 +1,7 @@
 """Worker processes of a campaign: of this machine, of a Dask cluster, of Slurm jobs or of an MPI job.
 
-Each kind is a :class:`WorkerPool`: a source of ``concurrent.futures`` futures that knows its number of workers and
-recognises the loss of one. Everything else is the same for all kinds, and in ``campaign.py``.
+Each kind is a :class:`WorkerPool`: a source of ``concurrent.futures`` futures that reports its number of workers and
+detects the loss of one. Everything else is common to all kinds and is in ``campaign.py``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from mxwire.extras import import_extra
 
 PLACES: Final = "local, dask:local, dask:ADDRESS, dask-slurm:FILE or mpi"
 _WAIT_SECONDS: Final = 10 * 60
-"""Time for the first worker of a running cluster to start."""
+"""Timeout for the first worker of a running cluster."""
 _QUEUE_SECONDS: Final = 10.0
-"""Interval of the queries for jobs without a worker that are still in the queue of Slurm, where they may wait long."""
+"""Interval of queries for jobs without a worker: they may wait in the queue of Slurm for a long time."""
 _CONNECT_SECONDS: Final = 15
 _LOCAL_FAILURES: Final = 1
 """Losses of workers after which a local cluster reports a chunk: on one machine the chunk is the likely cause."""
@@ -40,7 +40,7 @@ RANK_VARIABLES: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_C
 Slurm's is the last: in a Slurm job, processes of mpirun inherit that of mpirun itself.
 """
 _NO_DASHBOARD = {"dashboard": False, "dashboard_address": ":0"}
-"""The scheduler opens a port for HTTP nevertheless: any free one, since another user may have the usual one."""
+"""The scheduler always opens an HTTP port: use any free one, since another user may occupy the default port."""
 
 
 class WorkerPool(Protocol):
@@ -91,7 +91,7 @@ class LocalPool:
         self._processes = processes
         self._idle: list[ProcessPoolExecutor] = []
         self._busy: dict[Future[Any], ProcessPoolExecutor] = {}
-        # A fork of this process would copy the locks that its threads hold.
+        # Not fork, which would copy locks held by threads of this process.
         self._context = get_context("forkserver")
 
     def size(self) -> int:
@@ -176,12 +176,12 @@ class MpiPool:
         return future
 
     def losses(self, error: BaseException | None) -> int:
-        """Return 0: there is no campaign after a loss."""
+        """Return 0: a loss ends the whole campaign."""
         return 0
 
 
 def check_place(on: str) -> None:
-    """Raise :class:`~mxwire.errors.MxwireError` for a text that names no workers."""
+    """Raise :class:`~mxwire.errors.MxwireError` unless the text names workers."""
     kind, colon, detail = on.partition(":")
     if on not in ("local", "mpi") and not (kind in ("dask", "dask-slurm") and colon and detail):
         raise OptionError(f"--on {on}: no such workers; use {PLACES}")

@@ -5,8 +5,8 @@ A run is a function of its :class:`Scenario`: the same seed gives the same frame
 ``network.py`` is the switch, which drops, duplicates, reorders and delays frames; ``world.py`` joins it with hosts and
 applications, and triggers the incidents of a run, such as kills, pauses and partitions; ``simulation.py`` runs the
 whole, and ``schedule.py`` is its virtual time. ``scenario.py`` draws the probabilities and numbers of faults from a
-seed; ``faults.py`` has plans of explicit faults instead, of which ``exhaustive.py`` plays all. ``invariants.py`` lists
-what every run is checked for, and ``shrinker.py`` reduces a run that fails.
+seed. Instead, ``faults.py`` describes plans of explicit faults, and ``exhaustive.py`` plays all plans.
+``invariants.py`` lists what every run is checked for, and ``shrinker.py`` reduces a run that fails.
 """
 
 from mxwire.simulation.exhaustive import ExhaustivePlay

@@ -99,7 +99,7 @@ class SimulatedApplication:
 
     @property
     def calm(self) -> bool:
-        """Return whether it is running, and has nothing more to do on its own."""
+        """Return whether it is running and has no pending work of its own."""
         posted = self.receiver is not None and self.receiver.all_posted
         return self.alive and not self.stalled and not self.connecting and posted
 
@@ -261,7 +261,8 @@ class SimulatedApplication:
                 link.ready = True
                 self.pump()
             else:
-                # Only a request of one's own makes a real host answer with acks (R-CON-12).
+                # A real host acknowledges messages only after it has received a connect request of this host
+                # (R-CON-12).
                 link.ready = False
                 self._connect(link)
             return
@@ -384,8 +385,9 @@ class SimulatedApplication:
 
     def _gone(self, link: ApplicationLink) -> bool:
         """Return whether the session that refused a packet is gone. A partner that is still there must not be
-        forgotten, since it would not learn of it and would continue as before (R-CLS-03); and the refusal may be a late
-        one (R-NAK-05)."""
+        forgotten, since it would not be notified and would continue as before (R-CLS-03). The refusal may also be a
+        late one (R-NAK-05).
+        """
         return link.dead is not None and self.world.ledger.session_of(link.remote.number) != link.dead
 
     # Sending.

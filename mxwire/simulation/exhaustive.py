@@ -1,14 +1,14 @@
 """Exhaustive play: every plan of up to a number of faults in a small workload, each judged by all invariants.
 
-A run without faults has a few dozen frames and steps. Each frame can suffer each frame fault, and before each step
-each application can be paused or killed: these are the plans of one fault. The run of a plan shows the frames and steps
-that follow its last fault, and each fault of one of them extends the plan. So the plans of two faults come from the
-runs of one, and so on, and each is played once, from the beginning: a run takes a few milliseconds, less than a copy of
-a world.
+A run without faults has a few dozen frames and steps. Each frame can suffer each frame fault, and before each step each
+application can be paused or killed: these are the plans of one fault. The run of a plan shows the frames and steps that
+follow its last fault, and each fault of one of them extends the plan. The plans of two faults therefore come from the
+runs of one fault, and so on. Each plan is played once, from the beginning: a run takes a few milliseconds, less than
+copying a world.
 
-Many faults have no lasting effect: a duplicate is discarded, a lost ack is made up for by the next one. Where two runs
-have reached the same state (``state.py``) before a step, they continue in the same way, so only the plan of the first
-one is extended from there. The plans of the last level are not extended, so their states are not examined.
+Many faults have no lasting effect: a duplicate is discarded, and the next ack replaces a lost one. If two runs have the
+same state (``state.py``) before a step, they continue in the same way, so only the plan of the first run is extended
+from there. The plans of the last level are not extended, so their states are not examined.
 
 The state does not include the memory of the judge of the wire. A rule that compares a frame with one before the states
 became equal is therefore checked in the first run only.
@@ -97,7 +97,7 @@ class ExhaustivePlay:
         self.played = 0
         """Plans that were played."""
         self.pruned = 0
-        """Plans that were not played, as others lead to the same state before their last fault."""
+        """Number of plans that were skipped because another plan leads to the same state before the last fault."""
         self.failed: list[RunOutcome] = []
         """Outcomes in which an invariant was broken: those with fewer faults first."""
         self.fallen: dict[str, str] = {}
@@ -148,7 +148,7 @@ class ExhaustivePlay:
             self.planned += len(plans)
 
     def _extensions(self, played: PlayedPlan) -> Iterator[Plan]:
-        """Yield the plans with one more fault, except where another plan was extended by it in the same state."""
+        """Yield the plans with one more fault, unless another plan was extended by that fault in the same state."""
         plan = played.outcome.scenario.faults
         for step, following in pairwise(played.steps):
             self._states.add(step.state)

@@ -1,9 +1,8 @@
 """Planned faults: each at one frame, or before one step of a run, instead of drawn from the seed.
 
-A plan is written as its faults with commas, ``lose@7,die:1@31``: frame 7 is lost, and application 1 dies before
-step 31. Frames are numbered from 1 in the order in which all hosts send them, steps from 1 as the schedule runs them.
-Both are the same in every run with the same scenario up to its first fault, so a plan is an address of a run, like a
-seed.
+A plan is written as its faults with commas, ``lose@7,die:1@31``: frame 7 is lost, and application 1 dies before step
+31. Frames are numbered from 1 in the order in which all hosts send them, steps from 1 as the schedule runs them. Up to
+the first fault, both are the same in every run of a scenario, so a plan identifies a run as a seed does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The invariants of every run, by name, with the rules behind them; and those that a scenario makes impossible."""
+"""The invariants of every run by name, with the rules that imply them, and the exceptions for each scenario."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _PARTING = (Defect.RESTART_HOLE, Defect.SESSION_NUMBERS_DISAGREE, Defect.EARLY_D
 _OF_PARTNERS = ("delivery", "status", "partner", "liveness", "leftovers", "numbers")
 """Invariants between two hosts."""
 _GIVING_UP = (*INCIDENTS, "loss", "corrupt")
-"""Incidents and faults that may make a host abandon another host, or restart it."""
+"""Incidents and faults that may restart a host or make another host abandon it."""
 _OF_CHANCE = ("status", "partner")
 _WRONG_INDEX = "a HOST_REPLY that repeats the index of its query teaches a wrong index"
 _NEW_PROCESS = "a process that starts later does not know the indexes that its host has been sent"
@@ -95,13 +95,13 @@ _OVERTAKEN = (
     "and waits for numbers that its partner does not send any more"
 )
 _ENOUGH_RESENDS = 12
-"""Number of retransmissions from which on random loss alone does not make a host abandon another one."""
+"""Number of retransmissions from which random loss alone does not make a host abandon another host."""
 
 
 def fallen(scenario: Scenario) -> dict[str, str]:
     """Return the invariants that need not hold in a scenario, each with the reason; all others are checked."""
     if scenario.tamper:
-        # No checksum protects a message: a changed byte is taken as sent.
+        # A message has no checksum, so a changed byte is not detected.
         why = "bytes were changed and no checksum detected it"
         return {name: why for name in INVARIANTS if name not in _HELD_ALWAYS}
     profiles = [scenario.profile_of(number) for number in range(scenario.hosts)]

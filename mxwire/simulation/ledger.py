@@ -1,6 +1,6 @@
 """The ledger: the fate of every message, and the promises that incidents have voided.
 
-It knows the state of all hosts at once, which no host does, and records the breaches of invariants.
+It has a view of all hosts at once, unlike any single host, and records breaches of invariants.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Ledger:
     def restarted(self, one: int, other: int, why: str) -> None:
         """Excuse undelivered messages of earlier sessions after one application has detected the other's restart.
 
-        If one of them had abandoned the other before, all undelivered messages between them are lost.
+        If either had already abandoned the other, all undelivered messages between them are lost.
         """
         since = max(self.opened_at(one), self.opened_at(other))
         if self.troubled(one, other, since + 1):
@@ -116,7 +116,7 @@ class Ledger:
         self._by_pair[pair] = remaining
 
     def troubled(self, one: int, other: int, since: int = 0) -> bool:
-        """Return whether there was trouble between two applications since a time."""
+        """Return whether an incident has affected two applications since a time."""
         return any(time >= since for time, _ in self._troubles.get(_pair(one, other), ()))
 
     def excuse(self, message: PlannedMessage, why: str) -> None:
@@ -138,7 +138,7 @@ class Ledger:
         return not self._unsettled
 
     def resolved(self, number: int) -> bool:
-        """Return whether a message was delivered, or will never be."""
+        """Return whether a message was delivered or can no longer be."""
         message = self.messages[number]
         return bool(message.delivered or message.excuse or message.failed)
 
@@ -184,7 +184,7 @@ class Ledger:
         since = message.posted_at or 0
         reopened = False
         if status in NACKED:
-            # A late nack for a number of the former session hits the same number of this one (R-NAK-05).
+            # A late nack for a number of the former session is taken for the same number of this session (R-NAK-05).
             since -= self.late
             reopened = any(
                 each in self._reopened and self._reopened[each] >= since for each in (message.source, message.target)

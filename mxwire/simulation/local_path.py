@@ -1,4 +1,4 @@
-"""Channels between the nodes of a simulated host: queues in memory that are limited, and end, like real channels.
+"""Channels between the nodes of a simulated host: queues in memory, limited like real channels.
 
 The nodes also share what the processes of a real host do: endpoint numbers, the indexes of peers, and the right to
 answer for an interface.
@@ -20,7 +20,7 @@ CHANNEL_BYTES: Final = 1 << 17
 
 
 class SimulatedChannel:
-    """One side of a channel. With ``copies`` = 1 it reads the memory of its neighbour, with 2 it cannot."""
+    """One side of a channel. With ``copies`` = 1 it can read the memory of its neighbour, with 2 it cannot."""
 
     def __init__(self, owner: SimulatedPath, neighbour: SimulatedPath, copies: int, size: int) -> None:
         self.owner = owner
@@ -96,7 +96,7 @@ class SimulatedChannel:
 
 
 class SimulatedPath:
-    """The path of one node to the others of its host, ``nodes``, which all their paths share."""
+    """The path from one node to the other nodes of its host; all paths share ``nodes``."""
 
     def __init__(self, paths: list[SimulatedPath], *, copies: int = 1, size: int = CHANNEL_BYTES) -> None:
         self.node: Node | None = None
@@ -106,7 +106,7 @@ class SimulatedPath:
         self.on_notice: Callable[[bool], None] | None = None
         """Called when :meth:`receive` should be called; with True later, since records were left."""
         self.process: int = 1 + max((each.process for each in paths), default=0)
-        """Number of the node's process; that of a process that has died is not used again."""
+        """Number of the node's process; numbers of dead processes are not reused."""
         self._paths = paths
         self._copies = copies
         self._size = size
@@ -151,12 +151,12 @@ class SimulatedPath:
         return True
 
     def die(self) -> None:
-        """End the process of the node, at any point and without closing its endpoints."""
+        """Kill the process of the node without closing its endpoints."""
         self.node = None
         for each in self._channels:
             each.close()
         if all(each.node is None for each in self._paths):
-            # As the table of a real host, which is removed with its last process.
+            # The table of a real host, too, is removed with its last process.
             self._peers.clear()
 
     def successor(self) -> SimulatedPath:

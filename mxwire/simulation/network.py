@@ -17,7 +17,7 @@ from mxwire.units import MICROSECOND
 from mxwire.wire.layout import TYPE_OFFSET
 
 SWAPPED: Final = 8 * MICROSECOND
-"""Delay of a frame that the next ones of its burst overtake: more than the longest frame takes at 10 Gb/s."""
+"""Delay in ns of a frame that the rest of its burst overtakes: more than the longest frame takes at 10 Gb/s."""
 LOST: Final = -1
 """Time of arrival of a frame that never arrives."""
 _HEAD: Final = 16
@@ -61,7 +61,7 @@ class Network:
         self.addresses = addresses
         self.incidents: list[Incident] = []
         self.down: dict[int, tuple[int, int]] = {}
-        """Hosts that are off, or will be soon: start and end."""
+        """Times at which hosts are switched off: start and end."""
         self.observers: list[Observe] = []
         self.frames = 0
         """Frames that were sent."""

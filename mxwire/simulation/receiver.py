@@ -110,13 +110,13 @@ class SimulatedReceiver:
         return receives
 
     def _matching(self, message: workload.PlannedMessage) -> tuple[int, int]:
-        """Return value and mask of a receive for a message; where all messages are alike, wildcards overlap."""
+        """Return value and mask of a receive for a message; if all messages are alike, wildcards overlap."""
         if message.kind == workload.ANY and self._rng.random() < 0.5:
             return workload.ANY << workload.CLASS_SHIFT, workload.CLASS_BITS
         return _pattern(message)
 
     def _capacity(self, message: workload.PlannedMessage, longest: dict[tuple[int, int], int]) -> int:
-        """Return the size of the buffer: mostly enough for every message that may match, sometimes too small."""
+        """Return the size of the buffer in bytes: usually enough for any message that may match."""
         rng = self._rng
         enough = message.length if message.kind == workload.EXACT else longest[_pattern(message)]
         draw = rng.random()
@@ -260,7 +260,7 @@ class SimulatedReceiver:
         return True
 
     def died(self) -> None:
-        """Watch the buffers of an application that has died: nothing may write into them any more."""
+        """Watch the buffers of an application that has died: they must not be written to any more."""
         for posted in self._live.values():
             self.application.world.buffers.watch(posted.pieces)
         self._live.clear()

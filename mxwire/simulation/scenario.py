@@ -32,7 +32,8 @@ SMALL_WORKLOADS: Final = {
     "train": ((0, "tiny"), (0, "medium"), (0, "large")),
 }
 """Workloads of a few given messages between applications 0 and 1, each with its sender and kind (``workload.py``).
-They are small enough to play all their faults (``exhaustive.py``)."""
+They are small enough for all their faults to be played (``exhaustive.py``).
+"""
 LOCAL_PATHS: Final = {"shared": 0, "one-copy": 1, "two-copies": 2}
 """Paths between the applications of a host: a shared engine, or channels, by the number of copies that they make."""
 DISCOVERIES: Final = ("static", "nameless", "announce")
@@ -43,9 +44,9 @@ DIALECTS: Final = (MXOE, omx(1500), omx(9000))
 RATES: Final = ("loss", "duplicate", "reorder", "corrupt", "tamper")
 """Faults that happen to a frame with a probability."""
 IN_MICROSECONDS: Final = ("delay", "jitter", "held", "coalescing", "gap")
-"""Times that options give in microseconds."""
+"""Times whose options are in microseconds."""
 INCIDENTS: Final = ("kill", "crash", "pause", "stall", "partition", "filter", "mtu")
-"""Faults that happen a number of times."""
+"""Faults that are given as a count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Scenario:
     interfaces: int = 1
     """Interfaces per host."""
     discovery: str = "static"
-    """Source of the peer tables: static entries with names, static entries without names, or announcements."""
+    """Origin of the peer tables: static entries with names, static entries without names, or announcements."""
     largest: int = 1 << 20
     """Length of the longest message, in bytes."""
     resend_maximum: int | None = None
@@ -246,9 +247,9 @@ def draw_scenario(seed: int, **fixed: Any) -> Scenario:
 
 
 def _profiles(rng: Random, dialect: Dialect) -> tuple[Profile, ...]:
-    """Return one to three profiles that understand each other."""
+    """Return one to three profiles that are compatible with each other."""
     known = [OPEN_MX_1_5, OPEN_MX_1_5, OPEN_MX_1_0, OPEN_MX_0_5]
-    # A host that ignores the pipeline does not understand a host that uses another one.
+    # A host that ignores the pipeline cannot interpret fragments of a host with another pipeline.
     known += [NATIVE_MX, NATIVE_MX] if rng.random() < 0.6 or dialect.family != "mxoe" else [OPEN_MX_1_1]
     if rng.random() < 0.08:
         known.append(OPEN_MX_1_5_AS_FOUND)

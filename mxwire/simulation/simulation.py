@@ -1,4 +1,4 @@
-"""A run from beginning to end: work, winding up, and the final checks."""
+"""A run from beginning to end: the work, the shutdown and the final checks."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class RunOutcome:
 
     @classmethod
     def fatal(cls, scenario: Scenario, reason: str) -> RunOutcome:
-        """Return the outcome of a run that ended every process that played it; it has no digest."""
+        """Return the outcome of a run that crashed every process that played it, without a digest."""
         return cls(scenario, "", 0, breaches=(InvariantBreach("exception", 0, reason),))
 
     def record(self) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class Simulation:
         scenario = self.scenario
         longest = 30 * SECOND + scenario.messages * 300 * MILLISECOND
         if self.world.disturbances:
-            # A forgotten partner is detected at the resend limit, by both endpoints in turn.
+            # Endpoints detect a forgotten partner at the resend limit, one after the other.
             limits = [host.profile for host in self.world.hosts]
             longest += 2 * max((each.resend_maximum + 2) * each.resend_delay * each.tick for each in limits)
         return longest

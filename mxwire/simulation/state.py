@@ -1,6 +1,6 @@
 """The state of a simulated world as a digest: two worlds with equal digests continue in the same way.
 
-The digest walks over all objects that are reachable from the hosts, the network, the schedule and the ledger. It omits
+The digest covers all objects that are reachable from the hosts, the network, the schedule and the ledger. It omits
 objects that only record the past and have no effect on later steps: counters, the digest of the run, and the judge of
 the wire. Numbers of steps and frames are omitted too, since faults are planned by number.
 """
@@ -37,12 +37,12 @@ def state_digest(world: World) -> bytes:
     """Return the digest of the state of a world, 16 bytes."""
     digest = blake2b(digest_size=16)
     seen: dict[int, int] = {}
-    kept: list[Any] = []  # objects made for the walk, so that no second one takes the identity of a first
+    kept: list[Any] = []  # objects made for the walk, kept alive so that their ids are not reused
     stack: list[Any] = [world]
     while stack:
         value = stack.pop()
         if isinstance(value, _ATOMS):
-            # With an end, so that 1 and 23 differ from 12 and 3.
+            # Terminated, so that 1 and 23 differ from 12 and 3.
             digest.update(repr(value).encode() + b",")
             continue
         if (number := seen.get(id(value))) is not None:

@@ -30,7 +30,7 @@ from mxwire.units import MICROSECOND, MILLISECOND, SECOND
 from mxwire.wire.enums import PacketType
 
 _ROUNDS_MAXIMUM: Final = 1000
-"""Rounds at one moment of virtual time; a host that is still busy after them never comes to rest."""
+"""Maximum number of rounds at one moment of virtual time; a host still busy after them would never become idle."""
 _FILTERED: Final = tuple(
     each for each in PacketType if each in (PacketType.HOST_QUERY, PacketType.HOST_REPLY) or each >= PacketType.TRUC
 )
@@ -39,7 +39,7 @@ _PAUSED: Final = 1500 * MILLISECOND
 """Length of a planned pause: longer than the delays of all timers."""
 _RESTARTS: Final = ("kill", "crash")
 _WAKE_UP: Final = 20 * MICROSECOND
-"""Longest time until a process has the records of another one."""
+"""Maximum time until a process takes the records of another one."""
 _BACKLOG: Final = 100 * MILLISECOND
 """Time after which the frames that a host has transmitted, and that still wait for the link, have left it."""
 
@@ -71,7 +71,7 @@ class World:
         self.ledger = Ledger(scenario.seed, messages, self.schedule, fallen(scenario), late)
         self.network = Network(scenario, self.schedule, self.addresses, self._deliver)
         self.hosts = self._make_hosts()
-        """All engines: one per host, or with local channels one per application, in the order of the applications."""
+        """All engines, in the order of the applications: one per host or, with local channels, one per application."""
         self._engines = [[each for each in self.hosts if each.number == number] for number in range(scenario.hosts)]
         self.applications: list[SimulatedApplication] = []
         self._make_applications(count)
@@ -308,7 +308,7 @@ class SimulatedHost:
         return False
 
     def _note(self, event: Event) -> None:
-        """Add an event to the digest and the ledger, before any application draws conclusions from related events."""
+        """Add an event to the digest and the ledger before any application reacts to related events."""
         self.world.digest.event(self.world.schedule.now, self.number, event)
         application = self._owner(event)
         if application is not None and event.kind in (EventKind.PARTNER_RESTARTED, EventKind.PARTNER_LOST):
@@ -327,7 +327,7 @@ class SimulatedHost:
         if deadline is None:
             return
         now = self.world.schedule.now
-        # An overdue action waits for room in the event ring of a stalled application: try again every millisecond.
+        # An overdue action needs room in the event ring of a stalled application: retry every millisecond.
         time = deadline if deadline > now else now + MILLISECOND
         if self._armed is None or time < self._armed:
             self._armed = time
@@ -407,8 +407,9 @@ class SimulatedProcess(SimulatedHost):
 
 
 def batches_of(what: list[FrameBatch | bytes], now: int) -> list[FrameBatch | list[bytes]]:
-    """Return batches in the given order; consecutive single frames become one batch, and a frame alone remains a list,
-    which is faster."""
+    """Return batches in the given order; consecutive single frames become one batch, but one isolated frame remains a
+    list, which is faster.
+    """
     if len(what) == 1:
         # The usual case.
         return [[each] if isinstance(each, bytes) else each for each in what]
@@ -493,8 +494,8 @@ class Incidents:
         start = world.schedule.now + world.scenario.slowest + rng.randrange(20 * MILLISECOND)
         lasting = max(_SHORTEST, rng.randrange(world.scenario.incident_longest + 1) >> rng.choice((0, 2, 5)))
         if kind in _RESTARTS:
-            # Data packets do not distinguish two openings of their sender: packets of the former opening must have
-            # arrived when the next one begins, like TCP's quiet time.
+            # Data packets do not identify the session of their sender, so all packets of one session must have arrived
+            # before the next one opens (compare TCP's quiet time).
             lasting = max(lasting, world.scenario.slowest + _BACKLOG)
         end = start + lasting
         host = world.hosts[rng.randrange(len(world.hosts))]

@@ -42,7 +42,7 @@ class Build:
 
 
 FRAME_LIMITS: Final = (1500, 4144, 8240, 9000)
-"""Frame limits that are tried if none was seen: each leads to other sizes."""
+"""Frame limits to try if the capture shows none: each leads to different sizes."""
 _GENERATIONS: Final[tuple[Generation, ...]] = ("N1", "N2", "N3", "N4")
 _OWN_PIPELINE: Final = 12
 _LARGEST_PIPELINE: Final = 15
@@ -100,7 +100,7 @@ def candidates(shown: HostEvidence) -> tuple[tuple[Build, ...], tuple[str, ...]]
 
 
 def _fragments(shown: HostEvidence, dialect: Dialect) -> tuple[int | None, ...]:
-    """Return the fragment sizes it may use if fragments state their size; None stands for that of the dialect."""
+    """Return the possible fragment sizes if fragments state their size; None stands for that of the dialect."""
     if dialect.family != "mxoe":
         return (None,)
     possible = [each for each in shown.pipelines if each <= _LARGEST_PIPELINE]

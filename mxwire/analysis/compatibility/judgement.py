@@ -102,7 +102,7 @@ def _large(arrow: str, direction: Reach) -> Answer:
 
 
 def _worst(answers: Sequence[Answer]) -> Answer:
-    """Return the worst of ``answers``, which applies to both directions together."""
+    """Return the worst of ``answers``, since a class must pass in both directions."""
     word = max((each.word for each in answers), key=lambda each: _WORSE[each])
     why = "; ".join(dict.fromkeys(each.why for each in answers if each.why))
     return Answer(word, why, "; ".join(dict.fromkeys(each.change for each in answers if each.change)))

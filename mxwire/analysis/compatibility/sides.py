@@ -24,7 +24,7 @@ _CLASS_OF: Final[dict[str, MessageClass]] = {"TINY": "tiny", "SMALL": "small", "
 Exchanged = dict[tuple[int, MessageClass], tuple[int, int]]
 """By direction (0: there, 1: back) and class: the number of messages that arrived, and of all messages."""
 _HOSTS: Final = 4096
-"""Maximum number of hosts that are examined; a capture with more is hostile."""
+"""Maximum number of hosts that are examined, which bounds the memory that a hostile capture can use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Sides:
                 self._finding(violation)
 
     def take(self, messages: Iterable[CapturedMessage]) -> None:
-        """Process messages, if the caller follows them."""
+        """Process messages, for callers that follow conversations."""
         for message in messages:
             self._message(message)
 

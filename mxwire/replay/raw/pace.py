@@ -20,7 +20,7 @@ class Pace(ABC):
     """Computes the due times of consecutive frames; stateful, since each time depends on the frames before."""
 
     hurried = False
-    """True if there is nothing to wait for."""
+    """True if all frames are due at once."""
 
     @abstractmethod
     def due(self, timestamp_ns: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -45,7 +45,7 @@ class AtTopSpeed(Pace):
 
 
 class AsRecorded(Pace):
-    """The recorded times, divided by ``speed``; where recorded times run backwards, the last time is kept.
+    """The recorded times, divided by ``speed``; if recorded times run backwards, the latest time so far is used.
 
     A repetition of the capture begins after the mean interval of its frames.
     """

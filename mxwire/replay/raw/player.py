@@ -125,16 +125,16 @@ _SPIN_NS: Final = 1_000_000
 _LOOK_NS: Final = 30_000
 """Minimum time before the next frame in which received frames are read."""
 _CROWDED_NS: Final = 500_000
-"""Being this late means that the thread lost the CPU; sleeping gets it back sooner than spinning."""
+"""Delay that shows that the thread lost the CPU; it regains it sooner by sleeping than by spinning."""
 _NAP_NS: Final = 8_000
-"""Minimum length of a sleep; shorter gaps are spun."""
+"""Minimum length of a sleep; the thread spins through shorter gaps."""
 _AWAKE_NS: Final = 5_000
 """Time before a frame is due at which a sleep ends."""
 _FULL_NS: Final = 2_000_000_000
 """Time for which an interface may accept no frame before the replay fails."""
 _PAUSE: Final = 0.0002
 _UNCOUNTED: Final = 1024
-"""Pieces whose errors are counted later, in one step: counting after each piece would delay the next frames."""
+"""Number of pieces whose delays are counted together: counting after each piece would delay the next frames."""
 
 _SET_TIMER_SLACK: Final = 29
 """Option of prctl(2), which ctypes does not name."""

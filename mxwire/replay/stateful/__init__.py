@@ -1,1 +1,1 @@
-"""Stateful replay: one host of a capture, played against a live one that uses other sessions and numbers."""
+"""Stateful replay: one host of a capture, played against a live host whose sessions and numbers differ."""

@@ -3,7 +3,7 @@
 The actor is sans-IO: its inputs are received frames and the time, its outputs are frames to transmit and findings. In
 the names of this room "played" refers to the played host, "live" to the live host in the place of the other recorded
 host. The script (``script.py``) is followed record by record. A record of the played host is rewritten for the live
-conversation (``translator.py``) and transmitted once every earlier record that may have caused it was received
+conversation (``translator.py``) and transmitted once every earlier record that may have caused it has been received
 (``awaited.py``); frames of the live host are matched to records by their meaning, not by their order
 (``expectations.py``, ``receiver.py``), and compared with them field by field (``comparison.py``).
 """
@@ -72,7 +72,7 @@ class ReplayActor:
         self.skipped: list[tuple[Record, str]] = []
         """Recorded frames of the played host that were not transmitted, with the reason."""
         self.met = 0
-        """Recorded frames of the live host's predecessor that the live host has sent as well."""
+        """Recorded frames of the replaced host that the live host has sent as well."""
         self.position = 0
         """Index of the next record in the script."""
         self.done = False
@@ -150,7 +150,7 @@ class ReplayActor:
         times += [*self._connects.deadlines(), *self._answers.deadlines(), *self._pulls.deadlines()]
         for pair in self.conversation.pairs.values():
             times += pair.deadlines()
-        # Work that was due has just been done, so the next deadline is not in the past.
+        # All expired timers have just run, so the next deadline must not be in the past.
         return min(each for each in times if each > now)
 
     @property
@@ -265,7 +265,7 @@ class ReplayActor:
         return answer is not None
 
     def _refused(self, key: tuple[Any, ...]) -> None:
-        """Handle a connect refused by the card: no reply will come, and if none has ever come, nothing else will."""
+        """Handle a connect refused by the card: no reply will follow, and without any reply so far, nothing else."""
         reply = self.expectations.take(key)
         if reply is None:
             return
@@ -300,7 +300,7 @@ class ReplayActor:
     def _reply_to_pull(self, pull: packets.Pull, expectation: Expectation | None) -> None:
         block = pull.src_pull_handle, pull.src_magic, pull.frame_index
         if block not in self._blocks:
-            # The transfer makes progress, and may take its time.
+            # The transfer makes progress, so its duration is not limited.
             self._blocks.add(block)
             self._progress_ns = self._now
         recorded = None if expectation is None else expectation.record.frame

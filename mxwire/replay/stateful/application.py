@@ -105,7 +105,7 @@ class RecordedApplication:
             if session is not None:
                 self._ensure(record, number, session)
             elif refused is None and number not in self._openings:
-                # The endpoint is open, but its library makes no progress.
+                # The endpoint is open, but its application does not call the library.
                 self._openings[number] = None
                 self._step(record, self._open, number, False)
         return refused is not None
@@ -173,7 +173,7 @@ class _ReceiveLengths:
 
     def __init__(self, records: list[Record]) -> None:
         self._pulled: dict[int, int] = {}
-        """By the number of the record that announced the message."""
+        """Lengths by the number of the record that announced the message."""
         self._first: set[int] = set()
         seen: set[tuple[int, int, int]] = set()
         announced: dict[Region, int] = {}

@@ -1,4 +1,4 @@
-"""Recorded frames that the live host has not sent: which to wait for, and how to report those that never come."""
+"""Recorded frames that the live host has not sent: the frames to wait for, and findings on missing ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, NackLib, No
 
 
 class AwaitedFrames:
-    """Recorded frames that have not come, and played messages that the live host has not acknowledged."""
+    """Recorded frames that have not been received, and played messages that the live host has not acknowledged."""
 
     def __init__(self, conversation: LiveConversation, expectations: Expectations) -> None:
         self._with = conversation
@@ -20,7 +20,7 @@ class AwaitedFrames:
         self._open = {number: each for number, each in expectations.all.items() if is_awaited(each)}
         self._acked = acknowledged(conversation.script.records)
         self._reported: dict[int, ReplayFinding] = {}
-        """Findings on frames that did not come, by the number of the record."""
+        """Findings on missing frames, by the number of the record."""
 
     def before(self, record: Record) -> list[Expectation]:
         """Return the missing frames that preceded a record of the played host."""
@@ -96,12 +96,12 @@ def _is_lacking(expectation: Expectation) -> bool:
 
 
 def is_awaited(expectation: Expectation) -> bool:
-    """Return whether the script waits for a frame; not for a PULL, which is answered whenever it comes."""
+    """Return whether the script waits for a frame; not for a PULL, which is answered whenever it arrives."""
     return not isinstance(expectation.record.frame, Pull)
 
 
 def whose(frame: Frame) -> tuple[Cause, str]:
-    """Return the cause if a recorded frame does not come, and the rule that requires it."""
+    """Return the cause of a missing frame, and the rule that requires the frame."""
     if isinstance(frame, (*MESSAGES, ConnectRequest)):
         return Cause.APPLICATION, ""
     if isinstance(frame, Pull):

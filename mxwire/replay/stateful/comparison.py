@@ -22,7 +22,7 @@ class Cause(StrEnum):
     """Cause of a difference."""
 
     PROTOCOL = "protocol"
-    """The host itself answers differently."""
+    """The host answers differently, whatever its application does."""
     APPLICATION = "application"
     """The application on the host differs: it sends other messages, posts other receives, or is absent."""
     RULE = "rule"
@@ -64,13 +64,13 @@ class FieldRelation(Enum):
     LIVE = auto()
     """An endpoint of the live host, which may have another number."""
     SESSION = auto()
-    """A session of the played host; "no session" stays so."""
+    """A session of the played host; "no session" is unchanged."""
     KEY = auto()
     """The key of an endpoint."""
     NUMBER = auto()
     """A sequence number of the played host."""
     CONTENT = auto()
-    """Content chosen by the application."""
+    """Content that the application chooses."""
 
 
 @dataclass(frozen=True, slots=True)

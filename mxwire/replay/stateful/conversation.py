@@ -31,7 +31,7 @@ class Sent:
 
 @dataclass
 class EndpointPair:
-    """A played endpoint and a live one, which have their recorded numbers here."""
+    """A played endpoint and a live one, identified by their recorded numbers."""
 
     played: int
     live: int
@@ -40,9 +40,9 @@ class EndpointPair:
     """Session of the live endpoint, once received."""
     live_recorded_session: int | None = None
     base: tuple[int, int] | None = None
-    """A recorded sequence number and the present one for it: those with which the partner asked to begin."""
+    """The initial sequence number that the partner requested, as recorded and at present."""
     skipped: list[int] = field(default_factory=list)
-    """Recorded numbers after the base that are not sent this time."""
+    """Recorded numbers after the base that are left out of the replay."""
     next: int | None = None
     """The next sequence number to send."""
     recorded_of: dict[int, int] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class LiveConversation:
     """Index of the played host in the live host's peer table, once received."""
 
     def __post_init__(self) -> None:
-        """Find the index that the played host had assigned to the other."""
+        """Find the index that the played host had assigned to the replaced one."""
         self.index = next(
             (
                 int(each.frame.src_dst_peer_index)
@@ -233,7 +233,9 @@ class LiveConversation:
         return next((old for old, new in self.endpoints.items() if new == live), live)
 
     def played_session(self, recorded: int) -> int:
-        """Return the played host's session for a recorded one; random per replay, lest hosts confuse two of them."""
+        """Return the played host's session for a recorded one; random per replay, so that hosts cannot confuse two
+        replays.
+        """
         if recorded not in self.played_sessions:
             self.played_sessions[recorded] = self.rng.randint(1, _SESSIONS)
         return self.played_sessions[recorded]

@@ -24,9 +24,9 @@ class Expectation:
     record: Record
     met: bool = False
     missed: bool = False
-    """True if it is no longer waited for."""
+    """True if the script no longer waits for it."""
     again: bool = False
-    """True if it is a recorded repetition, which comes only if the first one was not accepted."""
+    """True if it is a recorded repetition, which is sent only if the first one was not accepted."""
 
     @property
     def open(self) -> bool:
@@ -109,7 +109,7 @@ class Expectations:
                     self._pulls[frame.src_pull_handle, frame.src_magic].append(expectation)
 
     def _is_expected(self, record: Record, drawn: Counter[Key]) -> bool:
-        """Return whether a frame must come again: it is new, or answers a frame that was repeated."""
+        """Return whether the live host must send a frame: it is new, or answers a repeated frame."""
         frame = record.frame
         if isinstance(frame, (*MESSAGES, packets.Notify, packets.ConnectRequest, packets.Pull)):
             return record.news
@@ -137,7 +137,7 @@ class Expectations:
         """Return the recorded frame for a live frame with this key; None if there is none left."""
         waiting = self._keyed.get(key)
         while waiting and len(waiting) > 1 and waiting[0].missed:
-            # An abandoned frame is passed over if the same frame is expected once more.
+            # An abandoned frame is skipped if the same frame is expected again later.
             waiting.popleft()
         return waiting.popleft() if waiting else None
 
@@ -197,7 +197,7 @@ class Expectations:
         return not requested or any(not self._keyed[key] for key in requested)
 
     def give_up(self, recorded: Any) -> Iterator[Expectation]:
-        """Yield the frames that will not come because a frame of the played host is not sent."""
+        """Yield the frames that will not be received because a frame of the played host is not sent."""
         keys = _draws(recorded)
         if isinstance(recorded, packets.Pull):
             handle = recorded.src_pull_handle, recorded.src_magic

@@ -1,4 +1,4 @@
-"""Frames of the played host until they are answered, and the answers that it owes to the live one."""
+"""Unanswered frames of the played host, and the answers that it owes to the live host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PendingFrame:
     frame: bytes
     sent_ns: int
     lacks: set[int] = field(default_factory=set)
-    """Of a PULL: offsets in the message of the data that has not come."""
+    """Of a PULL: offsets in the message of missing data."""
 
 
 class PendingFrames:
@@ -101,7 +101,7 @@ class OwnConnects(PendingFrames):
         return self._waiting.pop(key, None) is not None
 
     def refused(self, played: int, live: int) -> tuple[Any, ...] | None:
-        """Remove a refused connect between two endpoints; return the key of the answer that will not come."""
+        """Remove a refused connect between two endpoints; return the key of the answer that it will not receive."""
         key = next((each for each in self._waiting if each[1:3] == (played, live)), None)
         if key is not None:
             del self._waiting[key]

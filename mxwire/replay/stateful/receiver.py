@@ -116,13 +116,13 @@ class FrameReceiver:
         self._arrived(expectation)
 
     def _note_arrived(self, frame: Any, expectation: Expectation, pair: EndpointPair) -> None:
-        """Record the arrival of a recorded number; not if only the session is current, no refusal follows then."""
+        """Record the arrival of a recorded number, unless only the session is current: then no refusal follows."""
         was: Any = expectation.record.frame
         if self._with.meaning(pair, FieldRelation.SESSION, was.session) == frame.session:
             self._with.live_numbers[pair.played, pair.live, was.lib_seqnum] = frame.lib_seqnum
 
     def _hear_once(self, key: Key, frame: Any, pair: EndpointPair | None) -> None:
-        """Compare a frame with the recorded one with the same key; report it if there was never any."""
+        """Compare a frame with the recorded one of the same key; report it if none was recorded."""
         expectation = self._expected.take(key)
         if expectation is not None:
             self._meet(expectation, frame, pair)

@@ -63,7 +63,7 @@ def read(batch: FrameBatch, dialect: Dialect, address: bytes, shift: int = 0) ->
 
 
 def _mark_news(records: list[Record]) -> None:
-    """Distinguish new frames from repetitions."""
+    """Mark each frame as new or as a repetition."""
     seen: set[tuple[object, ...]] = set()
     openings: dict[tuple[int, int], set[int]] = {}
     for record in records:
@@ -144,7 +144,7 @@ def covers(value: int, number: int) -> bool:
 
 
 NEARBY = 12
-"""Number of frames after a frame among which its answer is sought."""
+"""Number of frames after a frame that are searched for its answer."""
 
 
 class Hindsight:
@@ -218,5 +218,5 @@ class Hindsight:
         return None
 
     def after(self, record: Record) -> list[Record]:
-        """Return the frames among which the answer to a frame is sought."""
+        """Return the frames that are searched for the answer to a frame."""
         return self.records[record.number : record.number + NEARBY]

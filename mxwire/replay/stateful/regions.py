@@ -11,7 +11,7 @@ from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import NackMcp, Notify, Pull, PullReply, Rndv
 
 _LONGEST: Final = 1 << 30
-"""Maximum recorded length taken seriously; no host has sent a longer message."""
+"""Maximum plausible length of a recorded message in bytes; no host has sent a longer one."""
 _REPLIES: Final = 256
 RegionKey = tuple[int, int, int]
 """Endpoint of the played host, with number and use counter of its region."""

@@ -60,7 +60,7 @@ def script_of(
 ) -> ReplayScript:
     """Return the conversation of a host with another in a capture.
 
-    ``name`` is that of the capture, for errors; ``met`` may be left out if there is only one other host. Raises
+    ``name`` is that of the capture, for errors; ``met`` is optional if there is only one other host. Raises
     :class:`~mxwire.errors.MxwireError` if the host is not in the capture, or there is nothing to play.
     """
     chosen = [each for each in batches if len(each)]

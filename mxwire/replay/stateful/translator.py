@@ -99,7 +99,7 @@ class FrameTranslator:
         if state.present.get(frame.src_endpoint) != session:
             self._opened(frame.src_endpoint, session)
         if number(frame.target_recv_seqnum_start) == FIRST_NUMBER and pair.expected != frame.target_recv_seqnum_start:
-            # The played host took the partner for a new one, and reset what it had received (R-CON-10).
+            # The played host took the partner for a new one, and reset its receive state (R-CON-10).
             pair.expect_from(frame.target_recv_seqnum_start)
         return {
             "src_dst_peer_index": state.index,
