@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import Final
 
 from mxwire.analysis.conversations.state import PULL_TIMER_NS, REORDER_NS, RESEND_NS
@@ -269,6 +270,7 @@ def alternatives() -> dict[str, LuaValue]:
     return {"reply": formats.CONNECT_REPLY.name, "announcement": formats.RAW_OMXOED.name}
 
 
+@cache
 def dialects() -> dict[str, LuaValue]:
     """Return the sizes of `mxoe`, and those of `omx` as linear pieces: from this M on, M times slope plus constant."""
     sizes: dict[str, LuaValue] = {"mxoe": _named(MXOE)}

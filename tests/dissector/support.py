@@ -146,13 +146,13 @@ def columns(path: Path, fields: Iterable[str], *arguments: str) -> list[list[str
     return [line.split("\t") for line in out.splitlines()]
 
 
+class _Tree(list[tuple[str, Any]]):
+    """An object of JSON, whose names may occur several times."""
+
+
 def packets(path: Path, *arguments: str) -> Iterator[dict[str, list[Any]]]:
     """For each frame, all fields below ``mxoe`` by name, whatever the tree; each with all of its values."""
-
-    def pairs(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-        return found
-
-    for packet in json.loads(tshark(path, *arguments, "-T", "json", "-J", "mxoe"), object_pairs_hook=pairs):
+    for packet in json.loads(tshark(path, *arguments, "-T", "json", "-J", "mxoe"), object_pairs_hook=_Tree):
         flat: dict[str, list[Any]] = {}
         _flatten(dict(dict(packet)["_source"])["layers"], flat)
         yield flat
@@ -160,12 +160,8 @@ def packets(path: Path, *arguments: str) -> Iterator[dict[str, list[Any]]]:
 
 def _flatten(tree: Any, into: dict[str, list[Any]]) -> None:
     for name, value in tree:
-        if _is_tree(value):
+        if value and isinstance(value, _Tree):
             _flatten(value, into)
             into.setdefault(name, [])
         else:
             into.setdefault(name, []).append(value)
-
-
-def _is_tree(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, tuple) for each in value) and bool(value)
