@@ -99,9 +99,7 @@ class Measurement:
     counts: dict[str, float] = field(default_factory=dict)
     """Counts such as frames, system calls and copied bytes, per message unless the key names another unit."""
     marks: tuple[str, ...] = ()
-    """Caveats: ``lost``, ``disturbed``, ``modelled``, ``counted``, ``overlap``, ``methods
-    differ`` …
-    """
+    """Caveats: ``lost``, ``disturbed``, ``modelled``, ``counted``, ``overlap``, ``methods differ`` …"""
     details: dict[str, float] = field(default_factory=dict)
     """Further values, such as percentiles within rounds."""
 
