@@ -21,7 +21,7 @@ class Application:
         self.programs = deque(programs(texts))
         self.sessions = sessions
         self.payload = payload
-        """The contents of a message that follow no pattern: called with the match information and the length."""
+        """Function for contents without a pattern: called with the match information and the length of a message."""
         self.calls: deque[str] = deque()
         self.endpoint: EngineEndpoint | None = None
         self.partner: Partner | None = None
@@ -68,7 +68,7 @@ class Application:
         self.go_on()
 
     def go_on(self) -> None:
-        """Make the calls that an application that waits for nothing makes at once, and no frame shows the time of."""
+        """Make the calls whose time no frame shows; an application that does not wait makes them at once."""
         while not self.blocked and self.next in AT_ONCE:
             self.waits_for = None
             self._make()
@@ -168,7 +168,7 @@ class Application:
         self.waits_for = self._start(pieces, match)
 
     def _echo(self) -> None:
-        """Send the message that was received last back to where it came from."""
+        """Return the last received message to its sender."""
         received = self.results[-1]
         assert self.endpoint is not None and received.partner is not None
         data = self.data_of(received)

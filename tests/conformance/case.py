@@ -1,4 +1,4 @@
-"""A capture, one of its hosts, and what is special about playing it."""
+"""A capture, one of its hosts, and the peculiarities of playing it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Case:
     frames: int = 0
     """Number of frames of this host that are compared."""
     shift_ms: float = 0
-    """Delay of everything against the recording: it puts the ticks of the node where those of the host were."""
+    """Delay of all events relative to the recording, which aligns the ticks of the node with those of the host."""
     early_ms: float = 0
     """Time by which a timer may expire early, as the real host's did: an idle kernel counts some of its ticks late, so
     that the library notes an older time for what it sends than the true one."""
@@ -62,7 +62,7 @@ class Case:
     killed: int | None = None
     """The frame before which the application was killed."""
     why: str = ""
-    """Why not all can be compared, or what is special."""
+    """The reason why some frames cannot be compared, or another peculiarity."""
 
     @property
     def shift(self) -> int:
@@ -96,7 +96,7 @@ class Case:
 
     @property
     def peers(self) -> Mapping[bytes, str | None]:
-        """Whom the host knows at the beginning."""
+        """The peers in the host's table at the start."""
         if self.strangers:
             return {}
         other = OTHERS.get(self.host)

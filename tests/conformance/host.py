@@ -1,7 +1,7 @@
-"""The host under test: a :class:`Node` in the state in which the real host was when it was asked.
+"""The host under test: a :class:`Node` in the state that the real host had when a frame was sent to it.
 
-The state is brought about as the real one was: by calls and frames. :class:`Host` keeps the clock and plays the other
-hosts' part, as far as one is needed.
+The state is reached as it was on the real host, by calls and frames. :class:`Host` has the clock, and plays the other
+hosts where they are needed.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ KEY = 0x12345678
 REMOTE = 21
 """The partner's endpoint in the states where there is a connection."""
 REMOTE_SESSION = 0x0A0B0C00
-"""Its session, to which the number of our endpoint is added."""
+"""Its session, to which the number of the local endpoint is added."""
 PAUSE = 17_000_000
 """Time between two frames in ns: more than an ack may wait, much less than any other timer."""
 SESSIONS = {"mxoe": (0x07521C2D, 0x0E15D35D), "omx9000": (0x044AEF5C, 0xA4BE471F), "omx1500": (0x4D3D5BE1, 0x8E1419D6)}
 """Sessions of endpoints 3 and 5 in state `idle`."""
 LONG = 3 << 20
-"""Length of a receive that takes whatever comes."""
+"""Length in bytes of a receive that accepts every message."""
 RECEIVES = 100
 """Receives that wait in the states where there is a connection: enough for all messages."""
 
@@ -114,11 +114,11 @@ class Host:
     # Actions of the experimenter between the frames.
 
     def tidy(self, verdict: Verdict) -> None:
-        """Put back what a frame has changed: taught indexes, the queue of RAW frames."""
+        """Undo the changes made by a frame: learned indexes, the queue of RAW frames."""
         self.card.raw.take()
         frame = self.codec.parse(verdict.frame)
         if isinstance(frame, NackMcp) and frame.nack_type in (0, 5, 6) and verdict.state == "danger":
-            # The pull must be over, or it would be heard of later.
+            # End the pull, which would otherwise send frames later.
             self.hear(self.codec.build(replace(frame, nack_type=2)))
         if verdict.state != "teach":
             self.teach()
@@ -157,7 +157,7 @@ class Host:
         if "last frame of block 1" in verdict.what:
             self._fill_block(verdict)
         elif verdict.what.startswith("danger: NACK_MCP type"):
-            # Four transfers one after the other; each was ended by the nack before.
+            # Four transfers in sequence, each started after a nack ended the previous one.
             number = 1 + "0567".index(verdict.what.split()[3])
             self._announce(7, number, min(number, 4), 10_000, 0, LONG)
 
@@ -217,7 +217,7 @@ class Host:
         return endpoint
 
     def _connect_back(self, endpoint: EngineEndpoint) -> None:
-        """Answers that the real host omits, and a better one sends before anything else (R-CON-12)."""
+        """Answers that the real host omits, but that a correct host sends before any other frame (R-CON-12)."""
         request = endpoint.connect(PARTNER, REMOTE, KEY)
         self.wait()
         self.say(

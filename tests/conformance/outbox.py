@@ -22,7 +22,7 @@ CARD = (Pull, PullReply, NackMcp)
 
 
 class Difference(AssertionError):
-    """The node does not do what the real host did."""
+    """The node behaves differently from the real host."""
 
 
 def sender_of(frame: Any) -> int:
@@ -69,7 +69,7 @@ class Outbox:
     def place(self, record: Record) -> int | None:
         """The place of the frame that must be the captured one: the first of the same sender.
 
-        Of PULLs that wait together any may leave first (section 25).
+        PULLs that are queued together may be sent in any order (section 25).
         """
         sender = sender_of(record.frame)
         places = [place for place, (_, _, frame) in enumerate(self.sent) if sender_of(frame) == sender]
@@ -101,7 +101,7 @@ class Outbox:
 
     def _is_equal(self, place: int, record: Record) -> bool:
         _, length, frame = self.sent[place]
-        # This is asked often, and what differs mostly is the type.
+        # This function is called often, and most frames differ by type, which is the cheapest test.
         return type(frame) is type(record.frame) and not any(differences(frame, length, record, self.ignored))
 
 

@@ -1,11 +1,11 @@
 """A capture played again: a :class:`Node` takes one host's place and must send what that host sent.
 
 Frames of the other host reach the node at their times in the capture; frames of the node are compared with the next
-frame of the host that it stands for (``outbox``). Two things no frame shows: when the application called, and when it
-let the library read its ring (``ring``). An application's next call is made when the capture shows a frame that
-only a call can cause, and not before; so the calls' order and arguments are the script's (``programs``), their times
-the capture's. A timer is never let expire early, but for what the ticks of the real host were out of step with time
-(``Case.early``), and what it sends must not come late.
+frame of the host that it stands for (``outbox``). Frames do not show the times at which the application made calls and
+at which its library read the ring (``ring``). The next call of an application is made as soon as the capture shows a
+frame that only a call can cause. The order and arguments of the calls thus come from the script (``programs``), their
+times from the capture. A timer must not expire early, except by the irregularity of the real host's ticks
+(``Case.early``), and its frames must not be late.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tests.wire.support import dialect_of, read_capture
 LATER = 35 * MILLISECOND
 """Time by which a timer may expire later than the node's: an application must call the real library."""
 BEFORE = 60_000 * MILLISECOND
-"""Time before the capture at which a discovery daemon started, if it did so before it."""
+"""Time between the start of a discovery daemon and the capture, if the daemon started first."""
 REFUSALS = (NackType.ENDPT_CLOSED, NackType.BAD_SESSION)
 
 
@@ -99,7 +99,7 @@ class Player:
         )
 
     def _teach(self) -> None:
-        """Teach the node the index that the real host knew from before."""
+        """Set the index that the real host had learned before the capture."""
         first = next(
             (each.frame for each in self.records if each.is_played and hasattr(each.frame, "dst_endpoint")), None
         )
@@ -184,7 +184,7 @@ class Player:
             self._progress(self.now)
 
     def _look_at_end_of(self, pull: Pull) -> None:
-        """Look at the NOTIFY after which there is no region any more for a PULL."""
+        """Process the NOTIFY that released the region of a refused PULL."""
         region = pull.pulled_rdma_id, pull.pulled_rdma_seqnum
         for waiting in list(self.pending):
             notify = waiting.frame
@@ -199,7 +199,7 @@ class Player:
         return card is not None and getattr(frame, "session", card.session) == card.session
 
     def _open_or_close(self, record: Record) -> None:
-        """Have the endpoint that a frame is for open or closed, as it was in reality: the answer shows it."""
+        """Open or close the endpoint to which a frame is addressed, as the answer to it shows."""
         application = self.application
         refused = self.hindsight.refusal(record)
         if refused in REFUSALS:
@@ -213,24 +213,24 @@ class Player:
             application.begin()
 
     def _leave(self, wanted: Callable[[], bool]) -> None:
-        """Let the application end as long as that is wanted."""
+        """Make the final calls of the application while ``wanted`` returns True."""
         while wanted() and self.application.next in LEAVING:
             self._settle()
             self.application.call()
 
     def _look(self, wanted: Callable[[Record], bool]) -> None:
-        """Put the frames that wait into the ring, up to the last that is wanted."""
+        """Move queued frames into the ring, up to the last one for which ``wanted`` returns True."""
         places = [place for place, each in enumerate(self.pending) if wanted(each)]
         if places:
             self._receive([self.pending.popleft().whole for _ in range(places[-1] + 1)])
 
     def _look_until(self, record: Record) -> None:
-        """Let the library see the frames that wait, up to one of them."""
+        """Have the library read the queued frames up to ``record``."""
         self._look(lambda each: each is record)
         self._progress(self.now)
 
     def _settle(self) -> None:
-        """If the application waits, let the library see what it waits for."""
+        """Run the library if the application is waiting."""
         if self.application.blocked:
             self._progress(self.now)
         while self.application.blocked and self.pending:
@@ -259,7 +259,7 @@ class Player:
         return isinstance(next(after, None), ConnectReply)
 
     def _produce(self, record: Record) -> None:
-        """Make the library and the application do what leads to a frame."""
+        """Drive the library and the application until they cause a frame."""
         frame = record.frame
         value = acked_by(frame)
         if value is not None:

@@ -1,9 +1,9 @@
 """The times at which the real library read the frames in its ring, as its acks show them.
 
-No frame shows it, but it decides which frames one ack covers. The library of the node looks at a frame at the time of
-the first frame that acknowledges or answers it, together with whatever else that one acknowledges; so acks are merged
-as they were in reality. A packet whose ack is delayed is read when it arrives, or just after the last frame that does
-not acknowledge it yet; so the time of that ack can be checked.
+No frame shows these times, but they determine which frames one ack covers. The library of the node reads a frame at the
+time of the first frame that acknowledges or answers it, together with all others that this one acknowledges, so that
+acks are merged as on the real host. A packet whose ack is delayed is read when it arrives, or just after the last frame
+that does not acknowledge it yet; so the time of that ack can be checked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Looks:
         self.held: dict[int, int] = {}
         """Duplicates that were read only when they were answered, with the answer's frame."""
         self._groups: dict[tuple[int, int], dict[int, tuple[Record, int]]] = {}
-        """For each pair of endpoints what is not acknowledged yet, with the last frame that did not do it."""
+        """Unacknowledged frames per pair of endpoints, each with the last frame that did not acknowledge it."""
         self._told: dict[tuple[int, int], int] = {}
         """The last acknowledged position."""
         self._duplicates: set[int] = set()

@@ -1,4 +1,4 @@
-"""The words that say what an application did: those of ``ptool``, the tool that most recordings were made with.
+"""The words that describe the calls of an application: those of ``ptool``, with which most recordings were made.
 
 ``-e`` is the endpoint, ``-k`` the key; lengths are decimal, match information, masks and keys hexadecimal::
 
@@ -16,9 +16,9 @@ import numpy as np
 REPEATED = {"isend": 4, "issend": 4, "irecv": 5}
 """Number of parts of a word that has a repeat count."""
 QUIET = ("progress", "sleep", "waitall")
-"""Calls that no frame follows from."""
+"""Calls that cause no frame."""
 AT_ONCE = ("irecv", "ivrecv", "cancel", "recv", "waitall")
-"""Calls that no frame shows the time of; an application that waits for nothing makes them at once."""
+"""Calls whose time no frame shows; an application that does not wait makes them at once."""
 SENDING = ("connect", "connectback", "iconnect", "isend", "issend", "send", "ssend", "vsend", "echo")
 """Calls that frames follow from."""
 LEAVING = (*QUIET, "close", "end")
@@ -49,7 +49,7 @@ def programs(texts: Iterable[str]) -> list[Program]:
 
 
 def expand(word: str) -> Iterator[str]:
-    """The single calls of a word that stands for several."""
+    """The calls of a word, which may stand for several."""
     name, *arguments = word.split(":")
     if name in ("pong", "pong0"):
         count, maximum = arguments

@@ -110,7 +110,7 @@ class FarProcess:
         self._process.send_signal(which)
 
     def close(self) -> None:
-        """End it; it must have nothing to complain of."""
+        """End the process, which must not have printed any errors."""
         self._pipe.close()  # which ends it
         try:
             code = self._process.wait(LONGEST_S)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0
 DIALECTS = {"mxoe": 9000, "omx:1500": 1500, "omx:9000": 9000}
-"""Each with the MTU that it is spoken at."""
+"""The dialects, each with its MTU."""
 
 
 def content(size: int, seed: int = 0) -> bytes:

@@ -1,4 +1,4 @@
-"""Network namespaces joined by virtual Ethernet: machines for tests, on one machine. Wants root and ``ip``."""
+"""Network namespaces joined by virtual Ethernet, as machines for tests. They require root and ``ip``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def as_nobody(code: str, *capabilities: str) -> list[str]:
 
 @cache
 def missing() -> str | None:
-    """Why there cannot be namespaces here, None if there can."""
+    """The reason why namespaces cannot be created here; None if they can."""
     if sys.platform != "linux":
         return "network namespaces need Linux"
     if os.geteuid() != 0:
@@ -151,7 +151,7 @@ class Port:
             time.sleep(0.01)
 
     def steer(self, processor: int | None) -> None:
-        """Have one processor receive what arrives; None: whichever has sent it, as is usual on a veth pair."""
+        """Process received frames on one processor; None for that of the sender, as is usual on a veth pair."""
         mask = 0 if processor is None else 1 << processor
         path = f"/sys/class/net/{self.interface}/queues/rx-0/rps_cpus"
         self.namespace.run("sh", "-c", f"echo {mask:x} >{path}", check=True)

@@ -1,4 +1,4 @@
-"""Peers and hosts as processes in namespaces, and what they have to say."""
+"""Peers and hosts as processes in namespaces, and their output."""
 
 from __future__ import annotations
 

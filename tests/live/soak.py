@@ -75,7 +75,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass
 class Violation(Exception):
-    """Something that a soak must not find."""
+    """A violation: an event that a soak must not find."""
 
     text: str
 
@@ -247,7 +247,7 @@ class SoakCable:
         return met
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for a condition, which must come true."""
+        """Wait for a condition; raise an error if it is not met in time."""
         if not self.run(PATIENCE, condition):
             raise Violation(f"{what} within {PATIENCE:g} s: {self.state()}")
 

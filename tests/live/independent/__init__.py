@@ -1,3 +1,3 @@
-"""A small MXoE host of its own: written from the worked examples of the specification alone, so that an error that
-both endpoints of a conversation of mxwire would share is seen. It must import nothing of mxwire, nor be imported by
-it."""
+"""A small independent MXoE host, written only from the worked examples of the specification, so that errors which two
+hosts of mxwire would share are detected. It must not import mxwire, and mxwire must not import it.
+"""

@@ -25,7 +25,7 @@ class Connecting:
         self.request: Request | None = None
 
     def connect(self, host: Neighbour, endpoint: int, key: int) -> Request:
-        """Ask for a connection; the answer is found in the request."""
+        """Request a connection; the answer is stored in the returned request."""
         partner = self._known(host, endpoint)
         self._line.choose(partner)
         self.request = Request(key, partner.connects, endpoint)
@@ -34,7 +34,7 @@ class Connecting:
         return self.request
 
     def on_time(self, now: float) -> float:
-        """Repeats the request if it is due; returns when it will be."""
+        """Repeat the request if it is due; return the time at which it is due next."""
         request = self.request
         if request is None or request.answer is not None:
             return FOREVER
@@ -44,7 +44,7 @@ class Connecting:
         return request.sent_at + RESEND_DELAY
 
     def _known(self, host: Neighbour, endpoint: int) -> Partner:
-        """The partner of this name, a new one if we never heard of it."""
+        """The partner of this name, created if it is new."""
         return self._partners.setdefault((host.mac, endpoint), Partner(host, endpoint))
 
     def _transmit(self, request: Request) -> None:
@@ -63,7 +63,7 @@ class Connecting:
     # --- as the target
 
     def on_request(self, host: Neighbour, frame: Frame) -> None:
-        """R-CON-08 to R-CON-10; then we connect back (R-CON-12)."""
+        """Apply R-CON-08 to R-CON-10, then connect back (R-CON-12)."""
         partner = self._known(host, frame["src_endpoint"])
         self._line.choose(partner)
         self._check_request(partner, frame)

@@ -65,11 +65,11 @@ class Endpoint:
     # --- what the script calls
 
     def connect(self, host: Neighbour, endpoint: int, key: int) -> Request:
-        """Ask for a connection; the answer is found in the request."""
+        """Request a connection; the answer is stored in the returned request."""
         return self._connecting.connect(host, endpoint, key)
 
     def send(self, message: Message) -> None:
-        """Send a message by the packet that its length calls for (R-SND-01)."""
+        """Send a message in packets of the type that its length requires (R-SND-01)."""
         length = len(message.data)
         body = {"length": length, **match_fields(message.match)}
         if message.synchronous or length > MEDIUM:
@@ -105,7 +105,7 @@ class Endpoint:
         return self.line.settled and not self._serving.regions and not self._fetching.busy
 
     def on_time(self, now: float) -> float:
-        """Does what is due; returns when something will be."""
+        """Run expired timers; return the next deadline."""
         return min(self.line.on_time(now), self._connecting.on_time(now), self._fetching.on_time(now))
 
     def _forget(self) -> None:
@@ -211,7 +211,7 @@ class Endpoint:
         return frame.kind == "RNDV" and self._fetching.busy
 
     def _on_other_number(self, partner: Partner, frame: Frame) -> None:
-        """Too early or too late; an ack is repeated for the last one only (R-ORD-03)."""
+        """Handle an early or late message; only a duplicate of the last message causes an ack (R-ORD-03)."""
         self.line.resent += 1
         number = frame["lib_seqnum"]
         self._journal.note("not in order", kind=frame.kind, number=number, expected=partner.rx_next)

@@ -15,7 +15,7 @@ def _plain(value: Any) -> Any:
 
 
 class Journal:
-    """Hands out one dictionary an entry, ready for JSON. ``deviations`` keeps the bad ones."""
+    """Yields one dictionary per entry, ready for JSON. ``deviations`` has those that deviate from the examples."""
 
     def __init__(self, write: Write) -> None:
         self._write = write

@@ -13,7 +13,7 @@ from .partner import Outstanding, Partner
 RESEND_DELAY = 0.501
 ACK_DELAY = 0.016
 RESENDS = 20
-"""Then the test has failed; a real host is more patient."""
+"""Retransmissions after which the test fails; a real host retransmits more often."""
 ACK_AT_ONCE = 4
 FOREVER = float("inf")
 
@@ -60,7 +60,7 @@ class Line:
             self.journal.deviation(subject, expected, found)
 
     def choose(self, partner: Partner) -> None:
-        """Speak with this one from now on."""
+        """Set the partner for all further packets."""
         self._chosen = partner
 
     def partner_of(self, host: Neighbour, frame: Frame) -> Partner | None:
@@ -78,7 +78,7 @@ class Line:
     # --- sending
 
     def when_connected(self, action: Callable[[], object]) -> None:
-        """Do it as soon as the partner has answered our request (R-CON-12)."""
+        """Call a function as soon as the partner has answered the local request (R-CON-12)."""
         if self.partner.connected:
             action()
         else:
@@ -145,7 +145,7 @@ class Line:
         self._transmit(sent)
 
     def on_time(self, now: float) -> float:
-        """Does what is due; returns when something will be."""
+        """Run expired timers; return the next deadline."""
         if now >= self._ack_at:
             self._send_liback()
         for each in [each for each in self.outstanding if now >= each.sent_at + RESEND_DELAY]:

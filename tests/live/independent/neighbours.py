@@ -27,10 +27,10 @@ class Neighbour:
 
     mac: bytes
     place: int
-    """In our table: what we teach it."""
+    """Its index in the local table, which this host announces to it."""
     name: str | None = None
     index: int = UNKNOWN_INDEX
-    """Our place in its table, as it taught us."""
+    """Index of this host in its table, as announced by it."""
     serial: int | None = None
     queried_at: float | None = None
     has_asked: bool = False
@@ -41,7 +41,7 @@ class Neighbour:
 
 @dataclass
 class Neighbours:
-    """All other hosts that we know, and our own announcements."""
+    """The peer table, and the announcements of this host."""
 
     mac: bytes
     name: str
@@ -73,7 +73,7 @@ class Neighbours:
         return None
 
     def on_time(self, now: float) -> float:
-        """Announces and asks what is due; returns when something will be."""
+        """Transmit due announcements and queries; return the next deadline."""
         if self.listening_first:
             return float("inf")
         if self.announcing and now >= self._announce_at:
@@ -153,7 +153,7 @@ class Neighbours:
         return entry
 
     def teaching(self, entry: Neighbour) -> int:
-        """Its place in our table, for a packet that teaches it."""
+        """Its index in the local table, for a packet that announces it."""
         entry.taught = True
         return entry.place
 

@@ -80,7 +80,7 @@ class Outstanding:
 
 @dataclass
 class Reassembly:
-    """A medium message some fragments of which are missing."""
+    """A MEDIUM message with missing fragments."""
 
     number: int
     match: int

@@ -1,8 +1,8 @@
 """The conversation: a client that plays the worked examples one after another, and a server that answers and echoes.
 
 Run it as ``python -m tests.live.independent.peer --interface veth0 --name beta:0 --role client --to alpha:0``, from the
-root of the repository. It prints one JSON object a line of what it saw; what is not as in the examples is a line with
-``deviation``, ``expected`` and ``found``, and makes it end with exit code 1.
+root of the repository. It prints one JSON object per line for each event. A deviation from the examples is a line with
+``deviation``, ``expected`` and ``found``, and the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LINGER = 0.1
 FOREIGN_REGION = 200
 UNUSED_HANDLE = 0x3FC00023
 QUIET = ("PULL_REPLY", "MEDIUM")
-"""Packets that come in crowds and get no line each."""
+"""Packets that are too numerous for a line each."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Settings:
     region_offset: int = 0
     """The offset in their regions at which large messages begin, as with native MX."""
     receive_limit: int = ANY_LENGTH
-    """Of large messages, more bytes are not wanted."""
+    """Maximum length in bytes that is pulled of a large message."""
     announcing: bool = True
     """False for a host that finds others in a static table only."""
     listening_first: bool = False
@@ -248,7 +248,7 @@ class Peer:
 
 
 class Missing(Exception):
-    """The other side is not there, which has been noted as a deviation: the rest makes no sense."""
+    """The other side does not answer, which is recorded as a deviation; the remaining steps cannot be played."""
 
 
 @cache
