@@ -15,7 +15,7 @@ BROWSERS = ("chromium", "google-chrome", "chromium-browser", "chrome")
 
 
 class Browser:
-    """Opens pages, and keeps whatever they complain about."""
+    """Opens pages, and collects their errors."""
 
     def __init__(self, playwright_browser: Any) -> None:
         self._browser = playwright_browser
@@ -62,7 +62,7 @@ class Browser:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A headless Chromium. For a module at a time: while it is there, no test of the process can use asyncio."""
+    """A headless Chromium, for one module at a time: while it runs, tests in the same process cannot use asyncio."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if program is None:

@@ -33,8 +33,8 @@ for name in ("COLUMNS", "LINES"):
     if name not in os.environ:
         os.unsetenv(name)
 
-# Nothing that is imported or collected is garbage; and the tests make many objects, but few cycles, so that searching
-# for them as often as usual takes a third of the time of some tests.
+# Imported modules and collected tests are never garbage, and the tests create many objects but few cycles. With the
+# usual threshold, the collector would take a third of the time of some tests.
 gc.disable()
 gc.set_threshold(50_000, 10, 10)
 
@@ -42,8 +42,8 @@ gc.set_threshold(50_000, 10, 10)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# With CI=true hypothesis tries the same examples in every run; new ones find more. No example is too slow: how fast the
-# machine is decides no test.
+# With CI=true hypothesis tries the same examples in every run; new ones find more. There is no deadline per example,
+# because no test depends on the speed of the machine.
 settings.register_profile("mxwire", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mxwire")
 

@@ -24,7 +24,7 @@ PACKAGE = Path(__file__).parents[1] / "mxwire"
 ROOMS = ("mxwire.protocol", "mxwire.simulation")
 """Modules that are loaded again for each mutant."""
 SEEDS = 400
-"""No mutant may live longer than this."""
+"""Number of seeds within which every mutant must be killed."""
 PLANNED_OPTIONS = ("dialect", "profiles", "discovery", "resend_maximum", "local")
 SEEDS_OF_PLANS = 12
 """Seeds whose plans of up to one fault are played: they differ in the calls of the applications."""

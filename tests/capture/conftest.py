@@ -28,7 +28,7 @@ def real_capture(real_captures) -> Path:
 
 @pytest.fixture(scope="session")
 def run():
-    """Run a program of Wireshark and give its output; skip where there is none."""
+    """Run a program of Wireshark and return its output; skip the test if it is not installed."""
 
     def run_program(*command) -> str:
         program = str(command[0])

@@ -34,14 +34,14 @@ class Stream:
                 self._read += piece
 
     def wait_for(self, words: bytes, seconds: float = 60.0) -> None:
-        """Wait until something was printed; fails where that does not come."""
+        """Wait until ``words`` are printed; fail after a timeout."""
         end = time.monotonic() + seconds
         while words not in self._read:
             assert time.monotonic() < end, self._read
             time.sleep(0.01)
 
     def end(self) -> bytes:
-        """The output; the command has ended."""
+        """Return the whole output, once the command has ended."""
         os.close(self.theirs)
         self._reader.join()
         os.close(self._ours)

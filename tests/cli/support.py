@@ -1,4 +1,4 @@
-"""Runs the real command in a process of its own, as a user does; but one that has been imported already."""
+"""Run the real command in a process of its own, as a user does, but forked from one that has imported it already."""
 
 from __future__ import annotations
 

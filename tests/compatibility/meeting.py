@@ -1,4 +1,4 @@
-"""Two engines of any two builds on one wire: what they really exchange."""
+"""Two engines of any two builds on one wire, and the messages that they actually exchange."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Meeting(World):
 
 
 def turned(frame: bytes, build: Build, *, leaving: bool) -> list[bytes]:
-    """A frame with its integers in the other order: as it leaves such a host, or as that reads what comes to it.
+    """Swap the byte order of a frame's integers, as such a host does when it sends or receives one.
 
-    What such a host refuses does not reach the engine.
+    Frames that such a host refuses do not reach the engine.
     """
     if not build.swapped:
         return [frame]

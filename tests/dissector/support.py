@@ -1,4 +1,4 @@
-"""Runs tshark with the plugin, apart from whatever the user has configured, and reads what it prints."""
+"""Run tshark with the plugin, independently of the user's configuration, and parse its output."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _why_not() -> str | None:
-    """Why tshark runs no script that it is given, if so; as root, that of Wireshark 4.4 does not."""
+    """The reason why tshark does not run scripts, or None; that of Wireshark 4.4 does not run them as root."""
     if shutil.which("tshark") is None:
         return "tshark is not installed"
     if os.name == "posix" and os.geteuid() == 0:

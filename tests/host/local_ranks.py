@@ -33,7 +33,7 @@ def content(source: int, target: int, size: int) -> bytes:
 
 
 def number_of(member: Member) -> int:
-    """A number of a rank that all ranks compute alike."""
+    """Number of a rank, the same in all ranks."""
     return sum(member[0].encode()) << 8 & 0xFF00 | member[1]
 
 

@@ -66,7 +66,7 @@ def compile_program(installation: Installation, shared_folder: Path) -> Compile:
 
 @pytest.fixture(scope="session")
 def alone(installation: Installation) -> dict[str, str]:
-    """The environment of programs that have no interface, and only talk to themselves."""
+    """The environment of programs without an interface, which only send messages to themselves."""
     quick = {"MX_NO_MYRINET": "1", "MXWIRE_DISCOVERY": "0.3"}
     return environment(installation, os.environ) | quick
 

@@ -21,7 +21,7 @@ def tagged(to: bytes, sender: bytes = STRANGER, *, vlan: int = 5, payload: bytes
 
 
 def numbered(to: bytes, count: int, length: int = 60, sender: bytes = STRANGER, first: int = 0) -> list[bytes]:
-    """Frames of ``length`` bytes that carry their number, and a pattern that depends on it."""
+    """Frames of ``length`` bytes with their number and a pattern that depends on it."""
     return [
         frame(to, sender, payload=number.to_bytes(4, "big") + bytes([number % 251]) * (length - 18))
         for number in range(first, first + count)

@@ -17,7 +17,7 @@ REPORT = Tshark._report
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home that does not exist yet, at the same path in all tests, so that the folders of tshark are, too."""
+    """A home that does not exist yet, at the same path in all tests, so that tshark's folders are, too."""
     folder = tmp_path_factory.getbasetemp() / "of-wireshark"
     monkeypatch.setenv("HOME", str(folder / "home"))
     monkeypatch.setenv("WIRESHARK_CONFIG_DIR", str(folder / "config"))

@@ -560,7 +560,7 @@ def only_some_fragments_resent(on):
 
 @breaks("R-RTX-02", vantage=CAPTURE)
 def only_the_later_message_resent(on):
-    """Fragments that stay away are those of the message that is not acknowledged."""
+    """The missing fragments are those of the message that is not acknowledged."""
     on.send(on.a.medium(5000, 0), on.a.medium(5000, 1), on.a.tiny())
     for _ in range(8):
         on.send(on.a.tiny(lib_seqnum=2), after_ms=510)
@@ -605,7 +605,7 @@ def region_used_again_before_its_notify_in_a_capture(on):
 
 @breaks("R-RDV-04")
 def empty_pull(on):
-    """Nothing to be pulled, no PULL (R-PUL-11)."""
+    """A message without data to pull gets no PULL (R-PUL-11)."""
     on.send(on.a.rndv(0), on.b.pull(0))
     on.found = [each for each in on.found if each.rule != "R-PUL-01"]
 
@@ -858,7 +858,7 @@ def notify_after_a_nack_that_means_success(on):
     on.found = [each for each in on.found if each.severity == "note"]
 
 
-# Local traffic last: a host that talks to itself is two parties in one.
+# Local traffic last, because a host that sends to itself is both source and destination.
 
 
 @breaks("R-LOC-01")

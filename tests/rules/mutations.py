@@ -1,4 +1,4 @@
-"""Real captures with one thing changed in them: what rule that breaks, and nothing else but what follows from it."""
+"""Real captures with one change each, and the rule that it breaks; all other findings are consequences."""
 
 from __future__ import annotations
 

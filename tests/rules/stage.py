@@ -33,7 +33,7 @@ MAGIC = 0x13052008
 
 
 class Side:
-    """One host with one endpoint, and what a decent implementation would say next."""
+    """One host with one endpoint, and the state from which a correct implementation would build its next packet."""
 
     def __init__(self, stage: Stage, mac: bytes, endpoint: int, session: int, index: int) -> None:
         self.stage = stage
@@ -272,7 +272,7 @@ class Stage:
         self.a.peer, self.b.peer = self.b, self.a
 
     def send(self, *frames: Frame, after_ms: float = 1, **knowledge: Any) -> None:
-        """Each frame goes over the wire, ``after_ms`` behind the one before."""
+        """Transmit the frames, each ``after_ms`` ms after the one before."""
         for frame in frames:
             self.send_bytes(build(frame, self.dialect), after_ms, **knowledge)
 

@@ -1,4 +1,4 @@
-"""Holds the two ways of decoding against each other: one frame at a time, and a batch as columns."""
+"""Comparison of both decoding paths: frame by frame, and a batch as columns."""
 
 from __future__ import annotations
 

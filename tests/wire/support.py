@@ -30,7 +30,7 @@ BAD_LENGTHS_AND_TYPES = {
     "Drop Invalid Packet Type": "invalid type",
     "Drop Unknown Packet Type": "unknown type",
 }
-"""The driver's counters for frames that cannot be what they claim, and mxwire's words for them."""
+"""The driver's counters for malformed frames, with mxwire's words for them."""
 
 
 def dialect_of(capture: str) -> Dialect:
@@ -73,7 +73,7 @@ class Verdict:
 
     @property
     def refused_for(self) -> str:
-        """The driver's complaint about lengths or type, in mxwire's words; empty where it had none."""
+        """The driver's error about lengths or type in mxwire's words; empty if it accepted the frame."""
         return next((text for counter, text in BAD_LENGTHS_AND_TYPES.items() if counter in self.counters), "")
 
 

@@ -1,4 +1,4 @@
-"""Damage to captures: each mangler takes frames and returns those that a bad recording has of them."""
+"""Damage to captures: each mangler takes frames and returns them as a faulty recording would contain them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BURST_NS = 50_000
 FAR = 3600 * 10**9
 
 Frame = tuple[int, bytes, int]
-"""When it was seen, its captured bytes, and how long it was."""
+"""Time of capture, captured bytes and original length of a frame."""
 Frames = list[Frame]
 Mangler = Callable[[Frames], Frames]
 
@@ -48,12 +48,12 @@ def mirrored(frames: Frames) -> Frames:
 
 
 def mirrored_later(frames: Frames) -> Frames:
-    """The same, and the copy comes by another queue."""
+    """The same, with the duplicate received by another queue."""
     return sorted([*frames, *((time + 60_000, *rest) for time, *rest in frames)], key=lambda each: each[0])
 
 
 def neighbours_swapped(frames: Frames) -> Frames:
-    """A card hands frames over in the wrong order, and they get their times then."""
+    """A card delivers frames in the wrong order, and they are timestamped on delivery."""
     mangled = [*frames]
     place = 0
     while place + 1 < len(mangled):
@@ -66,13 +66,13 @@ def neighbours_swapped(frames: Frames) -> Frames:
 
 
 def queues(frames: Frames) -> Frames:
-    """A card with several queues writes frames late, with their right times."""
+    """A card with several queues delivers frames late, with correct timestamps."""
     random = Random(5)
     return sorted(frames, key=lambda each: each[0] + random.randrange(2_000_000))
 
 
 def queues_with_wrong_times(frames: Frames) -> Frames:
-    """The same, with the times at which they were written: nearly each of two neighbours stands before the other."""
+    """The same, with the times of delivery: nearly every pair of neighbours is swapped."""
     random = Random(5)
     mixed = sorted(frames, key=lambda each: each[0] + random.randrange(2_000_000))
     return [(time, *rest) for (time, *_), (_, *rest) in zip(frames, mixed, strict=True)]
@@ -178,4 +178,4 @@ MANGLERS: tuple[Mangler, ...] = (
     one_frame,
 )
 HARMLESS: tuple[Mangler, ...] = (mirrored, mirrored_later, neighbours_swapped, queues)
-"""Damage after which everything can still be known, or is reported as unknown."""
+"""Damage after which every fact can still be determined, or is reported as unknown."""

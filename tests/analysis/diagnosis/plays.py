@@ -1,7 +1,7 @@
-"""For each diagnosis a play in which it is right, and one that comes near and in which it would be wrong.
+"""For each diagnosis, a play in which it is correct and a similar play in which it would be wrong.
 
-A play that shows something else as well names it. The plays of diagnoses that no real capture shows are also the
-examples of the documentation; ``python -m tests.analysis.diagnosis.write`` saves them.
+A play that has further findings names them. The plays of diagnoses that no real capture shows are also the examples of
+the documentation; ``python -m tests.analysis.diagnosis.write`` saves them.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ MISSES: dict[str, Case] = {}
 """By id: it must not be found."""
 
 MORE: list[Case] = []
-"""Other shapes of the same: it must be found in them as well."""
+"""Variants of the plays, in which the diagnosis must be found as well."""
 QUIET: list[Case] = []
-"""Other things that look like trouble but are harmless: only the findings that they name may be reported."""
+"""Further plays that look faulty but are harmless: only the findings that they name may be reported."""
 
 
 def quiet(*others: str, dialect: Dialect = MXOE) -> Callable[[Play], Play]:
@@ -210,7 +210,9 @@ def frames_above_1500_bytes_vanish(on):
 
 @also("mtu-too-small")
 def replies_vanish_and_shorter_fragments_pass(on):
-    """Seen before the place that drops them: of a host whose fragments are shorter than its replies (R-MED-02)."""
+    """Captured before the place that drops the frames, of a host whose fragments are shorter than its replies
+    (R-MED-02).
+    """
     on.connect()
     short = {"frag_pipeline": 11, "frag_length": 2048, "data": bytes(2048)}
     on.send(*(on.a.medium(6144, place, **short) for place in range(3)), on.b.liback())
@@ -226,7 +228,7 @@ def replies_vanish_and_shorter_fragments_pass(on):
 
 @also("mtu-too-small")
 def a_number_never_comes_and_later_ones_do(on):
-    """Seen behind the place that drops long frames; the host that waits for one has much to say."""
+    """Captured behind the place that drops long frames; the waiting host sends many other frames."""
     on.connect().send(on.a.small(), on.b.liback())
     on.a.next += 1
     waiting = [on.a.tiny(), on.a.small()]
@@ -727,7 +729,7 @@ def lost_replies_come_behind_later_ones_of_their_block(on):
 
 @quiet(dialect=SMALL_FRAMES)
 def replies_in_no_order_and_before_their_pulls(on):
-    """The capture records them so: no network lets an answer pass before its question."""
+    """The capture has them in this order: in a network, an answer never precedes its request."""
     on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
     for block in range(8):
         in_order(on, [0, 1], first=32 * block)
@@ -774,7 +776,7 @@ PULLS_OF_A_BUSY_HOST = [0, 1, 4, 2, 3, 5, 6, 7]
 
 @shows("pulls-out-of-order", dialect=SMALL_FRAMES)
 def a_later_block_is_requested_first(on):
-    """And is complete first, so that two others are requested again, as in the recordings of real hosts."""
+    """The later block is complete first, so that two others are re-requested, as in recordings of real hosts."""
     on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
     on.send(*(on.b.pull(TRANSFER, block) for block in PULLS_OF_A_BUSY_HOST[:5]), after_ms=0.1)
     for block in PULLS_OF_A_BUSY_HOST[:3]:
@@ -791,7 +793,7 @@ def a_later_block_is_requested_first(on):
 
 @misses("pulls-out-of-order", dialect=SMALL_FRAMES)
 def a_pull_is_lost_before_it_is_captured(on):
-    """The next block is complete, and the one before it is requested again (R-PUL-07)."""
+    """The next block is complete, and the previous one is re-requested (R-PUL-07)."""
     on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
     pulled(on, [0, 1, 3])
     pulled(on, range(2, 3))
@@ -1030,7 +1032,7 @@ def replies_behind_the_place_of_capture(on):
 
 @quiet(dialect=SMALL_FRAMES)
 def a_pull_comes_after_the_next_block_is_complete(on):
-    """An earlier one may have been lost, or it was late, at the host or in the network: nothing shows which."""
+    """An earlier frame may have been lost or late, at the host or in the network: the capture does not show which."""
     on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
     for block in (0, 2, 1, 3, 4, 5, 6, 7):
         pulled(on, range(block, block + 1))
@@ -1046,7 +1048,7 @@ def old_builds_with_other_replies(on):
     pulls(on, on.b, on.a, omx(1500, "N2"), 500_000)
 
 
-# Other things that are harmless
+# Harmless plays
 
 
 @quiet()
@@ -1060,7 +1062,7 @@ def old_native_builds_send_mediums_as_mx_does(on):
 
 @quiet()
 def announcements_are_heard_on_two_interfaces(on):
-    """A capture of a host with two of them on one network; what goes to one host only comes once."""
+    """A capture of a host with two interfaces on one network; unicast frames are received only once."""
     on.connect()
     for _ in range(20):
         announcement = on.b.announcement()

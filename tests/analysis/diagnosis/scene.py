@@ -1,4 +1,4 @@
-"""Hosts on a stage whose frames are recorded instead of judged: captures of whatever a diagnosis is about."""
+"""Hosts on a stage whose frames are recorded instead of judged: captures for the diagnoses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START_NS = 1_700_000_000_000_000_000
 
 
 class Scene(Stage):
-    """The stage of the rules, as a capture sees it; ``a`` and ``b`` are there, ``host`` brings others."""
+    """The stage of the rules, recorded as a capture; it starts with ``a`` and ``b``, and ``host`` adds others."""
 
     def __init__(self, dialect: Dialect = MXOE) -> None:
         super().__init__(dialect)
@@ -46,7 +46,7 @@ class Scene(Stage):
         self.time_ns += int(milliseconds * MILLISECOND)
 
     def host(self, last: int, endpoint: int = 0, index: int = 7) -> Side:
-        """Another host, that talks to ``b``."""
+        """Add a host that communicates with ``b``."""
         made = Side(self, bytes([2, 0, 0, 0, 0, last]), endpoint, 0x55550000 + last, index)
         made.peer = self.b
         return made

@@ -1,4 +1,4 @@
-"""One capture as two: what would have been recorded at both ends of the way, each with a clock of its own."""
+"""One capture as two, as if it had been recorded at both ends of the path, each with its own clock."""
 
 from __future__ import annotations
 
