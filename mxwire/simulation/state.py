@@ -8,7 +8,9 @@ the wire. Numbers of steps and frames are omitted too, since faults are planned 
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from enum import Enum
+from functools import cache
 from hashlib import blake2b
 from itertools import count
 from random import Random
@@ -30,61 +32,80 @@ _ATOMS: Final = (int, float, str, bytes, bytearray, bool, type(None), Enum, rang
 _PLAIN: Final = frozenset((int, float, str, bytes, bool, type(None)))
 _RECORDS: Final = (Codec, Counter, Counters, Dialect, Digest, Scenario, type)
 """Types of objects that have no effect on later steps, or that do not change in a run."""
+_ABSENT: Final = object()
 _SKIPPED: Final = {Network: ("frames", "lost", "observers", "_planned"), World: ("restart_listeners", "taps")}
 
 
 def state_digest(world: World) -> bytes:
     """Return the digest of the state of a world, 16 bytes."""
-    digest = blake2b(digest_size=16)
+    written: list[bytes | bytearray] = []
     seen: dict[int, int] = {}
     kept: list[Any] = []  # objects made for the walk, kept alive so that their ids are not reused
     stack: list[Any] = [world]
     while stack:
         value = stack.pop()
-        if isinstance(value, _ATOMS):
+        kind: Any = type(value)
+        if kind is bytes or kind is bytearray:
+            written += b"%d:" % len(value), value
+            continue
+        if _is_atom(kind):
             # Terminated, so that 1 and 23 differ from 12 and 3.
-            digest.update(repr(value).encode() + b",")
+            written.append(f"{value!r},".encode())
             continue
         if (number := seen.get(id(value))) is not None:
-            digest.update(b"^%d," % number)
+            written.append(b"^%d," % number)
             continue
         seen[id(value)] = len(seen)
-        digest.update(type(value).__name__.encode())
-        if isinstance(value, _RECORDS):
+        written.append(kind.__name__.encode())
+        if issubclass(kind, _RECORDS):
             continue
-        parts = _parts(value)
+        parts = _taker(kind)(value)
         kept.append(parts)
-        digest.update(b"(%d," % len(parts))
-        stack.extend(reversed(parts))
-    return digest.digest()
+        written.append(b"(%d," % len(parts))
+        stack += reversed(parts)
+    return blake2b(b"".join(written), digest_size=16).digest()
 
 
-def _parts(value: Any) -> list[Any]:
-    """Return the objects that an object consists of, in an order that is the same in every run."""
-    if isinstance(value, dict):
-        return [part for item in value.items() for part in item]
-    if isinstance(value, (list, tuple, deque)):
-        return [repr(list(value))] if _PLAIN.issuperset(map(type, value)) else list(value)
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=repr) if all(isinstance(each, _ATOMS) for each in value) else list(value)
-    if isinstance(value, np.ndarray):
-        return [str(value.dtype), value.shape, value.tobytes()]
-    if isinstance(value, memoryview):
-        return [value.tobytes()]
-    if isinstance(value, MethodType):
-        return [value.__func__.__qualname__, value.__self__]
-    if isinstance(value, FunctionType):
-        return [value.__qualname__, *(cell.cell_contents for cell in value.__closure__ or ())]
-    if isinstance(value, BuiltinFunctionType):
-        return [value.__qualname__, value.__self__]
-    if isinstance(value, Random):
-        version, numbers, following = value.getstate()
-        return [version, np.array(numbers, np.uint32), following]
-    if isinstance(value, (count, np.generic)):
-        return [repr(value)]
-    if isinstance(value, Schedule):
-        return [value.now, [(time, action, details) for time, _, action, details in sorted(value._heap, key=_due)]]
-    return [getattr(value, name) for name in _names(value)]
+@cache
+def _is_atom(kind: type) -> bool:
+    return issubclass(kind, _ATOMS)
+
+
+@cache
+def _taker(kind: type) -> Callable[[Any], list[Any]]:
+    """Return a function for the objects that an object of a class consists of, in an order that is the same in every
+    run."""
+    for classes, take in _TAKERS:
+        if issubclass(kind, classes):
+            return take
+    skipped, slots = _SKIPPED.get(kind, ()), _slots(kind)
+
+    def attributes(value: Any) -> list[Any]:
+        names: Iterable[str] = slots
+        if own := getattr(value, "__dict__", None):
+            names = dict.fromkeys((*own, *slots))
+        return [
+            part for name in names if name not in skipped and (part := getattr(value, name, _ABSENT)) is not _ABSENT
+        ]
+
+    return attributes
+
+
+def _of_sequence(value: Any) -> list[Any]:
+    return [repr(list(value))] if _PLAIN.issuperset(map(type, value)) else list(value)
+
+
+def _of_set(value: Any) -> list[Any]:
+    return sorted(value, key=repr) if all(isinstance(each, _ATOMS) for each in value) else list(value)
+
+
+def _of_random(value: Random) -> list[Any]:
+    version, numbers, following = value.getstate()
+    return [version, np.array(numbers, np.uint32), following]
+
+
+def _of_schedule(value: Schedule) -> list[Any]:
+    return [value.now, [(time, action, details) for time, _, action, details in sorted(value._heap, key=_due)]]
 
 
 def _due(entry: tuple[Any, ...]) -> tuple[int, int]:
@@ -92,12 +113,27 @@ def _due(entry: tuple[Any, ...]) -> tuple[int, int]:
     return time, entered
 
 
-def _names(value: Any) -> list[str]:
-    """Return the names of the attributes of an object, in a compiled class too."""
-    skipped = _SKIPPED.get(type(value), ())
-    names: dict[str, None] = dict.fromkeys(getattr(value, "__dict__", ()))
-    for base in type(value).__mro__:
+_TAKERS: Final[tuple[tuple[Any, Callable[[Any], list[Any]]], ...]] = (
+    (dict, lambda value: [part for item in value.items() for part in item]),
+    ((list, tuple, deque), _of_sequence),
+    ((set, frozenset), _of_set),
+    (np.ndarray, lambda value: [str(value.dtype), value.shape, value.tobytes()]),
+    (memoryview, lambda value: [value.tobytes()]),
+    (MethodType, lambda value: [value.__func__.__qualname__, value.__self__]),
+    (FunctionType, lambda value: [value.__qualname__, *(cell.cell_contents for cell in value.__closure__ or ())]),
+    (BuiltinFunctionType, lambda value: [value.__qualname__, value.__self__]),
+    (Random, _of_random),
+    ((count, np.generic), lambda value: [repr(value)]),
+    (Schedule, _of_schedule),
+)
+"""By classes: the functions for the parts of all objects but those that consist of their attributes."""
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    """Return the names of the attributes that a class declares, a compiled one too."""
+    names: dict[str, None] = {}
+    for base in kind.__mro__:
         slots = base.__dict__.get("__slots__", ())
         names |= dict.fromkeys((slots,) if isinstance(slots, str) else slots)
         names |= dict.fromkeys(base.__dict__.get("__mypyc_attrs__", ()))
-    return [name for name in names if name not in skipped and not name.startswith("__") and hasattr(value, name)]
+    return tuple(name for name in names if not name.startswith("__"))
