@@ -72,11 +72,11 @@ class Segments:
 
     def __init__(self, data: Any, *, writable: bool = False) -> None:
         self._arrays: list[Bytes] | None = None
-        """The segments as arrays; None while the only one is ``_only``."""
+        """The segments as arrays; None if there is a single segment, which is then in ``_only``."""
         self._only: bytes | memoryview | None = None
         self._starts = _AT_START
-        # The memory of most messages, which needs no check. For a message of a few bytes, creating an array would cost
-        # more than its copy.
+        # Most messages are ``bytes``, which need no check. Creating an array would take longer than copying a message
+        # of a few bytes.
         if type(data) is bytes and not writable:
             self._only = data
             self.length = len(data)
@@ -86,7 +86,7 @@ class Segments:
             self.length = len(data)
             return
         if type(data) is _VIEW and _is_flat(data, writable):
-            # A view of its own, since the caller may release the other one.
+            # Create a separate view, because the caller may release ``data``.
             self._only = view_of(data)
             self.length = len(data)
             return
@@ -166,7 +166,7 @@ class Segments:
         return b"".join(piece.tobytes() for piece in self._pieces)
 
     def kept(self) -> Segments:
-        """The same bytes in memory that does not change: itself if it is one ``bytes`` object, otherwise a copy."""
+        """The message in memory that does not change: this object if it is one ``bytes`` object, otherwise a copy."""
         return self if isinstance(self._only, bytes) else Segments(self.copy())
 
     def places(self) -> list[tuple[int, int]]:
@@ -174,7 +174,7 @@ class Segments:
         return [(each.__array_interface__["data"][0], len(each)) for each in self._pieces]
 
     def _spans(self, offset: int, length: int) -> Iterator[tuple[Bytes, int, int]]:
-        """Yield segment, start in it and number of bytes for each segment of a range of bytes."""
+        """Yield segment, offset in the segment and number of bytes for each segment in a range of bytes."""
         place = bisect_right(self._starts, offset) - 1
         while length > 0:
             piece, start = self._pieces[place], offset - self._starts[place]
@@ -196,11 +196,11 @@ def _is_buffer(data: Any) -> bool:
 
 
 def _is_flat(view: memoryview, writable: bool) -> bool:
-    """Return whether a view is one of plain bytes, writable if it must be."""
+    """Return whether a view consists of plain bytes, and is writable if ``writable``."""
     try:
         return view.format == "B" and view.ndim == 1 and view.contiguous and not (writable and view.readonly)
     except ValueError:
-        # It is released.
+        # The view is released.
         return False
 
 

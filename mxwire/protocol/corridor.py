@@ -43,7 +43,8 @@ class Arrival:
 
 @mypyc_attr(free_list_len=1)
 class EagerArrival(Arrival):
-    """A TINY or SMALL, with its message instead of a frame object, which would cost more than all other checks."""
+    """A TINY or SMALL, with its message instead of a frame object, because creating the object would take longer than
+    all checks."""
 
     __slots__ = ("data", "match_info")
 
@@ -147,7 +148,7 @@ class Ring:
         """Number of newest arrivals that may point into a batch."""
 
     def __bool__(self) -> bool:
-        """Return whether an event waits."""
+        """Return whether any event is queued."""
         return bool(self.received.count or self.ended.count)
 
     @property

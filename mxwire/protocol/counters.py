@@ -16,9 +16,9 @@ class Counter(StrEnum):
     SEND_TINY = "Send Tiny"
     SEND_SMALL = "Send Small"
     SEND_MEDIUM_SQ_FRAG = "Send MediumSQ Frag"
-    """A fragment from the send queue, as the engine sends all of them."""
+    """A fragment transmitted from the send queue, as all fragments of the engine are."""
     SEND_MEDIUM_VA_FRAG = "Send MediumVA Frag"
-    """A fragment directly from the application's memory, as only real hosts send them."""
+    """A fragment transmitted directly from the application's memory, which only real hosts do."""
     SEND_RNDV = "Send Rndv"
     SEND_PULL_REQUEST = "Send Pull Request"
     SEND_PULL_REPLY = "Send Pull Reply"
@@ -80,7 +80,8 @@ class Counters:
 
     def __init__(self) -> None:
         self.by_name: dict[str, Tally] = {counter: Tally() for counter in Counter}
-        """The tallies, for code that counts each frame and keeps its own: this is faster than by name."""
+        """The tallies by counter. Per-frame code holds a reference to its tally, which is faster than a lookup by
+        name."""
 
     def __getitem__(self, counter: str) -> int:
         """Return the value of a counter."""
@@ -107,7 +108,7 @@ class Counters:
         return dict(self.items()) == (dict(other.items()) if isinstance(other, Counters) else other)
 
     def __hash__(self) -> int:
-        """Refuse, as for a dictionary."""
+        """Raise TypeError, because counters are mutable, like a dictionary."""
         raise TypeError("counters change, so they have no hash")
 
     def __repr__(self) -> str:

@@ -3,15 +3,16 @@
 Theory of operation
 ===================
 
-A frame carries no address of its host besides its Ethernet address, and an index into the receiver's peer table. A host
-therefore needs every peer in its table before it can talk to it, and the peer needs this host in its own.
+A frame identifies its host only by the Ethernet source address and by an index into the receiver's peer table. Two
+hosts can therefore exchange messages only if each has the other in its peer table.
 
 *Announcements* (``Discovery``) fill the table. The daemon omxoed broadcasts RAW frames, a series of them at its start
-and then one every few minutes; a host that hears one adds its sender, and starts another series, so that the new host
-hears of it soon. RAW frames wait in a queue (``RawQueue``), since the program that reads them may not run.
+and then one every few minutes; a host that receives one adds its source to the peer table, and starts another series,
+so that the new host soon adds this host too. RAW frames wait in a queue (``RawQueue``), because the program that reads
+them may not be running.
 
-*Names* (``Names``) follow: each peer without a name is queried at an interval until it replies, and the replies bring
-the index that the peer has for this host. A query is answered by the card, without the library. The magic in a query
+*Names* (``Names``) follow: each peer without a name is queried at an interval until it replies, and its replies contain
+the index of this host in the peer's table. A query is answered by the card, without the library. The magic in a query
 is repeated in its reply; forgetting all names increases it, so that late replies have no effect.
 
 *Introduction* does the same for a host without an engine, such as the tester of scenarios and replays.
@@ -131,7 +132,7 @@ def _begin(discovery: Discovery, now: int) -> None:
 
 
 def _restart(discovery: Discovery, now: int) -> None:
-    """Start another series, whose first frame leaves within one interval."""
+    """Start another series, whose first frame is transmitted within one interval."""
     discovery.left = discovery.profile.announcement_count
     due = now + discovery.profile.announcement_interval
     discovery.deadline = due if discovery.deadline is None else min(discovery.deadline, due)
@@ -304,11 +305,11 @@ class Names:
         self.ports: list[Port] = []
         self._searches: dict[Peer, NameSearch] = {}
         self._wanted: dict[NameSearch, None] = {}
-        """Searches whose query leaves with the next transmission."""
+        """Searches whose query is sent with the next transmission."""
         self._waiting: dict[NameSearch, None] = {}
         """Searches without an answer; all have the same interval, so the first is due first."""
         self.urgent = False
-        """True if a query must leave with the next transmission, whatever the time."""
+        """True if queries must be sent with the next transmission, even before their time."""
 
     def search(self, peer: Peer) -> None:
         """Start a search for the name of a peer that was added without one."""
@@ -367,7 +368,7 @@ class Names:
         self._report(EventKind.PEER_NAMED, peer=peer)
 
     def deadline(self) -> int | None:
-        """Time of the next query, in ns; 0 if one waits already; None without any."""
+        """Time of the next query, in ns; 0 if a query is waiting already; None if no search is running."""
         if self.urgent:
             return 0
         for first in self._waiting:
@@ -447,7 +448,8 @@ class Introduction:
             self._leaving.append(query(self._address, other, self._index))
 
     def found(self, wanted: str | bytes | None) -> bytes | None:
-        """The address of a host that has replied, by name or address; with None, of the first one."""
+        """The address of the host ``wanted``, a name or an address, if it has replied; if None, of the first host that
+        has replied."""
         for address, name in self.names.items():
             if wanted is None or wanted in (address, name):
                 return address

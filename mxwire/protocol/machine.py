@@ -1,7 +1,7 @@
 """State machines as tables: each row is a transition from one state to another, with its action and its rules.
 
 The same table drives the engine, is drawn as a diagram in the documentation, and is checked by a test that requires
-every row to be exercised. No transition exists outside of a table. ``Queue`` is where machines wait.
+every row to be exercised. No transition exists outside of a table. ``Queue`` holds machines that wait.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Transition:
 
 
 class TransitionTable:
-    """All transitions of one kind of state machine, of which each row is a :class:`Transition`."""
+    """All transitions of one kind of state machine; each row is a :class:`Transition`."""
 
     def __init__(
         self,
@@ -116,7 +116,8 @@ class Machine:
             act(self, one, other)
 
     def follow(self, row: Transition) -> None:
-        """Take a row that the caller knows, and whose action the caller then calls: for events of each message.
+        """Take a row that the caller has looked up, without its action, which the caller then calls; for events that
+        every message causes.
 
         Raises :class:`~mxwire.protocol.status.ImpossibleEventError` in another state than that of the row.
         """
@@ -135,8 +136,8 @@ Queued = TypeVar("Queued")
 class Queue(Generic[Queued]):
     """Items in the order in which they were appended.
 
-    It does what a deque does. Compiled code calls it directly, in a fraction of the time of a call of a deque; it is
-    used where each message passes.
+    It works like a deque, but compiled code calls it directly, in a fraction of the time. It is used for queues that
+    every message passes.
     """
 
     __slots__ = ("_first", "_items", "_mask", "count")

@@ -4,10 +4,10 @@ Theory of operation
 ===================
 
 Several processes may share an interface, each with a node of its own. Between two of them is a *channel*, which passes
-records in both directions, in order and without loss, while both live (:class:`LocalChannel`). The node does not know
-its kind: between processes it is shared memory (``mxwire.link.local``), in the simulator a queue. The library treats
-all partners on its own host alike (``LocalSend`` in ``library/outbound.py``); here, records replace the direct call of
-the target.
+records in both directions, in order and without loss, while both live (:class:`LocalChannel`). The node is independent
+of the kind of channel: between processes it is shared memory (``mxwire.link.local``), in the simulator a queue. The
+library treats all partners on its own host alike (``LocalSend`` in ``library/outbound.py``); here, records replace the
+direct call of the target.
 
 ========== ================================================== ============================================
 record     from the initiator of the exchange                 answer
@@ -17,7 +17,7 @@ MESSAGE    a message that is buffered, with its data          only if it is refu
 OFFER      a longer or synchronous message: where its data is ENDED: status, and number of bytes taken
 PULL       (of the receiver) the data of an offered message   DATA, several
 WITHDRAWN  an endpoint has closed: its offers are void; or, with
-           a number, has disconnected: this one is
+           a number, only this offer is void
 ========== ================================================== ============================================
 
 A message is complete for its sender when its record is in the channel; there are no acks. The receiver of an OFFER
@@ -70,9 +70,10 @@ _HEAD: Final[int] = RECORD_HEAD.size
 _pack_head: Final[Callable[..., bytes]] = RECORD_HEAD.pack
 _read_head: Final[Callable[..., tuple[int, int, int, int, int, int, int, int, int, int, int]]] = RECORD_HEAD.unpack_from
 _RECORDS: Final = 256
-"""Records taken from a neighbour before others have their turn."""
+"""Maximum number of records taken from a neighbour before other neighbours have their turn."""
 _QUEUE_MAXIMUM: Final = 65536
-"""Answers that wait for room in the channel of a neighbour that does not read them, before it is abandoned."""
+"""Maximum number of answers that wait for room in a channel, before a neighbour that does not read them is
+abandoned."""
 _ENDPOINT: Final = 0xFF
 _STATUSES: Final = {int(each): each for each in Status}
 
@@ -102,7 +103,8 @@ class LocalChannel(Protocol):
     ended: bool
     """True if the neighbour has gone; records that it has sent before can still be taken."""
     process: int
-    """Number of the neighbour's process; each side may have opened a channel to the other one."""
+    """Process id of the neighbour, by which two channels to the same process are detected: each side may have opened
+    one."""
 
     def put(self, head: bytes, data: Any = b"") -> bool:
         """Append a record of two parts; return False if there is no room now, or the neighbour has gone.
@@ -120,7 +122,7 @@ class LocalChannel(Protocol):
         """Remove the record that :meth:`peek` has returned."""
 
     def settle(self) -> None:
-        """Let the neighbour know of the room, after the last :meth:`advance` of several."""
+        """Notify the neighbour of the free room, after the last :meth:`advance` of several."""
 
     def describe(self, memory: Segments, endpoint: int) -> bytes:
         """A description of the memory of an endpoint's message, by which the neighbour can read it."""
@@ -194,7 +196,7 @@ class NeighbourMessage:
         self.data = data
         """The message; None for an offered one."""
         self.done = False
-        """True if the sender has withdrawn it, or has its answer."""
+        """True if the sender has withdrawn the message, or has received the answer."""
         self.endpoint: EngineEndpoint | None = None
         """The target, while the data is being transferred."""
         self._described = described
@@ -203,7 +205,7 @@ class NeighbourMessage:
         self._filled = 0
 
     def fetch(self, receive: Any, length: int) -> bool:
-        """Copy ``length`` bytes into the memory of a receive; return False if its data will come in records."""
+        """Copy ``length`` bytes into the memory of a receive; return False if the data will arrive in records."""
         if not length or self.neighbour.channel.read(self._described, receive.memory, length, self.source & _ENDPOINT):
             return True
         self._receive, self._wanted, self.endpoint = receive, length, receive.endpoint
@@ -267,7 +269,7 @@ class Neighbour(LocalRoute):
         self._source = self._target = 0
         self._endpoint: EngineEndpoint | None = None
         self._peer: Peer | None = None
-        """Places of the newest message, and what is there."""
+        """Places of source and target of the newest message, and the target endpoint and source peer there."""
         self._next = 0
         self._queue: deque[bytes] = deque()
         """Answers that wait for room in the channel."""
@@ -327,7 +329,8 @@ class Neighbour(LocalRoute):
         self._put(_pack_head(RecordKind.WITHDRAWN, 0, 0, 0, source, 0, endpoint.session, 0, 0, 0, 0))
 
     def withdraw_offer(self, send: LocalSend) -> None:
-        """Withdraw an offered message, whose memory may be reused; other offers of its endpoint are pulled then."""
+        """Withdraw an offered message, whose memory may be reused; the data of other offers of its endpoint is then
+        requested by PULLs."""
         endpoint = send.endpoint
         self.channel.withdraw(endpoint.number)
         source = place_of(endpoint.card.port.address, endpoint.number)
@@ -607,7 +610,7 @@ class Neighbour(LocalRoute):
             return
         self._gone = True
         for record in self.channel.unread():
-            # The neighbour could write there, too.
+            # The content is not trusted, because the neighbour could write to this memory too.
             if len(record) < _HEAD:
                 continue
             kind, _, _, _, source, target, session, _, _, match_info, length = _read_head(record)
@@ -621,7 +624,7 @@ class Neighbourhood(LocalRoutes):
     def __init__(self, node: Node, path: LocalPath | None) -> None:
         self.node = node
         self.routes: dict[int, Neighbour] = {}
-        """The neighbours by address and endpoint number, as far as they are known."""
+        """The known neighbours by address and endpoint number."""
         self._path = path
         self.neighbours: dict[int, Neighbour] = {}
         """All neighbours, by the identity of their channel."""
@@ -631,7 +634,8 @@ class Neighbourhood(LocalRoutes):
         """The endpoints that could not take the oldest record of a channel, and their states then, by channel."""
 
     def stuck(self, channel: LocalChannel) -> bool:
-        """Return whether the oldest record of a channel will be refused again: its endpoint is as it was."""
+        """Return whether the oldest record of a channel would be refused again, because the state of its endpoint has
+        not changed."""
         refusal = self.refusals.get(id(channel))
         return refusal is not None and refusal[0].open and refusal[1] == _intake(refusal[0])
 
@@ -648,8 +652,8 @@ class Neighbourhood(LocalRoutes):
     def learn_route(self, place: int, neighbour: Neighbour) -> None:
         """Send to an endpoint through the neighbour that has sent for it.
 
-        A route to the same process stays: messages by another channel could overtake those in the first one. The last
-        records of a process that has gone do not change a route.
+        An existing route to the same process is kept, because messages in another channel could overtake those in the
+        first one. The last records of a process that has gone do not change a route.
         """
         if neighbour.channel.ended:
             return
@@ -696,7 +700,7 @@ class Neighbourhood(LocalRoutes):
         return None if card is None else self.node.endpoints.get(card)
 
     def own_peer(self, place: int) -> Peer | None:
-        """The local interface at an address, as a peer; a neighbour may not speak for another host."""
+        """The local interface at an address, as a peer; a neighbour may not act for another host."""
         own = self._interface(place)
         return None if own is None else own[0]
 

@@ -65,7 +65,7 @@ class Node:
         self.reported: list[Event] = []
         """The events since the last :meth:`events`."""
         self.on_event: Callable[[Event], None] = self.reported.append
-        """Called with each event; by default it is kept for :meth:`events`."""
+        """Called with each event; by default, events are kept for :meth:`events`."""
         self.report_completed = report_completed
         self._names = Names(profile, self.report)
         self._raw = RawQueue(profile.raw_queue_maximum)
@@ -308,7 +308,7 @@ class Node:
     def deadline(self) -> int | None:
         """Latest time in ns of the next call of ``transmit``, if no frame arrives; None if nothing is due.
 
-        A time in the past means at once.
+        A time in the past means that the call is due at once.
         """
         if self.offering:
             return 0
@@ -405,7 +405,7 @@ class Node:
                     endpoint.progress(now)
                 finally:
                     if card.ring.received.count:
-                        # They still point into the batch, and must be detached by the caller.
+                        # The remaining arrivals still point into the batch, and the caller must detach them.
                         card.announce()
 
     def _raise_from_handlers(self) -> None:

@@ -72,7 +72,8 @@ class PeerTable:
         self.maximum = maximum
         self._sharing = sharing
         self.entries: dict[int, Peer] = {}
-        """The peers by index, without those that other nodes have added since the last look; :meth:`at` finds these."""
+        """The peers by index, without those that other nodes have added since the last :meth:`refresh`; :meth:`at`
+        finds these."""
         self._by_address: dict[bytes, Peer] = {}
         self._looked_at = 0
         """Number of shared places that were read."""

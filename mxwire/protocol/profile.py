@@ -94,7 +94,7 @@ class Profile:
     peer_maximum: int = 1024
     """Maximum number of peers, including the local interfaces."""
     ring_size: int = 1024
-    """Maximum number of events for an application that does not call (R-GEN-01)."""
+    """Maximum number of queued events while the application makes no calls (R-GEN-01)."""
     ring_batch: int = 256
     """Number of events whose slots in the ring the library returns together (R-MEA-17)."""
     region_maximum: int = REGION_MAXIMUM
@@ -116,7 +116,7 @@ class Profile:
     unexpected_bytes_maximum: int = 256 << 20
     """Maximum bytes of unexpected messages per endpoint."""
     partner_maximum: int = 65536
-    """Maximum number of partners per endpoint; requests of more are not answered."""
+    """Maximum number of partners per endpoint; connect requests of further ones are not answered."""
     medium_threshold: int = RENDEZVOUS_THRESHOLD
     """Maximum length of a message that is sent as MEDIUM (R-SND-01); the dialect may allow less."""
     shortcut_to_self: bool = True

@@ -28,7 +28,7 @@ from mxwire.wire.numbers import PULL_MAGIC
 from mxwire.wire.packets import Medium
 
 SHORTEST_RUN: Final = 4
-"""Shorter runs are cheaper one frame at a time."""
+"""Minimum number of frames per run that is taken as a whole; shorter runs are cheaper one frame at a time."""
 _FEW_PULLS: Final = 2
 """Two PULLs are already cheaper together, since their replies are built together."""
 

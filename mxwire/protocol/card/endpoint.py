@@ -71,7 +71,7 @@ class CardEndpoint:
         self._timers = timers
         self._ready = ready
         self.ready = False
-        """True if it is among the endpoints of its interface that have new events."""
+        """True if the interface lists this endpoint as having new events."""
         self._rng = rng
         self.ring = Ring(port.profile.ring_size, port.profile.ring_batch)
         self.regions = RegionTable(port.profile.region_maximum, port.profile.region_first_use)
@@ -82,7 +82,7 @@ class CardEndpoint:
         """The live pulls by handle."""
 
     def start_pull(self, source: PullSource, memory: Segments, total: int, context: Any, now: int) -> PullTransfer:
-        """Begin to fetch ``total`` bytes into ``memory``; its end will be an event in the ring, with ``context``."""
+        """Start a pull of ``total`` bytes into ``memory``; its end puts an event with ``context`` into the ring."""
         pull = PullTransfer(self, self.slots.take(), source, memory, total, context)
         self.pulls[pull.handle] = pull
         pull.fire(PullEvent.START, now)

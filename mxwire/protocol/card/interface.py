@@ -1,7 +1,7 @@
 """The card's side of an interface: checks each frame in the order of the real driver, and answers for the card.
 
-Dropped frames are counted under the driver's own names (behaviour, sections 21 and 25). Sequence numbers and matching
-are the library's: nothing here reads them.
+Dropped frames are counted under the driver's own names (behaviour, sections 21 and 25). Sequence numbers and match
+information are read by the library only.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _LIBACK_FIELDS: Final = (
     "liback.acknum",
 )
 _KNOWN_MAXIMUM: Final = 1024
-"""Entries for senders and packet types at a time: more than endpoints usually have partners."""
+"""Maximum number of entries for senders and packet types: more than the usual number of partners."""
 _FRAME_LENGTH_MAXIMUM: Final = 0xFFFF
 _NEVER: Final = 1 << 32
 _PULL: Final = int(PacketType.PULL)
@@ -110,7 +110,7 @@ _DESTINATION_END: Final[int] = DESTINATION.stop
 
 
 class HeaderReader:
-    """A reader of the fields of TINYs, SMALLs or TRUCs that decide whether one is accepted."""
+    """A reader of the header fields that decide whether a TINY, SMALL or TRUC is accepted."""
 
     __slots__ = ("header_end", "maximum", "read", "read_head", "received")
 
@@ -122,11 +122,11 @@ class HeaderReader:
         self.maximum = maximum
         """Maximum length of a message in bytes; 0 for TRUCs, which have none."""
         self.received = received
-        """The counter of its frames."""
+        """The counter of frames of this type."""
 
 
 class KnownSender:
-    """The result of the checks of the first part of a TINY, SMALL or TRUC, which is the same for all from one
+    """The result of checking the first part of a TINY, SMALL or TRUC, which is the same in all such packets from one
     endpoint."""
 
     __slots__ = ("endpoint", "peer", "reader", "sender")
@@ -202,7 +202,8 @@ class HostInterface(Port):
         }
 
     def open(self, number: int, session: int) -> CardEndpoint:
-        """Open an endpoint. It continues the handles of its number, so that they do not recur, except with D-13."""
+        """Open an endpoint. Its pull handles follow those of the last endpoint with this number, so that they do not
+        recur, except with D-13."""
         slots = self.slots.get(number)
         if slots is None or self.profile.has(Defect.HANDLES_REUSED):
             slots = self.slots[number] = HandleSlots(self.profile.pull_maximum)
@@ -335,10 +336,10 @@ class HostInterface(Port):
         known = KnownSender(reader, endpoint, peer, sender)
         if not self._take_known(frame, known):
             return False
-        # A frame that only a promiscuous interface accepts is not known, since that may change.
+        # Do not store the sender of a frame that only a promiscuous interface accepts, because the mode may change.
         if self.is_for_us(frame):
             if len(self._known) >= _KNOWN_MAXIMUM:
-                # The oldest may have ended long ago.
+                # The oldest sender may have closed long ago.
                 del self._known[next(iter(self._known))]
             head = self._newest_head = frame[: self.tiny.shared]
             self._known[head] = self._newest = known
@@ -377,7 +378,8 @@ class HostInterface(Port):
     def _target(self, frame: Any, refuse: Callable[[Peer, NackType, Any], None]) -> tuple[CardEndpoint, Peer] | None:
         """Endpoint and source of a frame with index, endpoint and session; refused frames are counted and answered.
 
-        The source is the peer designated by ``dst_src_peer_index``; without D-6 the source address must be its.
+        The source is the peer designated by ``dst_src_peer_index``; without D-6 the source address must be that of this
+        peer.
         """
         peer = self.peers.at(frame.dst_src_peer_index)
         if peer is None or (self.strict_address and peer.address != frame.src_mac):
@@ -446,9 +448,10 @@ class HostInterface(Port):
             self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))
 
     def _take_pulls(self, frames: list[bytes], place: int) -> int:
-        """Answer the PULL at ``place`` together with those after it that request the blocks after its own.
+        """Answer the PULL at ``place`` together with the PULLs after it that request the following blocks.
 
-        Return their number; 1, and do nothing, if there are none or any of them needs more than an answer.
+        Return the number of PULLs. If no such PULL follows, or any of them needs more than an answer, return 1 and do
+        nothing.
         """
         blocks, length = self._consecutive_blocks(frames, place)
         frame = self.codec.parse(frames[place]) if blocks > 1 else None
@@ -558,7 +561,8 @@ class HostInterface(Port):
         return peer
 
     def _peer_of_nack(self, frame: NackLib | NackMcp) -> Peer | None:
-        """The source of a nack, for index 0xFFFF by its address; other bad indexes are not counted (R-MEA-11)."""
+        """The peer that has sent a nack, by its address if the index is 0xFFFF; other bad indexes are not counted
+        (R-MEA-11)."""
         if frame.dst_src_peer_index == NO_PEER_INDEX:
             return self._peer_by_address(frame.src_mac)
         peer = self.peers.at(frame.dst_src_peer_index)

@@ -1,7 +1,7 @@
 """The transmitting half of an interface: counters, prepared headers, and the queue of frames for the link.
 
-Single frames are queued as bytes. Bulk pieces (replies to PULLs, MEDIUM fragments) are queued as objects that write
-themselves into the batch when the link takes it, so that a payload is copied once.
+Single frames are queued as bytes. Bulk frames (replies to PULLs, MEDIUM fragments) are queued as objects that are
+written into the batch when the link takes it, so that a payload is copied once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NO_FRAMES: Final = FrameBatch.from_frames(())
 
 _EAGER_FIELDS: Final = ("length", "checksum", "lib_seqnum", "lib_piggyack", "match_a", "match_b", "session")
 EAGER_NUMBERS: Final = "QQI"
-"""These fields as numbers, since each object of a number costs as much as its conversion: length, checksum, sequence
-number and piggyback are one (16 bits each), and the match information is one."""
+"""These fields as three integers, because creating an integer object takes as long as packing it: the first consists of
+length, checksum, sequence number and piggyback (16 bits each), the second is the match information."""
 _LIBACK_FIELDS: Final = ("liback.lib_seqnum", "liback.session_id", "liback.acknum", "liback.send_seq")
 _LIBACK_NUMBERS: Final = "HIIH"
 _FIRST: Final = np.zeros(1, np.int64)
@@ -51,7 +51,7 @@ class Bulk(Protocol):
         """Build the frames into ``out``, one after another; its size is the sum of ``lengths``."""
 
     def append(self, more: Any, /) -> bool:
-        """Absorb a piece of the same kind that continues this one; return False if it does not."""
+        """Absorb frames of the same kind that continue these; return False if they do not."""
 
 
 class Outgoing:
@@ -66,8 +66,8 @@ class Outgoing:
         self.bulk_bytes = 0
         """Bytes of frames that are not built yet."""
         self.room: Callable[[int], NDArray[np.uint8] | None] | None = None
-        """Memory of the link for a number of bytes, in which the next batch is built; without it, or if it returns
-        None, the batch has memory of its own."""
+        """Returns link memory of a number of bytes, in which the next batch is built; if it is unset or returns None,
+        the batch is built in new memory."""
 
     def put(self, frame: bytes) -> None:
         """Queue a frame."""
@@ -115,9 +115,11 @@ class Outgoing:
 
 
 class HeaderPacker:
-    """Packs headers of one layout: first the part that all to one partner share, then ``fields``, which are adjacent.
+    """Packs headers of one layout: first the part that all packets to one partner share, then ``fields``, which are
+    adjacent.
 
-    These are given as ``numbers`` (codes of ``struct``), each of one field or several. Fields behind them are 0.
+    ``numbers`` are the ``struct`` codes of the integers into which these fields are combined. The fields after them are
+    0.
     """
 
     __slots__ = ("_count", "_whole", "pack", "room", "sent", "shared")
@@ -136,12 +138,13 @@ class HeaderPacker:
         """Pack the shared part, the numbers, and the data up to the minimum length, padded with zeros."""
 
     def head(self, *fields: Any) -> bytes:
-        """Pack the shared part, whose fields are given from the destination on."""
+        """Pack the shared part; ``fields`` start with the destination."""
         return self._whole.pack(*fields, *(0 for _ in range(self._count - len(fields))))[: self.shared]
 
 
 class Port:
-    """One interface as its endpoints, pulls and name queries see it: identity, counters and the queue of frames."""
+    """The part of an interface that endpoints, pulls and name queries use: identity, counters and the queue of
+    frames."""
 
     def __init__(self, number: int, address: bytes, hostname: str, dialect: Dialect, profile: Profile) -> None:
         self.number = number
@@ -154,7 +157,7 @@ class Port:
         self.counters = Counters()
         self.outgoing = Outgoing()
         self.speaks: Callable[[], bool] = lambda: True
-        """True if this node, and not another one, answers and announces for the interface."""
+        """True if this node answers and announces for the interface, rather than another node that shares it."""
         self.codec = codec_of(dialect)
         sent = self.counters.by_name
         self.tiny = HeaderPacker(self.codec, "tiny", sent[Counter.SEND_TINY], _EAGER_FIELDS, EAGER_NUMBERS)

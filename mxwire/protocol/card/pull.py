@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from mxwire.protocol.card.endpoint import CardEndpoint
 
 OUT_OF_ORDER_SHARE: Final = 1 / 16
-"""Share of the transfers whose first PULLs are transmitted out of order with R-MEA-15: between the 1 of 80 and the 9
-of 40 that were counted on busy hosts."""
+"""Share of the transfers whose first PULLs are transmitted out of order with R-MEA-15: between 1 of 80 and 9 of 40, the
+shares counted on busy hosts."""
 _PUNCTUAL: Final = 2
 """Number of PULLs of such a transfer that are transmitted before the replies to the first one are handled."""
 
@@ -219,7 +219,7 @@ class PullTransfer(Machine):
         self.limit = endpoint.pull_limit
         """Time in ns after which an expiry of the timer ends the pull as failed (R-PUL-09)."""
         self.deadline = 0
-        """When the timer expires, in ns."""
+        """Time at which the timer expires, in ns."""
         self._late: list[PullBlock] = []
         """Blocks in the window whose first PULL is delayed (R-MEA-15)."""
         self.requested = 0
@@ -233,7 +233,8 @@ class PullTransfer(Machine):
     def advance(self, now: int, late: bool = False) -> None:
         """Retire the complete blocks at the front and request new ones in their place (R-PUL-02).
 
-        With ``late`` all but the first two of them are requested after the next ones (R-MEA-15), if there are any.
+        If ``late``, all new blocks except the first two are requested only after the blocks of the next call
+        (R-MEA-15), if any are left to request.
         """
         while self.blocks and not self.blocks[0].missing:
             self.blocks.popleft()

@@ -1,7 +1,8 @@
-"""The library's side of an endpoint: connects, numbers, matches, acks and retransmits.
+"""The library's side of an endpoint: connects endpoints, numbers and matches messages, and acks and retransmits
+packets.
 
 ``endpoint.py`` has the calls of an application, and describes the life of a message. ``inbound.py`` receives: a packet
 in order is handled, an early one is stored, a duplicate is dropped. ``matching.py`` finds the receive for a message;
-``receive.py`` has receives from post to status, or cancel. ``outbound.py`` transmits, ``reliability.py`` retransmits
-and acknowledges, and ``connect.py`` connects.
+``receive.py`` has the states of a receive, from posting to completion or cancellation. ``outbound.py`` transmits,
+``reliability.py`` retransmits and acknowledges, and ``connect.py`` connects.
 """

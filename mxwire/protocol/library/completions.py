@@ -1,4 +1,5 @@
-"""The requests that have ended, in that order, until the application takes them, singly or by match information.
+"""Completed requests in the order of their completion, until the application takes them, by request or by match
+information.
 
 An application takes each request once. The queue has the same tables as unexpected messages (``matching.py``), so that
 taking needs no search, however many requests wait to be taken.
@@ -38,7 +39,8 @@ class CompletionQueue(Generic[Ended]):
         self._queue: SelectableQueue[Completion[Ended]] = SelectableQueue()
         self._places: dict[Ended, Completion[Ended]] = {}
         self.count = array("Q", [0])
-        """One number: requests added so far. It stays at its address, so that other languages may read it."""
+        """Number of requests added so far, in an array whose address does not change, so that a program in C can read
+        it."""
 
     def __len__(self) -> int:
         """Number of requests in the queue."""

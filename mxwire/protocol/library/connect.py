@@ -25,8 +25,8 @@ NACKS: Final[dict[int, Status]] = {
 _INTRODUCED: Final = (Status.SUCCESS, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY, *NACKS.values())
 """Results of a connect back after which waiting messages are transmitted.
 
-A refused key does no harm, since the partner knows this endpoint now (D-2). Nor does a nack, which may be a late answer
-to another packet (R-NAK-06): if it was not, the messages will be nacked themselves.
+A refused key is harmless, because the partner has stored this endpoint's session anyway (D-2). So is a nack, which may
+be a late answer to another packet (R-NAK-06): if it is not, the messages will be nacked too.
 """
 
 
@@ -109,7 +109,7 @@ def _end(connect: ConnectCall, status: Status) -> None:
         return
     connect.finish(status)
     if partner.fwd is None and status is not Status.SUCCESS and not endpoint.connects_to(partner):
-        # Messages that have waited for this answer have no session to go to.
+        # Without a session, the messages that waited for this answer cannot be transmitted.
         partner.abandon_waiting(Status.REMOTE_ENDPOINT_UNREACHABLE)
     elif partner.waiting or partner.notifies:
         partner.flush()
@@ -262,7 +262,7 @@ def _adopt(partner: Partner, frame: ConnectRequest) -> None:
         and not same_session(frame.target_recv_seqnum_start, partner.tx_next)
         and not endpoint.profile.has(Defect.SESSION_NUMBERS_DISAGREE)
     ):
-        # The partner had abandoned this endpoint and requests another session number, adopted unless D-4.
+        # The partner had abandoned this endpoint and requests another session number, which is adopted except with D-4.
         partner.restart()
     if partner.fwd != frame.src_session_id:
         partner.adopt_start(frame.target_recv_seqnum_start)
@@ -272,10 +272,11 @@ def _adopt(partner: Partner, frame: ConnectRequest) -> None:
 
 
 def _first_request(partner: Partner, frame: ConnectRequest) -> None:
-    """Take the first request of a session; if there was another session, it is a restart (R-CON-10 a, R-CLS-04)."""
+    """Take the first request of a session; an earlier session means that the partner has restarted (R-CON-10 a,
+    R-CLS-04)."""
     if partner.rev is not None:
         partner.restart()
-    # Their numbers recur. Only with D-1 can there be any.
+    # The sequence numbers of incomplete MEDIUMs will recur. Only with D-1 can any be left here.
     partner.abandon_incomplete(Status.REMOTE_ENDPOINT_UNREACHABLE)
     partner.rx_next = partner.rx_done = session_bits(partner.rx_next) | FIRST_NUMBER
 
@@ -325,7 +326,7 @@ def _accepted(partner: Partner, connecting: ConnectCall, frame: ConnectReply) ->
         if not profile.has(Defect.RESTART_HOLE):
             # The restarted endpoint starts at the number in this request (D-3).
             partner.rx_next = partner.rx_done = partner.rx_acked = start
-    # As long as no number was used, the newest start number counts: the partner may have reset itself after the
+    # Until a number has been used, the newest start number applies, because the partner may have reset itself after the
     # request that contained the first one (D-3).
     unused = profile.connects_back and not partner.introduced and not profile.has(Defect.RESTART_HOLE)
     if partner.fwd != frame.target_session_id or unused:

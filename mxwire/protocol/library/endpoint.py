@@ -3,12 +3,12 @@
 Theory of operation
 ===================
 
-An endpoint is two machines. The *card* (``protocol/card/``) checks frames, answers PULLs, runs pulls and sends nacks,
-always. The *library* (this folder) connects, numbers, matches, acks and retransmits, and runs only while the
-application lets it (R-GEN-01). Between them is a ring of events (``corridor.py``), from the card to the library. The
-library works in *passes* (:meth:`EngineEndpoint.progress`): the node makes one when the ring has events and when a
-frame or a timer is due. Calls of the application only enqueue; nothing is transmitted before the next pass, which lets
-one pass use one piggyback for what several packets owe.
+An endpoint is two machines. The *card* (``protocol/card/``) checks frames, answers PULLs, runs pulls and sends nacks at
+any time. The *library* (this folder) connects endpoints, numbers and matches messages, acks and retransmits packets,
+and runs only while the application allows progress (R-GEN-01). Between them is a ring of events (``corridor.py``), from
+the card to the library. The library works in *passes* (:meth:`EngineEndpoint.progress`): the node makes a pass when the
+ring has events, or when a frame or a timer is due. Calls of the application only enqueue; nothing is transmitted before
+the next pass, so that one piggyback can settle the acks owed for several packets.
 
 One verb per layer: an application *sends* or *receives*, which posts a request; the library *enqueues* a packet and
 *assigns* it a number; the packet *emits* its frames to the port; the link *sends* what the node hands out.
@@ -131,7 +131,7 @@ def medium_threshold(profile: Profile, dialect: Dialect) -> int:
 
 
 class EngineEndpoint(LibraryEndpoint):
-    """One open endpoint. Calls take effect at once, but frames leave at the node's next ``transmit``."""
+    """One open endpoint. Calls take effect at once, but frames are transmitted by the node's next ``transmit``."""
 
     def __init__(
         self,
@@ -151,12 +151,13 @@ class EngineEndpoint(LibraryEndpoint):
         self._suspended = False
         self._handling = False
         self.works = True
-        """True if the library works now; False if it stops with its application (R-GEN-01), or for its handler."""
+        """True if the library works now; False while it is stopped because the application makes no calls (R-GEN-01) or
+        a handler is running."""
         if completions:
             self.completions = CompletionQueue()
         self._acked_sends = acked_sends
         self.starving: dict[Partner, None] = {}
-        """Partners whose next message waits for a region, the one that has waited longest first."""
+        """Partners whose next message waits for a region, in order of waiting time, longest first."""
         self._fed: Partner | None = None
         """The partner among them that may take a region now."""
         self.local_sends: deque[LocalSend] = deque()
@@ -187,11 +188,11 @@ class EngineEndpoint(LibraryEndpoint):
         match_info: SupportsIndex = 0,
         resend_maximum: SupportsIndex | None = None,
     ) -> ConnectCall:
-        """Connect to endpoint ``number`` of a peer, given as such, by address, host name or index (R-CON-01).
+        """Connect to endpoint ``number`` of a peer, given as a Peer, by address, host name or index (R-CON-01).
 
-        ``match_info`` is only that of the request, in the queue of completed requests. Messages sent to its
-        ``partner`` before the request has succeeded are transmitted then.
-        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a peer that is not in the table.
+        ``match_info`` is not transmitted: it selects the request in the queue of completed requests. Messages sent to
+        its ``partner`` before the request has succeeded are transmitted when it succeeds. Raises
+        :class:`~mxwire.protocol.status.LocalProtocolError` for a peer that is not in the table.
         """
         self._must_be_open()
         number = checked_integer("endpoint number", number, ENDPOINT_NUMBER_MAXIMUM)
@@ -257,11 +258,10 @@ class EngineEndpoint(LibraryEndpoint):
     ) -> Receive:
         """Post a receive into any writable buffer, or a sequence of up to 256 buffers (R-MAT-01).
 
-        With ``buffer`` None, memory of the message's length, at most ``maximum`` bytes, is allocated at the match: the
-        ``buffer`` of the request.
-        The receive takes the first message whose match information, masked, equals ``match_info``.
-        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for bits outside of the mask, or a mask
-        without the context id (R-MAT-04).
+        With ``buffer`` None, memory of the message's length, at most ``maximum`` bytes, is allocated at the match, and
+        becomes the ``buffer`` of the request. The receive takes the first message whose match information, masked,
+        equals ``match_info``. Raises :class:`~mxwire.protocol.status.LocalProtocolError` for bits outside of the mask,
+        or a mask without the context id (R-MAT-04).
         """
         self._must_be_open()
         match_info, mask = self._checked_match(match_info, mask)
@@ -292,8 +292,9 @@ class EngineEndpoint(LibraryEndpoint):
     def cancel(self, request: Request) -> bool:
         """Cancel a receive that is not matched, or a connect that is not answered (R-MSC-02).
 
-        Return False if it is too late. A cancelled request does not enter the queue of completed requests. Raises
-        :class:`~mxwire.protocol.status.LocalProtocolError` for a send, and for a request of another endpoint.
+        Return False if the request was matched or answered before. A cancelled request does not enter the queue of
+        completed requests. Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a send, and for a request of
+        another endpoint.
         """
         self._must_be_request(request)
         if not isinstance(request, (Receive, ConnectCall)):
@@ -304,9 +305,9 @@ class EngineEndpoint(LibraryEndpoint):
         return cancelled
 
     def forget(self, request: Request) -> None:
-        """Ignore the end of a request: it does not enter the queue of completed requests, or leaves it.
+        """Ignore the end of a request: it does not enter the queue of completed requests, or is removed from it.
 
-        An application that has taken the result of a request calls this too.
+        Call this also after taking the result of a request.
         """
         self._must_be_request(request)
         request.forgotten = True
@@ -316,8 +317,9 @@ class EngineEndpoint(LibraryEndpoint):
     def completed(self, match_info: SupportsIndex = 0, mask: SupportsIndex = 0) -> Request | None:
         """The first completed request whose match information, masked, equals ``match_info``, or None.
 
-        It stays in the queue until :meth:`forget`. Requests of all kinds count, and contexts as in :meth:`probe`.
-        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for an endpoint that was opened without the queue.
+        The request stays in the queue until :meth:`forget`. Requests of all kinds are considered, and contexts as in
+        :meth:`probe`. Raises :class:`~mxwire.protocol.status.LocalProtocolError` for an endpoint that was opened
+        without the queue.
         """
         self._must_be_open()
         match_info, mask = self._checked_match(match_info, mask)
@@ -340,10 +342,10 @@ class EngineEndpoint(LibraryEndpoint):
     def set_timeout(self, seconds: float | None, request: Request | None = None) -> None:
         """Set the time for which packets are retransmitted before their partner is abandoned (R-RTX-03).
 
-        It is rounded up to a number of retransmissions: 0 means none, None the number of the profile. It applies to
+        The time is rounded up to a number of retransmissions: 0 means none, None the profile's number. It applies to
         all later requests of the endpoint and their pulls, or to one ``request`` and its pull. If a request has reached
-        its new limit, its partner is abandoned when the next retransmission is due.
-        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a time that is not a number from 0.
+        its new limit, its partner is abandoned when the next retransmission is due. Raises
+        :class:`~mxwire.protocol.status.LocalProtocolError` for a time that is negative or not a number.
         """
         self._must_be_open()
         interval = self.profile.resend_delay * self.profile.tick
@@ -369,9 +371,9 @@ class EngineEndpoint(LibraryEndpoint):
 
     @property
     def progressing(self) -> bool:
-        """True if the application lets the library work; while it does not, only the card does (R-GEN-01).
+        """True if the application allows the library to make progress; otherwise only the card works (R-GEN-01).
 
-        With a profile that progresses in the background the library works nevertheless.
+        With a profile that progresses in the background, the library works in either case.
         """
         return self._progressing
 
@@ -558,13 +560,14 @@ class EngineEndpoint(LibraryEndpoint):
             ended.context.pull_ended(ended.status, ended.transferred)
         if self.resends.soonest <= self.now_tick:
             self._retransmit()
-        # New packets can cause others: an answered connect flushes, and a message to a new partner connects back.
+        # New packets can cause others: an answered connect releases the messages that wait for it, and a message to a
+        # new partner starts a connect back.
         while self.connecting.count or self.flushing or self.starving or self.pull_starts.count or self.local_sends:
             while self.connecting.count:
                 self.connecting.popleft().emit()
             if self.flushing:
                 if len(self.flushing) == 1:
-                    # The usual case, without another list.
+                    # In the usual case of one partner, avoid creating another list.
                     only = self.flushing.pop()
                     only.flushing = False
                     only.assign()
@@ -580,7 +583,8 @@ class EngineEndpoint(LibraryEndpoint):
                 self.local_sends.popleft()
             while self.pull_starts.count and self.card.slots.available:
                 self.pull_starts.popleft().start(now)
-            # The other queues may wait for a region, for room in a ring or for a handle, which no loop here provides.
+            # The other queues may wait for a region, for room in a ring or for a handle, which another iteration cannot
+            # provide.
             if not (self.connecting.count or self.flushing):
                 break
         self._acknowledge()
@@ -614,7 +618,7 @@ class EngineEndpoint(LibraryEndpoint):
     ) -> bool:
         """Match a message from another node of this host; return False if there is no memory for it.
 
-        ``data`` are the bytes of a short message, which belong to the channel; None for ``message``, an offer.
+        ``data`` is a short message in the memory of the channel; None if ``message`` is an offer.
         """
         source = self.partner(peer, number)
         if source is None:
@@ -658,7 +662,7 @@ class EngineEndpoint(LibraryEndpoint):
                 send.dropped()
 
     def report_lost(self, partner: Partner | None, match_info: int, length: int, status: Status) -> None:
-        """Report a message to another node of this host that was lost after its send was complete."""
+        """Report that a message to another node of this host was lost after its send was complete."""
         lost = BufferedSend(self, partner, match_info, length)
         lost.status, lost.transferred, lost.late_status = Status.SUCCESS, length, status
         self.report(EventKind.UNDELIVERED, lost)
@@ -686,7 +690,7 @@ class EngineEndpoint(LibraryEndpoint):
                 due.fire(AckEvent.DUE)
 
     def deadline(self) -> int | None:
-        """Time of the next pass, in ns; 0 if something waits already, None if nothing does."""
+        """Time of the next pass, in ns; 0 if work is waiting already, None if no pass is needed."""
         if self.eager():
             return 0
         if not self.works:
@@ -725,9 +729,9 @@ class EngineEndpoint(LibraryEndpoint):
         return kept
 
     def next_offer(self) -> Unexpected | None:
-        """The first message for which the unexpected handler must be called now, followed by :meth:`resolve`.
+        """The first message for which the caller must now call the unexpected handler, and then :meth:`resolve`.
 
-        Messages that a receive takes by now need no call. None if there is no message left.
+        Messages that match a receive posted since are passed to it without a call. None if there is no message left.
         """
         matching = self.matching
         while matching.offered:
@@ -769,7 +773,7 @@ class EngineEndpoint(LibraryEndpoint):
         return SHARED_THRESHOLD if shortcut else self.medium_threshold
 
     def neighbour(self, partner: Partner) -> EngineEndpoint | None:
-        """The open endpoint of the same node that a local partner stands for."""
+        """The open endpoint of the same node that a local partner represents."""
         return self.node.endpoint_at(partner.peer, partner.number)
 
     def answer_consumed(self, message: Unexpected) -> None:

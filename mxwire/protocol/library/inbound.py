@@ -58,8 +58,8 @@ class Unexpected(Keepable):
         self.length = length
         """Length of the whole message in bytes."""
         self.data = data
-        """The message if it is complete, or what remains of one that a receive has truncated and given back; in the
-        unexpected handler also that of a MEDIUM in one fragment."""
+        """The data of a complete message, or the rest of a message that a receive has truncated and returned; in the
+        unexpected handler, also the data of a MEDIUM with a single fragment."""
         self.reassembly = reassembly
         self.rendezvous = rendezvous
         self.local = local
@@ -92,7 +92,8 @@ class WindowPlace(StrEnum):
 
 
 class Window:
-    """The receive window of one partner, with its early packets: each packet once and in order (R-ORD-05)."""
+    """The receive window of one partner, with its early packets; it passes on each packet once and in order
+    (R-ORD-05)."""
 
     __slots__ = ("_bytes", "early", "partner")
 
@@ -124,7 +125,7 @@ class Window:
         if ((arrival.sequence ^ partner.rx_done) | (arrival.piggyback ^ partner.tx_next)) & SESSION_NUMBER_MASK:
             # A packet of another session number, in either direction.
             return
-        # The piggyback counts whatever becomes of the packet: even a duplicate may carry news.
+        # Process the piggyback even if the packet will be dropped, because a duplicate may carry a newer ack.
         partner.acknowledge(arrival.piggyback)
         place = self.place(arrival.sequence)
         if place is WindowPlace.NEXT:
@@ -141,7 +142,7 @@ class Window:
         elif place is WindowPlace.EARLY:
             self._keep(arrival)
         if type(arrival) is Fragments and arrival.surplus:
-            # Fragments after the end of the message are duplicates: their place is that of the number now.
+            # Fragments after the end of the message are duplicates. The window has moved, so compute their place again.
             place = self.place(arrival.sequence)
         if place is WindowPlace.JUST_BEFORE:
             # The ack of the newest packet may have been lost.
@@ -260,7 +261,7 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
         frame: Any = arrival.frame
         kind = type(frame)
         if kind is Notify:
-            # The end of a large send, if region and use are those of one (R-NOT-02).
+            # End the large send to which region id and use counter belong, if there is one (R-NOT-02).
             send = partner.large_sends.get((frame.pulled_rdma_id, frame.pulled_rdma_seqnum))
             if send is not None:
                 send.notified(frame.total_length)
@@ -279,7 +280,7 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
 
 
 def _handle_rendezvous(partner: Partner, info: int, frame: Rndv) -> bool:
-    """Match a large message, which is pulled only then (R-RDV-03, R-MAT-05)."""
+    """Match a large message, which is pulled only after the match (R-RDV-03, R-MAT-05)."""
     receive = partner.endpoint.matching.arrive(info)
     if receive is None:
         return take_unmatched(Unexpected(partner, info, frame.msg_length, rendezvous=frame))
@@ -288,7 +289,7 @@ def _handle_rendezvous(partner: Partner, info: int, frame: Rndv) -> bool:
 
 
 def _handle_medium(partner: Partner, arrival: Arrival) -> bool:
-    """Match a MEDIUM when its first fragment arrives, whichever that is (R-MED-01)."""
+    """Match a MEDIUM when the first of its fragments arrives, whatever its fragment number (R-MED-01)."""
     frame = arrival.frame
     endpoint = partner.endpoint
     if frame.length > endpoint.card.dialect.fragment_payload * FRAGMENTS_MAXIMUM:
@@ -481,7 +482,8 @@ class Reassembly(Machine):
         self.memory = receive.memory
         self.receive = receive
         if data is not None:
-            # Only the fragments that have arrived: other receives may have the same memory, and a message in it.
+            # Copy only the fragments that have arrived, because other receives may have stored a message in the same
+            # memory.
             kept = np.frombuffer(data.copy(), np.uint8)
             for offset, length in self._kept:
                 receive.memory.put(offset, kept[offset : offset + length])

@@ -16,12 +16,12 @@ from mxwire.protocol.profile import Profile
 ALL_BITS: Final = (1 << 64) - 1
 """The mask that compares all bits of the match information."""
 _STALE_ALLOWED: Final = 1024
-"""Removed items that may stay in the tables before a sweep, so that a sweep is rare for small queues too."""
+"""Number of removed items that may stay in the tables before a sweep, so that sweeps are rare for small queues too."""
 
 _SPACING: Final = 1 << 16
-"""Distance between the orders of two items, so that others can be inserted."""
+"""Distance between the order numbers of two items, so that others can be inserted between them."""
 _EMPTY_KEPT: Final = 64
-"""Empty queues kept: creating one takes as long as a search."""
+"""Maximum number of empty queues kept for reuse, because creating one takes as long as a search."""
 
 
 class HandlerCalls:
@@ -79,7 +79,7 @@ class SelectableQueue(Generic[Selected]):
 
     def __init__(self) -> None:
         self.order = 0
-        """The order of the newest item."""
+        """The order number of the newest item."""
         self._stale = 0
         self.live: dict[int, Selected] = {}
         """The items that wait, by order of arrival."""
@@ -121,7 +121,7 @@ class SelectableQueue(Generic[Selected]):
         return table
 
     def first(self, mask: int, value: int) -> Selected | None:
-        """The oldest item that waits under a mask and a value."""
+        """The oldest waiting item for a mask and a value."""
         table = self.by_mask.get(mask)
         queue = table.get(value) if table else None
         if not queue:
@@ -147,7 +147,8 @@ class SelectableQueue(Generic[Selected]):
                 continue
             queue.popleft()
             if not queue:
-                # Nearly all items are taken in order, and leave no entry behind that would keep their memory alive.
+                # Nearly all items are taken in order, so their entries are removed here at once and do not keep their
+                # memory alive.
                 del table[key]
                 if len(self._empty) < _EMPTY_KEPT:
                     self._empty.append(queue)
@@ -176,7 +177,7 @@ class Posting(Generic[Posted]):
 
     def __init__(self, receive: Posted, value: int, mask: int) -> None:
         self.receive: Posted | None = receive
-        """The receive; None when it waits no longer."""
+        """The receive; None when it no longer waits."""
         self.value = value
         self.mask = mask
         """A message matches if its masked match information is ``value`` (R-MAT-01)."""
@@ -184,7 +185,7 @@ class Posting(Generic[Posted]):
         self.before: Posting[Posted] | None = None
         self.after: Posting[Posted] | None = None
         self.last: Posting[Posted] | None = None
-        """The last of the chain, if this is its first."""
+        """The last posting of the chain, if this is the first."""
 
 
 class PostedReceives(Generic[Posted]):
@@ -276,7 +277,8 @@ class Matching(Generic[Posted, Kept]):
         self.offered: deque[Kept] = deque()
         """Messages without a receive, in order, for which the unexpected handler is still to be called."""
         self.handler: Callable[[Kept], object] | None = None
-        """Unexpected handler: called with each message without a receive, before it is kept; True if it consumes it."""
+        """The unexpected handler: called with each message without a receive before the message is kept; returns True
+        to consume it."""
 
     @property
     def posted(self) -> int:
@@ -306,7 +308,7 @@ class Matching(Generic[Posted, Kept]):
         return found
 
     def post(self, receive: Posted, value: int, mask: int) -> Posting[Posted]:
-        """Let a receive wait for a message, after those that were posted before it (R-MAT-02)."""
+        """Append a receive to those that wait for a message (R-MAT-02)."""
         posting = Posting(receive, value, mask)
         self._posted.add(posting)
         return posting

@@ -42,7 +42,8 @@ _SUCCESS: Final = Status.SUCCESS
 
 
 class EagerDelivery(Delivery):
-    """A message of up to 128 bytes in one frame: TINY or SMALL (R-SND-01). It is its own packet, as there are many."""
+    """A message of up to 128 bytes in one frame: TINY or SMALL (R-SND-01). It is also its own packet, because a second
+    object per message would cost time."""
 
     __slots__ = ("data", "match_info")
 
@@ -172,7 +173,7 @@ class RndvPacket(NumberedPacket):
         self.match_info = match_info
         self.memory = memory
         self.region: Region | None = None
-        """Set before the first transmission."""
+        """The region of the message, set before the first transmission."""
 
     def emit(self, delivery: Delivery, piggyback: int) -> bool:
         """Build the frame, and queue it at the port."""
@@ -503,7 +504,8 @@ class LocalSend(ListedRequest):
         self.number = 0
         """The number of the offer."""
         self.session = partner.fwd
-        """The session that it is for: not a later one, which may begin while the send waits; None for the first."""
+        """The session for which the message was sent; a later session, which may begin while the send waits, does not
+        receive it. None: the first session of the target."""
 
     def offer(self) -> bool:
         """Put the message into the ring of the target; return False if there is no room now."""

@@ -1,10 +1,10 @@
-"""Partners and requests: the state of one remote endpoint, and the state that all of a local endpoint share.
+"""Partners and requests: the state of one remote endpoint, and the state that all partners of a local endpoint share.
 
 Theory of operation
 ===================
 
-A partner is the memory of one remote endpoint: its sessions, the sequence numbers of both directions, and everything
-that is unfinished with it (behaviour, section 1). Field names are those of the specification.
+A partner is the local state of one remote endpoint: its sessions, the sequence numbers of both directions, and all
+unfinished operations with it (behaviour, section 1). Field names are those of the specification.
 
 *Sessions.* ``fwd`` is the session that the partner expects in messages to it (TINY, SMALL, MEDIUM, RNDV), ``rev`` the
 one in packets that answer its messages (liback, PULL, NOTIFY). They are learnt by different packets: ``fwd`` from the
@@ -32,7 +32,7 @@ Packets with other bits are dropped, so that packets from before a reset have no
   may still be in the network, and unusual numbers mark the partner as abandoned (R-RTX-05).
 * ``forget``: the local endpoint disconnects or closes.
 
-All of them end everything unfinished (``_clear``). The order matters: sessions and numbers are reset first, since
+All of them end all unfinished operations (``_clear``). The order matters: sessions and numbers are reset first, since
 requests that end read them (a connect that ends without a session abandons the messages that wait for it). ``epoch``
 counts resets; work that spans a reset (a pull, a run of early packets) compares it and stops.
 """
@@ -138,7 +138,7 @@ class Request(Machine):
         self.context: Any = None
         """Any object of the application."""
         self.forgotten = False
-        """True if the application does not want to learn of its end."""
+        """True if the end of the request is not reported to the application."""
 
     @property
     def done(self) -> bool:
@@ -199,7 +199,7 @@ class ListedRequest(Request):
 
 
 class MessageTarget(ListedRequest):
-    """A posted receive, as arriving messages see it that have matched it."""
+    """A posted receive: the methods that are called when a message has matched it."""
 
     __slots__ = ("memory",)
 
@@ -291,7 +291,7 @@ class LocalRoutes(ABC):
 
     @abstractmethod
     def towards(self, partner: Partner) -> LocalRoute | None:
-        """The node that has an endpoint of this host open."""
+        """The route to the node on which a partner on this host is open."""
 
     @abstractmethod
     def close_endpoint(self, endpoint: Any) -> None:
@@ -330,7 +330,7 @@ class LibraryEndpoint(ABC):
         self.partners: dict[tuple[int, int], Partner] = {}
         """Remote endpoints by peer index and endpoint number."""
         self.latest: Partner | None = None
-        """The partner that has sent the newest message, which is the most likely one to send the next."""
+        """The partner that has sent the newest message, which is the most likely source of the next one."""
         self.requests: dict[Any, None] = {}
         """The unfinished ``ListedRequest`` objects, in the order of the calls; an ordered set."""
         self.matching: Matching[MessageTarget, Unexpected] = Matching(profile, handler_calls)
@@ -338,7 +338,7 @@ class LibraryEndpoint(ABC):
         self.delayed_acks = DelayedAcks(profile)
         self.immediate_acks: list[OwedAck] = []
         self.flushing: list[Partner] = []
-        """Partners with numbered packets that wait for their number, each once: see :meth:`Partner.flush`."""
+        """Partners with packets that wait for a sequence number, each listed once: see :meth:`Partner.flush`."""
         self.connecting: Queue[AwaitedConnect] = Queue()
         """Connects whose request is not emitted yet."""
         self.pull_starts: Queue[DeferredPull] = Queue()
@@ -485,11 +485,11 @@ class Partner:
         self.incomplete: dict[int, Reassembly] = {}
         """MEDIUMs with missing fragments, by number, oldest first."""
         self.eager_index = -1
-        """The index of the local host in the heads below."""
+        """The index of the local host in the packed headers below."""
         self.tiny_head = self.small_head = b""
-        """The first part of the headers of TINYs and SMALLs, which is the same for all."""
+        """The first part of the headers of TINYs and SMALLs, which is the same in all packets to this partner."""
         self.liback_index = self.liback_session = -1
-        """The index of the local host, and the partner's session, in the head below."""
+        """The index of the local host, and the partner's session, in the packed header below."""
         self.liback_head = b""
         """The first part of the headers of libacks."""
         self.acks = OwedAck(self)
@@ -497,7 +497,8 @@ class Partner:
 
     @property
     def local(self) -> bool:
-        """True if it is on the same host, so that nothing is ever on the wire (R-LOC-02)."""
+        """True if the endpoint is on the same host, so that messages to it are not transmitted on the wire
+        (R-LOC-02)."""
         return self.peer.own is not None
 
     def __repr__(self) -> str:

@@ -143,12 +143,13 @@ class Receive(MessageTarget):
         if self.memory is _UNALLOCATED:
             try:
                 if data is not None and length <= self._maximum:
-                    # Compiled code has a short way to copy a slice of bytes.
+                    # In compiled code, slicing ``bytes`` is faster than passing them to the constructor.
                     self.buffer = bytearray(data[0:length]) if isinstance(data, bytes) else bytearray(data)
                     return
                 self.buffer = bytearray(min(length, self._maximum))
             except MemoryError:
-                # The length is chosen by the sender: up to 4 GiB in a single RNDV. None of it fits then (R-MSC-01).
+                # The sender chooses the length, up to 4 GiB in a single RNDV. Without memory, the message is truncated
+                # to 0 bytes (R-MSC-01).
                 self.buffer = bytearray()
             self.memory = Segments(self.buffer, writable=True)
 
@@ -160,8 +161,8 @@ class Receive(MessageTarget):
     def give_back(self) -> bool:
         """Return the message of a receive that has ended to the queue of unexpected messages, at its former position.
 
-        For an application that will not see the receive. A receive that was posted since takes the message. A message
-        that was truncated stays so. Return False if the receive has failed.
+        Use this if the application will not see the result of the receive. If a receive posted since matches the
+        message, it takes the message. A truncated message stays truncated. Return False if the receive has failed.
         """
         partner = self.partner
         if self.status not in (_SUCCESS, _TRUNCATED) or partner is None:
@@ -226,7 +227,7 @@ class Receive(MessageTarget):
         self.fire(ReceiveEvent.RESET, status, 0)
 
     def take_rendezvous(self, partner: Partner, match_info: int, frame: Rndv) -> None:
-        """Take a message that must be pulled; nothing to pull means no PULL (R-RDV-04)."""
+        """Take a message that must be pulled; without bytes to pull, no PULL is sent (R-RDV-04)."""
         self._taken(partner, match_info, frame.msg_length)
         self.rendezvous = frame
         self._epoch = partner.epoch
@@ -251,7 +252,7 @@ class Receive(MessageTarget):
             if message.length == len(message.data):
                 self.take_message(message.partner, message.match_info, message.data)
                 return
-            # Another receive has truncated it, and has given it back.
+            # Another receive has truncated the message and returned it.
             self._taken(message.partner, message.match_info, message.length)
             self.memory.put_bytes(message.data)
             self.fire(ReceiveEvent.MESSAGE, _TRUNCATED, min(len(message.data), self.memory.length))
@@ -341,7 +342,7 @@ class Receive(MessageTarget):
             self.fire(ReceiveEvent.CLOSE, Status.CANCELLED, 0)
 
     def _withdraw(self) -> None:
-        """Remove the receive from the posted ones."""
+        """Remove the receive from the posted receives."""
         assert self.posting is not None
         self.endpoint.matching.cancel(self.posting)
 
@@ -349,5 +350,5 @@ class Receive(MessageTarget):
 def enqueue_notify(partner: Partner, frame: Rndv, transferred: int, owner: Receive | None) -> None:
     """Enqueue a NOTIFY for the end of the pass, so that its piggyback covers the RNDV (R-RDV-04, R-NOT-01)."""
     packet = NotifyPacket(frame.pulled_rdma_id, frame.pulled_rdma_seqnum, transferred)
-    # It carries the session of the reverse direction.
+    # A NOTIFY carries the session of the reverse direction.
     partner.enqueue(Delivery(partner, packet, owner, partner.endpoint.resend_maximum, True))

@@ -5,7 +5,7 @@ Four parts share this file, since each depends on the others:
 * the arithmetic of sequence numbers (``successor``, ``distance`` …; section 6);
 * a ``Delivery`` is one sequence number of one direction: transmitted with that number, retransmitted every 500 ms
   (``resend_delay``), done when an ack covers it (behaviour, sections 7 and 12);
-* ``ResendQueue`` is the queue of everything that waits for an answer, in order of its deadline;
+* ``ResendQueue`` is the queue of all packets that wait for an answer, in order of their deadlines;
 * an ``OwedAck`` decides when a partner is acked: by a piggyback, by a liback at the end of the pass, or by a liback
   after a short delay (section 11).
 
@@ -95,7 +95,7 @@ class AckEvent(StrEnum):
     RESET = "partner reset"
 
 
-# Members that each message needs: a constant of the module is found without a lookup in its enumeration.
+# Every message uses these members; module constants avoid a lookup in the enumeration.
 _NOTHING_OWED: Final = AckState.NOTHING
 _ADVANCED: Final = AckEvent.ADVANCED
 _MANY: Final = AckEvent.MANY
@@ -162,7 +162,7 @@ ACK: Final = TransitionTable(
 
 
 class OwedAck(Machine):
-    """The ack that one partner is owed."""
+    """The ack owed to one partner."""
 
     __slots__ = ("partner", "queued", "since")
 
@@ -209,7 +209,7 @@ class DelayedAcks:
 
     def add(self, ack: OwedAck) -> None:
         """Queue an ack that is owed from now on."""
-        # An ack that was settled is still queued. In the same tick, that entry serves for the next one too.
+        # The entry of a settled ack is still queued. In the same tick, it serves for the next ack too.
         if ack.queued != ack.since:
             ack.queued = ack.since
             self._queue.append((ack.since, ack))
@@ -234,7 +234,7 @@ class DelayedAcks:
         return None
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all entries."""
         while self._queue:
             self._remove_first()
 
@@ -265,7 +265,8 @@ class Resendable(Protocol):
 
 
 _CROWD: Final = 128
-"""Entries of one tick before any is removed: as many as an application usually has in flight, and as many again."""
+"""Number of entries of one tick from which entries are removed: twice the number that an application usually has in
+flight."""
 
 
 class _Resends:
@@ -278,19 +279,21 @@ class _Resends:
         """The tick in which they are retransmitted."""
         self.entries: list[Resendable] = []
         self.first = 0
-        """Number of entries at the start that wait no longer."""
+        """Number of entries at the start that no longer wait."""
         self.crowd = _CROWD
-        """Number of entries at which those that wait no longer are removed."""
+        """Number of entries at which those that no longer wait are removed."""
 
     def is_due(self, each: Resendable) -> bool:
-        """Return whether an entry is retransmitted in this tick; not if it was transmitted again since."""
+        """Return whether an entry is due for retransmission in this tick; False if it was retransmitted after it was
+        queued here."""
         if isinstance(each, Delivery):
             # Compiled code reads the attributes of a known class directly.
             return each.state is _UNACKED and each.resend_tick == self.tick
         return each.waits and each.resend_tick == self.tick
 
     def thin(self) -> None:
-        """Remove the entries that wait no longer. Each is examined once or twice, as half of the list is new."""
+        """Remove the entries that no longer wait. Each entry is examined once or twice, because half of the list is new
+        each time."""
         self.entries = [each for each in self.entries[self.first :] if self.is_due(each)]
         self.first = 0
         self.crowd = max(_CROWD, 2 * len(self.entries))
@@ -308,8 +311,8 @@ class ResendQueue:
     """The queue of retransmissions of an endpoint, in constant time per entry (R-RTX-01, R-RTX-02).
 
     The resend delay is the same for all, so the order of transmission is the order of the deadlines: a plain queue
-    suffices. Entries are not removed when an ack arrives; they are skipped when their time comes. Those of a busy tick
-    are removed while it lasts, or all messages of the last half second would be in memory.
+    suffices. Entries are not removed when an ack arrives; they are skipped when their time comes. Entries of a busy
+    tick are removed during the tick, because otherwise all messages of the last half second would stay in memory.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -317,7 +320,7 @@ class ResendQueue:
         self._delay = profile.resend_delay
         self._queue: deque[_Resends] = deque()
         self._newest: _Resends | None = None
-        """The last of the queue."""
+        """The last tick of the queue."""
         self.soonest = _NEVER
         """The tick of the first of the queue: an entry may be due if it is not later than ``tick``."""
         self._leaving: list[Resendable] = []
@@ -341,7 +344,8 @@ class ResendQueue:
         return tick
 
     def leaving(self, each: Resendable) -> None:
-        """Note an entry in transmission, whose delay starts when its last fragment has left (R-RTX-02)."""
+        """Note an entry in transmission, whose resend delay starts when its last fragment has been handed to the link
+        (R-RTX-02)."""
         self._leaving.append(each)
 
     def left(self) -> None:
@@ -410,7 +414,8 @@ class NumberedPacket(ABC):
 
     @abstractmethod
     def emit(self, delivery: Delivery, piggyback: int) -> bool:
-        """Build its frames, and queue them at the port; return whether they leave later than now, as fragments may."""
+        """Build its frames, and queue them at the port; return whether they may be handed to the link only later, as
+        fragments are."""
 
 
 def _emit(delivery: Delivery) -> None:
