@@ -1,4 +1,4 @@
-"""All conclusions about one capture that a report of it shows, from one pass over its frames."""
+"""All conclusions that a report of one capture shows, from one pass over its frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.enums import ConnectStatus
 
 MESSAGES: Final = 30_000
-"""Maximum number of messages that are kept, besides as many remarkable ones."""
+"""Maximum number of messages kept, and of remarkable messages kept in addition."""
 PAIRS_JUDGED: Final = 200
 """Maximum number of pairs of hosts for which classes are judged: those with the most bytes."""
 
@@ -33,7 +33,7 @@ class ClassState:
 
     name: MessageClass
     state: State
-    """By the messages of the capture, if there are any; otherwise by the builds of the hosts."""
+    """The state shown by the messages of the capture, if there are any; otherwise by the builds of the hosts."""
     why: str
     """The reason, or the number of messages."""
 
@@ -44,7 +44,7 @@ class PairState:
 
     statistics: PairStatistics
     classes: tuple[ClassState, ...]
-    """Empty for pairs of which one never sends, or that were not judged."""
+    """Empty if one of the two hosts never sends, or if the pair was not judged."""
 
 
 class CaptureOverview:
@@ -66,7 +66,7 @@ class CaptureOverview:
         self.pairs = PairTable()
         self.trace = FrameTrace()
         self.messages: list[CapturedMessage] = []
-        """The first messages, and remarkable later ones."""
+        """The first messages, and later messages if they are remarkable."""
         self.omitted_messages = 0
         self._sides = Sides(follows=False)
 
@@ -99,7 +99,7 @@ class CaptureOverview:
 
     @property
     def names(self) -> dict[int, str]:
-        """The host names by address: the known ones, and those that the capture announces for other hosts."""
+        """Host names by address: the known names, and the names that the capture announces for other hosts."""
         return {**self.examination.facts.follower.names, **self._names}
 
     def findings(self) -> list[Finding]:
@@ -132,7 +132,7 @@ class CaptureOverview:
                 self.omitted_messages += 1
 
     def pair_states(self) -> list[PairState]:
-        """Return the pairs of hosts, those with the most bytes first."""
+        """Return the pairs of hosts, in descending order of bytes."""
         pairs = sorted(self.pairs.by_hosts(), key=SORT_KEYS["bytes"], reverse=True)
         return [
             PairState(each, self._classes(each) if place < PAIRS_JUDGED else ()) for place, each in enumerate(pairs)
@@ -162,7 +162,9 @@ class CaptureOverview:
         return tuple(classes)
 
     def _connects(self, hosts: list[int]) -> tuple[int, int]:
-        """Return the number of successful connects between two hosts, and of all that were answered or refused."""
+        """Return the number of successful connects between two hosts, and the number of all connects answered or
+        refused.
+        """
         good = every = 0
         for conversation in self.examination.facts.follower.conversations:
             if {flow.address for flow in conversation.flows} == set(hosts):

@@ -1,9 +1,9 @@
 """A table of many captures as a folder of Parquet files, partitioned by host and hour.
 
 The files are ``host=ADDRESS/hour=YYYY-MM-DDTHH/NAME-N.parquet``, the layout of Hive, which polars, DuckDB, Arrow and
-Spark read as one table with the columns ``host`` (the source) and ``hour`` (UTC). Each capture writes files of its
-own, so that many processes write at the same time, and a capture that is repeated after the loss of its worker replaces
-its files.
+Spark read as one table with the columns ``host`` (the source) and ``hour`` (UTC). Each capture has its own files, so
+that many processes can write at the same time, and a capture that is processed again after the loss of a worker
+replaces its files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DatasetPart(TableFile):
     """
 
     def __init__(self, folder: Path, capture: str, time: str) -> None:
-        # The path is that of a plain table: only its folder and suffix are used.
+        # The class expects the path of a plain table, of which only the folder and the suffix are used here.
         super().__init__(folder / f"{sha256(capture.encode()).hexdigest()[:12]}.parquet")
         self.sink = self._partition
         self._capture = capture

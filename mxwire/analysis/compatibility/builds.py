@@ -19,25 +19,25 @@ class Build:
     dialect: Dialect = MXOE
     """The format, its generation and the frame limit."""
     fragment: int | None = None
-    """Payload of a full fragment of a MEDIUM that it sends, if it differs from that of the dialect."""
+    """Payload of a full fragment of a MEDIUM that the build sends, if it differs from the dialect's."""
     pipeline_ignored: bool = False
-    """True if it places fragments by its own fragment size and ignores the size in received fragments."""
+    """True if the build places fragments by its own fragment size and ignores the size in received fragments."""
     region_offset: int = 0
-    """Offset of its large messages in their regions (R-RDV-02)."""
+    """Offset of large messages in their regions (R-RDV-02)."""
     medium_threshold: int = RENDEZVOUS_THRESHOLD
-    """The longest message that it sends as MEDIUM, unless the format allows less (R-SND-01)."""
+    """Maximum length of messages that the build sends as MEDIUM, unless the format allows less (R-SND-01)."""
     swapped: bool = False
-    """Its integers are in little-endian order."""
+    """True if integers are in little-endian order."""
     ethertype: int = ETHERTYPE_MXOE
 
     @property
     def fragment_payload(self) -> int:
-        """Payload of a full fragment of a MEDIUM that it sends."""
+        """Payload of a full fragment of a MEDIUM that the build sends."""
         return self.dialect.fragment_payload if self.fragment is None else self.fragment
 
     @property
     def threshold(self) -> int:
-        """The longest message that it sends as MEDIUM."""
+        """Maximum length of messages that the build sends as MEDIUM."""
         return min(self.medium_threshold, self.fragment_payload * self.dialect.fragments_maximum)
 
 
@@ -63,7 +63,7 @@ class HostEvidence:
 
     detection: Detection | None
     longest: int
-    """Its longest frame, in bytes."""
+    """Length of the longest frame of the host, in bytes."""
     pipelines: tuple[int, ...]
     region_offset: int
     swapped: bool
@@ -71,7 +71,7 @@ class HostEvidence:
 
     @property
     def is_piped(self) -> bool:
-        """True if its fragments state their size."""
+        """True if the fragments of the host state their size."""
         dialect = self.detection.dialect if self.detection is not None else None
         return dialect is not None and (dialect.family == "mxoe" or dialect.generation in ("N1", "N2"))
 

@@ -25,7 +25,7 @@ CLASSES: Final[dict[MessageClass, str]] = {
     "medium": "129 to 32768 bytes",
     "large": "longer ones, and synchronous sends",
 }
-"""Exchanges between two hosts, from the first step on."""
+"""Exchanges between two hosts, in the order in which they take place."""
 _WORSE: Final[dict[Word, int]] = {"yes": 0, "unknown": 1, "partly": 2, "no": 3}
 
 
@@ -36,7 +36,7 @@ class Answer:
     word: Word
     why: str = ""
     change: str = ""
-    """The change that makes it work."""
+    """The change that makes the class work."""
 
 
 YES: Final = Answer("yes")
@@ -102,7 +102,7 @@ def _large(arrow: str, direction: Reach) -> Answer:
 
 
 def _worst(answers: Sequence[Answer]) -> Answer:
-    """Return the worst of ``answers``, since a class must pass in both directions."""
+    """Return the worst result in ``answers``, since a class must pass in both directions."""
     word = max((each.word for each in answers), key=lambda each: _WORSE[each])
     why = "; ".join(dict.fromkeys(each.why for each in answers if each.why))
     return Answer(word, why, "; ".join(dict.fromkeys(each.change for each in answers if each.change)))
@@ -111,7 +111,8 @@ def _worst(answers: Sequence[Answer]) -> Answer:
 def judge_sides(one: Side, other: Side, arrived: Collection[MessageClass] = ()) -> Judgement:
     """Return whether two sides can communicate, from incomplete evidence: undetermined results are unknown.
 
-    ``arrived`` are classes of messages that were seen to arrive: builds that cannot pass them are excluded.
+    ``arrived`` lists the classes of messages that the capture shows to arrive: builds that cannot pass them are
+    excluded.
     """
     pairs = [*product(one.candidates, other.candidates)]
     judged = [(pair, judge(*pair)) for pair in pairs]

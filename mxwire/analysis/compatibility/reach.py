@@ -24,7 +24,7 @@ class Agreement:
     the receiver."""
 
     equal: Extent
-    """Extent if both were built with the same sizes."""
+    """Extent if both hosts were built with the same sizes."""
     unequal: Extent
     """Extent if the sizes differ."""
     why: str
@@ -83,16 +83,16 @@ NO_END: Final = math.inf
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Greatest lengths of messages that arrive from one build at another, by kind, in bytes."""
+    """Maximum lengths of messages that pass from one build to another, by kind, in bytes."""
 
     medium: float
     large: float
     threshold: int
-    """The longest message that is sent as MEDIUM."""
+    """Maximum length of messages sent as MEDIUM."""
     why_medium: str = ""
-    """The limit of messages sent as MEDIUM."""
+    """Limit on the length of messages sent as MEDIUM."""
     why_large: str = ""
-    """The limit of messages that are pulled."""
+    """Limit on the length of messages that are pulled."""
     change_medium: str = ""
     """The change that removes the limits."""
     change_large: str = ""

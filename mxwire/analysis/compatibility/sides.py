@@ -22,7 +22,8 @@ from mxwire.wire.layout import TYPE_OFFSET
 _ETHERTYPE: Final = 12
 _CLASS_OF: Final[dict[str, MessageClass]] = {"TINY": "tiny", "SMALL": "small", "MEDIUM": "medium", "RNDV": "large"}
 Exchanged = dict[tuple[int, MessageClass], tuple[int, int]]
-"""By direction (0: there, 1: back) and class: the number of messages that arrived, and of all messages."""
+"""By direction (0: from the first host, 1: back) and class: the number of messages that arrived, and of all
+messages."""
 _HOSTS: Final = 4096
 """Maximum number of hosts that are examined, which bounds the memory that a hostile capture can use."""
 
@@ -34,26 +35,28 @@ class Fact:
     what: str
     value: str
     frames: int = 0
-    """Number of frames that show it."""
+    """Number of frames that show the property."""
     first_frame: int | None = None
-    """The first of them."""
+    """Number of the first of these frames."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One host, by the frames in a capture."""
+    """One host, as shown by the frames in a capture."""
 
     label: str
     address: int
     candidates: tuple[Build, ...]
-    """All builds that match its frames."""
+    """All builds that match the frames of the host."""
     unknown: tuple[str, ...]
-    """The evidence that would distinguish the candidates."""
+    """The evidence that would distinguish the candidate builds."""
     facts: tuple[Fact, ...]
 
     @property
     def build(self) -> Build | None:
-        """The build if all candidates agree, except in ``pipeline_ignored``, invisible on the wire; otherwise None."""
+        """The build if all candidates agree, except in ``pipeline_ignored``, which is invisible on the wire; otherwise
+        None.
+        """
         return (
             self.candidates[0]
             if len({replace(each, pipeline_ignored=False) for each in self.candidates}) == 1
@@ -71,17 +74,17 @@ class _Host:
     ethertypes: dict[int, int] = field(default_factory=dict)
     """By value: the first frame with it."""
     pipelines: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """By value: the first frame with it, and the number of frames."""
+    """By value: the first frame with it, and the number of such frames."""
     offsets: tuple[int, int, int] = (0, 0, 0)
     """Offsets of regions: the largest, its first frame, and the number of offsets other than 0."""
     announcements: tuple[int, int] = (0, 0)
-    """Their number, and the first."""
+    """Number of announcements, and the first of them."""
     queries: tuple[int, int] = (0, 0)
     transmissions: int = 1
     """Maximum number of transmissions of a message."""
     abandoned: bool = False
     resend_delays: tuple[int, int, int] = (0, 0, 0)
-    """Times between transmissions of a message: the shortest, the longest, and their number."""
+    """Times between transmissions of a message: the shortest, the longest, and the number of times."""
     defects: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -94,7 +97,7 @@ class Sides:
         self._follower = Follower() if follows else None
         self._verification = Verification() if follows else None
         self.exchanged: dict[tuple[int, int, MessageClass], tuple[int, int]] = {}
-        """By source, destination and class: messages that arrived, and all."""
+        """By source, destination and class: the number of messages that arrived, and of all messages."""
 
     def observe(self, decoded: DecodedBatch) -> None:
         """Process the next batch."""
@@ -111,7 +114,7 @@ class Sides:
                 self._finding(violation)
 
     def take(self, messages: Iterable[CapturedMessage]) -> None:
-        """Process messages, for callers that follow conversations."""
+        """Process messages, if the caller follows conversations."""
         for message in messages:
             self._message(message)
 
@@ -122,7 +125,7 @@ class Sides:
 
     @property
     def hosts(self) -> list[int]:
-        """Return source addresses, the busiest first."""
+        """Return source addresses, in descending order of frames."""
         return sorted(self._hosts, key=lambda each: -self._hosts[each].frames)
 
     def between(self, one: int, other: int) -> Exchanged:
@@ -230,7 +233,7 @@ def _more(known: tuple[int, int], numbers: np.ndarray) -> tuple[int, int]:
 
 
 def _by_sender(located: Located, places: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each sender with the places of its frames (among ``places``, if given)."""
+    """Yield each sender with the places of its frames, restricted to ``places`` if given."""
     source = located.source if places is None else located.source[places]
     for address in np.unique(source).tolist():
         yield int(address), np.flatnonzero(source == address)

@@ -42,7 +42,7 @@ class LibackTracker:
         self.state = state
 
     def truc(self, row: Row) -> None:
-        """Process a TRUC; of these only libacks carry an acknowledgement."""
+        """Process a TRUC; only libacks among the TRUCs carry an acknowledgement."""
         _, _, time_ns, _, wire_length, key, session, sub_type, length, inner_session, value = row
         flow = self.state.flow(key, session, time_ns, wire_length)
         if sub_type != TrucType.ACK or length < LIBACK_LENGTH or session != inner_session:
@@ -59,7 +59,7 @@ class LibackTracker:
 def acknowledge(
     state: FollowerState, row: Row, flow: Flow, value: int, how: How, *, effective: bool, confirmed: bool
 ) -> None:
-    """Note that the receiver of a flow acknowledges all sequence numbers below ``value`` (R-ACK-01).
+    """Record that the receiver of a flow acknowledges all sequence numbers below ``value`` (R-ACK-01).
 
     ``confirmed`` is False for a frame without a session: the sender refuses it together with its ack.
     """
@@ -92,7 +92,7 @@ def acknowledge(
 
 
 def _acknowledge_unseen(flow: Flow, value: int) -> None:
-    """Count acknowledged sequence numbers of a direction that is missing from the capture."""
+    """Count acknowledged sequence numbers if the capture lacks the direction in which they were sent."""
     before = flow.acked_unseen
     if before is None:
         before = flow.starts[-1] if flow.starts else value
@@ -125,7 +125,7 @@ _NAMES = {int(each): each.name for each in NackType}
 
 
 class NackTracker:
-    """Handler of the nacks addressed to libraries."""
+    """Handler of nacks addressed to libraries."""
 
     def __init__(self, state: FollowerState) -> None:
         self.state = state
@@ -178,7 +178,7 @@ def _pending(flow: Flow) -> Connect | None:
 
 
 def _refused(direction: EndpointDirection, sequence: int) -> NumberedEntry | None:
-    """Return the entry of a number, preferably one without an acknowledgement."""
+    """Return the entry with a sequence number, preferably an unacknowledged one."""
     acked: NumberedEntry | None = None
     for conversation in reversed(direction.partners.conversations):
         stream = conversation.flows[1 - direction.side].stream

@@ -49,7 +49,7 @@ class ConnectTracker:
             known.answered_ns, known.status = time_ns, status
 
     def _opened(self, direction: EndpointDirection, session: int, time_ns: int) -> Flow:
-        """Return the flow from an endpoint as opened with ``session``; begin a conversation if there is none."""
+        """Return the flow from an endpoint that was opened with ``session``; begin a conversation if there is none."""
         for each in reversed(direction.partners.conversations):
             back = each.flows[1 - direction.side]
             if back.session is None:
@@ -59,7 +59,9 @@ class ConnectTracker:
         return self._begin(direction, session, None, time_ns)
 
     def _answered(self, direction: EndpointDirection, initiator: int, responder: int, time_ns: int) -> Flow:
-        """Return the flow of ``responder`` to ``initiator``, as sessions; begin a conversation if there is none."""
+        """Return the flow from the session ``responder`` to the session ``initiator``; begin a conversation if there is
+        none.
+        """
         for each in reversed(direction.partners.conversations):
             flow = each.flows[direction.side]
             if flow.session not in (None, initiator) or flow.back.session not in (None, responder):
@@ -81,7 +83,7 @@ def _is_over(known: Connect, key: int, time_ns: int) -> bool:
 
 
 def _restarts_numbering(conversation: Conversation, known: Connect) -> bool:
-    """Return whether numbering restarted at 0: the partner was forgotten in between (R-CLS-03)."""
+    """Return whether numbering restarted at 0, which shows that the sender forgot its partner (R-CLS-03)."""
     latest = next(each for each in reversed(conversation.connects) if each.side == known.side)
     return known is not latest and known.number == 0 and known.answered_ns is not None
 

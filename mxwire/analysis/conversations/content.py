@@ -11,19 +11,19 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.packets import Medium, PullReply, Small, Tiny
 
 SHIFT_MASK = 31
-"""Pipelines above 31 come only from hostile senders; receivers shift 32-bit values."""
+"""Only hostile senders use pipelines above 31, because receivers shift 32-bit values."""
 
 
 class Content:
     """Collector of a message's bytes: passes each byte once to ``write(offset, data)``.
 
-    Of duplicate bytes the first are used, as by a receiver (R-MED-03, R-PUL-05).
+    If bytes arrive more than once, the first copy is used, as a receiver does (R-MED-03, R-PUL-05).
     """
 
     def __init__(self, write: Callable[[int, bytes], object]) -> None:
         self._write = write
         self.ranges = Ranges()
-        """The bytes that were passed to ``write``."""
+        """The ranges of bytes that were passed to ``write``."""
         self.cut = 0
         """Number of bytes that were transmitted, but truncated by the capture."""
         self.beyond = 0

@@ -30,8 +30,8 @@ class Follower:
     capture. Memory grows with the conversations and the messages in flight, not with the length of the capture, and
     both are bounded. The result does not depend on how the capture is cut into batches. With ``marks``, or a ``watch``
     for one message, the follower marks every frame (:meth:`take_marks`); without ``messages`` it may omit messages from
-    its result; with ``flights`` it records when the blocks of large messages were in flight; with ``facts`` it
-    remembers the properties by which marked frames are selected.
+    its result; with ``flights`` it records when the blocks of large messages were in flight; with ``facts`` it stores
+    the properties by which marked frames are selected.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Follower:
         self.frames = 0
         """Number of MXoE frames examined."""
         self.malformed = 0
-        """Number of them that are malformed, and therefore not followed."""
+        """Number of malformed frames, which are not followed."""
         self.cooked = False
         """True if frames lack the address of their destination, so that conversations cannot be followed."""
         numbered, connecting = NumberedTracker(self._state), ConnectTracker(self._state)
@@ -129,7 +129,7 @@ class Follower:
 
     @property
     def conversations(self) -> Iterable[Conversation]:
-        """The conversations in order of appearance; of very many the oldest are forgotten."""
+        """The conversations in order of appearance; if there are too many, the oldest are forgotten."""
         return self._state.conversations.values()
 
     @property
@@ -144,7 +144,7 @@ class Follower:
 
     @property
     def unfinished(self) -> Collection[CapturedMessage]:
-        """Messages that are not finished yet, the oldest first."""
+        """Unfinished messages, the oldest first."""
         return self._state.in_flight.values()
 
     @property

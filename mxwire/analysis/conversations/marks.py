@@ -1,8 +1,8 @@
 """Marks: the message, the role and the flags of each frame, as the follower assigns them.
 
-The follower passes each frame once, so a mark depends only on the capture up to that frame: a retransmission is
-marked, its original is not, and a frame that will be nacked later is not either. Marks therefore need no memory beyond
-the batch, and do not depend on how the capture is cut into batches.
+The follower reads each frame once, so a mark depends only on the capture up to that frame: a retransmission is marked,
+but not its original, nor a frame that is nacked later. Therefore marks need no memory beyond the batch, and do not
+depend on how the capture is divided into batches.
 
 Flags are bits. Their names, labels and meanings are defined here once: JSON, tables, lines, ladders and the Wireshark
 plugin take them from :data:`FLAGS`.
@@ -40,7 +40,7 @@ class Role(StrEnum):
 
 
 ROLES: Final = (None, *Role)
-"""Roles by code; 0 is that of frames without a role."""
+"""Roles by code; code 0 stands for frames without a role."""
 DATA, RNDV, PULL, REPLY, NOTIFY, ACK, NACK = range(1, len(ROLES))
 
 
@@ -84,7 +84,7 @@ FLAGS: Final[dict[str, FlagMeaning]] = {
     ),
     "probe": FlagMeaning("probe", "Sent by a diagnostic tool to examine a driver; no driver sends it"),
 }
-"""The flags by name, from the lowest bit on."""
+"""The flags by name, from the lowest bit."""
 (
     RETRANSMISSION,
     RE_REQUEST,
@@ -102,7 +102,7 @@ FLAGS: Final[dict[str, FlagMeaning]] = {
 _BITS: Final = {name: 1 << bit for bit, name in enumerate(FLAGS)}
 REPEATED: Final = RETRANSMISSION | DUPLICATE
 _FIRST: Final = RETRANSMISSION | RE_REQUEST | EARLY_RE_REQUEST | DUPLICATE
-"""Kinds of repetition: they come first in a line."""
+"""Flags for kinds of repetition, which are printed first in a line."""
 
 
 def flag_bit(name: str) -> int:
@@ -124,7 +124,7 @@ def flags_text(names: Iterable[str]) -> str:
 
 
 class MessageFacts(NamedTuple):
-    """The properties of a message by which frames are selected."""
+    """The properties of a message by which its frames are selected."""
 
     kind: str
     match: int | None
@@ -158,8 +158,8 @@ class FrameMarks:
     late: frozenset[int]
     """Places of frames whose message had already been reported."""
     facts: Callable[[int], MessageFacts | None] = _no_facts
-    """Returns the facts of a message of this batch by its number, until the next batch is observed; None for unfinished
-    messages only, unless the follower keeps facts."""
+    """Function that returns the facts of a message of this batch by its number, valid until the next batch is observed.
+    Unless the follower keeps facts, it returns None for finished messages."""
 
     def select(self, places: NDArray[np.intp]) -> FrameMarks:
         """Return the marks of the frames at ``places``, in ascending order."""
@@ -203,7 +203,7 @@ class FrameMarks:
         """
         flags, role, message = int(self.flags[place]), int(self.role[place]), int(self.message[place])
         refused = flags & REFUSED
-        # The summary of the frame states already that it names no session.
+        # The summary of the frame already states that it names no session.
         flags &= ~REFUSED
         if not flags and role < ACK:
             return ""
@@ -239,7 +239,7 @@ class MarkRecorder:
         ] = []
         self._acks: list[NDArray[np.int64]] = []
         self.acks: list[tuple[int, int]] = []
-        """Those after the last run of frames."""
+        """The acks of frames after the last run."""
         self.late: list[int] = []
 
     def mark(self, place: int, message: int, role: int, flags: int = 0, repeat: int = 0) -> None:

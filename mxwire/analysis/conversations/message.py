@@ -25,7 +25,8 @@ RUNS_KEPT: Final = 4096
 REPEATS_KEPT: Final = 256
 """Maximum number of retransmissions and re-requests that are remembered with their times, per message."""
 _NO_RUNS: Final[list[int]] = []
-"""Shared by messages with a single run, which are most: a list per message would burden the garbage collector."""
+"""Shared by messages with a single run, because most have only one and a list each would burden the garbage
+collector."""
 FLYING: Final = 0
 SETTLED: Final = 1
 REPORTED: Final = 2
@@ -41,7 +42,7 @@ class Acknowledgement:
         self.time_ns = time_ns
         self.how: How = how
         self.effective = effective
-        """False if the sender must refuse it because it names no session (R-CON-12)."""
+        """False if the sender must refuse the frame because it names no session (R-CON-12)."""
 
 
 class Refusal:
@@ -82,7 +83,7 @@ class Notice(NumberedEntry):
         self.message = message
         self.position = position
         self.frame = frame
-        """Number of the first frame that carried it."""
+        """Number of the first frame that carried the NOTIFY."""
         self.first_ns = self.last_ns = time_ns
         self.total_length = total
         """Number of bytes received, as reported by the puller."""
@@ -94,7 +95,7 @@ class Notice(NumberedEntry):
 
     @property
     def is_refused(self) -> bool:
-        """True if all frames that carried it were refused (one nack per frame, R-NAK-02)."""
+        """True if all frames that carried the NOTIFY were refused (one nack per frame, R-NAK-02)."""
         return self.ack is None and self.nacks >= self.transmissions + self.duplicates
 
 
@@ -125,7 +126,7 @@ class Repeat:
         self.missing, self.longest_gap = missing
         """For a request: bytes of the block that had not been seen, and the longest contiguous gap among them."""
         self.quiet_ns = after_ns if quiet_ns is None else quiet_ns
-        """Silence before it, in nanoseconds: less than ``after_ns`` if replies arrived."""
+        """Time without a frame before the repetition, in nanoseconds: less than ``after_ns`` if replies arrived."""
         self.explained = explained
         """For a request: True if a later block was completed first, and had been requested first (R-MEA-15)."""
 
@@ -169,8 +170,8 @@ class MessagePull:
         self.requested_replies = 0
         """Number of replies due to all requests, including re-requests and duplicates (R-PUL-12)."""
         self.passed_pulls: list[tuple[int, int]] = []
-        """Frame number and time of the first PULLs that passed after the PULL of a later block, although no later block
-        was complete."""
+        """Frame number and time of the first PULLs that passed after the PULL for a later block, although no later
+        block was complete."""
         self.re_requests = 0
         self.requests: list[Repeat] = []
         """The first re-requests."""
@@ -246,14 +247,14 @@ class CapturedMessage(NumberedEntry):
         piggyack: int,
     ) -> None:
         self.number = number
-        """Its place in the order in which messages appear in the capture, from 1."""
+        """Number of the message in the order in which messages appear in the capture, from 1."""
         self.flow = flow
         """The endpoints, in the direction of the message."""
         self.kind: Kind = kind
         self.position = position
-        """Its sequence number, extended beyond 14 bits; -1 if its announcement was not seen."""
+        """Sequence number, extended beyond 14 bits; -1 if the announcement of the message was not seen."""
         self.length = length
-        """In bytes; None if unknown."""
+        """Length in bytes; None if unknown."""
         self.match = match
         """Match information, 64 bits; None if unknown."""
         self.first_ns = self.last_ns = self.last_sent_ns = time_ns
@@ -263,9 +264,10 @@ class CapturedMessage(NumberedEntry):
         self.runs: list[int] = _NO_RUNS
         """First and last frame number of each run of its frames except the latest."""
         self.run_first, self.run_last = -1, -2
-        """The latest run; negative before the first frame."""
+        """First and last frame number of the latest run; negative before the first frame."""
         self.frame_count = 0
-        """Number of its frames: data or announcement, PULLs, replies, NOTIFY, nacks; without mere acknowledgements."""
+        """Number of frames of the message: data or announcement, PULLs, replies, NOTIFY, nacks; pure acks do not
+        count."""
         self.transmissions = 1
         """Number of transmissions of the message, or of its announcement."""
         self.duplicates = 0
@@ -283,14 +285,14 @@ class CapturedMessage(NumberedEntry):
         self.abandoned_ns: int | None = None
         """Time at which one side was seen to have restarted before the message was finished."""
         self.half_seen: tuple[str, ...] = ()
-        """Parts of the message that the capture lacks."""
+        """Parts of the message that are missing from the capture."""
         self.state = FLYING
         self.settled_ns = 0
         """Time at which it was settled."""
 
     @property
     def end_ns(self) -> int:
-        """Time at which its sender could know the outcome; otherwise that of its last frame."""
+        """Time at which the sender could know the outcome; time of the last frame if it never could."""
         ended: int | None = None
         match self.sender:
             case "acked":
@@ -343,8 +345,8 @@ class CapturedMessage(NumberedEntry):
         return self.abandoned_ns is None or time_ns <= self.abandoned_ns
 
     def _transferred(self, pull: MessagePull, notice: Notice) -> Literal["received", "truncated", "failed"]:
-        """Return the outcome that a NOTIFY reports. Of 0 bytes it means without a pull that none were requested
-        (R-RDV-04), and after a pull that the transfer failed (R-NOT-01).
+        """Return the outcome that a NOTIFY reports. A NOTIFY of 0 bytes without a pull means that no data was requested
+        (R-RDV-04); after a pull it means that the transfer failed (R-NOT-01).
         """
         if self.length is None or notice.total_length >= self.length:
             return "received"
@@ -357,19 +359,19 @@ class CapturedMessage(NumberedEntry):
 
     @property
     def repeated_frames(self) -> int:
-        """Number of frames with its data or announcement that repeated others."""
+        """Number of frames that repeated data of the message or its announcement."""
         if self.kind == "MEDIUM":
             return self.frame_count - self.nacks - self.fragments.bit_count()
         return max(self.transmissions - 1, 0) + self.duplicates
 
     @property
     def is_done(self) -> bool:
-        """True if it has been reported: later frames no longer belong to it."""
+        """True if the message has been reported: later frames no longer belong to it."""
         return self.state == REPORTED
 
     @property
     def is_incomplete(self) -> bool:
-        """True if the capture lacks some of it, or its outcome."""
+        """True if the capture lacks part of the message, or its outcome."""
         return bool(self.half_seen) or self.sender != ("acked" if self.pull is None else "notified")
 
     @property
@@ -413,17 +415,17 @@ class CapturedMessage(NumberedEntry):
         self.run_first, self.run_last = first, last
 
     def lacks(self, text: str) -> None:
-        """Note a part that the capture lacks."""
+        """Record that the capture lacks a part of the message."""
         if text not in self.half_seen:
             self.half_seen = (*self.half_seen, text)
 
 
 WAITING: Final = 1 << 16
-"""Maximum number of messages that wait for an earlier one; more are yielded without it."""
+"""Maximum number of messages that wait for an earlier one; beyond it, messages are yielded without waiting."""
 
 
 class MessageSorter:
-    """Sorter of messages by number: takes them in order of completion, within bounded memory."""
+    """Sorter of messages by number, which receives them in order of completion; memory is bounded."""
 
     def __init__(self, waiting: int = WAITING) -> None:
         self._limit = waiting
@@ -431,7 +433,7 @@ class MessageSorter:
         self._next = 1
 
     def put(self, messages: Iterable[CapturedMessage]) -> Iterator[CapturedMessage]:
-        """Add messages; yield those that are next."""
+        """Add messages; yield those that are next in order."""
         heap = self._heap
         for message in messages:
             heappush(heap, (message.number, message))
@@ -439,7 +441,7 @@ class MessageSorter:
                 yield self._pop()
 
     def rest(self) -> Iterator[CapturedMessage]:
-        """Yield the messages that are still waiting, after the last one was added."""
+        """Yield the messages that still wait, after the last message was added."""
         while self._heap:
             yield self._pop()
 

@@ -11,27 +11,27 @@ or extended by it.
 2. Stream. Within a flow the numbers of 14 bits count up in one stream. A stream ends, and another one begins, when the
    two bits of the session number change (the sender abandoned its partner, R-RTX-05), when a known number carries
    another packet (the sender restarted without a visible CONNECT), or when a CONNECT requested the number and it is not
-   the next one. A packet with the former session number that repeats a known one still belongs to the former stream:
-   the network may hold it back across the change.
+   the next one. If a packet has the former session number and repeats a known packet, it still belongs to the former
+   stream, because the network may deliver it after the change.
 3. Position. The number is extended beyond 14 bits, relative to the next expected one (``Stream.position``). Later
    steps compare positions only, so the wrap from 16383 to 0 needs no further care. Positions are dictionary keys:
    packets may arrive in any order, and a gap remains visible as a missing key.
 4. Entry. A position without an entry is a new message (or, for NOTIFY, the end of a message of the other direction). A
-   position with an entry is a repetition, and its cause is decided by time and content, since nothing in the packet
-   distinguishes the two: a library retransmits after 500 ms at the earliest (R-RTX-01) and updates the piggybacked ack.
-   The same ack within that time is a duplicate made by the network or by the capture; anything else is a
-   retransmission. The fragments of one MEDIUM share a number, so within that time a fragment that the present round
-   lacks continues the round; afterwards it begins another one.
+   packet for a position with an entry is a retransmission or a duplicate. Since no field distinguishes the two, time
+   and content decide: a library retransmits after 500 ms at the earliest (R-RTX-01) and updates the piggybacked ack. A
+   packet with an unchanged ack within that time is a duplicate made by the network or by the capture; any other packet
+   is a retransmission. The fragments of one MEDIUM share a number, so a fragment that has not been seen in the current
+   transmission continues that transmission if it arrives within 500 ms, and otherwise begins the next one.
 
-Piggybacked acks are taken first, before the packet is placed: they concern the flow back, and a message may be
-acknowledged and repeated by the same exchange.
+Piggybacked acks are processed before the packet is placed: they concern the opposite flow, and a message may be
+acknowledged and repeated in the same exchange.
 
 Memory is bounded. A settled message is kept for little more than a second, to recognise late duplicates, and is then
 reported; later packets with its number only count as late. The oldest entries of a stream are dropped when it
 holds more than a sender may have outstanding.
 
-``mxwire.rules.state.numbered`` decides the same for ``verify``, on frames and with more caution: in doubt it does not
-judge a packet, where this module begins a stream. ``tests/analysis/test_placement.py`` compares the two.
+``mxwire.rules.state.numbered`` makes the same decisions for ``verify``, per frame and more cautiously: in doubt it does
+not judge a packet, while this module begins a stream. ``tests/analysis/test_placement.py`` compares the two.
 """
 
 from __future__ import annotations
@@ -261,7 +261,9 @@ class NumberedTracker:
     def _find(
         self, flow: Flow, sequence: int, content: tuple[str, int, int]
     ) -> tuple[Stream, int, NumberedEntry | None]:
-        """Return stream, position and known entry of a number; begin a stream if it does not fit the last one."""
+        """Return stream, position and known entry of a number; begin a stream if the number does not fit the last
+        one.
+        """
         stream = flow.stream
         if stream is None:
             stream = flow.stream = stream_at(sequence, flow.starts[-1] if flow.starts else None)
@@ -279,7 +281,7 @@ class NumberedTracker:
         entry = stream.entries.get(position)
         if entry is not None and not _is_same(entry, content):
             return self._begin(flow, sequence)
-        # A repeated CONNECT requests the number that its sender misses: that fills a gap.
+        # A repeated CONNECT requests the number that its sender lacks, so this packet fills a gap and begins no stream.
         outside = not stream.acked <= position <= stream.next
         if flow.restart and entry is None and outside and sequence in flow.starts:
             return self._begin(flow, sequence)

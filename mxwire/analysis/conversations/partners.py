@@ -14,7 +14,7 @@ from mxwire.wire.numbers import NO_SESSION
 CONNECTS_KEPT: Final = 64
 """Maximum number of connects that are remembered per conversation; all are counted."""
 OPENINGS_KEPT: Final = 4
-"""Number of latest conversations of the same two endpoints whose late frames are distinguished."""
+"""Number of recent conversations of the same two endpoints to which late frames can still be assigned."""
 STARTS_KEPT: Final = 8
 
 
@@ -66,9 +66,9 @@ class Flow:
     """Number of packets that must have been sent before ``stream``, but were not seen."""
     frames: int = 0
     bytes: int = 0
-    """On the wire."""
+    """Bytes on the wire."""
     messages: Counter[str] = field(default_factory=Counter)
-    """By kind."""
+    """Number of messages by kind."""
     message_bytes: int = 0
     """Sum of the known lengths."""
     retransmissions: int = 0
@@ -79,7 +79,7 @@ class Flow:
     libacks: int = 0
     nacks: int = 0
     most_outstanding: int = 0
-    """Maximum number of unacknowledged sequence numbers at a time."""
+    """Highest number of sequence numbers that were unacknowledged at a time."""
     late: int = 0
     """Number of frames whose message had already been reported."""
 
@@ -102,7 +102,7 @@ class Conversation:
     connects: list[Connect] = field(default_factory=list)
     connect_count: int = 0
     restarted: bool = False
-    """True if another conversation of the same endpoints follows, since one of them was reopened."""
+    """True if another conversation of the same endpoints follows because one of them was reopened."""
 
     def session(self, side: int) -> int | None:
         """Return the session of the endpoint that sends in flow ``side``."""
@@ -134,7 +134,7 @@ class Conversation:
         return None
 
     def add(self, connect: Connect) -> None:
-        """Remember a connect."""
+        """Store a connect, if there are fewer than the maximum."""
         self.connect_count += 1
         if len(self.connects) < CONNECTS_KEPT:
             self.connects.append(connect)
@@ -146,7 +146,7 @@ class PartnerPair:
 
     ends: tuple[tuple[int, int | None], tuple[int, int | None]]
     conversations: list[Conversation] = field(default_factory=list)
-    """In order of appearance; the latest is last."""
+    """The conversations in order of appearance; the latest is last."""
     last_ns: int = 0
 
 
@@ -169,7 +169,8 @@ class EndpointDirection:
         for each in reversed(self.partners.conversations):
             flow = each.flows[self.side]
             if flow.session == session:
-                # The latest opening does not know the session yet, so if answers are seen, an earlier one is sending.
+                # The latest conversation has no session yet; if an earlier one has this session and was answered, the
+                # frame belongs to the earlier one.
                 if unknown is None or flow.back.frames:
                     return flow
                 break
@@ -181,7 +182,7 @@ class EndpointDirection:
 
 
 def note_start(flow: Flow, start: int) -> None:
-    """Note the starting sequence number that is requested of the sender of a flow."""
+    """Record the starting sequence number that is requested of the sender of a flow."""
     if start in flow.starts:
         flow.starts.remove(start)
     flow.starts.append(start)

@@ -3,27 +3,29 @@
 Theory of operation
 -------------------
 Most frames of a busy capture are plain: TINYs and SMALLs with the next sequence number of their direction, and acks, by
-piggyback or liback, of messages that were seen. For these the trackers of single frames take the same branch each time,
-and each step has a closed form. The trackers remain the definition: this module only follows a run of frames if they
-would take that branch for every frame of it.
+piggyback or liback, of messages that were seen. For these frames the trackers of single frames always take the same
+branch, and each step can be computed for many frames at once. The trackers remain the definition: this module only
+follows a run if the trackers would take that branch for every frame in it.
 
 Conversations share the numbers of messages and the queue of settled messages, so a capture is divided by time, not by
-conversation: :func:`_plain_frames` finds the frames between two others (connects, fragments, pulls, nacks), and
-:class:`PlainTracker` consumes the longest plain beginning of them in five steps.
+conversation: :func:`_plain_frames` finds the frames between two frames of other kinds (connects, fragments, pulls,
+nacks), and :class:`PlainTracker` consumes as many plain frames from their beginning as possible, in five steps.
 
 1. Lanes. Each direction is a lane. Every condition on a frame depends on earlier frames only, so each lane reports its
    first frame that is not plain, and the run ends before the earliest of these.
-2. Settlement. An ack settles the messages from the former ack to it; by frame, these form the order in which messages
+2. Settlement. An ack settles all messages since the previous ack. The order of settlement is that in which messages
    wait for late duplicates.
-3. Reports. The length of that queue per frame follows from the times, and from its bound in steps of ``ROOM``.
-4. Entries. A stream forgets its oldest entries when ``KEPT_BEHIND`` more were reported, or when it holds too many; the
-   number that it forgets is the maximum of the two. Lost messages leave holes, so this counts entries, not positions.
-5. Objects. Messages in flight are created. Those settled stay rows of :class:`_SettledMessages`, and ``_LATER`` in
-   ``Stream.entries``, until a frame is followed singly: usually a later run reports them first, and they are never
-   created. If the caller takes messages, all are created after each run.
+3. Reports. The length of the queue of waiting messages after each frame follows from the times, and from its bound in
+   steps of ``ROOM``.
+4. Entries. A stream removes its oldest entries when ``KEPT_BEHIND`` more were reported, or when it holds too many; it
+   removes the larger of the two numbers. Lost messages leave gaps, so entries are counted, not positions.
+5. Objects. Message objects are created for messages in flight. Settled messages remain rows of
+   :class:`_SettledMessages`, and ``_LATER`` in ``Stream.entries``, until a frame is followed singly: usually a later
+   run reports them first, so that their objects are never created. If the caller takes messages, all objects are
+   created after each run.
 
-The examination of frames behind the end of a run is wasted, so frames are examined in windows, which grow with success;
-after a failure frames are skipped, twice the number each time.
+Examining frames beyond the end of a run is wasted work, so frames are examined in windows, which grow with each
+success; after each failure twice as many frames are skipped as after the one before.
 """
 
 from __future__ import annotations
@@ -55,21 +57,21 @@ from mxwire.wire.numbers import (
 )
 
 LEAST: Final = 512
-"""Minimum number of frames of a run: it is faster to follow fewer frames one by one."""
+"""Minimum number of frames of a run: fewer frames are followed faster one by one."""
 LEAST_EXAMINED: Final = 1 << 12
 MOST_EXAMINED: Final = 1 << 16
-"""Number of frames that are examined at a time: after a failure, and at most."""
+"""Number of frames that are examined at a time: initially and after a failure, and the maximum."""
 SKIPPED: Final = 64
 """Number of frames that are followed one by one after the first failure; it doubles up to ``MOST_SKIPPED``."""
 MOST_SKIPPED: Final = 8192
 PER_LANE: Final = 64
-"""Minimum average number of frames per direction: a direction costs as much as some frames."""
+"""Minimum average number of frames per direction, because each direction has a fixed cost."""
 _KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
 _LIBACK: Final = len(_KINDS)
 _LAYOUTS: Final = {"tiny": 0, "small": 1, "truc": _LIBACK}
 """Kinds of plain frames by layout: indexes into ``_KINDS``, or ``_LIBACK``."""
 _LATER: Final = NumberedEntry()
-"""Entry of a settled message that is not created."""
+"""Entry of a settled message whose object has not been created."""
 _SETTLED: Final = np.dtype(
     [
         ("number", "i8"), ("stream", "i8"), ("position", "i8"), ("kind", "i8"), ("length", "i8"), ("match", "u8"),
@@ -77,7 +79,7 @@ _SETTLED: Final = np.dtype(
         ("settled_ns", "i8"), ("ack_frame", "i8"), ("ack_kind", "i8"),
     ]
 )  # fmt: skip
-"""Columns of settled messages; the last three are of the frame that settled the message."""
+"""Columns of settled messages; the last three describe the frame that settled the message."""
 _FRAME: Final = {each: each for each in ("kind", "length", "match", "time_ns", "ack")} | {"frame": "number"}
 """Attributes of ``_PlainFrames`` by the columns of ``_SETTLED`` that hold them for the frame of the message."""
 _END: Final = 1 << 62
@@ -101,7 +103,7 @@ class _PlainFrames:
     sequence: NDArray[np.uint16]
     length: NDArray[np.uint16]
     match: NDArray[np.uint64]
-    """These three are 0 for libacks."""
+    """This field and the next two are 0 for libacks."""
 
     def __len__(self) -> int:
         return len(self.place)
@@ -153,9 +155,9 @@ class _PlainLane:
     def __init__(self, flow: Flow, at: NDArray[np.intp]) -> None:
         self.flow = flow
         self.at = at
-        """Its frames."""
+        """The frames of the lane."""
         self.sent = at
-        """Those of them with messages."""
+        """The frames of the lane that carry messages."""
         self.acked: Stream | None = None
         """The stream that its acks advance; None if they do not."""
         self.positions: _Integers = np.zeros(0, np.int64)
@@ -204,7 +206,7 @@ class _PlainLane:
         return _first(sent, self.outstanding >= OUTSTANDING_MAXIMUM, _END)
 
     def cut(self, count: int) -> None:
-        """Forget all frames from ``count`` on."""
+        """Discard all frames from place ``count``."""
         sent = int(np.searchsorted(self.sent, count))
         self.at = self.at[: np.searchsorted(self.at, count)]
         self.sent, self.outstanding = self.sent[:sent], self.outstanding[:sent]
@@ -224,13 +226,13 @@ class _PlainLane:
 
 
 def _may_be_regular(stream: Stream) -> bool:
-    """Return False for most streams that are not regular, without an examination of their entries."""
+    """Return False for most irregular streams, without examining their entries."""
     known = stream.acked == stream.next or stream.acked in stream.entries
     return known and stream.confirmed == stream.acked and not stream.forgotten
 
 
 def _first(at: NDArray[np.intp], different: NDArray[np.bool_], end: int) -> int:
-    """Return the first of the frames ``at`` that is different, or ``end``."""
+    """Return the first place in ``at`` whose frame differs, or ``end``."""
     place = int(different.argmax()) if len(different) else 0
     return int(at[place]) if len(different) and different[place] else end
 
@@ -246,11 +248,11 @@ class _PlainStream:
     acks: _PlainLane | None = None
     """The lane of its acks."""
     old: _Integers = field(default_factory=lambda: np.zeros((2, 0), np.int64))
-    """Places in the queue and positions of the messages from before the run that are reported in it."""
+    """Places in the queue, and positions, of messages sent before the run and reported during it."""
     queue: _Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     """Place in the queue of each message that is settled in the run, in order from ``stream.acked``."""
     forgotten: int = 0
-    """Number of oldest entries that are forgotten in the run, of those from before it and then of its messages."""
+    """Number of oldest entries removed during the run: first entries from before the run, then entries of the run."""
     kept: list[int] = field(default_factory=list)
     """Positions of entries whose messages were reported, after the run."""
 
@@ -326,18 +328,19 @@ class _SettledMessages:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all messages."""
+        """Discard all messages."""
         self.rows = np.zeros(0, _SETTLED)
         """In order of settlement, after all in ``FollowerState.lingering``."""
         self.reported = 0
-        """Number of first rows that were reported, and are still entries of their streams."""
+        """Number of rows at the beginning that were reported but are still entries of their streams."""
         self.streams: list[tuple[Flow, Stream]] = []
         """The streams by their number in ``rows``."""
         self.created: dict[int, CapturedMessage] = {}
-        """By number, those that were in flight before the run in which they were settled; their rows lack the frame."""
+        """By number, the messages that were in flight before the run in which they were settled; their rows lack the
+        frame."""
 
     def keep(self, rows: NDArray[Any], reported: int, *, keep_all: bool) -> None:
-        """Keep the needed ``rows``: of the first ``reported`` only those that are still entries of their streams."""
+        """Discard unneeded ``rows``: those among the first ``reported`` that are no longer entries of their streams."""
         oldest = np.array([next(iter(stream.entries), stream.next) for _, stream in self.streams], np.int64)
         kept = rows["position"] >= oldest[rows["stream"]]
         kept[reported:] = True
@@ -429,7 +432,7 @@ class _PlainRun:
         self.reported = 0
         """Number of messages in the queue that are reported."""
         self.reported_at = self.settled
-        """The frame before which each of them is reported."""
+        """The frame before which each of these messages is reported."""
         self.foreign: set[int] = set()
         """Places in the queue of messages that are reported, and belong to other streams."""
 

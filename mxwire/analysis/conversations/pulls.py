@@ -90,7 +90,7 @@ class PullTracker:
         self._dialects: tuple[Dialect, ...] = ()
 
     def begin(self, replies: dict[ReplyKey, Replies], dialects: tuple[Dialect, ...]) -> None:
-        """Begin a batch with ``replies``."""
+        """Begin a batch with the PULL_REPLYs ``replies``."""
         self._pending = replies
         self._dialects = dialects
 
@@ -212,14 +212,16 @@ class PullTracker:
             self._of_message.pop(forgotten.message.number, None)
 
     def _prune(self, transfer: Transfer) -> None:
-        """Forget the blocks that were completed first; if none is complete, the oldest."""
+        """Discard the blocks that were completed first; if none is complete, discard the oldest."""
         self._take_before(transfer.key)
         done = [at for at, each in transfer.blocks.items() if each.done_ns is not None]
         for at in done[: BLOCKS // 2] or list(transfer.blocks)[: BLOCKS // 2]:
             del transfer.blocks[at]
 
     def _note_passed(self, transfer: Transfer, block: RequestedBlock, pull: MessagePull, number: int) -> None:
-        """Note a PULL that passes after that of a later block, unless an earlier PULL for it may have been lost."""
+        """Record a PULL that passes after the PULL for a later block, unless an earlier PULL for its own block may have
+        been lost.
+        """
         if len(pull.passed_pulls) >= PASSED_KEPT:
             return
         self._take_before(transfer.key)
@@ -241,7 +243,7 @@ class PullTracker:
         elif _is_overtaken(transfer, block):
             cause = "early"
         elif since >= PULL_TIMER_NS:
-            # The replies arrived but were dropped, so they did not restart the timer (R-PUL-06, R-CLS-08).
+            # The puller received the replies but dropped them, so they did not restart its timer (R-PUL-06, R-CLS-08).
             cause = "timer"
         elif since > REORDER_NS:
             cause = "unknown"
@@ -457,7 +459,7 @@ class PullTracker:
 
 
 def _runs(values: NDArray[np.int64], step: NDArray[np.int64] | int) -> list[tuple[int, int]]:
-    """Return first and last place of each run in which every value exceeds its predecessor by ``step``."""
+    """Return the first and last place of each run in which every value exceeds its predecessor by ``step``."""
     if len(values) == 1:
         return [(0, 0)]
     breaks = np.flatnonzero(np.diff(values) != step)

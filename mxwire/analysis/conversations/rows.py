@@ -70,7 +70,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 CHUNK: Final = 2048
 """Number of frames that are converted at a time."""
 FIRST_REPLY: Final = "first reply"
-"""Name of the handler of replies to a request that was not seen: called at the first of them."""
+"""Name of the handler for replies to a request that was not seen; it is called for the first of these replies."""
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""State of the follower: conversations, messages, and when finished messages are reported."""
+"""State of the follower: conversations, messages, and the queue from which finished messages are reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROOM: Final = 512
 """Number of messages reported at once when too many wait."""
 NEVER: Final = 1 << 63
 IN_FLIGHT: Final = 1 << 16
-"""Maximum number of unfinished messages of all conversations; beyond it the oldest are reported as they are."""
+"""Maximum number of unfinished messages of all conversations; beyond it the oldest are reported unfinished."""
 REMEMBERED: Final = 1 << 17
 """Maximum number of settled messages whose facts are remembered for their late frames."""
 CONVERSATIONS: Final = 1 << 14
@@ -48,7 +48,7 @@ ANNOUNCED: Final = 256
 
 
 class MessageWatch:
-    """Selector of the frames of one message, by its number."""
+    """Selector of the frames of one message, by message number."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -76,7 +76,7 @@ class FollowerState:
     ) -> None:
         self.watch = watch
         self.marks = MarkRecorder(self.facts) if marks or watch is not None else None
-        """None if frames are not marked."""
+        """The recorder of marks; None if frames are not marked."""
         # Removing the first item of a dict takes time in proportion to those removed before it.
         self._settled: OrderedDict[int, tuple[str, int | None, Flow]] | None = OrderedDict() if facts else None
         """Kind, match information and flow of the latest settled messages; None if not kept."""
@@ -86,7 +86,7 @@ class FollowerState:
         self.directions: dict[DirectionKey, EndpointDirection] = {}
         self.partners: OrderedDict[DirectionKey, PartnerPair] = OrderedDict()
         self.conversations: OrderedDict[int, Conversation] = OrderedDict()
-        """By number."""
+        """The conversations by number."""
         self.conversation_count = 0
         self.names: dict[int, str] = {}
         """Host names by Ethernet address."""
@@ -266,7 +266,7 @@ class FollowerState:
         return MessageFacts(kind, match, flow.address, flow.endpoint, flow.back.endpoint)
 
     def tick(self) -> None:
-        """Report the messages that have waited long enough, or the longest if too many are waiting."""
+        """Report the messages that have waited long enough; if too many are waiting, also report the oldest."""
         lingering = self.lingering
         room = LINGERING - ROOM if len(lingering) > LINGERING else LINGERING
         while lingering and (lingering[0].settled_ns + LINGER_NS < self.now_ns or len(lingering) > room):

@@ -15,7 +15,7 @@ KEPT_BEHIND: Final = 256
 ENTRIES: Final = OUTSTANDING_MAXIMUM + KEPT_BEHIND
 """Maximum number of entries of a stream."""
 _LAP: Final = NUMBER_MASK + 1
-"""Positions begin one lap above zero, so that none is negative."""
+"""Positions begin one full range of sequence numbers above zero, so that none is negative."""
 
 
 class Stream:
@@ -42,11 +42,11 @@ class Stream:
         self.first = first
         """Position of the first number that was seen or must have been sent."""
         self.next = first
-        """Position after the highest one."""
+        """Position after the highest known one."""
         self.expected = first
         """The receiver has all positions below this one, according to the capture; updated by :meth:`arrival`."""
         self.confirmed = first
-        """As ``acked``, but only from frames that the sender accepts."""
+        """Like ``acked``, but counting only acks that the sender accepts."""
         self.forgotten: set[int] = set()
         """Positions that the receiver forgot when it restarted its numbers, and that were not retransmitted since."""
         self.acked = first
@@ -85,7 +85,7 @@ class Stream:
         return flags
 
     def rewind(self, number: int) -> None:
-        """Note that the receiver forgot all packets from ``number`` on, and expects ``number`` again (D-1)."""
+        """Record that the receiver forgot all packets from ``number`` upwards, and expects ``number`` again (D-1)."""
         if not (number ^ self.bits) & SESSION_NUMBER_MASK:
             position = self.position(number)
             self.forgotten = {each for each in self.entries if each >= position}
@@ -100,7 +100,7 @@ class Stream:
             self.forgotten = {each for each in self.forgotten if each >= position}
 
     def add(self, entry: NumberedEntry) -> NumberedEntry | None:
-        """Remember a new number; return the oldest entry if there are too many to remember."""
+        """Store a new number; return the oldest entry if there are too many."""
         position = entry.position
         self.seen += 1
         if position >= self.next:
@@ -124,7 +124,7 @@ class Stream:
             self.entries.pop(self.reported.popleft(), None)
 
     def advance_one(self, ack: Acknowledgement) -> NumberedEntry | None:
-        """Acknowledge the next number: the same as :meth:`advance` by one, but faster."""
+        """Acknowledge the next number; equivalent to :meth:`advance` by one, but faster."""
         entry = self.entries.get(self.acked)
         self.acked += 1
         self.last_ack = ack
