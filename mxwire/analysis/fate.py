@@ -1,4 +1,4 @@
-"""The fate of a frame in a simulated network, as the comments of a capture state it."""
+"""The fate of a frame in a simulated network, as recorded in the comments of a capture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Fate:
     arrivals: int = 1
     """Number of times it arrives: 0 if it was lost."""
     late_ns: int = 0
-    """Additional delay, if other frames overtook it."""
+    """Additional delay, if later frames arrived first."""
 
     @property
     def is_plain(self) -> bool:

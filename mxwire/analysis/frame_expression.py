@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mxwire.wire.decoder import DecodedBatch
 
 _PART_OF_ADDRESS: Final = re.compile(r"[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){2,}")
-"""Three bytes or more, which are not taken for the name and endpoint of a host."""
+"""Three bytes or more, to distinguish an address from the name and endpoint of a host."""
 
 Columns = Mapping[str, TableColumn]
 Mask = NDArray[np.bool_]
@@ -54,14 +54,14 @@ Compare = Callable[[Any, Any], Any]
 
 _LISTER: Final = "mxwire formats --fields"
 _DEEPEST: Final = 50
-"""Nesting above which an expression is refused: translation and evaluation recurse."""
+"""Nesting depth above which an expression is refused, because translation and evaluation recurse."""
 _INT64: Final = np.iinfo(np.int64)
 
 _TEXTS: Final = frozenset({"source", "destination", "dialect", "type", "role", "hostname", "malformed_reason"})
 _LISTS: Final = {"flags": "flags.NAME, or 'NAME' in flags", "vlan": "5 in vlan"}
 """Fields with several values, and how to test them."""
 _TIMES: Final = ("time_s", "time_relative_s")
-"""Fields that only JSON has, computed from ``time_ns``."""
+"""Fields that exist only in JSON, computed from ``time_ns``."""
 EXPRESSION_FIELDS: Final = tuple(each for each in (*COLUMN_NAMES, *_TIMES) if each != "file")
 """The fields that an expression can name."""
 
@@ -124,7 +124,7 @@ class FrameExpression:
         return not self.fields.isdisjoint(MARK_COLUMNS)
 
     def resolve(self, addresses: Callable[[str], Collection[int]]) -> None:
-        """Set the addresses of the hosts that the expression names, by a function of their names."""
+        """Set the addresses of the hosts that the expression names, using a function from names to addresses."""
         for host in self.hosts:
             host.addresses = frozenset(map(mac_text, addresses(str(host))))
 
@@ -153,7 +153,7 @@ class _Translation:
         self.hosts: list[NamedHost] = []
         try:
             with warnings.catch_warnings():
-                # Python warns of doubtful spellings such as `5or`, on standard error.
+                # Python prints a warning for spellings such as `5or` on standard error, which would confuse the user.
                 warnings.simplefilter("ignore")
                 tree = ast.parse(text.replace("\n", " ").replace("\r", " ").lstrip(), mode="eval")
         except SyntaxError as error:
@@ -270,7 +270,7 @@ class _Translation:
             if left_name is None:
                 compare = _MIRRORED[compare]
             name, constant = (left_name, right) if left_name is not None else (right_name, left)
-            assert name is not None  # one of the two, or the comparison was refused
+            assert name is not None  # one side is a column, since comparisons without a column were refused
             value = self._constant(constant, name)
             self._refuse_order(left, compare, name)
             return _comparison_with(name, compare, value)
@@ -373,7 +373,7 @@ class _Translation:
 
 
 def _path(node: ast.expr) -> str | None:
-    """The dotted name that ``node`` is, None for anything else."""
+    """Return the dotted name that ``node`` represents; None if it is not a name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.insert(0, node.attr)
@@ -382,7 +382,7 @@ def _path(node: ast.expr) -> str | None:
 
 
 def _literal(node: ast.expr) -> Value | None:
-    """The number or text that ``node`` is, None for anything else."""
+    """Return the number or text that ``node`` represents; None if it is not a constant."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
         value = _literal(node.operand)
         if not _is_number(value):
@@ -396,9 +396,9 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def _bounded(value: int | float) -> int | float:
-    """The same number in a form that int64 columns are compared with exactly.
+    """Return a number in a form that compares exactly with int64 columns.
 
-    No column comes near the ends of the range, so that a number beyond them may be replaced by the end.
+    No column has values near the limits of the range, so a number beyond them may be replaced by the limit.
     """
     if isinstance(value, float) and (abs(value) >= _INT64.max or value.is_integer()):
         value = int(min(max(value, float(_INT64.min)), float(_INT64.max)))

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from mxwire.wire.decoder import DecodedBatch
 
 _MOST: Final = 1 << 16
-"""Hosts whose names are kept: a capture with more has forged addresses."""
+"""Maximum number of hosts whose names are kept: a capture with more has forged addresses."""
 _LISTED: Final = 5
-"""Names in the error about an unknown one."""
+"""Maximum number of known names listed in the error about an unknown name."""
 _MAC: Final = (
     r"[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}|[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}|[0-9a-fA-F]{12}(?![^:/])"
 )
 _COMPACT: Final = re.compile(r"[0-9a-fA-F]{4}(\.?)[0-9a-fA-F]{4}\1[0-9a-fA-F]{4}")
 _HOST: Final = re.compile(rf"(?P<host>{_MAC}|[^\s:/]+:\d+)(?:[:/](?P<endpoint>\d+))?")
 _SHORT: Final = re.compile(r"(?P<host>[^\s:/]+)(?:/(?P<endpoint>\d+))?")
-"""A name without the number of an interface, which is then 0."""
+"""A name without an interface number, which defaults to 0."""
 _HIGHEST_ENDPOINT: Final = 255
 
 
@@ -37,7 +37,7 @@ class HostChoice(NamedTuple):
     endpoint: int | None = None
 
     def __str__(self) -> str:
-        """The form in which users write it."""
+        """The host as users write it."""
         return self.host if self.endpoint is None else f"{self.host}:{self.endpoint}"
 
     @property
@@ -65,14 +65,15 @@ def host_choice(text: str) -> HostChoice:
     if endpoint is not None and endpoint > _HIGHEST_ENDPOINT:
         raise MxwireError(f"{text!r}: endpoints have numbers from 0 to {_HIGHEST_ENDPOINT}")
     host = f"{match['host']}:0" if match.re is _SHORT else match["host"]
-    # Only the usual notations of addresses are accepted beyond captures: peer tables do not know the others.
+    # Outside captures only the usual notations of addresses are accepted, because peer tables do not support the
+    # others.
     return HostChoice(mac_text(mac_bytes(host)) if _COMPACT.fullmatch(host) else host, endpoint)
 
 
 class HostNames(Mapping[int, str]):
     """Names of hosts by Ethernet address: those ``given``, and those learned from frames and files.
 
-    Given names take precedence; of the others the latest counts.
+    Given names take precedence; of several learned names the latest is used.
     """
 
     def __init__(self, given: Mapping[bytes, str] | None = None) -> None:
@@ -81,7 +82,7 @@ class HostNames(Mapping[int, str]):
         self.version = 0
         """Number of changes so far."""
         self._labels: dict[int, tuple[int, dict[int, str]]] = {}
-        """Labels by width, with the version that they are of."""
+        """Labels by width, with the value of ``version`` at which they were made."""
 
     def __getitem__(self, address: int) -> str:
         """The name of a host."""

@@ -35,7 +35,7 @@ class HostFacts:
     sent: int = 0
     received: int = 0
     known_as: dict[tuple[int, int], int] = field(default_factory=dict)
-    """Number of frames it sent, by peer (address) and its index in that peer's table."""
+    """Number of frames sent by the host, by peer (address) and the index of the host in that peer's table."""
 
 
 @dataclass
@@ -43,9 +43,9 @@ class EndpointFacts:
     """One endpoint of a host."""
 
     sessions: dict[int, None] = field(default_factory=dict)
-    """Its session ids, in order of appearance."""
+    """Session ids of the endpoint, in order of appearance."""
     keys: dict[int, None] = field(default_factory=dict)
-    """Application keys in the connect requests that it received."""
+    """Application keys in the connect requests to the endpoint."""
     sent: int = 0
     received: int = 0
 
@@ -60,7 +60,7 @@ class TypeFacts:
 
 @dataclass
 class Fault:
-    """Malformed frames with one reason."""
+    """Malformed frames that share one reason."""
 
     frames: int = 0
     first_frame: int = 0

@@ -20,9 +20,9 @@ __all__ = ["FLAGS", "ROLES", "FrameMarker", "FrameMarks", "Role", "flag_bit", "f
 class FrameMarker:
     """Marker of the frames of a capture, batch by batch and in order, in bounded memory.
 
-    The marks do not depend on how the capture is cut into batches, except where several pulls of one message return the
-    same bytes: replies are noted pull by pull. With ``facts`` the marks serve selections by kind, match information and
-    endpoints of messages.
+    The marks do not depend on how the capture is divided into batches, with one exception: if several pulls of one
+    message return the same bytes, because replies are processed pull by pull. With ``facts`` the marks serve selections
+    by kind, match information and endpoints of messages.
     """
 
     def __init__(self, *, facts: bool = False) -> None:

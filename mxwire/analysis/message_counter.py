@@ -41,7 +41,7 @@ class MessageCounter:
         self.messages: Counter[tuple[str, str]] = Counter()
         """Messages by kind (layout name) and size class."""
         self.bytes: Counter[tuple[str, str]] = Counter()
-        """Sum of their announced lengths."""
+        """Sum of the announced lengths of the messages."""
         self.repeated: Counter[str] = Counter()
         """Number of frames that repeat a known message, by kind: retransmissions and duplicates."""
         self._follower = Follower()

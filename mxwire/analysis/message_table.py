@@ -46,7 +46,7 @@ def _address(flow: Flow) -> str | None:
 
 
 def frames_text(message: CapturedMessage, before: int = 0) -> str:
-    """Return the frames of a message as ranges: ``35-50 63``; numbers are reduced by ``before``."""
+    """Return the frames of a message as ranges: ``35-50 63``; ``before`` is subtracted from the numbers."""
     ranges = ((first - before, last - before) for first, last in message.frames)
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 

@@ -10,23 +10,23 @@ type, malformed frames and nacks by reason. This takes about a microsecond per f
 
 *Following.* The follower of messages and the examiners of ``diagnose`` take several microseconds per frame. They may
 use :data:`SHARE` of a processor. Time is divided into slots of :data:`SLOT_NS`; if the time for following is used up
-before the end of a slot, following pauses until the next one, and from then on only a part of the pairs of hosts is
-followed, a different one in each slot: half of the pairs, a quarter, and so on, until the time suffices. As complete
-pairs are selected, and without a break within a slot, their messages and findings are as accurate as without selection.
+before the end of a slot, following pauses until the next one, and then only a part of the pairs of hosts is followed, a
+different part in each slot: half of the pairs, a quarter, and so on, until the time suffices. Since complete pairs are
+selected, and followed without a break within a slot, their messages and findings are as accurate as without selection.
 A single pair that is too fast is followed for the first part of a slot. When less than a quarter of the time is used,
-the part is doubled. After a pause or another selection the follower starts without state, as if the capture began
-there.
+the part is doubled. After a pause or a change of the selection the follower starts without state, as if the capture
+began there.
 
 The share of followed frames is part of each snapshot, and figures that depend on it are estimates: messages,
 retransmissions and re-requests of a pair are multiplied by the ratio of all its frames to those followed.
 
-*Findings.* The examiners accumulate: once they have made a finding, they report it until the end. To detect that
-a problem is over, they are replaced after :data:`RENEWAL_NS`, if possible when no message is unfinished, and a finding
-is open until :data:`OPEN_NS` after it was reported last.
+*Findings.* The examiners accumulate: once they have made a finding, they report it until the end. To detect the end of
+a problem, the examiners are replaced after :data:`RENEWAL_NS`, if possible when no message is unfinished, and a finding
+remains open until :data:`OPEN_NS` after its last report.
 
 *Bounds.* Follower and examiners limit their own memory, :class:`PairCounters` that of counters. The decoder numbers
-hosts without limit; it is replaced together with the follower when it knows more than :data:`HOSTS` at the beginning of
-a slot, which only forged addresses cause. Pairs without a row of their own are not followed.
+hosts without limit; it is replaced together with the follower if it has more than :data:`HOSTS` at the beginning of a
+slot, which only forged addresses cause. Pairs without a row of their own are not followed.
 
 Following also pauses if frames wait for more than :data:`LAG_NS`, or are lost, although its time is not used up,
 because other programs use the processor: counting comes first. Clocks are parameters; times of frames are those of the
@@ -68,14 +68,15 @@ from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.enums import NackType, packet_type_name
 
 SHARE: Final = 0.5
-"""Share of a processor for following; the rest is for counting, and for the presentation."""
+"""Share of a processor for following; the rest is for counting and for display."""
 SLOT_NS: Final = 2 * SECOND
 """Length of a slot. Longer ones show more of the retransmissions of a pair, which come every 500 ms; but frames wait in
 the memory of the tap while a slot is followed, at most ``SHARE`` of its length."""
 LAG_NS: Final = SECOND // 4
 """Delay of frames beyond which following pauses: at 200,000 frames/s a tap of 32 MiB has room for three times that."""
 FEW: Final = 5000
-"""Frames per slot that are always followed, however late: delays then have other causes."""
+"""Number of frames per slot that are always followed, even if late, because delays then have other causes than
+following."""
 PARTS_MAXIMUM: Final = 256
 RENEWAL_NS: Final = 300 * SECOND
 OPEN_NS: Final = 60 * SECOND
@@ -106,7 +107,7 @@ _EVENTS: Final = {
 """Counters of frames with a mark, with the bit of each."""
 _FAILED: Final = frozenset({"truncated", "failed", "nacked", "abandoned"})
 _HIDDEN: Final = "capture-frames-cut"
-"""Observers capture only the headers."""
+"""Finding that is not reported, because observers capture only the headers."""
 
 
 def _rank(found: OpenFinding) -> tuple[int, str, str]:
@@ -142,7 +143,7 @@ class TrafficObserver:
         self.decoder = decoder()
         self.counters = PairCounters(pairs)
         self.watched: Pair | None = None
-        """The pair of hosts whose conversations are part of snapshots."""
+        """The pair of hosts whose conversations are included in snapshots."""
         self.frames = self.bytes = self.skipped = self.dropped = 0
         self.first_ns: int | None = None
         self.now_ns = 0
@@ -332,7 +333,7 @@ class TrafficObserver:
                 continue
             first = self.now_ns if known is None else known.first_ns
             self._findings[key] = OpenFinding(finding, first, self.now_ns)
-        # A sampled pair is examined again only after all other parts.
+        # If pairs are sampled, a pair is examined again only after all other parts.
         span_ns = OPEN_NS + self._budget.parts * SLOT_NS
         for key in [key for key, each in self._findings.items() if each.last_ns < self.now_ns - span_ns]:
             del self._findings[key]
@@ -389,7 +390,7 @@ class TrafficObserver:
         counters = self.counters
         values, window = counters.values.tolist(), since.tolist()
         last, dialects = counters.last_ns.tolist(), counters.dialects.tolist()
-        # While following is paused, no message ends.
+        # While following is paused, no message can finish.
         now = self._followed_ns if self._budget.paused else self.now_ns
         per_second = 1 / seconds if seconds else 0.0
         pairs = []
@@ -398,7 +399,7 @@ class TrafficObserver:
             if self._selection is not None and not total[0] + total[1]:
                 continue
             frames = recent[0] + recent[1]
-            # Messages are known of the followed frames only.
+            # Only followed frames yield messages.
             scale = per_second * frames / recent[_FOLLOWED] if recent[_FOLLOWED] else None
             known = scale if scale is not None else (0.0 if not frames else None)
             first = oldest.get(pair)
@@ -483,9 +484,9 @@ class FollowBudget:
         self._rows: set[int] = set()
 
     def begins(self, *, restart: bool) -> bool:
-        """Begin the next slot if it is time.
+        """Begin the next slot if it is due.
 
-        Return True if following restarts: with another selection of pairs, or where ``restart`` requests it.
+        Return True if following restarts: with another selection of pairs, or if ``restart`` requests it.
         """
         now = self._clock()
         if now < self._end:
@@ -512,7 +513,7 @@ class FollowBudget:
 
     @property
     def is_used(self) -> bool:
-        """True if frames were followed in this slot that are enough to be a cause of delays."""
+        """True if enough frames were followed in this slot to cause delays."""
         return self._frames > FEW
 
     def exceed(self) -> None:

@@ -27,11 +27,11 @@ COUNTERS: Final = (
 messages were followed, to which the columns after it belong."""
 COLUMN: Final = {name: place for place, name in enumerate(COUNTERS)}
 OTHERS: Final = 0
-"""The row of all pairs for which there is no other."""
+"""The row shared by all pairs without a row of their own."""
 IDLE_NS: Final = 10 * SECOND
-"""Time without a frame after which a pair loses its row, if others need it."""
+"""Time without a frame after which a pair loses its row, if another pair needs it."""
 _HOST_BITS: Final = 17
-"""A code of a host (:class:`~mxwire.wire.codes.CodeTable`) has no more bits."""
+"""Maximum number of bits of a host's code (:class:`~mxwire.wire.codes.CodeTable`)."""
 
 Pair = tuple[int, int]
 """The Ethernet addresses of two hosts, the lower one first."""

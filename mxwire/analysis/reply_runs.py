@@ -28,7 +28,7 @@ class BatchFrames:
     """The frames of a batch and their properties, by place."""
 
     whole: memoryview
-    """Something that holds them all, as if untagged on Ethernet."""
+    """Memory that holds all these frames, as if untagged on Ethernet."""
     begin: list[int]
     end: list[int]
     time_ns: list[int]

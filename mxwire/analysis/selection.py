@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from mxwire.wire.decoder import DecodedBatch
 
 NumberRange = tuple[int, int | None]
-"""The first and the last number, both included; None for an open range."""
+"""The first and the last number of a range, inclusive; None for an open end."""
 _UNKNOWN: Final = -1
-"""The endpoint of a frame that has none, and belongs to no message."""
+"""Endpoint of frames that have no endpoint field and belong to no message."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class _Party:
 
     choice: HostChoice
     addresses: frozenset[int] = frozenset()
-    """Its addresses; none while its name is unknown."""
+    """Addresses of the host; empty while its name is unresolved."""
 
     def holds(self, address: int, endpoint: int | None) -> bool:
         return address in self.addresses and self.choice.endpoint in (None, endpoint)
@@ -70,7 +70,7 @@ class Selection:
     """Criteria for frames and messages; None, or nothing in a collection, for no limit. Use :meth:`of`."""
 
     hosts: tuple[_Party, ...] = ()
-    """Hosts, one of which sends or receives."""
+    """Hosts, at least one of which sends or receives the frame."""
     pair: tuple[_Party, _Party] | None = None
     """Two hosts, between which a frame passes in either direction."""
     endpoint: int | None = None
@@ -78,12 +78,12 @@ class Selection:
     types: frozenset[int] = frozenset()
     frames: Sequence[NumberRange] | None = None
     between: tuple[float, float] | None = None
-    """Seconds since the first frame of the capture, both included."""
+    """Seconds since the first frame of the capture, both limits inclusive."""
     kinds: frozenset[str] = frozenset()
     match: int | None = None
     messages: Sequence[NumberRange] | None = None
     flags: int = 0
-    """Bits, one of which the frame's marks have."""
+    """Flag bits; a frame needs at least one of them."""
     where: FrameExpression | None = None
     names: HostNames = field(default_factory=HostNames, compare=False)
     """The names of hosts known so far."""
@@ -146,7 +146,7 @@ class Selection:
 
     @property
     def uses_facts(self) -> bool:
-        """True if the marks must know the facts of finished messages."""
+        """True if the marks must include the facts of finished messages."""
         return bool(self.kinds) or self.match is not None or self._selects_endpoints
 
     @property
@@ -158,7 +158,7 @@ class Selection:
 
     @property
     def is_of_hosts_only(self) -> bool:
-        """True if there are no criteria but hosts, without endpoints."""
+        """True if the only criteria are hosts without endpoints."""
         return not self.needs_messages and self.pair is None and not self._selects_endpoints
 
     @property
@@ -190,7 +190,7 @@ class Selection:
 
     @property
     def unannounced(self) -> list[str]:
-        """The hosts that are given by names which no frame has announced so far."""
+        """The hosts given by names that no frame has announced so far."""
         unknown = [each.choice.host for each in self._parties if not each.addresses]
         return unknown + [str(each) for each in self._hosts_in_expression if not each.addresses]
 
@@ -472,7 +472,7 @@ class FindingSelector:
 
 _FRAMES_PER_PIECE: Final = 1 << 20
 _PIECES: Final = 512
-"""Most pieces that are kept: 64 MiB."""
+"""Maximum number of blocks of bits that are kept: 64 MiB."""
 
 
 def _party(host: str | HostChoice) -> _Party:
@@ -510,7 +510,7 @@ def _endpoints(decoded: DecodedBatch, marks: FrameMarks | None) -> tuple[NDArray
 
 
 def _row(facts: MessageFacts | None) -> tuple[int, int, int]:
-    """The sender of a message, its endpoint, and that of the receiver."""
+    """The sender of a message, the sender's endpoint, and the receiver's endpoint."""
     if facts is None:
         return _UNKNOWN, _UNKNOWN, _UNKNOWN
     one, other = (_UNKNOWN if each is None else each for each in (facts.endpoint, facts.back_endpoint))

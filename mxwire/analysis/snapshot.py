@@ -46,7 +46,7 @@ class PairRates:
     last_ns: int
     """Time of the latest frame."""
     followed: int
-    """Number of frames whose messages were followed; the totals from here on are those of these frames."""
+    """Number of frames whose messages were followed; the totals of the following attributes cover only these frames."""
     messages: int
     message_bytes: int
     failed: int
@@ -57,7 +57,7 @@ class PairRates:
     message_rate: float | None
     """Finished messages per second, estimated from the followed frames; None if none were followed."""
     retransmit_rate: float | None
-    """Retransmissions and re-requests per second, likewise."""
+    """Retransmissions and re-requests per second, estimated in the same way."""
     in_flight: int | None
     """Number of unfinished messages; None if the pair is not followed now."""
     oldest_ns: int | None
@@ -86,11 +86,11 @@ class HostRates:
 
 @dataclass(frozen=True, slots=True)
 class OpenFinding:
-    """A finding of ``diagnose`` that was reported a short time ago."""
+    """A recent finding of ``diagnose``."""
 
     finding: Finding
     first_ns: int
-    """Time at which it was reported first."""
+    """Time of the first report of the finding."""
     last_ns: int
 
 
@@ -99,7 +99,7 @@ class MessageHistogram:
     """Counter of values by size."""
 
     bounds: tuple[int, ...]
-    """Upper bounds of the steps, included; there is one more step without a bound."""
+    """Upper bounds of the steps, inclusive; there is one more step without a bound."""
     counts: list[int] = field(default_factory=list)
     sum: int = 0
 
@@ -113,7 +113,7 @@ class MessageHistogram:
         self.sum += value
 
     def copied(self) -> MessageHistogram:
-        """Return a copy that stays as it is."""
+        """Return an immutable copy."""
         return MessageHistogram(self.bounds, [*self.counts], self.sum)
 
 
@@ -191,7 +191,7 @@ class ConversationSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class TrafficSnapshot:
-    """All traffic up to a time."""
+    """All traffic up to a point in time."""
 
     first_ns: int
     time_ns: int
@@ -202,7 +202,7 @@ class TrafficSnapshot:
     skipped: int
     """Frames that are not MXoE."""
     dropped: int
-    """Frames that were too many for the memory of the tap."""
+    """Number of frames lost because the memory of the tap was full."""
     followed: int
     followed_share: float
     """Share of the recent frames whose messages were followed, 0 to 1."""
@@ -226,7 +226,7 @@ class TrafficSnapshot:
     """Host names by address."""
     findings: tuple[OpenFinding, ...]
     conversation: ConversationSnapshot | None
-    """That of the watched pair."""
+    """The conversation of the watched pair."""
 
     @property
     def is_sampled(self) -> bool:

@@ -1,8 +1,8 @@
 """The columns of a table, independent of the library or file format that receives them.
 
 A :class:`TableColumn` is a NumPy array and at most one of two companions: a mask, for fields that only some rows have,
-or a list of distinct values that the array indexes, for addresses, names and lists, of which a table has few.
-So a million rows cost a few arrays, polars receives them without a copy per value (:func:`polars_table`), and CSV and
+or a list of distinct values that the array indexes, for addresses, names and lists, of which a table has few. Therefore
+a million rows need only a few arrays, polars receives them without a copy per value (:func:`polars_table`), and CSV and
 NDJSON can be written without polars (``table_file.py``).
 """
 
@@ -70,7 +70,7 @@ class TableColumn:
             # A gather of one value for all rows costs more than all other columns together.
             if len(self.values) and (self.values.strides == (0,) or (self.values == self.values[0]).all()):
                 return pl.Series([self.distinct[self.values[0]]], dtype=kind).new_from_index(0, len(self.values))
-            # gather() would run a lazy query, which takes several times as long.
+            # gather() is avoided because it runs a lazy query, which takes several times as long.
             return pl.Series(self.distinct, dtype=kind)[pl.Series(self.values.astype(np.uint32))]
         series = pl.Series(self.values, dtype=kind)
         if self.present is None:

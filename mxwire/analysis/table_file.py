@@ -99,7 +99,7 @@ class _PolarsSink:
             try:
                 self._waiting.put(table, timeout=0.1)
             except Full:
-                continue  # the file is slow, or writing has just failed
+                continue  # the queue is full because the file is slow, or writing has just failed
             return
         self._written.result()
 

@@ -133,7 +133,7 @@ class FrameTrace:
         """Sender and receiver by index of the flow."""
         self._sorted: tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]] | None = None
         self._numbers = self._of_frames = np.zeros(0, np.int64)
-        """Sorted numbers of the messages, and of the message of each frame."""
+        """Sorted numbers of the messages, and the message number of each frame."""
         self.omitted = 0
         """Number of frames beyond the limit."""
 
@@ -257,7 +257,7 @@ class FrameTrace:
         lost = _lost(points, rows)
         times = np.full(len(numbers), _NEVER, np.int64)
         np.minimum.at(times, which[ended & ~announced], rows["time_ns"][ended & ~announced])
-        # An offset is acknowledged once this and all earlier messages are.
+        # An offset is acknowledged once its message and all earlier messages are.
         times = np.maximum.accumulate(times)
         settled = times < _NEVER
         everything = np.concatenate([points, lost])
@@ -350,7 +350,7 @@ def thin(points: NDArray[Any], most: int) -> tuple[NDArray[Any], int]:
         for name in ("kind", "message"):
             same[1:] &= points[name][1:] == points[name][:-1]
         same[1:] &= points["low"][1:] == points["high"][:-1]
-        # A run is cut into pieces, so that its curve stays visible.
+        # Long runs are split, so that their curve stays visible.
         first = np.flatnonzero(~same)
         index = np.arange(len(points)) - np.repeat(first, np.diff(np.append(first, len(points))))
         piece = max(-(-len(points) // most), 2) * 2

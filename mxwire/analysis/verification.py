@@ -42,7 +42,7 @@ class HostRecord:
 
     @property
     def rules(self) -> frozenset[str]:
-        """The rules that at least one of its frames was checked against."""
+        """The rules against which at least one frame of the host was checked."""
         rules = frozenset(rule for rule, _ in self.findings)
         return rules.union(*(applied_to(each, self.complete, self.as_sent) for each in self.frames))
 
@@ -84,7 +84,7 @@ class Verification:
         self.cooked = False
         """True if frames lack the address of their destination: then frames can only be judged individually."""
         self.lossy = not vantage.complete
-        """True if the capture itself lost frames: then, too, frames can only be judged individually."""
+        """True if the capture itself lost frames, in which case frames can also only be judged individually."""
         self.selector = selector
         self._rules = tuple(rules) if rules is not None else None
         self._vantage = vantage
@@ -195,7 +195,7 @@ PROVEN: Final = 2
 HELD: Final = 1024
 """Maximum number of findings held back at a time; further ones are reported unchanged."""
 _NUMBERS: Final = 256
-"""Numbers of replies, which then begin again."""
+"""Number of distinct reply numbers, after which they wrap."""
 
 _MESSAGES: Final = (PacketType.TINY, PacketType.SMALL, PacketType.MEDIUM, PacketType.RNDV, PacketType.NOTIFY)
 ORDERED: Final[dict[str, tuple[int, ...]]] = {
@@ -216,7 +216,7 @@ class OrderedVerification(Verification):
     """Verification that does not attribute the disorder of a capture to the hosts.
 
     Findings that depend on the order are reported at the end, or when they are older than ``patience_ns``, or when the
-    order proves wrong; with ``disordered`` it is known to be wrong from the beginning. Nothing is held back where every
+    order proves wrong; with ``disordered`` it is known to be wrong from the beginning. Nothing is held back if every
     frame is observed as it is sent.
     """
 

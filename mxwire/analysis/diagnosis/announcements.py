@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 KEYS: Final = 1 << 14
 SAMPLES: Final = 8
 GRACE_NS: Final = 50_000_000
-"""Tolerance for frames that were in flight or queued when another value was announced, in nanoseconds."""
+"""Grace period for frames that were in flight or queued when a new value was announced, in nanoseconds."""
 
 
 class ValueColumns(NamedTuple):
@@ -24,7 +24,7 @@ class ValueColumns(NamedTuple):
 
 
 class Misuse:
-    """Frames with a value other than the one announced last."""
+    """Frames with a value that differs from the latest announcement."""
 
     __slots__ = ("announced", "announced_frame", "first_ns", "frames", "numbers", "used")
 
@@ -61,7 +61,7 @@ class AnnouncedValues:
         key, place, value, is_announced = key[order], place[order], value[order], is_announced[order]
         starts = np.flatnonzero(np.diff(key, prepend=-1))
         if len(announced.key):
-            # The place of the last announcement before each frame, within the same key.
+            # The place of the last announcement before each frame, among the frames with the same key.
             last = np.maximum.accumulate(np.where(is_announced, np.arange(len(key)), -1))
             first = np.repeat(starts, np.diff(starts, append=len(key)))
             last = np.where(last >= first, last, -1)

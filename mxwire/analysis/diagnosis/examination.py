@@ -63,13 +63,13 @@ class Examination:
         return done
 
     def wait_until(self, now_ns: int) -> list[CapturedMessage]:
-        """Advance the time, as no frame from before is expected; return the finished messages."""
+        """Advance the time, because no earlier frame is expected; return the finished messages."""
         done = self.facts.follower.wait_until(now_ns)
         self._take(done)
         return done
 
     def lose(self, frames: int) -> None:
-        """Note the number of frames that the capturing program lost."""
+        """Record the number of frames that the capturing program lost."""
         self.facts.dropped = frames
 
     def finish(self) -> list[CapturedMessage]:
@@ -79,7 +79,9 @@ class Examination:
         return done
 
     def findings(self) -> list[Finding]:
-        """Return the findings, the most costly first, then by severity, without those that follow from another one."""
+        """Return the findings, the most costly first, then by severity; omit findings that follow from another
+        finding.
+        """
         places = {each.id: place for place, each in enumerate(catalogue())}
         findings = [each for examiner in self._examiners for each in examiner.findings(self.facts)]
         findings = [each for each in findings if not any(_explains(other, each) for other in findings)]
@@ -135,7 +137,7 @@ def _less_sure(found: Finding) -> Finding:
 
 
 def _explains(cause: Finding, finding: Finding) -> bool:
-    """Return whether one finding follows from another: it does so in the catalogue, and both concern the same hosts."""
+    """Return whether one finding follows from another: the catalogue relates them, and both concern the same hosts."""
     if cause.id not in CATALOGUE[finding.id].follows_from:
         return False
     hosts = {each.address for each in cause.concerns}

@@ -13,13 +13,13 @@ Confidence = Literal["high", "medium", "low"]
 ``low``: a hint that is worth checking."""
 
 Severity = Literal["error", "warning", "note"]
-"""``error``: something cannot work; ``warning``: it works, but wrong or slower than it could; ``note``: nothing is
-wrong."""
+"""``error``: communication fails; ``warning``: it works, but incorrectly or more slowly than possible; ``note``: no
+fault."""
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
-"""The worst first."""
+"""Severities, the worst first."""
 
 FRAMES_SHOWN: Final = 8
-"""Maximum number of frames that are listed per piece of evidence."""
+"""Maximum number of frames listed per item of evidence."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,9 +43,9 @@ class Evidence:
     text: str
     """A sentence without its full stop."""
     frames: tuple[int, ...] = ()
-    """Numbers of the frames; if there are many, of the first ones."""
+    """Numbers of the frames; if there are many, only the first."""
     time_ns: int | None = None
-    """Time of the first of them."""
+    """Time of the first of these frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Cost:
     ns: int | None = None
     """Time for which it stalled transfers, in nanoseconds; simultaneous waits count once."""
     frames: int | None = None
-    """Number of additional frames sent, or captured, because of it."""
+    """Number of additional frames sent, or captured, because of the trouble."""
 
 
 UNKNOWN_COST: Final = Cost()
@@ -66,7 +66,7 @@ class Finding:
     """One trouble of a capture."""
 
     id: str
-    """Its name in the catalogue, which also contains the title; for example ``mtu-too-small``."""
+    """Name of the diagnosis in the catalogue, which also contains the title; for example ``mtu-too-small``."""
     confidence: Confidence
     concerns: tuple[Party, ...]
     summary: str

@@ -1,7 +1,8 @@
-"""Periods in which the library of an endpoint was silent, and frames that its host's card sent at the same time.
+"""Periods in which the library of an endpoint was silent, and the frames that the card of its host sent at the same
+time.
 
 The library runs only while the application calls it (R-GEN-01): it sends connects, numbered messages and
-acknowledgements. The card answers PULLs, repeats its own and sends nacks without the library.
+acknowledgements. The card answers PULLs, retransmits its own PULLs and sends nacks without the library.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ BUCKET_NS: Final = 250_000_000
 BUCKETS_KEPT: Final = 4096
 """Maximum number of periods with frames from one host's card to another host: about 1000 s."""
 BUCKETS_OF_ALL: Final = 1 << 19
-"""The same for all ways together, as far as each keeps some."""
+"""Maximum number of periods for all directions together; each direction keeps at least some."""
 _FEWEST: Final = 32
 _LIBRARY: Final = ("connect_request", "connect_reply", "tiny", "small", "medium", "rndv", "notify", "truc")
 _CARD: Final = (PacketType.PULL_REPLY, PacketType.PULL, PacketType.NACK_MCP, PacketType.NACK_LIB, PacketType.HOST_REPLY)
@@ -32,7 +33,7 @@ _IS_CARD: Final = np.isin(np.arange(256), _CARD)
 
 
 class Voice(NamedTuple):
-    """One endpoint as sender to another: address and number of both."""
+    """A direction from one endpoint to another: address and number of both."""
 
     source: int
     source_endpoint: int
@@ -111,7 +112,9 @@ class Libraries:
         return voice in self._voices
 
     def last_ns(self, voice: Voice) -> int | None:
-        """Return the time of the last such frame; None if there is none."""
+        """Return the time of the last frame from the library of one endpoint to another endpoint; None if there is
+        none.
+        """
         known = self._voices.get(voice)
         return None if known is None else known.last_ns
 

@@ -21,7 +21,7 @@ class _Seen(NamedTuple):
     number: int
     """Number of its first frame."""
     is_first: bool
-    """True if this was certainly its first transmission."""
+    """True if this was certainly the first transmission."""
 
 
 class OvertakenMessage(NamedTuple):
@@ -44,7 +44,7 @@ class FlowOrder:
     late: int = 0
     shown: list[OvertakenMessage] = field(default_factory=list)
     waits: list[tuple[int, int]] = field(default_factory=list)
-    """Periods in which they were awaited, as start and end; a bounded number."""
+    """Periods in which the receiver waited for these messages, as start and end; their number is bounded."""
 
     def add(self, passed: OvertakenMessage) -> None:
         """Add an overtaken message."""
@@ -56,7 +56,7 @@ class FlowOrder:
 
 
 class MessageOrder:
-    """Comparison of the order in which messages pass with that of their numbers."""
+    """Comparison of the order in which messages pass with the order of their numbers."""
 
     def __init__(self) -> None:
         self._recent: dict[Flow, tuple[Stream, dict[int, _Seen]]] = {}

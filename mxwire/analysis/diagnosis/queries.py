@@ -19,7 +19,7 @@ LEAST: Final = 3
 SPAN_NS: Final = 1_000_000_000
 """Minimum time from the first query to the last."""
 SHOWN: Final = 64
-"""Maximum number of pairs that are examined: a hostile capture may contain very many."""
+"""Maximum number of pairs that are examined, because a hostile capture may contain very many."""
 
 QUESTIONS: Final = {
     PacketType.CONNECT: "CONNECT",
@@ -38,7 +38,7 @@ _ANSWERS: Final = (
     PacketType.NACK_LIB,
     PacketType.NACK_MCP,
 )
-"""Packet types that a host sends only in response to another one."""
+"""Packet types that a host sends only in response to another packet."""
 _NUMBERED: Final = (PacketType.TINY, PacketType.SMALL, PacketType.MEDIUM, PacketType.RNDV)
 _NOTHING_YET: Final = (FIRST_NUMBER, ABANDONED_DONE)
 """Acknowledgements of a host that has received nothing."""
@@ -54,7 +54,7 @@ class UnansweredQueries:
     first_ns: int
     direction: HostDirection
     seen: bool
-    """True if the queried host was seen at all, sending to others or announcing itself."""
+    """True if any frame from the queried host was seen: to other hosts, or an announcement."""
 
     def evidence(self) -> Evidence:
         """The queries as evidence."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mxwire.wire.decoder import DecodedBatch
 
 Need = Literal["whole frames", "both directions", "every frame", "destinations", "all protocols", "exact times"]
-"""Properties of a capture without which the absence of a diagnosis proves nothing."""
+"""Properties that a capture must have for the absence of a diagnosis to prove anything."""
 
 Group = Literal["builds", "path", "peers", "connections", "processes", "network", "latency", "capture"]
 GROUPS: Final[dict[Group, str]] = {
@@ -44,7 +44,7 @@ class Diagnosis:
     """Symptoms for users of MX and Open-MX."""
     capture_shows: str
     distinction: str
-    """Similar diagnoses, and how they differ."""
+    """Similar diagnoses, and the differences."""
     advice: tuple[str, ...]
     """Advice, the most likely remedy first; sentences."""
     severity: Severity = "warning"
@@ -67,7 +67,7 @@ class Diagnosis:
 
 
 class Examiner(ABC):
-    """Detector of a trouble, or of several similar ones, while a capture passes; memory is bounded."""
+    """Detector of one trouble or several similar ones, fed batch by batch; memory is bounded."""
 
     # Examiners override the methods that they need; the others do nothing.
 

@@ -26,11 +26,11 @@ DIRECTIONS: Final = 1 << 12
 """Maximum number of directions between two hosts that are remembered."""
 SAMPLES: Final = 4
 _PULL: Final = -1
-"""Stands for the position of the PULL that requests the group."""
+"""Value that stands for the position of the PULL that requests the group."""
 _FARTHEST: Final = 32
 """Depth of reordering that is examined, in frames of a block or fragments of a message."""
 _LOST_IN_A_ROW: Final = 8
-"""Number of consecutive frames that may be lost from one answer and not from another."""
+"""Maximum number of consecutive frames that may be lost from one answer but not from another."""
 _PLACES: Final = 512
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _NEVER: Final = np.iinfo(np.int64).max
@@ -48,9 +48,9 @@ class LateFrame:
 
     number: int
     passed_by: int
-    """Number of the first frame that passed it."""
+    """Number of the first frame that passed before it although it was transmitted later."""
     time_ns: int
-    """Time at which it passed, in nanoseconds."""
+    """Time at which the late frame passed, in nanoseconds."""
 
 
 @dataclass(slots=True)
@@ -60,10 +60,10 @@ class Disorder:
     examined: int = 0
     late: int = 0
     deepest: int = 0
-    """Maximum number of frames of its group that passed a late frame."""
+    """Maximum number of frames of a group that passed before a frame transmitted earlier."""
     longest_ns: int = 0
     waits: list[tuple[int, int]] = field(default_factory=list)
-    """Periods in which late frames were awaited, as start and end; a bounded number."""
+    """Periods in which the receiver waited for late frames, as start and end; their number is bounded."""
     samples: list[LateFrame] = field(default_factory=list)
 
     def add(self, other: Disorder) -> None:
@@ -159,9 +159,9 @@ class _LateRows:
     at: NDArray[np.intp]
     """Indexes of the rows of late frames."""
     depth: NDArray[np.int64]
-    """Number of frames that passed the frame, per row."""
+    """Number of frames that overtook the frame, per row."""
     first: NDArray[np.intp]
-    """Index of the first of them, per row."""
+    """Index of the first of these frames, per row."""
 
 
 class _ReplyGroups:
@@ -222,8 +222,9 @@ class _ReplyGroups:
     def _held_back(self, new: NDArray[np.bool_], depth: NDArray[np.int64], first: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the replies to a first PULL that passed only after their block had been re-requested.
 
-        The replies to the second PULL are in order as well, and repeat those to the first. A reply that passes for the
-        first time before one with a lower position, and once more after it, therefore answers the first PULL.
+        The replies to the second PULL are in order as well, and repeat the replies to the first. Therefore, if a reply
+        passes once before a reply with a lower position and once more after it, its first occurrence answers the first
+        PULL.
         """
         place, run, begins = self._place, self._run, self._begins
         drops = np.zeros(len(place), np.bool_)
@@ -239,7 +240,8 @@ class _ReplyGroups:
             before = slice(int(begins[number - 1]) + 1, start)
             for at in range(start + 1, drop + 1):
                 if place[at] in place[before]:
-                    # The second answer has begun: the frames that are new in it were lost from the first answer.
+                    # From here the replies answer the second PULL: frames seen for the first time were lost from the
+                    # first answer.
                     break
                 passed = np.flatnonzero(place[before] > place[at])
                 if len(passed) and new[at] and place[at] in place[drop + 1 : end]:
@@ -258,9 +260,10 @@ class _ReplyGroups:
         return originals
 
     def _is_of_second_answer(self, at: NDArray[np.intp], originals: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return whether rows without an earlier original belong to a second answer, to a duplicate of the PULL.
+        """Return whether rows without an earlier original belong to a second answer, caused by a duplicate of the PULL.
 
-        A second answer is in order, too: the rows, which were lost from the first answer, precede rows that were not.
+        A second answer is in order, too: the rows, which were lost from the first answer, precede rows that were
+        not.
         """
         place, run = self._place, self._run
         found, ascending = np.zeros(len(at), np.bool_), np.ones(len(at), np.bool_)
@@ -358,7 +361,7 @@ def _sizes(decoded: DecodedBatch, place: NDArray[np.intp]) -> tuple[_Sizes, _Siz
     """Return the payload of a PULL_REPLY and the frames per block in the dialects of frames."""
     dialects, which = decoded.assignment.dialects, decoded.assignment.which[place]
     if (which == which[0]).all():
-        # Scalars instead of arrays: NumPy divides several times as fast by scalars.
+        # Use scalars instead of arrays if possible, because NumPy divides by scalars several times as fast.
         dialect = dialects[which[0]]
         return np.int64(dialect.reply_payload), np.int64(dialect.frames_per_block)
     payload = np.array([each.reply_payload for each in dialects])
@@ -427,7 +430,7 @@ def _fill_fragments(rows: _Rows, place: NDArray[np.intp], block: LayoutBlock, go
 def _group(
     pair: NDArray[np.int64], block: LayoutBlock, good: _Chosen, handle: str, magic: str, number: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the value that a PULL and the replies to it have in common; ``pair`` is that of the replies."""
+    """Return the value that a PULL and its replies have in common; ``pair`` is the direction of the replies."""
     return _mixed(pair, block.joined(handle, magic)[good], number)
 
 

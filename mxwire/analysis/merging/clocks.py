@@ -18,18 +18,18 @@ delay D > 0 of the frame:
       |   +  +     +       +       from the second end
       +------------------------ time
 
-So the offset is bounded from both sides by the fastest frames, however long the others were queued. The middle of the
-gap is the estimate. It is exact if the least delay is the same in both directions, and wrong by at most half the width
-of the gap, which is reported as the uncertainty; frames of one direction alone cannot separate offset and delay.
+So the fastest frames bound the offset on both sides, however long other frames were queued. The middle of the gap is
+the estimate. It is exact if the least delay is the same in both directions, and wrong by at most half the width of the
+gap, which is reported as the uncertainty; frames of one direction alone cannot separate offset and delay.
 
 Clocks also drift, so the bounds are lines. ``align`` works in five steps:
 
-1. A rough line by medians of pairs (Theil and Sen), which tolerates a minority of wrong points. Frames far from it
-   were not the same frame: one of the two is a retransmission with equal bytes.
-2. The end of each source (``_sides``), by comparing only frames next to each other in time, so that neither drift nor
-   a clock that was set has an influence. A host between the two capture points is at neither end.
-3. Removal of single strays, which would otherwise determine a bound: a minimum is sensitive to one wrong point. If
-   more than a few points are off, they are kept, as then a clock was set.
+1. A rough line by medians of pairs (Theil and Sen), which tolerates a minority of wrong points. A pair far from the
+   line is not one frame captured twice: one of the two is a retransmission with equal bytes.
+2. The end of each source (``_sides``), by comparing only frames next to each other in time, so that neither drift nor a
+   step of a clock matters. A host between the two capture points is at neither end.
+3. Removal of single strays, which would otherwise determine a bound: a minimum is sensitive to one wrong point. If more
+   than a few points are off, they are kept, because then a clock was stepped.
 4. The drift that leaves the widest gap between the bounds (``_drift``). The width is a concave function of the drift
    (a minimum of linear functions less a maximum), so a ternary search finds its maximum. Captures of a few
    seconds cannot show the drift: if no drift explains the points as well, none is assumed.
@@ -58,17 +58,17 @@ DRIFT_MOST: Final = 1e-3
 DRIFT_KNOWN: Final = 20e-6
 """Uncertainty above which a drift is rejected if no drift explains the frames as well: typical of crystals."""
 OUTLIER_NS: Final = 100_000_000
-"""Pairs whose difference deviates more than this are not the same frame: one of them is a retransmission."""
+"""Pairs whose time difference deviates by more than this are not the same frame: one of them is a retransmission."""
 LEAST: Final = 4
 """Minimum number of frames that both captures must contain."""
 _BUCKETS: Final = 1024
 _MEDIANS: Final = 96
 _ROUNDING_NS: Final = 50.0
 _STRAYS: Final = 0.02
-"""A larger proportion of points is not a set of strays: a clock was set."""
+"""Maximum proportion of points that count as strays; with more, a clock was stepped."""
 _FAR: Final = 10.0
 _SPREAD_NS: Final = 20_000.0
-"""Least spread that delays are assumed to have, in nanoseconds."""
+"""Minimum spread that delays are assumed to have, in nanoseconds."""
 
 Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -80,16 +80,16 @@ class Clock:
     base_ns: int
     """A time of the second clock."""
     offset_ns: int
-    """Nanoseconds by which it is ahead of the first at that time."""
+    """Nanoseconds by which the second clock is ahead of the first at that time."""
     drift: float = 0.0
-    """Gain on the first, per unit of its own time."""
+    """Rate at which the second clock gains on the first, per unit of its own time."""
 
     def to_first(self, time_ns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Convert times of the second clock to times of the first."""
         return time_ns - self.ahead_ns(time_ns)
 
     def ahead_ns(self, time_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return by how many nanoseconds the second clock is ahead, at times of its own."""
+        """Return the number of nanoseconds by which the second clock is ahead, at times of the second clock."""
         gained: NDArray[np.int64] = np.rint((time_ns - self.base_ns) * self.drift).astype(np.int64)
         return self.offset_ns + gained
 
@@ -129,7 +129,7 @@ def align(first_ns: NDArray[np.int64], second_ns: NDArray[np.int64], source: NDA
             f"only {int(near.sum())} of {len(x)} identical frames fit one clock difference: a clock was set during the "
             "capture, or the captures were taken at different times"
         )
-    # Without the rough drift, frames near in time can be compared.
+    # After removal of the rough drift, frames near each other in time can be compared.
     x, y, source = x[near], (y - slope * x)[near], source[near]
     sides = _sides(x, y, source)
     from_first = np.isin(source, [each for each, side in sides.items() if side == "first"])
@@ -198,7 +198,7 @@ def _summit(room: Callable[[float], float]) -> float:
 
 
 def _edge(room: Callable[[float], float], inside: float, outside: float, enough: float) -> float:
-    """Return the farthest drift towards ``outside`` with enough room."""
+    """Return the drift nearest to ``outside`` that leaves a gap wide enough."""
     if room(outside) >= enough:
         return outside
     for _ in range(60):
@@ -221,7 +221,7 @@ def _same_place(x: NDArray[np.float64], y: NDArray[np.float64], slope: float, ba
 def _one_way(
     x: NDArray[np.float64], y: NDArray[np.float64], slope: float, base: int, ahead: int, sides: dict[int, CaptureSide]
 ) -> Alignment:
-    """Align by frames of one end only: the least delay cannot be separated from the offset."""
+    """Align by frames from one end only, so that the least delay cannot be separated from the offset."""
     seen = float(np.ptp(x)) * DRIFT_KNOWN > float(np.ptp(y))
     rest = y if seen else y + slope * x
     clock = Clock(base, ahead + round(float(rest.min())), slope if seen else 0.0)
@@ -268,14 +268,14 @@ def _rough_line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, 
 
 
 def _sides(x: NDArray[np.float64], y: NDArray[np.float64], source: NDArray[np.int64]) -> dict[int, CaptureSide]:
-    """Return the end of each source: its frames are later at the other end than frames from there.
+    """Return the end of each source: at the opposite end its frames are later than frames from that end.
 
     Sources whose frames reach both ends from elsewhere are at neither.
     """
     every = np.unique(source).tolist()
     if len(every) == 1:
         return dict.fromkeys(every, "first")
-    # Only frames that follow each other are compared, so that neither a drift nor a clock that was set matters.
+    # Only consecutive frames are compared, so that neither drift nor a step of a clock matters.
     order = np.argsort(x, kind="stable")
     before, after = order[:-1], order[1:]
     turns = source[before] != source[after]

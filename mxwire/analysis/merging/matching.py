@@ -35,7 +35,8 @@ class Fingerprints:
     def add(self, batch: FrameBatch) -> None:
         """Add the next batch.
 
-        Raises :class:`~mxwire.analysis.merging.MergeError` if frames are not as they were on Ethernet.
+        Raises :class:`~mxwire.analysis.merging.MergeError` if the capture changed the frames, so that they differ from
+        those on Ethernet.
         """
         if batch.link_type != LINKTYPE_ETHERNET:
             raise MergeError(
@@ -87,7 +88,9 @@ class Fingerprints:
 
 
 def _digest(data: bytes) -> int:
-    """Return a hash of 64 bits that is the same in every process, unlike Python's own: so is the order by it."""
+    """Return a hash of 64 bits that, unlike Python's own, is the same in every process, so that sorting by it is
+    reproducible.
+    """
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
@@ -101,7 +104,7 @@ _COMPARED: Final = 4096
 """Maximum number of pairs of identical frames among which the best are chosen; beyond it, the nearest are paired."""
 _CANDIDATES: Final = 200_000
 _WINDOW_NS: Final = 2_000_000
-"""Clock differences within this time are equal except for delays and drift."""
+"""Maximum deviation between clock differences that delays and drift explain."""
 _AMBIGUOUS: Final = 0.75
 
 Places = NDArray[np.intp]
@@ -218,7 +221,7 @@ class _MatchGroups:
     def in_order(self, first: Fingerprints, second: Fingerprints, alignment: Alignment) -> tuple[Places, Places]:
         """Return the pairs, using the known clocks; of identical frames the nearest are paired.
 
-        Frames that would have arrived before they were sent are not paired.
+        Frames are not paired if one would have arrived before the other was sent.
         """
         first_ns, second_ns = first.time_ns, alignment.clock.to_first(second.time_ns)
         directions = _directions_of(first.source, alignment)
@@ -259,10 +262,10 @@ def _slack(alignment: Alignment, duration: int) -> float:
 
 
 def _nearest(one: list[int], other: list[int], direction: int, slack: float) -> list[tuple[int, int]]:
-    """Return pairs of places in two lists of times, in order, each with the nearest in the right direction."""
+    """Return ordered pairs of places in two lists of times, each time with the nearest one in the right direction."""
 
     def apart(here: int, there: int) -> float:
-        """Return the delay of a frame; a frame that seems to arrive too early is the last choice."""
+        """Return the delay of a frame as a distance; a frame that seems to arrive too early gets the greatest."""
         delay = (other[there] - one[here]) * (direction or 1)
         if delay >= 0 or not direction:
             return abs(delay)
@@ -291,7 +294,7 @@ def _nearest(one: list[int], other: list[int], direction: int, slack: float) -> 
 
 def _best(one: int, other: int, apart: Callable[[int, int], float]) -> list[tuple[int, int]]:
     """Return the ordered pairing with most pairs and, among several, the one with the least total distance."""
-    # From the end: the number of pairs possible from here on, and their total distance.
+    # Filled from the end: the number of pairs that are possible from this place, and their total distance.
     scores = [[(0, 0.0)] * (other + 1) for _ in range(one + 1)]
     for here in reversed(range(one)):
         for there in reversed(range(other)):

@@ -15,13 +15,13 @@ from mxwire.frames import FrameBatch, concatenate
 
 @dataclass(frozen=True, slots=True)
 class MergeCounts:
-    """Counts of one capture. All but ``frames`` count frames that only this one has."""
+    """Counts of one capture. All except ``frames`` count frames that only this capture has."""
 
     frames: int
     only: int
-    """All of them."""
+    """All frames of the capture."""
     outside: int
-    """Frames from before the other capture began, or after it ended."""
+    """Frames captured before the other capture began, or after it ended."""
     duplicates: int
     """Duplicates of frames that both have."""
     sent: int
@@ -31,7 +31,7 @@ class MergeCounts:
 
     @property
     def unknown(self) -> int:
-        """Frames known to come from neither end."""
+        """Frames that are known to come from neither end."""
         return self.only - self.outside - self.duplicates - self.sent - self.arrived
 
 
@@ -46,7 +46,7 @@ class Delay:
 
 @dataclass(frozen=True)
 class MergePlan:
-    """Common frames of two captures, and the frames written of each."""
+    """Common frames of two captures, and the frames of each capture that are written."""
 
     alignment: Alignment
     both: int
@@ -54,7 +54,7 @@ class MergePlan:
     first: MergeCounts
     second: MergeCounts
     delays: dict[CaptureSide, Delay]
-    """By the end that sent the frames; only of ends that sent any."""
+    """One-way delays by the end that sent the frames; an end that sent none is absent."""
     keep: tuple[NDArray[np.bool_], NDArray[np.bool_]]
     """Per capture, True for the frames that are written; shapes (frames of the capture,)."""
 
@@ -62,7 +62,7 @@ class MergePlan:
 def plan(first: Fingerprints, second: Fingerprints, *, keep_both: bool = False) -> MergePlan:
     """Match the frames of two captures and choose those to write: of each pair, the one captured at its sender.
 
-    So each frame has its time of transmission, if that is known. With ``keep_both`` all are written. Raises
+    Thus each frame has its time of transmission, if known. With ``keep_both`` all are written. Raises
     :class:`~mxwire.analysis.merging.MergeError` if the captures do not match.
     """
     alignment, one, other = matched(first, second)
@@ -141,7 +141,7 @@ class MergedBatch:
     """The next frames of both captures, in order, with times of the first one's clock."""
 
     batch: FrameBatch
-    """Numbers are those in the capture that a frame is from."""
+    """The frames; each number is that of the frame in its own capture."""
     origin: NDArray[np.intp]
     """Shape (n,): 0 for frames of the first capture, 1 for the second."""
 
@@ -195,7 +195,7 @@ class _Stream:
             # Times before 1970 cannot be written.
             times = np.maximum(self._clock.to_first(batch.timestamp_ns[chosen]), 0)
             self._batch = replace(batch.select(chosen), timestamp_ns=times)
-            # A clock that was set back must not order frames before those already written.
+            # If a clock was set back, frames must still not be sorted before frames already written.
             self._key = np.maximum.accumulate(np.maximum(times, self._last))
             self._last = int(self._key[-1]) if len(self._key) else self._last
         return True

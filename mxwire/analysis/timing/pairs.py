@@ -42,7 +42,7 @@ class DirectionTotals:
 
     frames: int = 0
     bytes: int = 0
-    """On the wire."""
+    """Bytes on the wire."""
     messages: int = 0
     message_bytes: int = 0
     """Bytes of the messages that were received."""
@@ -61,7 +61,7 @@ class PairStatistics:
     """Statistics of two hosts, or of two endpoints."""
 
     ends: tuple[Party, Party]
-    """In the order of their first frames."""
+    """The two ends, in the order of their first frames."""
     first_ns: int
     last_ns: int
     totals: tuple[DirectionTotals, DirectionTotals] = field(

@@ -81,7 +81,7 @@ class Samples:
                 self._kept[place] = duration_ns
 
     def merge(self, other: Samples) -> None:
-        """Add the samples of ``other``, of more than its limit those that it kept."""
+        """Add the samples of ``other``; beyond its limit, only those that it kept are added."""
         if not other.count:
             return
         if self._rounded is not None or other._rounded is not None:
@@ -126,9 +126,10 @@ def _rounded(duration_ns: int) -> int:
 def _estimate(
     count: int, whole: tuple[int, float, int], percentiles: list[float], interval: list[float] | None
 ) -> DurationEstimate:
-    """Return the statistics of ``count`` durations, without those for which they are too few.
+    """Return the statistics of ``count`` durations, omitting statistics for which there are too few.
 
-    ``whole``: least, mean and most; ``percentiles``: those of :data:`_PERCENTILES`; ``interval``: that of the median.
+    ``whole``: least, mean and most; ``percentiles``: those of :data:`_PERCENTILES`; ``interval``: that of the
+    median.
     """
     p10, median, p90, p99 = percentiles
     low, high = (None, None) if interval is None else interval
@@ -171,7 +172,7 @@ class DurationSketch:
     least: int = 0
     most: int = 0
     seed: int = 0
-    """That of the bootstrap."""
+    """Seed of the bootstrap."""
     rounded: Mapping[int, int] = field(default_factory=Counter)
     """Numbers of durations by their value, rounded down to :data:`SKETCH_BITS` significant bits."""
 
@@ -195,7 +196,7 @@ class DurationSketch:
         return cls(values["count"], values["sum"], values["least"], values["most"], values["seed"], Counter(rounded))
 
     def __add__(self, other: DurationSketch) -> DurationSketch:
-        """Return the sketch of the durations of both."""
+        """Return a sketch of the durations of both sketches."""
         if not self.count or not other.count:
             return self if self.count else other
         return DurationSketch(

@@ -65,7 +65,7 @@ FRAME_LIMIT: Final = Diagnosis(
     needs=frozenset({"both directions"}),
 )
 BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})
-"""Diagnoses from which trouble in the network may only follow."""
+"""Diagnoses of which trouble in the network may merely be a consequence."""
 BYTE_ORDER: Final = Diagnosis(
     id="byte-order-mismatch",
     severity="error",

@@ -50,7 +50,7 @@ class ZombieExaminer(Examiner):
         self._found: dict[tuple[Party, Party], tuple[Confidence, str, list[Evidence], int]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Note the endpoints whose nacks report that they are closed, or reopened with another session."""
+        """Record the endpoints that nacks report as closed, or as reopened with another session."""
         for block in decoded.columns.of("nack_lib"):
             gone = (block["nack_type"] == NackType.ENDPT_CLOSED) | (block["nack_type"] == NackType.BAD_SESSION)
             for at in gone.nonzero()[0].tolist():
@@ -65,7 +65,7 @@ class ZombieExaminer(Examiner):
         if pull is None or not pull.requests or pull.first_pull_ns is None:
             return
         if min(message.flow.endpoint or 0, message.flow.back.endpoint or 0) >= ENDPOINT_MAXIMUM:
-            # Probes of a diagnostic tool.
+            # These PULLs are probes of a diagnostic tool.
             return
         shown: list[Evidence] = []
         puller = sender_of(message.flow.back)

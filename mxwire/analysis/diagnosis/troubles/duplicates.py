@@ -70,7 +70,7 @@ class DuplicateExaminer(Examiner):
         self._shown: dict[Pair, list[Evidence]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
-        """Collect frames that are identical to one shortly before."""
+        """Collect frames that are identical to a frame captured shortly before."""
         again = _again(decoded)
         if not len(again):
             return
@@ -140,7 +140,7 @@ class DuplicateExaminer(Examiner):
                 yield DUPLICATED.found(sure, parties, summary, shown, cost=Cost(frames=number))
 
     def _doubled(self, facts: Facts) -> Iterator[Finding]:
-        """Yield a finding per pair of hosts of which nearly every frame was captured twice."""
+        """Yield a finding per pair of hosts if nearly every frame between them was captured twice."""
         to_one = [direction for direction in facts.traffic.directions.values() if not is_group(direction.destination)]
         doubled = sum(self._twice.get((direction.source, direction.destination), 0) for direction in to_one)
         single = doubled < _NEARLY_ALL * sum(direction.frames for direction in to_one)

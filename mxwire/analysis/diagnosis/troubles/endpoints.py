@@ -138,7 +138,7 @@ class EndpointExaminer(Examiner):
             self._refused.setdefault(key, _Refused(refuser)).add(f"{text}: {refusal.reason}", refusal, what)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Yield findings on refusals, except those on sessions, which have a module of their own."""
+        """Yield findings on refusals, except those because of sessions (``sessions.py``)."""
         refused = {key: (each.count, list(each.shown), Counter(each.what)) for key, each in self._refused.items()}
         connected = _connected(facts)
         for conversation in facts.follower.conversations:
@@ -146,7 +146,7 @@ class EndpointExaminer(Examiner):
                 asking = sender_of(conversation.flows[connect.side])
                 refuser = sender_of(conversation.flows[1 - connect.side])
                 if connect.nack is None or connected.get((asking, refuser), 0) > connect.nack.time_ns:
-                    # A connect that was a little too early and succeeded on a later attempt does no harm.
+                    # A connect that came slightly too early and succeeded on a later attempt is harmless.
                     continue
                 key = connect.nack.reason, refuser, asking
                 number, shown, what = refused.get(key, (0, [], Counter[str]()))
@@ -160,7 +160,8 @@ class EndpointExaminer(Examiner):
                 f"{what[each]} {name}{'s' * (what[each] != 1)}" for each, name in kinds.items() if what[each]
             )
             if reason == "ENDPT_CLOSED":
-                # An endpoint that is pulled from has sent a message, and one that was connected to has answered.
+                # An endpoint from which data is pulled has sent a message, and an endpoint that was connected to has
+                # answered.
                 was_open = what["pull"] or (asking, refuser) in connected
                 state = "is not open any more" if was_open else "is not open"
                 summary = f"{refuser} {state}: {counts} of {asking} refused"

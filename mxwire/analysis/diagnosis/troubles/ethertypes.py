@@ -69,7 +69,7 @@ _SAMPLES: Final = 8
 
 @dataclass
 class _Suspect:
-    """Another EtherType under which MXoE seems to travel."""
+    """Another EtherType that seems to carry MXoE."""
 
     frames: int = 0
     numbers: list[int] = field(default_factory=list)
@@ -86,7 +86,7 @@ class EtherTypeExaminer(Examiner):
         self._others: dict[tuple[int, int], tuple[int, int, int]] = {}
 
     def raw(self, batch: FrameBatch) -> None:
-        """Collect frames of other EtherTypes by source, and those that are MXoE nevertheless."""
+        """Collect frames of other EtherTypes by source, and frames among them that contain MXoE."""
         if batch.link_type != LINKTYPE_ETHERNET:
             return
         whole = np.flatnonzero(batch.length >= HEADER_LENGTH)

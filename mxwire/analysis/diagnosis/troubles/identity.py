@@ -49,7 +49,7 @@ _VALUES: Final = 8
 
 @dataclass
 class _Identities:
-    """The distinct values that a host reported, and its returns to earlier ones."""
+    """The distinct values that a host reported, and the changes back to an earlier value."""
 
     current: object
     seen: dict[object, int] = field(default_factory=dict)

@@ -86,7 +86,7 @@ class IndexExaminer(Examiner):
         return ValueColumns(np.concatenate(keys), np.concatenate(places), np.concatenate(values))
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
-        """Yield findings on wrong indexes, and on indexes that two hosts have."""
+        """Yield findings on wrong indexes, and on indexes that two hosts share."""
         address = facts.decoder.hosts.keys
         for key, misuse in self._announced.misused(_LEAST):
             user, host = (address[each] for each in pair_at(key))
@@ -113,7 +113,7 @@ class IndexExaminer(Examiner):
             ]
             parties = Party(address[host]), *(Party(address[user]) for _, user, _ in announced[:4])
             summary = f"{mac_text(address[host])} assigned index {index} to {len(announced)} hosts"
-            # The first host may be gone: then its index is free to be assigned to another.
+            # If the first host is gone, its index may be assigned to another host.
             still = facts.traffic.direction(address[announced[0][1]], address[host])
             sure: Confidence = "high" if still is not None and still.last_ns > announced[-1][0] else "low"
             yield REUSED.found(sure, parties, summary, shown)

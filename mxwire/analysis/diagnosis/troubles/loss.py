@@ -1,4 +1,4 @@
-"""Frames that the network loses, by the kinds of loss that cost most."""
+"""Frames that the network loses, by kind of loss."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ BURST: Final = Diagnosis(
 
 _RECENT: Final = 256
 _KEPT_OF_RECENT: Final = _RECENT // 2
-"""Number kept of the most recent ones if there are too many of a kind: those with the longest gaps."""
+"""Number of losses of a kind that are kept if there are more than ``_RECENT``: those with the longest gaps."""
 _BURST_FRAMES: Final = 4
 _RESET_NS: Final = 1_000_000_000
 
@@ -183,8 +183,8 @@ class LossExaminer(Examiner):
 def _is_pull_lost(message: CapturedMessage, reordered: bool) -> bool:
     """Return whether blocks were re-requested because replies or PULLs were lost.
 
-    An early request (R-PUL-07) is not evidence where the puller itself had requested the later block first (R-MEA-15),
-    or where ``reordered`` replies explain it.
+    An early request (R-PUL-07) is not evidence if the puller itself had requested the later block first (R-MEA-15), or
+    if ``reordered`` replies explain the request.
     """
     pull = message.pull
     assert pull is not None
@@ -214,7 +214,8 @@ def _lost_finding(pair: Pair, lost: list[CapturedMessage], pulled: list[Captured
     shown += [_pull_evidence(each.number, each.pull) for each in pulled[:SHOWN] if each.pull is not None]
     bounded = _at_least(max(len(lost), len(pulled)), KEPT)
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])}: {bounded}{', '.join(what)}"
-    # Only early requests, and every reply passed: replies may just as well be reordered beyond the capture point.
+    # If all requests are early and every reply passed, reordering of replies beyond the capture point is just as
+    # likely.
     certain = lost or any(_missing(pull) or _timers(pull) for each in pulled if (pull := each.pull) is not None)
     several = len(lost) + again > 1
     waits = [wait for each in lost for wait in _waits(each.resends)]
@@ -237,7 +238,7 @@ def _waits(repeats: Iterable[Repeat]) -> list[tuple[int, int]]:
 
 
 def _at_least(number: int, kept: int) -> str:
-    """Return the words before a number that is a lower bound once ``kept`` is reached."""
+    """Return the words to print before a count, which is only a lower bound once it reaches ``kept``."""
     return "at least " if number >= kept else ""
 
 

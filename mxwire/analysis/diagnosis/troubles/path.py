@@ -45,9 +45,9 @@ _DIRECTIONS: Final = 4096
 _KEPT: Final = 16
 _REPEATS: Final = 2
 _OFTEN: Final = 4
-"""Number of transmissions of which at least one arrives in a network with only occasional loss."""
+"""Number of transmissions of which at least one arrives if the network loses frames only occasionally."""
 _PATIENT: Final = 20
-"""Number of transmissions after which a silent sender has abandoned its partner rather than restarted."""
+"""Number of transmissions after which a silent sender has probably abandoned its partner, not restarted."""
 _WINDOW: Final = 4
 """Number of blocks that are requested before the first one is complete (R-PUL-02)."""
 _IP_AND_ICMP: Final = 28
@@ -55,7 +55,7 @@ _IP_AND_ICMP: Final = 28
 
 @dataclass
 class _Lengths:
-    """Lengths that passed from one host to another, and messages that did not pass."""
+    """Lengths of messages that passed from one host to another, and the messages that did not."""
 
     fragment: int = 0
     """Length of the longest acknowledged MEDIUM message, in bytes; one longer than a fragment counts as a fragment."""
@@ -67,7 +67,7 @@ class _Lengths:
     """Time at which the last short message was acknowledged."""
     hung: list[CapturedMessage] = field(default_factory=list)
     behind: list[CapturedMessage] = field(default_factory=list)
-    """Messages that passed often, after one that never passed."""
+    """Messages captured many times, after a message that was never captured."""
 
 
 @examines(MTU)
@@ -143,7 +143,7 @@ def _never_begins(message: CapturedMessage) -> bool:
 def _is_heard(message: CapturedMessage, facts: Facts) -> bool:
     """Return whether the receiver stayed alive: it sent a frame after a retransmission of the message."""
     if message.pull is not None:
-        # A receiver that pulls is alive and has received the announcement: only the data is missing.
+        # A receiver that pulls is alive and has received the announcement, so only the data is missing.
         return message.ack is not None or message.pull.pulls > 0
     last = facts.libraries.last_ns(voice_of(message.flow.back))
     return last is not None and bool(message.resends) and last > message.resends[0].time_ns

@@ -1,4 +1,4 @@
-"""Hosts that do not answer, or do not know the querying host, and discovery programs that do not match."""
+"""Hosts that do not answer, hosts whose peer table lacks the querying host, and incompatible discovery programs."""
 
 from __future__ import annotations
 

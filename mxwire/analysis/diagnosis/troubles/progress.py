@@ -44,7 +44,7 @@ _IN_PROGRESS_NS: Final = 100_000_000
 """Time for which answers may still pass after the receiver fell silent."""
 _OFTEN: Final = 4
 _STORED_NS: Final = 20_000_000
-"""A receiver that acknowledges this long after the last transmission already had the message."""
+"""If the receiver acknowledges this long after the last transmission, it had received the message before."""
 
 
 class _Stopped:
@@ -74,7 +74,7 @@ class ProgressExaminer(Examiner):
             return
         voice = voice_of(message.flow.back)
         if message.ack is not None and message.ack.time_ns < message.last_sent_ns:
-            # The receiver had answered, and the answer was lost.
+            # The receiver had answered, but the answer was lost.
             return
         if waits_for_another(message):
             # Such a message cannot be acknowledged, however often the library is called.

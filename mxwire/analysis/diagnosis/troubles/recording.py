@@ -81,7 +81,7 @@ class RecordingExaminer(Examiner):
             self._shortest = min(self._shortest, int(batch.length[cut].min()))
 
     def any_message(self, message: CapturedMessage, facts: Facts) -> None:
-        """Note a message of which the receiver has more than the capture."""
+        """Record a message of which the receiver got more bytes than the capture contains."""
         if not message.half_seen or _began_before(message, facts):
             return
         unseen = [each for each in message.half_seen if each.endswith("bytes not seen")]
@@ -130,7 +130,7 @@ def _both(message: CapturedMessage) -> bool:
 
 
 def _missing(flow: Flow) -> int:
-    """Return the least number of packets of a flow that its receiver acknowledged, but that were never seen."""
+    """Return the minimum number of packets of a flow that the receiver acknowledged but the capture lacks."""
     unseen = flow.unseen
     for stream in (flow.stream, flow.former):
         if stream is not None:

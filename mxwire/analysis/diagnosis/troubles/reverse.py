@@ -1,4 +1,4 @@
-"""Connections in one direction only: a host without a connection back does not know the sender's session."""
+"""Connections in one direction only: without a connection back, a host has no session for the sender."""
 
 from __future__ import annotations
 
