@@ -43,7 +43,8 @@ class AsyncEndpoint(BaseEndpoint):
     async def send(
         self, partner: Partner, data: Any, match_info: SupportsIndex = 0, *, timeout: float | None = None
     ) -> None:
-        """Send a message, and wait until the memory of ``data`` may be reused: above 32 KiB, until all is pulled.
+        """Send a message, and wait until the memory of ``data`` may be reused: above 32 KiB, until the receiver has
+        pulled it.
 
         See :meth:`Endpoint.send <mxwire.host.Endpoint.send>`.
         """
@@ -74,7 +75,8 @@ class AsyncEndpoint(BaseEndpoint):
     async def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
     ) -> WaitingMessage:
-        """Wait until there is a message that such a receive would take, and return its envelope; it stays queued."""
+        """Wait for a message that a receive with these arguments would take, and return its envelope; the message stays
+        queued."""
         return await self.host.driver.wait(PendingProbe(self, match_info, mask), timeout, self)
 
     async def wait(self, request: HostRequest[Result], timeout: float | None = None) -> Result:
@@ -85,7 +87,7 @@ class AsyncEndpoint(BaseEndpoint):
             return await self.host.driver.wait(request, timeout, self)
 
     async def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
-        """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
+        """Wait until one of several requests has ended, and return the first such request; see its ``result()``."""
         self._must_own(requests)
         found = await self.host.driver.wait(AnyOf(requests), timeout, self)
         assert isinstance(found, HostRequest)
@@ -98,7 +100,7 @@ class AsyncEndpoint(BaseEndpoint):
             return await self.host.driver.wait(AllOf(requests), timeout, self)
 
     async def peek(self, timeout: float | None = None) -> HostRequest[Any]:
-        """Wait until a request has ended, and return the first that has; it stays in the queue of :meth:`ipeek`."""
+        """Wait until a request has ended, and return the first such request; it stays in the queue of :meth:`ipeek`."""
         return await self.host.driver.wait(PendingNext(self, 0, 0, take=False), timeout, self)
 
     async def wait_next(
@@ -107,7 +109,8 @@ class AsyncEndpoint(BaseEndpoint):
         mask: SupportsIndex = ALL_BITS,
         timeout: float | None = None,
     ) -> HostRequest[Any]:
-        """Wait until a request with such match info has ended, and take the first that has, as :meth:`test_next`."""
+        """Wait until a request with matching match info has ended, and take the first such request, as
+        :meth:`test_next`."""
         return await self.host.driver.wait(PendingNext(self, *criteria(match_info, mask), take=True), timeout, self)
 
     async def flush(self, timeout: float | None = None) -> None:
@@ -123,7 +126,7 @@ class AsyncEndpoint(BaseEndpoint):
         Requests that have not ended are cancelled. Partners are not notified: the protocol has no packet for that.
         """
         if linger and not self.closed:
-            # A caller that wants to know about undelivered messages calls flush.
+            # Undelivered messages are not reported here; flush does that.
             with suppress(HostError):
                 await self.flush(linger)
         self._close()
@@ -135,5 +138,5 @@ class AsyncEndpoint(BaseEndpoint):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the endpoint; without an error only after all acks have arrived, or ``LINGER`` is over."""
+        """Close the endpoint; without an exception, first wait for all acks, at most ``LINGER`` seconds."""
         await self.close(LINGER if kind is None else 0.0)

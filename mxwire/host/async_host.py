@@ -20,10 +20,10 @@ from mxwire.wire.numbers import DEFAULT_KEY
 
 
 class AsyncHost(BaseHost):
-    """A live host for asyncio, on one or more links, run by the event loop that is running when it is made.
+    """A live host for asyncio, on one or more links, run by the event loop that is running when the host is created.
 
-    All calls are made from that loop's thread. Arguments, errors and meanings are those of
-    :class:`Host`; there is no ``spin``, and the loop is the background.
+    All calls are made from that loop's thread. Arguments, errors and meanings are those of :class:`Host`; there is no
+    ``spin``, and the event loop takes the place of the background thread.
     """
 
     def __init__(

@@ -79,7 +79,8 @@ def _pull(own: bytes, peer: Peer, handle: _Handle, magic: int) -> Pull:
 
 
 def dialect_answer(frame: NackMcp) -> tuple[str, bool] | None:
-    """Family of the dialect, and whether the query was padded, if a refusal answers a dialect query; else None."""
+    """The family of the dialect, and True if the query was padded; None if the refusal does not answer a dialect
+    query."""
     if frame.src_magic not in (_MAGIC, _MAGIC ^ _PADDED):
         return None
     dialect = {_Handle.OMX.value: "omx", _Handle.MXOE.value: "mxoe"}.get(frame.src_pull_handle)
@@ -97,7 +98,7 @@ _OBSERVED[
         PacketType.NACK_MCP,
     ]
 ] = True
-"""Packet types that are observed; their layouts are the same in all dialects."""
+"""Observed packet types; their layouts are the same in all dialects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class ObservedFrame:
 
     frame: Frame
     time_ns: int
-    """Time of arrival, from the kernel, or of sending; nanoseconds since 1970."""
+    """Time of receipt by the kernel, or time of transmission, in nanoseconds since 1970."""
     sent: bool
     """True if this host has sent it."""
 

@@ -1,19 +1,18 @@
-"""Core: the links, the engine and the clock of a host, run by a driver; it knows neither threads nor event loops.
+"""Core: the links, the engine and the clock of a host, run by a driver; it is independent of threads and event loops.
 
-Theory of operation
--------------------
-A *step* receives what the links have, hands it to the engine, transmits the answers, and notifies the waiters whose
-condition is met. A call of an application hands its request to the engine, and *transmits* what that has queued. Both
-are methods of ``Core``, and both run within its ``section``, a lock of the host.
+Theory of operation ------------------- A *step* receives the waiting frames of all links, hands them to the engine,
+transmits the answers, and notifies the waiters whose condition is met. A call of an application hands its request to
+the engine, and *transmits* the frames that the engine has queued. Both are methods of ``Core``, and both run within its
+``section``, a lock of the host.
 
 **Interrupts.** The section also defers Ctrl-C while the engine works, so that it never interrupts a half-done change.
 Waits are interrupted at once, since a sleeping thread is outside of the section. Python runs signal handlers on the
 main thread only.
 
-**Unexpected handlers** are called between two passes of the engine, and without the lock: a program may take a lock of
-its own both in its handler and around its calls, and two threads would block each other otherwise. While a handler
-runs, its endpoint makes no progress, so that its messages stay in order. Other threads may make all calls and step, and
-the other endpoints continue. Calls that close or suspend the endpoint wait for the end of the handler.
+**Unexpected handlers** are called between two passes of the engine, and without the lock: a program may take its own
+lock both in its handler and around its calls, so two threads could otherwise block each other. While a handler runs,
+its endpoint makes no progress, so that its messages stay in order. Other threads may make all calls and step, and the
+other endpoints continue. Calls that close or suspend the endpoint wait for the end of the handler.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ _MAIN: Final = threading.main_thread().ident
 _ROUNDS: Final = 4
 """Rounds of transmitting and notifying before the links are polled again.
 
-A notified wait may call the engine again, as a service that answers does. Two rounds serve one such call; the bound
-keeps a service that always has something to send from starving the receive side.
+A notified waiter may call the engine again, for example to answer. Two rounds serve one such call; the bound keeps a
+service that always has frames to transmit from starving the receive side.
 """
 _log = logging.getLogger(__name__)
 
@@ -101,7 +100,7 @@ def defer_interrupts() -> bool:
     _interrupts.users += 1
     if current != _interrupts.handle:
         if _interrupts.previous is not None:
-            # A later handler has replaced this one, and calls it as its predecessor.
+            # A handler installed later has replaced this one, and calls it as its predecessor.
             return True
         _interrupts.previous = current
         signal.signal(signal.SIGINT, _interrupts.handle)
@@ -109,7 +108,8 @@ def defer_interrupts() -> bool:
 
 
 def restore_interrupts() -> None:
-    """Undo one :func:`defer_interrupts`; the last restores the previous handler, unless another was installed since."""
+    """Undo one call of :func:`defer_interrupts`; the last undo restores the previous handler, unless another handler
+    was installed since."""
     _interrupts.users -= 1
     if _interrupts.users or threading.get_ident() != _MAIN:
         return
@@ -181,7 +181,8 @@ class ExclusiveSection:
 
 
 class _NumberedLink:
-    """A link with its number. Methods that each message needs are kept, which is faster than to look them up."""
+    """A link with its number. It holds the bound methods that each message needs, because looking them up takes
+    longer."""
 
     __slots__ = ("link", "number", "receive_few", "send_few")
 
@@ -227,7 +228,7 @@ class Core:
         self.now = clock()
         """Time of the last step."""
         self.active = self.now
-        """Time of the last step that had something to do."""
+        """Time of the last step that received frames or had work to do."""
         self.steps = 0
         """Number of steps so far."""
         self._numbered = [_NumberedLink(number, each) for number, each in enumerate(self.links)]
@@ -241,7 +242,7 @@ class Core:
     # Called by drivers.
 
     def step(self, looks: int = 1) -> None:
-        """Receive the frames that have arrived and transmit what is due; never block.
+        """Receive waiting frames and transmit frames that are due; never block.
 
         Without frames or expired timers the links are polled up to ``looks`` times.
         """
@@ -286,7 +287,7 @@ class Core:
                 for _ in range(_ROUNDS):
                     for each in self._numbered:
                         send_few = each.send_few
-                        # Observers are given batches, so they disable the path of single frames.
+                        # Observers receive batches, so single frames cannot be transmitted without one.
                         limit = 0 if send_few is None or self.observers else FEW
                         frames = self.node.transmit_few(now, each.number, timely, limit)
                         if not isinstance(frames, list):
@@ -327,7 +328,7 @@ class Core:
             self._show_and_send(self.links[interface], batch)
 
     def check(self, pending: Pending[Any]) -> bool:
-        """Return whether a wait is over, after transmitting what the check itself has queued."""
+        """Return whether a wait is over, after transmitting any frames that the check has queued."""
         done = pending.ready()
         if not done and self.node.eager():
             self.transmit()
@@ -346,7 +347,7 @@ class Core:
         return None if self._due is None else max(0, self._due - self.clock())
 
     def _has_news(self, channels: Sequence[SharedMemoryChannel]) -> bool:
-        """Return False if the only records in the channels are some that their endpoints cannot take now."""
+        """Return False if the channels contain only records that their endpoints cannot take now."""
         neighbourhood = self.node.neighbourhood
         return not neighbourhood.refusals or not all(neighbourhood.stuck(each) for each in channels)
 
@@ -374,14 +375,14 @@ class Core:
 
     def _respond(self, received: bool) -> None:
         """Transmit what received frames or expired timers have queued, and notify waiters."""
-        # Timers are checked at once when no frame arrives. Under load, once per millisecond is enough: a check costs
-        # several microseconds, and a waiting application pays for it.
+        # Timers are checked at once when no frame arrives. Under load, once per millisecond is enough: a check takes
+        # several microseconds, which delay a waiting application.
         if not received or (self.now - self._deadline_checked >= MILLISECOND and self._overdue()):
             self.transmit(timely=True)
         elif self.node.eager():
             self.transmit()
         else:
-            # Only a waiter or a callback, which may call the engine, makes new work.
+            # Only a waiter or a callback can create new work, by calling the engine.
             if self._notify() and self.node.eager():
                 self.transmit()
             elif self.after is not None:

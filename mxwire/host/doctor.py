@@ -1,7 +1,7 @@
 """Doctor: checks of an interface for use by a live host, with advice.
 
-``examine`` runs them all: first the checks of the interface's configuration, which need no privileges and send nothing;
-then those that run a host, with a tap beside it that shows which frames really left and arrived.
+``examine`` runs all checks: first those of the interface's configuration, which need no privileges and send nothing;
+then those that run a host, with a tap beside it that captures the frames actually transmitted and received.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class DoctorLevel(StrEnum):
 
     OK = "ok"
     WARNING = "warning"
-    """A host works, but not well, or something could not be tested."""
+    """A host works, but not well, or a property could not be tested."""
     PROBLEM = "problem"
     """A host will not work."""
 
@@ -69,7 +69,7 @@ class DoctorFinding:
 
 
 def ok(check: str, text: str, host: str | None = None) -> DoctorFinding:
-    """Make a finding without fault."""
+    """Make a finding without a problem."""
     return DoctorFinding(check, DoctorLevel.OK, text, None, host)
 
 
@@ -284,7 +284,7 @@ def run_host(host: Host, tap: Tap, dialect: Dialect, seconds: float) -> Iterator
 
 
 def check_sending(name: str, sent: int, refused: int, passed: TapCounts) -> DoctorFinding:
-    """Check that the host's own frames leave."""
+    """Check that the host's own frames are transmitted."""
     if passed.left:
         return ok("sending", f"frames leave: a tap on {name} has captured {passed.left} of this host")
     if refused and not sent:
@@ -404,7 +404,7 @@ def _long(host: str, found: SurveyedHost, length: int) -> DoctorFinding:
 
 
 def examine(interface: str, dialect: Dialect, seconds: float, **options: Any) -> Iterator[DoctorFinding]:
-    """Examine an interface for a host of a dialect; ``options`` are those of :class:`~mxwire.host.host.Host`.
+    """Examine an interface for a host that uses ``dialect``; ``options`` are those of :class:`~mxwire.host.host.Host`.
 
     Yields findings as they are made, the last ones after running a host for ``seconds``. Raises
     :class:`~mxwire.link.errors.LinkError` if there is no such interface, or it is not Ethernet.

@@ -1,40 +1,38 @@
 """Drivers: run a host's loop, for callers that block and for asyncio.
 
-Theory of operation
--------------------
-A core (``core.py``) does nothing by itself. Each call of :meth:`Core.step <mxwire.host.core.Core.step>` receives what
-the links have, passes it to the engine, sends the answers, and checks the pending waits. A driver decides on which
-thread the next step runs, and when.
+Theory of operation ------------------- A core (``core.py``) does nothing by itself. Each call of :meth:`Core.step
+<mxwire.host.core.Core.step>` receives waiting frames, passes them to the engine, sends the answers, and checks the
+pending waits. A driver decides on which thread the next step runs, and when.
 
 **Blocking.** A caller that waits runs the loop itself. A frame then reaches the application on the thread that needs
-it, without a thread switch, which would cost more (10 to 50 µs) than the whole work on a small message. The order is
-always the same:
+it, without a thread switch, which would take longer (10 to 50 µs) than all other processing of a small message. The
+order is always the same:
 
-1. Check the condition, poll once, check again. Most waits end here, and cost neither a waiter nor a system call
+1. Check the condition, poll once, check again. Most waits end here, without creating a waiter or making any system call
    besides those of the links.
-2. Otherwise register a waiter. If no other thread is the *driving* one, this thread becomes it: it steps the core, and
-   sleeps in ``poll`` on the descriptors of all links between two steps, until a frame arrives or the engine's next
-   deadline. ``LONGEST`` bounds each sleep, since a call on another thread may set an earlier deadline.
-3. If another thread is driving, sleep at a gate of its own. Each step checks all waiters; a waiter whose condition is
-   met has its gate set. A driving thread whose own wait is over hands the role to the first waiter that is not done,
-   by waking it, and so does a thread that is about to run an unexpected handler.
+2. Otherwise register a waiter. If no other thread is *driving*, this thread drives: it steps the core, and sleeps in
+   ``poll`` on the descriptors of all links between two steps, until a frame arrives or the engine's next deadline.
+   ``LONGEST`` bounds each sleep, since a call on another thread may set an earlier deadline.
+3. If another thread is driving, sleep at a gate that belongs to this thread. Each step checks all waiters; a waiter
+   whose condition is met has its gate set. A driving thread whose own wait is over hands the role to the first waiter
+   that is not done, by waking it, and so does a thread that is about to run an unexpected handler.
 
 **Spinning.** With ``spin`` a driving thread does not sleep while the last frame is less than that many seconds old; it
-polls ``_LOOKS`` times per step, with the section held. Releasing the section less often would shut out other threads,
-more often would cost latency.
+polls ``_LOOKS`` times per step, with the section held. Releasing the section less often would shut out other threads;
+releasing it more often would add latency.
 
 **Background.** While no thread waits, a daemon thread steps the core, so that acks, pull replies and retransmissions
-continue while the application computes. It must not compete with driving threads: whenever the core has been stepped
-by another thread, or one is driving, it stays away for ``NAP`` and checks again. An application that calls often
-therefore never meets it, and one that stops calling is served 10 ms later at the latest. Without ``background`` a host
-is silent between calls; the partner's retransmissions bridge the gap.
+continue while the application computes. It must not compete with driving threads: whenever another thread has stepped
+the core, or is driving, the daemon thread sleeps for ``NAP`` and checks again. An application that makes calls often
+therefore never competes with it, and the core of one that stops is stepped at most 10 ms later. Without ``background``
+a host is silent between calls; the partner's retransmissions bridge the gap.
 
 **Wake-ups.** Two descriptors, beside those of the links, end a sleep: one wakes the driving thread (its wait was ended
 by another thread, or the host is closed), the other wakes the background thread at the end. A thread never sets the
 descriptor for itself. ``wake_up`` of an endpoint ends the waits of its waiters, driving or not, as an error would.
 
-**asyncio.** The event loop is the driver: a reader per link steps the core, a timer stands at the engine's next
-deadline, and each wait is a future. All runs on the loop's thread, so no gates are needed.
+**asyncio.** The event loop is the driver: a reader per link steps the core, a timer is set to the engine's next
+deadline, and each wait is a future. All of this runs on the loop's thread, so no gates are needed.
 
 **Interrupts.** All steps run within the section (``core.py``), which defers Ctrl-C until the engine is in a
 consistent state; sleeps are outside of it, and are interrupted at once. A wait that ends without its result, by a
@@ -67,7 +65,8 @@ _JOIN_TIMEOUT: Final = 5.0
 _INSPECTION_TIMEOUT: Final = 1.0
 """Seconds for which an inspection waits for the event loop."""
 _LOOKS: Final = 64
-"""Polls per step of a spinning thread before others are let in: some 20 µs, as long as an answer takes."""
+"""Polls per step of a spinning thread before it releases the section to other threads: some 20 µs, as long as an answer
+takes."""
 
 Result = TypeVar("Result")
 
@@ -103,7 +102,7 @@ class BlockingDriver:
     def wait(self, pending: Pending[Result], timeout: float | None, endpoint: Any = None) -> Result:
         """Wait until ``pending`` is ready, at most ``timeout`` seconds (None: without limit), and return its result.
 
-        Raises what the result raises, :class:`~mxwire.host.errors.HostTimeoutError` after the timeout,
+        Raises the error of the result, :class:`~mxwire.host.errors.HostTimeoutError` after the timeout,
         :class:`~mxwire.host.errors.HostWakeupError` when ``endpoint`` is woken up, and
         :class:`~mxwire.host.errors.HostClosedError` if the host ends.
         """
@@ -132,7 +131,8 @@ class BlockingDriver:
                     if not waiter.check():
                         core.must_be_open()
                         late = pending.late(timeout or 0)
-                        # Before another thread runs: a receive could take a message, and no caller would get it.
+                        # Abandon the receive before another thread runs, because it could take a message that no caller
+                        # would get.
                         pending.abandon()
                         raise late
             if waiter.error is not None:
@@ -149,7 +149,7 @@ class BlockingDriver:
                     self._retire(waiter)
 
     def _pass_on(self) -> None:
-        """Check the other waits: one may be for the message of a receive that was abandoned."""
+        """Check the other waits, because one may be waiting for the message of an abandoned receive."""
         core = self.core
         if core.waiters and core.ended is None and not core.section.in_handler:
             core.transmit()
@@ -267,7 +267,7 @@ class _BlockedWaiter(Waiter):
 
     @property
     def gate(self) -> threading.Event:
-        """Set to wake the thread; made on first use, since most waits need none."""
+        """The event that wakes the thread, created on first use because most waits need none."""
         with self._driver.core.section:
             if self._gate is None:
                 self._gate = threading.Event()
@@ -300,7 +300,7 @@ class _BackgroundThread(threading.Thread):
         poller = _poller(core, self._wakeup)
         while core.ended is None:
             pause, steps = self._step()
-            # Also for a pause of 0: compiled code lets other threads run only where it calls the system.
+            # Sleep even for a pause of 0, because compiled code lets other threads run only in system calls.
             poller.poll(LONGEST if pause is None else min(LONGEST, pause / MILLISECOND))
             while self._stepped_elsewhere(steps):
                 steps = core.steps
@@ -353,7 +353,8 @@ class AsyncioDriver:
     """Runs a core on the event loop that is running when the driver is created."""
 
     def __init__(self, core: Core) -> None:
-        # Imported here because blocking hosts must start fast, and asyncio takes a tenth of that time.
+        # Imported here because blocking hosts must start fast, and importing asyncio would take a tenth of the startup
+        # time.
         import asyncio
 
         self.core = core
@@ -368,7 +369,7 @@ class AsyncioDriver:
     async def wait(self, pending: Pending[Result], timeout: float | None, endpoint: Any = None) -> Result:
         """Wait until ``pending`` is ready, at most ``timeout`` seconds (None: without limit), and return its result.
 
-        Raises what :meth:`BlockingDriver.wait` raises. Cancelling the task abandons ``pending``.
+        Raises the errors of :meth:`BlockingDriver.wait`. Cancelling the task abandons ``pending``.
         """
         import asyncio
 
@@ -429,7 +430,7 @@ class AsyncioDriver:
         when = None if pause is None else self._loop.time() + pause / SECOND
         if self._timer is not None:
             if when is not None and not self._timer.cancelled() and self._timer.when() <= when:
-                # Cheaper than a new timer per step: it expires too early, and is set again then.
+                # Keep the earlier timer, and set it again when it expires: that is cheaper than a new timer per step.
                 return
             self._timer.cancel()
         self._timer = None if when is None else self._loop.call_at(when, self._expire)

@@ -100,8 +100,8 @@ class BaseEndpoint:
     ) -> HostRequest[Status]:
         """Post a send of any buffer, or of a sequence of up to 256.
 
-        Memory of more than 32 KiB must not change until the request has ended. ``context`` is that of the request;
-        ``forget`` is :meth:`forget` from the start.
+        Memory of more than 32 KiB must not change until the request has ended. ``context`` becomes that of the request;
+        ``forget`` has the effect of calling :meth:`forget` at once.
         """
         return self._post_send(partner, data, match_info, context, listed=not forget)
 
@@ -148,11 +148,11 @@ class BaseEndpoint:
         context: Any = None,
         forget: bool = False,
     ) -> HostRequest[Partner]:
-        """Post a connect to an endpoint of a host that is known, by name, or given by its Ethernet address.
+        """Post a connect to an endpoint of a host, given by the name of a known host or by Ethernet address.
 
-        ``match_info`` is that of the request, by which :meth:`test_next` finds it.
-        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for an unknown name: see
-        :meth:`Host.wait_for_peer <mxwire.host.Host.wait_for_peer>`.
+        ``match_info`` selects the request in :meth:`test_next`. Raises
+        :class:`~mxwire.protocol.status.LocalProtocolError` for an unknown name: see :meth:`Host.wait_for_peer
+        <mxwire.host.Host.wait_for_peer>`.
         """
         core = self._core
         with core.section:
@@ -181,12 +181,12 @@ class BaseEndpoint:
         return True
 
     def ipeek(self) -> HostRequest[Any] | None:
-        """Poll once, and return the request that has ended first, or None; it stays in the queue.
+        """Poll once, and return the request that has ended first, or None; the request stays in the queue.
 
         This and the following calls need an endpoint that was opened with ``completions=True``, and raise
         :class:`~mxwire.protocol.status.LocalProtocolError` otherwise. All requests enter its queue when they end,
-        except those of calls that block, and leave it when their result is taken: by :meth:`test` or a wait for them,
-        by :meth:`test_next`, or by :meth:`forget`.
+        except those of calls that block, and leave the queue when their result is taken: by :meth:`test` or a wait for
+        them, by :meth:`test_next`, or by :meth:`forget`.
         """
         self._owner.poll()
         return self._next(0, 0, take=False)
@@ -194,17 +194,18 @@ class BaseEndpoint:
     def test_next(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS
     ) -> HostRequest[Any] | None:
-        """Poll once, and take the request that has ended first, of those with such match info; None if there is none.
+        """Poll once, and take the request with matching match info that has ended first; None if there is none.
 
-        Requests of every kind count: sends and connects with the match info given to them, receives with that of the
-        message. ``status`` of the request is its outcome, which may be an error.
+        Requests of every kind are considered: sends and connects by the match info given to them, receives by that of
+        the message. The ``status`` of the request may be an error.
         """
         value, mask = criteria(match_info, mask)
         self._owner.poll()
         return self._next(value, mask, take=True)
 
     def forget(self, request: HostRequest[Any]) -> None:
-        """Ignore the end of a request: it continues, but is not in the queue of :meth:`test_next` from now on."""
+        """Ignore the end of a request: the request continues, but does not enter the queue of :meth:`test_next`, or is
+        removed from it."""
         with self._core.section:
             self.engine.forget(request.inner)
             request.inner.context = None
@@ -218,7 +219,7 @@ class BaseEndpoint:
 
     @property
     def completion_count(self) -> memoryview:
-        """One 64-bit number, at a fixed address: requests that have entered the queue of this endpoint.
+        """The number of requests that have entered the queue of this endpoint, as 64 bits at a fixed address.
 
         Code that runs without the interpreter may poll it.
         """
@@ -230,10 +231,10 @@ class BaseEndpoint:
     def set_timeout(self, seconds: float | None, request: HostRequest[Any] | None = None) -> None:
         """Set the time for which packets are retransmitted before their partner is abandoned.
 
-        It is rounded up to a number of retransmissions, of which there are two per second: 0 means none, None the
-        number of the profile. It applies to all later requests of the endpoint, or to one ``request``, and to the
-        transfers of large messages. All unfinished requests with an abandoned partner end as unreachable.
-        Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a time that is not a number from 0.
+        The time is rounded up to a number of retransmissions, of which there are two per second: 0 means none, None the
+        profile's number. It applies to all later requests of the endpoint, or to one ``request``, and to the transfers
+        of large messages. All unfinished requests with an abandoned partner end as unreachable. Raises
+        :class:`~mxwire.protocol.status.LocalProtocolError` for a time that is negative or not a number.
         """
         with self._core.section:
             self.engine.set_timeout(seconds, None if request is None else request.inner)
@@ -253,7 +254,7 @@ class BaseEndpoint:
         """Stop the progress of the endpoint until :meth:`resume`, including in the background.
 
         Messages are neither matched, acked nor retransmitted; pulls and answers to pulls continue. If another thread
-        runs the unexpected handler, wait for its end. Calling it again does nothing.
+        runs the unexpected handler, wait for its end. Suspending again does nothing.
         """
         with self._core.section:
             self._core.must_be_open()
@@ -268,7 +269,7 @@ class BaseEndpoint:
             self._core.transmit(timely=True)
 
     def cancel(self, request: HostRequest[Any]) -> bool:
-        """Cancel a receive that is not matched, or a connect that is not answered; return False if it is too late.
+        """Cancel a receive that is not matched, or a connect that is not answered; return False otherwise.
 
         A cancelled request does not enter the queue of :meth:`test_next`.
         Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a send.
@@ -296,25 +297,27 @@ class BaseEndpoint:
             self._core.transmit()
 
     def handle_unexpected(self, handler: Handler | None) -> None:
-        """Set the function that sees each unexpected message first, and may consume it (R-MAT-06).
+        """Set the function that is called first with each unexpected message, and may consume it (R-MAT-06).
 
         A message is unexpected if no posted receive takes it; a blocking receive counts as posted. If the function
-        returns False, matching is tried again, since it may have posted the receive, and else the message is kept.
+        returns False, matching is tried again, since the function may have posted the receive; without a match, the
+        message is kept.
 
         The function is called on the thread that runs the loop, while the endpoint makes no progress; the other
-        endpoints of the host do, and other threads may call it. The function may make all calls that do not wait,
-        except those that close an endpoint or the host, which raise
+        endpoints of the host continue, and other threads may call the host. The function may make all calls that do not
+        wait, except those that close an endpoint or the host, which raise
         :class:`~mxwire.protocol.status.LocalProtocolError`. If it raises, the error is logged and the message kept.
         """
         with self._core.section:
             self.engine.handle_unexpected(None if handler is None else self._guarded(handler))
 
     def handle_errors(self, handler: ErrorHandler | None) -> None:
-        """Set the function that is called with the error of each request that ends with one; None for that of the host.
+        """Set the function that is called with the error of each failed request; None selects the error handler of the
+        host.
 
-        That includes truncated messages, but not cancelled requests. The function is called on the thread that runs the
-        loop, before the result of the request can be taken; it must not wait. A status that it returns replaces that of
-        the request. If it raises, the error is logged.
+        Truncated messages count as failed, cancelled requests do not. The function is called on the thread that runs
+        the loop, before the result of the request can be taken; it must not wait. A status that it returns replaces
+        that of the request. If it raises, the error is logged.
         """
         with self._core.section:
             self._error_handler = handler
@@ -341,14 +344,15 @@ class BaseEndpoint:
     # For the blocking and the asyncio endpoint.
 
     def _enlist(self, request: HostRequest[Any], listed: bool) -> None:
-        """Let a new request enter the queue when it ends, or, unless ``listed``, keep it out of it."""
+        """Let a new request enter the queue of completed requests when it ends, if ``listed``; otherwise keep it
+        out."""
         if listed:
             request.inner.context = request
         else:
             self.engine.forget(request.inner)
 
     def _take(self, *requests: HostRequest[Any]) -> None:
-        """Remove requests from the queue, since their results are taken."""
+        """Remove requests from the queue, since their results have been taken."""
         if self._queued:
             for each in requests:
                 self.forget(each)
@@ -440,8 +444,8 @@ class BaseEndpoint:
                 if not inner.waiting:
                     core.transmit()
         except BaseException:
-            # An interrupt comes at the end of the section. The caller never sees the request, which must not take a
-            # message then.
+            # A deferred interrupt is raised at the end of the section. The caller then never sees the request, so it
+            # must not take a message.
             if request is not None:
                 with core.section:
                     self.engine.cancel(request)
@@ -464,7 +468,7 @@ class BaseEndpoint:
 
 
 class RequestTaker:
-    """Takes requests from the queue at the end of a wait for them, unless that has timed out or was interrupted."""
+    """Takes requests from the queue at the end of a wait for them, unless the wait has timed out or was interrupted."""
 
     __slots__ = ("_endpoint", "_requests")
 
@@ -487,10 +491,10 @@ class RequestTaker:
 class Endpoint(BaseEndpoint):
     """An open endpoint. All calls may be made from any thread; ``timeout`` is in seconds, None waits without limit.
 
-    Calls raise :class:`~mxwire.protocol.status.LocalProtocolError` for invalid arguments (which is a
-    :class:`TypeError` too for those of a wrong type), :class:`~mxwire.host.errors.HostTimeoutError` after the timeout,
-    :class:`~mxwire.host.errors.HostClosedError` when the endpoint or its host is closed, and other
-    :class:`~mxwire.host.errors.HostError` if the other host has failed or refused.
+    Calls raise :class:`~mxwire.protocol.status.LocalProtocolError` for invalid arguments (which is a :class:`TypeError`
+    too for those of a wrong type), :class:`~mxwire.host.errors.HostTimeoutError` after the timeout,
+    :class:`~mxwire.host.errors.HostClosedError` when the endpoint or its host is closed, and other subclasses of
+    :class:`~mxwire.host.errors.HostError` if the remote host has failed or refused.
     """
 
     host: Host
@@ -534,8 +538,8 @@ class Endpoint(BaseEndpoint):
         """Wait for a message and return it; without ``buffer`` and ``maximum`` it may have any length.
 
         The message's ``match_info``, masked with ``mask``, must equal ``match_info``; None takes any message. Its
-        ``partner`` is the sender, to reply to. Nothing is lost at a timeout, unless the message was being transferred:
-        then the ``request`` of the error may be waited for again.
+        ``partner`` is the sender, to reply to. A timeout loses no message; if a message was already being transferred,
+        wait again for the ``request`` of the error.
         """
         receive = self._post_receive(buffer, match_info, mask, maximum, single=True)
         return self.host.driver.wait(receive, timeout, self)
@@ -543,13 +547,15 @@ class Endpoint(BaseEndpoint):
     def probe(
         self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS, *, timeout: float | None = None
     ) -> WaitingMessage:
-        """Wait until there is a message that such a receive would take, and return its envelope; it stays queued."""
+        """Wait for a message that a receive with these arguments would take, and return its envelope; the message stays
+        queued."""
         return self.host.driver.wait(PendingProbe(self, match_info, mask), timeout, self)
 
     def wait(self, request: HostRequest[Result], timeout: float | None = None) -> Result:
         """Wait until a request has ended; return the message of a receive, or the status of a send."""
         if request.status is _SUCCESS and self._core.ended is None:
-            # Without the section: a successful request changes no more. A cancelled one is marked after its end.
+            # The section is not needed, because a successful request does not change any more. A cancelled request is
+            # marked after its end.
             if self._queued:
                 self._take(request)
             return request.result()
@@ -559,7 +565,7 @@ class Endpoint(BaseEndpoint):
             return self.host.driver.wait(request, timeout, self)
 
     def wait_any(self, requests: Sequence[HostRequest[Any]], timeout: float | None = None) -> HostRequest[Any]:
-        """Wait until one of several requests has ended, and return the first that has; see its ``result()``."""
+        """Wait until one of several requests has ended, and return the first such request; see its ``result()``."""
         self._must_own(requests)
         found = self.host.driver.wait(AnyOf(requests), timeout, self)
         assert isinstance(found, HostRequest)
@@ -572,7 +578,7 @@ class Endpoint(BaseEndpoint):
             return self.host.driver.wait(AllOf(requests), timeout, self)
 
     def peek(self, timeout: float | None = None) -> HostRequest[Any]:
-        """Wait until a request has ended, and return the first that has; it stays in the queue of :meth:`ipeek`."""
+        """Wait until a request has ended, and return the first such request; it stays in the queue of :meth:`ipeek`."""
         return self.host.driver.wait(PendingNext(self, 0, 0, take=False), timeout, self)
 
     def wait_next(
@@ -581,7 +587,8 @@ class Endpoint(BaseEndpoint):
         mask: SupportsIndex = ALL_BITS,
         timeout: float | None = None,
     ) -> HostRequest[Any]:
-        """Wait until a request with such match info has ended, and take the first that has, as :meth:`test_next`."""
+        """Wait until a request with matching match info has ended, and take the first such request, as
+        :meth:`test_next`."""
         return self.host.driver.wait(PendingNext(self, *criteria(match_info, mask), take=True), timeout, self)
 
     def flush(self, timeout: float | None = None) -> None:
@@ -597,7 +604,7 @@ class Endpoint(BaseEndpoint):
         Requests that have not ended are cancelled. Partners are not notified: the protocol has no packet for that.
         """
         if linger and not self.closed:
-            # A caller that wants to know about undelivered messages calls flush.
+            # Undelivered messages are not reported here; flush does that.
             with suppress(HostError):
                 self.flush(linger)
         self._close()
@@ -609,5 +616,5 @@ class Endpoint(BaseEndpoint):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the endpoint; without an error only after all acks have arrived, or ``LINGER`` is over."""
+        """Close the endpoint; without an exception, first wait for all acks, at most ``LINGER`` seconds."""
         self.close(LINGER if kind is None else 0.0)

@@ -11,7 +11,7 @@ from mxwire.protocol import Status
 class HostError(MxwireError):
     """A call of a host has failed.
 
-    ``status`` is the code that an Open-MX application would get (behaviour, section 20), ``request`` the request
+    ``status`` is the code that an Open-MX application would receive (behaviour, section 20), ``request`` is the request
     concerned, or None.
     """
 

@@ -214,7 +214,8 @@ class BaseHost:
             self.sharing.release(interface, number)
 
     def _is_free(self, interface: int, number: int) -> bool:
-        """True if an endpoint could be open there, and none is in this process; the engine reports all else."""
+        """True if the interface and the number are valid and no endpoint of this process has them; the engine reports
+        all other errors."""
         node = self.core.node
         possible = 0 <= interface < len(node.interfaces) and 0 <= number < node.profile.endpoint_maximum
         return possible and number not in node.interfaces[interface].endpoints
@@ -260,7 +261,8 @@ class BaseHost:
             return [_known(each) for each in self.core.node.peers]
 
     def find_peer(self, which: Peer | str | bytes) -> Peer | None:
-        """Peer by name or address, or as such; None for an unknown name. An unknown address is added to the table."""
+        """The peer given by name, by address or as a Peer; None for an unknown name. An unknown address is added to the
+        table."""
         if isinstance(which, Peer):
             return which
         key = names.peer_key(which)
@@ -276,7 +278,7 @@ class BaseHost:
     def heard_peers(self) -> list[Peer]:
         """Peers from which frames were received: announcements, names, or frames with the local index.
 
-        Peers that only a user or another process has named are not among them.
+        Peers known only from a user or another process are not included.
         """
         peers = [each for each in self.core.node.peers if each.own is None]
         return [each for each in peers if each in self._appeared or each.reverse]
@@ -341,8 +343,8 @@ class Host(BaseHost):
 
     ``name`` is the host name, with or without ``:0``; by default that of the machine. ``dialect`` is ``MXOE``,
     ``omx(M)`` or a name such as ``"omx:9000"``; all hosts on a network must use the same. ``profile`` is the
-    implementation whose behaviour to follow, as such or by name. ``peers`` are static peers: names by address, or a
-    file with one address and name per line. With ``announce=False`` the host does not announce itself, and is reached
+    implementation whose behaviour to follow, as a Profile or by name. ``peers`` are static peers: names by address, or
+    a file with one address and name per line. With ``announce=False`` the host does not announce itself, and is reached
     only by hosts that know its address. ``on_event`` is called for each peer found and partner lost, on the thread that
     polls the links; it must not block. ``rng`` is the source of randomness. ``small_mtu=True`` accepts a link whose MTU
     is too small for the longest frames of the dialect.
@@ -432,7 +434,7 @@ class Host(BaseHost):
         :meth:`Endpoint.ipeek <mxwire.host.Endpoint.ipeek>`. With ``acked_sends`` a send of up to 32 KiB ends when it is
         acked, instead of when it is transmitted.
 
-        Raises :class:`~mxwire.errors.MxwireError` if it is open already, here or in another process.
+        Raises :class:`~mxwire.errors.MxwireError` if the endpoint is open already, in this process or another.
         """
         endpoint: Endpoint = self._open_endpoint(
             Endpoint,

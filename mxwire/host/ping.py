@@ -31,7 +31,7 @@ class PingOutcome:
     nanoseconds: int | None
     """Round trip time; None without an answer."""
     refusal: str | None = None
-    """Reason for which the other side refused it."""
+    """Reason for which the remote host refused the ping."""
     duplicate: bool = False
     """True if an answer had arrived before."""
 
@@ -161,7 +161,7 @@ class ConnectMethod:
     def _observe(self, observed: ObservedFrame) -> None:
         frame = observed.frame
         if isinstance(frame, ConnectRequest) and observed.sent and frame.dst_mac == self._peer.address:
-            # Of a retransmitted request the last time counts: the earlier one was lost, or not answered.
+            # Measure from the last transmission of a request, because an earlier one was lost or not answered.
             self._sent[frame.connect_seqnum] = observed.time_ns
         elif isinstance(frame, ConnectReply) and not observed.sent and frame.src_mac == self._peer.address:
             sent = self._sent.pop(frame.connect_seqnum, None)
@@ -233,7 +233,7 @@ class Pinger:
         self._host = host
         self._method = method
         self._waiting: dict[int, float] = {}
-        """Until when each answer is waited for."""
+        """The time until which each answer is awaited."""
         self.statistics = PingStatistics()
 
     def run(self, count: int | None, interval: float, patience: float) -> Iterator[PingOutcome]:
@@ -269,7 +269,7 @@ class Pinger:
             self._method.send(self.statistics.sent)
 
     def _settle(self) -> Iterator[PingOutcome]:
-        """Yield new outcomes, and those of pings whose patience has run out."""
+        """Yield new outcomes, and those of pings that have timed out."""
         with self._host.core.section:
             new = self._method.outcomes()
         for each in new:

@@ -1,4 +1,4 @@
-"""Requests, the messages that they return, and all else that can be waited for."""
+"""Requests, the messages that they return, and other conditions for which a caller can wait."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Message:
     def data(self) -> memoryview:
         """The bytes received; of a truncated message those that fitted."""
         if isinstance(self._data, bytearray):
-            # Not before it is used, since this takes as long as matching the message.
+            # Create the view on first use, because creating it takes as long as matching the message.
             self._data = memoryview(self._data)
         return self._data
 
@@ -85,7 +85,7 @@ class Pending(Generic[Result]):
     __slots__ = ()
 
     def ready(self) -> bool:
-        """Return whether the wait is over. May call the engine; what that queues is transmitted."""
+        """Return whether the wait is over. May call the engine; frames that this queues are transmitted."""
         raise NotImplementedError
 
     def result(self) -> Result:
@@ -93,7 +93,7 @@ class Pending(Generic[Result]):
         raise NotImplementedError
 
     def late(self, seconds: float) -> HostError:
-        """Error to raise when it is not ready after ``seconds``."""
+        """Error to raise if the condition is not met after ``seconds``."""
         return HostTimeoutError(f"{self} has not ended within {seconds:g} s")
 
     def abandon(self) -> None:
@@ -114,7 +114,7 @@ class Waiter:
         """Error that a check has raised, to be raised in the waiting caller."""
 
     def check(self) -> bool:
-        """Return whether the wait is over; keep what the check raises for the waiting caller."""
+        """Return whether the wait is over; keep any error of the check for the waiting caller."""
         try:
             self.done = self.pending.ready()
         except Exception as error:
@@ -128,7 +128,8 @@ class Waiter:
             request = self.pending.late(0).request
             self.error = HostWakeupError("the wait was ended by wake_up", request)
             self.done = True
-            # At once: a receive could take a message before the caller runs, and no caller would get it.
+            # Abandon the wait at once, because a receive could take a message before the caller runs, and no caller
+            # would get it.
             self.pending.abandon()
             self.wake()
 
@@ -138,7 +139,7 @@ class Waiter:
 
 
 class AnyOf(Pending[Pending[Any]]):
-    """The first of several, in their order, that is ready. Raises HostError if there are none."""
+    """Waits for the first of several conditions, in their order, that is ready. Raises HostError if there are none."""
 
     __slots__ = ("_members",)
 
@@ -161,14 +162,15 @@ class AnyOf(Pending[Pending[Any]]):
 
 
 class AllOf(Pending[list[Any]]):
-    """All of several."""
+    """Waits for all of several conditions."""
 
     __slots__ = ("_members", "_place")
 
     def __init__(self, members: Sequence[Pending[Any]]) -> None:
         self._members = list(members)
         self._place = 0
-        """The first that was not ready at the last check: a check per message would otherwise look at all before."""
+        """Index of the first condition that was not ready at the last check, so that a check per message need not
+        repeat all before it."""
 
     def ready(self) -> bool:
         """Return whether all are ready."""
@@ -258,14 +260,14 @@ class HostRequest(Pending[Result]):
         return HostTimeoutError(f"the {self} has not ended within {seconds:g} s", self)
 
     def cancelled(self) -> None:
-        """Note that ``cancel`` has ended it."""
+        """Note that ``cancel`` has ended the request."""
         self._cancelled = True
 
     def _outcome(self) -> Result:
         raise NotImplementedError
 
     def failure(self, status: Status | None) -> HostError:
-        """Error for a request with such a status."""
+        """Error for a request that has ended with ``status``."""
         if status is None:
             return HostError(Status.BAD_REQUEST, f"the {self} has not ended yet: wait for it", self)
         if status is Status.CANCELLED:
@@ -286,7 +288,7 @@ class HostSend(HostRequest[Status]):
 
 
 class HostReceive(HostRequest[Message]):
-    """A receive; its result is the message, in ``view`` or, with None, in the memory that the engine has allocated."""
+    """A receive; its result is the message, in ``view`` or, if that is None, in memory allocated by the engine."""
 
     __slots__ = ("_posted", "_view")
 
@@ -320,7 +322,7 @@ class HostConnect(HostRequest[Partner]):
 
 
 def request_of(inner: EngineRequest) -> HostRequest[Any]:
-    """The request that the application has posted, or another one for the same request of the engine."""
+    """The request that the application has posted, or a new object for the same request of the engine."""
     known = inner.context
     if isinstance(known, HostRequest):
         return known

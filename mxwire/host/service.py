@@ -18,7 +18,7 @@ PENDING_MESSAGES: Final = 1024
 PENDING_BYTES: Final = 256 << 20
 """Limits of the messages per client that are received but not yet answered; further ones are discarded."""
 _FEW: Final = 2
-"""Messages that are always allowed, so that a single one may be longer than the limit."""
+"""Number of messages that are always allowed, so that a single message may be longer than the limit."""
 
 
 @dataclass(slots=True)
@@ -45,10 +45,10 @@ class Client:
 
     partner: Partner
     endpoint: EngineEndpoint
-    """The local endpoint that it sends to."""
+    """The local endpoint to which the client sends."""
     counts: ServiceCounts = field(default_factory=ServiceCounts)
     arriving: deque[IncomingMessage] = field(default_factory=deque)
-    """Messages being received, in the order of their matching, in which they are answered."""
+    """Messages being received, in the order in which they were matched and will be answered."""
     leaving: deque[Request] = field(default_factory=deque)
     """Answers that have not ended."""
 
@@ -70,7 +70,7 @@ class IncomingMessage:
     request: Request
     memory: bytearray
     discarded: bool = False
-    """True if it was received only to remove it."""
+    """True if the message is received only to discard it."""
 
 
 class Service(Pending[None]):
@@ -107,7 +107,8 @@ class Service(Pending[None]):
         if client is None:
             client = self.clients[found.partner] = Client(found.partner, endpoint)
             if found.partner.peer.name is None:
-                # It knows this host now, so it answers a query that it may have ignored before (R-HOST-04).
+                # The client's host has this host in its peer table now, so it will answer a name query that it may have
+                # ignored before (R-HOST-04).
                 self._core.node.ask_names()
         discarded = client.busy()
         memory = bytearray(0) if discarded else self._memory(min(found.length, self.longest))
@@ -115,7 +116,7 @@ class Service(Pending[None]):
         self._active[client] = None
 
     def _memory(self, length: int) -> bytearray:
-        """Memory for a message: its own if it is echoed, else shared by all."""
+        """Memory for a message: separate memory if it is echoed, otherwise memory shared by all messages."""
         if self.echo:
             return bytearray(length)
         if length > len(self._scratch):

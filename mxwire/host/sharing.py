@@ -56,7 +56,8 @@ class MachineSharing:
         self._claims: dict[str, _Claim] = {}
         self._cache: dict[str, tuple[float, bool]] = {}
         self._namespace = NetworkNamespace()
-        """That of the interfaces; threads that move to another one later still claim in it."""
+        """The network namespace of the interfaces; threads that move to another namespace later still claim in this
+        one."""
         self._peers = SharedPeerTable()
         self.path = SharedMemoryPath(self._address_of, self._socket)
         """Channels to the endpoints of the other processes."""
@@ -82,7 +83,7 @@ class MachineSharing:
         return answer
 
     def speaks(self, interface: int) -> bool:
-        """True if this process answers for the interface: the first one does, and after its end the next."""
+        """True if this process answers for the interface: the first process does, and after its end the next one."""
         name = f"{self._interfaces[interface]}/host"
         return name in self._claims or self._bind(name)
 
@@ -268,7 +269,7 @@ class SharedPeerTable:
             fcntl.flock(opened, fcntl.LOCK_SH)
             if os.fstat(opened).st_nlink:
                 return opened
-            # Its last user has just removed it: open the next one.
+            # The last process that used the file has just removed it, so open its successor.
             os.close(opened)
 
 

@@ -1,7 +1,7 @@
 """Detection of stalled transfers, and of their reason by local evidence.
 
-A wait is checked several times per second for progress (``StallObserver``). Only when a transfer has stood still for
-``SUSPICIOUS`` seconds are frames decoded (``PeerObserver``), which is too slow to be done all the time.
+A wait is checked several times per second for progress (``StallObserver``). Frames are decoded (``PeerObserver``) only
+after ``SUSPICIOUS`` seconds without progress, because decoding all the time would be too slow.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ SLICE: Final = 0.25
 SUSPICIOUS: Final = 1.5
 """Seconds without progress after which frames are observed for the reason."""
 _OBSERVE_FOR: Final = 1.0
-"""Seconds of observation before a reason is guessed."""
+"""Seconds of observation before a likely reason is reported."""
 _QUERY_EVERY: Final = 0.5
-"""Seconds between host queries, which show whether the peer lives."""
+"""Seconds between host queries, which show whether the peer is alive."""
 
 SHORT: Final = 64 + HEADER_SIZE
 """Longest frame, in bytes with its header, that fits every MTU."""
@@ -41,7 +41,7 @@ ENOUGH: Final = 1024
 OBSERVE_AGAIN: Final = 30.0
 """Seconds after which a dialect monitor decodes another ``ENOUGH`` frames."""
 _CONFIDENT: Final = 0.8
-"""Confidence from which a detected dialect is believed."""
+"""Minimum confidence at which a detected dialect is accepted."""
 _ADVICE: Final = "start both with the same --dialect"
 
 Result = TypeVar("Result")
@@ -80,7 +80,7 @@ class PeerObserver(FrameObserver):
                 (self.long_sent if sent else self.long_received)[other] += 1
 
     def query(self, peer: Peer) -> None:
-        """Send a host query, which any running host that knows this one answers at once (R-HOST-04)."""
+        """Send a host query, which any running host with this host in its peer table answers at once (R-HOST-04)."""
         core = self._core
         with core.section:
             for board in core.node.interfaces:
@@ -153,7 +153,7 @@ class StallObserver:
 
     def check(self) -> None:
         """Raise :class:`~mxwire.host.errors.HostError` if the partner was lost, if there was no progress for too long,
-        or if there cannot be any."""
+        or if progress is impossible."""
         if self._partner.epoch != self._epoch:
             self.close()
             raise restarted(self._partner)
@@ -276,7 +276,7 @@ def wait_observed(
     """Wait for ``pending``, which depends on a partner, and detect the reason if it stalls.
 
     ``tick`` is called several times per second; ``epoch`` is the partner's at the start of the transfer. Raises
-    :class:`~mxwire.host.errors.HostError` with the reason, and what the wait itself raises.
+    :class:`~mxwire.host.errors.HostError` with the reason, and the errors of the wait itself.
     """
     driver = endpoint.host.driver
     observer: StallObserver | None = None

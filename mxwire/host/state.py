@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from mxwire.protocol.library.partner import Partner
 
 PARTNERS_SHOWN: Final = 256
-"""Maximum number of partners and of pulls in the record of an endpoint: the host pauses while they are copied."""
+"""Maximum number of partners and of pulls in the record of an endpoint: because the host pauses while they are
+copied."""
 _COMMAND_SHOWN: Final = 200
 
 

@@ -4,9 +4,9 @@ A client connects and reads; it sends nothing, so there is no request that could
 object and closes the connection. Each socket is a file of mode 0600 in a folder of mode 0700 below the user's runtime
 directory, so only that user (and root) can connect.
 
-A thread of the host sleeps in ``accept`` until a client connects: nothing is done, and nothing is checked per frame,
-while no client asks. Clients are served one after another. The state is copied at most every ``_FRESH`` seconds,
-however often clients ask.
+A thread of the host sleeps in ``accept`` until a client connects: without a client, it uses no CPU time and adds no
+check per frame. Clients are served one after another. The state is copied at most every ``_FRESH`` seconds, however
+often clients connect.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FRESH: Final = 0.05
 _SEND_TIMEOUT: Final = 1.0
 """Seconds after which a client that does not read is disconnected."""
 _ANSWER_TIMEOUT: Final = 2.0
-"""Seconds after which a host that does not answer, as it is stopped or busy, is reported as such."""
+"""Seconds after which a host that does not answer, because it is stopped or busy, is reported as unresponsive."""
 _BACKLOG: Final = 8
 _LARGEST: Final = 64 << 20
 """Bytes of an answer beyond which a client stops reading."""
@@ -52,7 +52,8 @@ def socket_folder(*, make: bool = False) -> Path:
     user, or is accessible to others.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    # A relative path is invalid by the XDG specification, and a folder that is gone is of a session that has ended.
+    # A relative path is invalid by the XDG specification, and a missing folder belongs to a login session that has
+    # ended.
     if runtime.startswith("/") and Path(runtime).is_dir():
         folder = Path(runtime) / "mxwire"
     else:
@@ -103,7 +104,8 @@ class StateServer:
         hidden.unlink(missing_ok=True)
         listener = self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(str(hidden))
-        # A client removes sockets on which no process listens: this one appears under its name only when one does.
+        # Clients remove sockets on which no process listens, so this socket receives its final name only once it is
+        # listening.
         hidden.chmod(0o600)
         listener.listen(_BACKLOG)
         self.path = hidden.rename(folder / f"{name}{_SUFFIX}")

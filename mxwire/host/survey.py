@@ -1,4 +1,5 @@
-"""Survey: discovery of the hosts on the network, and of what their protocol stacks reveal without an application."""
+"""Survey: discovery of the hosts on the network, and of the properties that their protocol stacks reveal without an
+application."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class SurveyedHost:
     announced: bool
     """True if it announces itself."""
     heard: bool
-    """True if any frame has arrived from it; if not, only a user or another process has named it."""
+    """True if any frame was received from it; otherwise it is known only from a user or another process."""
     long_frames: bool | None
     """True if frames of the tested length reach it; None if not tested."""
 
@@ -66,7 +67,7 @@ class SurveyedHost:
 @dataclass(slots=True)
 class _HostNotes:
     sent: dict[int, int] = field(default_factory=dict)
-    """Time of sending of each query in ns, by its magic."""
+    """Transmission time of each query in ns, by magic."""
     queries: int = 0
     answers: int = 0
     best: int | None = None
@@ -94,7 +95,7 @@ class Survey:
         self.impostors = 0
         """Frames with this host's address that it has not sent."""
         self.echoes = 0
-        """Frames of this host that came back."""
+        """Frames of this host that were received back."""
         self._serials: set[int] = set()
         self._own = {each.address for each in self._core.links}
         self._detector = Detector(by_sender=True)
@@ -157,7 +158,7 @@ class Survey:
         return self._notes.setdefault(address, _HostNotes())
 
     def _meet(self, address: bytes) -> None:
-        """Add the sender of a frame as a peer: it knows this host, or learns of it by being queried."""
+        """Add the source of a frame as a peer: it has this host in its peer table, or adds it on receipt of a query."""
         if address in self._own:
             self.impostors += 1
         else:

@@ -23,8 +23,9 @@ _QUERY_INTERVAL = SECOND
 
 
 class _NameQuerier:
-    """Queries names more often than the engine does by itself: every second, and as soon as a host shows that it knows
-    this one. A host does not answer queries of hosts that it does not know (R-HOST-04)."""
+    """Queries names more often than the engine does by itself: every second, and as soon as a frame of a host shows
+    that it has this host in its peer table. A host does not answer queries of hosts that are not in its table
+    (R-HOST-04)."""
 
     __slots__ = ("_host", "_known", "_queried")
 
@@ -34,7 +35,7 @@ class _NameQuerier:
         self._known: set[Peer] = set()
 
     def query(self) -> None:
-        """Query names if it is time to; to be called at each check of the wait."""
+        """Query names if a query is due; call this at each check of the wait."""
         core = self._host.core
         known = {each for each in core.node.peers if each.name is None and each.reverse}
         if known - self._known or core.now - self._queried >= _QUERY_INTERVAL:
@@ -54,7 +55,7 @@ class PendingPeer(Pending[Peer]):
         self._querier = _NameQuerier(host)
 
     def ready(self) -> bool:
-        """Return whether it is."""
+        """Return whether the name is known."""
         peer = self._host.find_peer(self._which)
         if peer is not None and peer.name is not None:
             return True
@@ -96,7 +97,7 @@ class PendingConnect(Pending[Partner]):
                 self._querier.query()
                 return False
             self._request = HostConnect(self._endpoint.engine.connect(peer, self._number, self._key))
-            # The caller blocks, and learns of the end by that.
+            # The blocking call itself reports the end to its caller.
             self._endpoint.engine.forget(self._request.inner)
         return self._request.done
 
@@ -113,7 +114,7 @@ class PendingConnect(Pending[Partner]):
         return self._request.result()
 
     def late(self, seconds: float) -> HostError:
-        """Error with how far it got: the hosts seen, or the requests sent."""
+        """Error with the hosts seen if the host was not found, otherwise with the requests sent."""
         if self._request is None:
             assert not isinstance(self._which, Peer)
             return _not_found(self._host, self._which, seconds)
@@ -176,7 +177,7 @@ def criteria(match_info: SupportsIndex | None, mask: SupportsIndex) -> tuple[Sup
 
 
 def probe(engine: EngineEndpoint, value: SupportsIndex, mask: SupportsIndex) -> WaitingMessage | None:
-    """The message that such a receive would take, or None."""
+    """The message that a receive with ``value`` and ``mask`` would take, or None."""
     found = engine.probe(value, mask)
     return None if found is None else WaitingMessage(found.match_info, found.partner, found.length)
 
@@ -252,7 +253,7 @@ class PendingNext(Pending[HostRequest[Any]]):
 
 
 class PendingReceive(HostReceive):
-    """A receive that only one wait knows of, and that is cancelled when the wait is abandoned."""
+    """A receive that belongs to a single wait, and is cancelled when the wait is abandoned."""
 
     __slots__ = ()
 

@@ -18,7 +18,8 @@ _THIS_FRAME = frozenset({errno.EMSGSIZE, errno.EINVAL})
 _FULL = frozenset({errno.EAGAIN, errno.ENOBUFS})
 
 Some = Callable[[int, int], int]
-"""Sends the frames from one index up to another, returns the number sent; raises OSError if the first was not."""
+"""Sends the frames from one index up to another and returns the number sent; raises OSError if the first frame was not
+sent."""
 
 
 class SendBackoff:
@@ -51,7 +52,7 @@ class SendBackoff:
             leaving.register(self._socket, select.POLLOUT)
             leaving.poll((self._until - now) / 1e6)
         else:
-            # The queue of the interface is full, and the kernel has no event for its end.
+            # The queue of the interface is full, and the kernel does not report when it has room again.
             time.sleep(_PAUSE)
         return True
 

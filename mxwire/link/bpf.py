@@ -1,13 +1,11 @@
 """BPF by bare system calls: maps, programs, attachments to interfaces, live frames.
 
-Theory of operation
--------------------
-An AF_XDP socket receives only the frames that a program in the kernel redirects to it, and a program can also transmit
-frames that no socket has ever held. Both need little: a handful of instructions, a map or two, and three commands of
-bpf(2). libbpf and clang would be large dependencies for that, so the programs are written here as lists of
-instructions (``bpf_code.py``), and the commands are made by ``ctypes``.
+Theory of operation ------------------- An AF_XDP socket receives only the frames that a program in the kernel redirects
+to it, and a program can also transmit frames that no socket has created. Both need only a few instructions, one or two
+maps, and three commands of bpf(2). libbpf and clang would be large dependencies for that, so the programs are written
+here as lists of instructions (``bpf_code.py``), and the commands are made by ``ctypes``.
 
-Three kinds of kernel objects are used, each owned by a file descriptor and gone with the last one:
+Three kinds of kernel objects are used, each released when its last file descriptor is closed:
 
 * :class:`BpfMap`: memory shared by programs and this process; an XSKMAP refers to AF_XDP sockets by queue.
 * :class:`BpfProgram`: verified instructions. It runs for each frame while it is attached to an interface, or for frames
@@ -19,7 +17,7 @@ An attachment has a mode. A native program runs in the driver, before the kernel
 generic one runs later, for any driver. The kernel attaches one program per interface.
 
 Capabilities. Maps and programs need CAP_BPF and CAP_NET_ADMIN, attachments CAP_NET_ADMIN. The kernel reports EPERM for
-all of them; the errors here name the ones that this process lacks.
+all of them; the errors here name the capabilities that this process lacks.
 """
 
 from __future__ import annotations
@@ -94,7 +92,7 @@ _NAME: Final = b"mxwire"
 _LICENCE: Final = b"MIT"
 _LOG_BYTES: Final = 1 << 18
 LONGEST_LIVE_FRAME: Final = 3408
-"""Longest frame in bytes of :meth:`BpfProgram.transmit`: it must fit into a page, with the kernel's own data."""
+"""Maximum frame length of :meth:`BpfProgram.transmit` in bytes: frame and kernel data must fit into a page."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -253,7 +251,7 @@ class BpfProgram(_KernelObject):
             refused = error
         if refused.errno in (errno.EPERM, errno.ENOSYS):
             raise _refusal("cannot load a BPF program", refused, "CAP_BPF", "CAP_NET_ADMIN")
-        # The verifier explains itself only on request.
+        # The verifier gives its reasons only on request.
         log = ctypes.create_string_buffer(_LOG_BYTES)
         try:
             return cls(attempt(1, log))
@@ -284,11 +282,11 @@ class BpfProgram(_KernelObject):
         returning REDIRECT or TRANSMIT; return the nanoseconds per frame.
 
         The kernel reuses the memory of frames without restoring it, so a program finds the changes of an earlier run.
-        ``batch`` frames are made before the redirected ones among them are sent. A call takes some 25 ms more than its
-        frames, except while the program is on :meth:`standby`. ``interface`` is the number of the interface on which
-        the frames pretend to have arrived (0: loopback). Raises InterruptedError after a signal, and
-        :class:`~mxwire.link.errors.LinkError` if the frame is longer than ``LONGEST_LIVE_FRAME``, and without
-        permission.
+        The kernel makes ``batch`` frames before it sends those of them that are redirected. A call takes some 25 ms in
+        addition to the time for its frames, except while the program is on :meth:`standby`. ``interface`` is the number
+        of the interface on which the frames pretend to have arrived (0: loopback). Raises InterruptedError after a
+        signal, and :class:`~mxwire.link.errors.LinkError` if the frame is longer than ``LONGEST_LIVE_FRAME``, and
+        without permission.
         """
         if len(frame) > LONGEST_LIVE_FRAME:
             raise LinkError(f"the kernel makes frames of at most {LONGEST_LIVE_FRAME} bytes, not {len(frame)}")
@@ -314,11 +312,13 @@ class BpfProgram(_KernelObject):
 
     @contextmanager
     def standby(self) -> Iterator[bool]:
-        """Remove the fixed cost of :meth:`transmit` within the context; its value is False if that is not permitted.
+        """Avoid the fixed cost of :meth:`transmit` within the context; the value of the context is False if that is not
+        permitted.
 
         The kernel keeps a table of the programs that run. A call enters its program and removes it afterwards, and
         waits each time until no CPU uses the old table. A program that is attached to an interface is in the table
-        already: here to the loopback of an empty network namespace, where no frame arrives. That needs CAP_SYS_ADMIN.
+        already: here to the loopback of an empty network namespace, where no frame arrives. Creating the namespace
+        needs CAP_SYS_ADMIN.
         """
         with ExitStack() as stack:
             here = stack.enter_context(NetworkNamespace())
@@ -326,7 +326,7 @@ class BpfProgram(_KernelObject):
                 yield False
                 return
             try:
-                # A namespace exists as long as a socket in it.
+                # A namespace exists for as long as a socket in it is open.
                 stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC))
                 stack.enter_context(self.attach("lo", socket.if_nametoindex("lo"), XdpMode.GENERIC))
             finally:

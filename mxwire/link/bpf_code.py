@@ -1,8 +1,8 @@
 """Instructions of BPF programs, written with labels.
 
-A program is a list of instructions; a text in it is the label of the next instruction, for jumps. :func:`assemble`
-translates it. The kernel's verifier checks a program when it is loaded: each access of a frame must follow a comparison
-with the frame's end.
+A program is a list of instructions; a string in the list is the label of the next instruction, for jumps.
+:func:`assemble` translates it. The kernel's verifier checks a program when it is loaded: each access of a frame must
+follow a comparison with the frame's end.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def to_big_endian(register: Register, bits: int) -> Instruction:
 
 
 def fetch_and_add(destination: Register, offset: int, source: Register) -> Instruction:
-    """Add a register to 8 bytes of memory in one step, and replace the register by their value before."""
+    """Add a register to 8 bytes of memory in one step, and replace the register by the previous value of the memory."""
     return Instruction(_STORE | Size.DOUBLE | _ATOMIC, destination, source, offset, _FETCH)
 
 
@@ -151,7 +151,8 @@ def jump(label: str) -> Instruction:
 def jump_if(register: Register, condition: str, to: Register | int, label: str, *, word: bool = False) -> Instruction:
     """Continue at a label if an unsigned comparison holds; ``condition`` is one of == != > >= < <= &.
 
-    ``word`` compares only the low 4 bytes, for constants whose highest bit is set: others are extended by their sign.
+    ``word`` compares only the low 4 bytes, for constants whose highest bit is set, because a comparison of 8 bytes
+    would extend their sign.
     """
     code = (_JUMP_WORD if word else _JUMP) | _CONDITIONS[condition]
     if isinstance(to, Register):
@@ -193,7 +194,7 @@ def load_value_address(destination: Register, descriptor: int, offset: int = 0) 
 
 
 Code = Sequence[Instruction | str]
-"""Instructions; a text is the label of the next instruction."""
+"""Instructions; a string is the label of the next instruction."""
 
 
 def assemble(code: Code) -> bytes:

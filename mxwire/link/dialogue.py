@@ -28,7 +28,7 @@ class LinkSpeaker(Protocol):
 
 
 def converse(link: Link, speaker: LinkSpeaker, wanted: Callable[[], Result | None], timeout: float) -> Result | None:
-    """Run ``speaker`` until ``wanted`` returns a result, and return that; None after ``timeout`` seconds.
+    """Run ``speaker`` until ``wanted`` returns a result, and return the result; None after ``timeout`` seconds.
 
     Replies to the last frames are sent before it returns. Raises :class:`~mxwire.link.errors.LinkError` if the
     interface is gone.

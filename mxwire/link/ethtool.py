@@ -41,7 +41,7 @@ class Hardware:
     receive_ring: tuple[int, int] | None = None
     """Configured and maximum size of the receive ring in frames."""
     flow_control: bool | None = None
-    """True if pause frames are sent, so that a switch holds frames back."""
+    """True if the interface sends pause frames, which make a switch hold frames back."""
     queues: int | None = None
     """Number of receive queues."""
 
@@ -64,7 +64,7 @@ def read_hardware(name: str) -> Hardware:
 def change_offload(name: str, offload: str, on: bool) -> None:
     """Turn an offload of an interface on or off, by its name in :attr:`Hardware.offloads`; needs CAP_NET_ADMIN.
 
-    A driver that does not have it ignores the request.
+    A driver without this offload ignores the request.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as asking:
         # The command that changes a switch follows the one that reads it.

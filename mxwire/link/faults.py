@@ -43,7 +43,7 @@ class FaultCounts:
     """Counters of one direction."""
 
     frames: int = 0
-    """Frames put in."""
+    """Frames enqueued."""
     lost: int = 0
     duplicated: int = 0
     reordered: int = 0
@@ -70,9 +70,10 @@ class FaultyPath:
         self._random = random
 
     def put(self, frame: bytes, now: int) -> None:
-        """Put in a frame at ``now``, in ns of any clock."""
+        """Enqueue a frame at time ``now``, in ns of any clock."""
         faults, draw = self.faults, self._random.random
-        # All are drawn for each frame, so that one rate does not change which frames the other faults affect.
+        # Draw the random numbers of all faults for each frame, so that one rate does not change which frames the other
+        # faults affect.
         lost, twice, late, corrupt = (
             draw() < rate for rate in (faults.loss, faults.duplicate, faults.reorder, faults.corrupt)
         )

@@ -21,8 +21,8 @@ _NONE = Faults()
 class FaultyLink(LinkWrapper):
     """A link that loses, duplicates, reorders, delays or corrupts frames, in one or both directions.
 
-    The same seed has the same effect on the same sequence of frames; only times are real. Frames that are held back
-    are sent during later calls, which a host makes all the time; ``fileno`` is readable when one is due.
+    The same seed has the same effect on the same sequence of frames; only times are real. Frames that are held back are
+    sent during later calls, which a host makes continually; ``fileno`` is readable when one is due.
     """
 
     def __init__(self, link: Link, *, seed: int, sending: Faults = _NONE, receiving: Faults = _NONE) -> None:
@@ -55,7 +55,7 @@ class FaultyLink(LinkWrapper):
     def change(
         self, *, sending: Faults | None = None, receiving: Faults | None = None, seed: int | None = None
     ) -> None:
-        """Change the faults, and with ``seed`` restart their randomness; frames held back stay so."""
+        """Change the faults, and with ``seed`` restart their randomness; frames held back stay held back."""
         self._sending.faults = sending or self._sending.faults
         self._receiving.faults = receiving or self._receiving.faults
         if seed is not None:

@@ -20,7 +20,7 @@ _NAME_BYTES = 16
 _UP = 0x1
 _RUNNING = 0x40
 _POLL_EVERY: Final = 0.05
-"""Seconds between looks at an interface that settles."""
+"""Seconds between reads of the state of an interface that is coming up."""
 _ETHERNET = 1
 _LOOPBACK = 772
 _KINDS = {

@@ -19,7 +19,7 @@ class LinkKind(StrEnum):
     XDP = "xdp"
     """AF_XDP: takes the frames of its queue from all other programs."""
     XDP_SEND = "xdp-send"
-    """AF_XDP for batches that are sent, AF_PACKET for all else."""
+    """AF_XDP to send batches, AF_PACKET for all other frames."""
 
 
 def open_link(

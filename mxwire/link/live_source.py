@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 _TICK: Final = 0.5
 """Longest wait in seconds before the clock is checked again."""
 _COLLECTED: Final = 0.02
-"""Seconds, more than the tap's delay: the kernel collects frames for so long before it hands them over."""
+"""Seconds to wait for the last frames: more than the delay of the tap, during which the kernel collects frames."""
 _LATE_NS: Final = 200_000_000
-"""Longest time that a frame may lie in the ring before it is handed out."""
+"""Maximum time for which a frame may stay in the ring before it is handed out."""
 
 
 class EndSignals:
@@ -50,9 +50,10 @@ class EndSignals:
 
 
 def passing(tap: Tap, signals: EndSignals, end: float | None) -> Iterator[FrameBatch]:
-    """Yield batches until a signal or the time ``end`` of the monotonic clock, to the last frame that passed by then.
+    """Yield batches until a signal or the time ``end`` of the monotonic clock, including all frames that passed before
+    then.
 
-    A batch is empty if nothing passed for a while. Batches lie in the tap's ring: each is valid until the next one.
+    A batch is empty if no frame passed for a while. Batches lie in the tap's ring: each is valid until the next one.
     """
     while signals.seen is None:
         left = _TICK if end is None else min(_TICK, end - time.monotonic())
@@ -71,9 +72,9 @@ def passing(tap: Tap, signals: EndSignals, end: float | None) -> Iterator[FrameB
 class LiveSource:
     """Batches of the frames that pass an interface, until a signal, ``seconds`` have passed, or the interface is gone.
 
-    All frames are included, whatever their destination, and those sent by this host. Batches stay valid; an empty one
-    comes if nothing passed for a while, so that the consumer can check its clock. With ``copied=False`` the frames stay
-    in the memory of the tap, and a batch is valid until the next one only, which takes less time.
+    All frames are included, whatever their destination, and those sent by this host. Batches stay valid; an empty batch
+    is yielded if no frame passed for a while, so that the consumer can check its clock. With ``copied=False`` the
+    frames stay in the memory of the tap, which takes less time, but a batch is valid only until the next one.
     """
 
     bytes_read = 0

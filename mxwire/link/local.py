@@ -1,21 +1,20 @@
 """Local path: records between the processes of one host, through shared memory.
 
-Theory of operation
--------------------
-A process that opens an endpoint listens on an abstract Unix socket whose name contains interface and number. A process
-that wants to reach the endpoint connects to it, and passes a sealed memfd with two rings, one per direction, over the
-socket. Both sides map it; the socket stays open, and shows each that the other one is alive. No name exists in a file
-system, so nothing stays behind when a process is killed, and the kernel reports its end on the socket, and on its pidfd
-in case it has forked.
+Theory of operation ------------------- A process that opens an endpoint listens on an abstract Unix socket whose name
+contains interface and number. A process that wants to reach the endpoint connects to it, and passes a sealed memfd with
+two rings, one per direction, over the socket. Both sides map it; the socket stays open, and shows each process that the
+other is alive. No name exists in a file system, so nothing stays behind when a process is killed, and the kernel
+reports its end on the socket, and on its pidfd in case it has forked.
 
 **Wake-ups.** A process that is about to sleep sets a flag in each ring that it consumes, and checks the rings once
 more; a producer that finds the flag clears it and sends a byte over the socket, whose descriptor the sleeper polls. A
 process that spins sets no flag, so that no system call is made. A producer without room sets another flag, which the
-consumer answers likewise. This is a socket rather than an eventfd because its owner cannot make a write to it block.
+consumer answers likewise. A socket is used rather than an eventfd because the remote process cannot make a write to it
+block.
 
-**Large messages** are read from the sender's memory (``process_memory.py``). The process is that of the socket's
-credentials, so that the sender can offer its own memory only, and the kernel checks the permission. Each side offers
-its token in its greeting; if the other one cannot read it, messages are copied through the ring.
+**Large messages** are read from the sender's memory (``process_memory.py``). The process id is taken from the socket's
+credentials, so that a sender can offer only its own memory, and the kernel checks the permission. Each side offers its
+token in its greeting; if the other one cannot read it, messages are copied through the ring.
 
 **Trust.** Only processes of the same user are accepted. The seals keep the other process from truncating the memory;
 ``record_ring.py`` checks each position and length in it before its use.
@@ -129,14 +128,14 @@ class SharedMemoryChannel:
         return True
 
     def settle(self) -> None:
-        """Wake a producer that waits for room, and note room that this side has waited for."""
+        """Wake a producer that waits for room, and note free room for which this side has waited."""
         if self._produced.blocked and self._has_room():
             self._produced.blocked = False
         if self._feeds():
             self._ring_bell()
 
     def describe(self, memory: Memory, endpoint: int) -> bytes:
-        """Number of withdrawals of the endpoint, then addresses and lengths of the memory."""
+        """Return the number of withdrawals of the endpoint, followed by addresses and lengths of the memory."""
         words = array("Q", [_counts(self._filled)[endpoint]])
         for place, size in memory.places():
             words.append(place)
@@ -154,7 +153,8 @@ class SharedMemoryChannel:
         if not copy_from(self.process, places, memory.places(), length):
             return False
         fence()
-        # If the process has ended, its number may be another one's now; if it withdrew the memory, it may reuse it.
+        # Check afterwards: if the process has ended, its id may belong to another process now; if it has withdrawn the
+        # memory, it may be reusing it.
         return self._alive() and _counts(self._read)[endpoint] == words[0]
 
     def withdraw(self, endpoint: int) -> None:
@@ -182,27 +182,27 @@ class SharedMemoryChannel:
     # For the path.
 
     def waits(self) -> bool:
-        """Return whether there is a record, room that was missing, or the end of the other side."""
+        """Return whether there is a record, free room for which this side waited, or the end of the other side."""
         return self._has_record() or self.ended or bool(self._produced.blocked and self._has_room())
 
     def watched(self, stuck: bool) -> tuple[int, int] | None:
         """Address of the producer's position, and the position of this side, for callers that poll in C.
 
-        There is a record if the two differ; if ``stuck``, one behind those that cannot be taken now. None if that is
-        not all that a caller must poll for.
+        There is a record if the two differ; if ``stuck``, a record behind those that cannot be taken now. None if a
+        caller must poll for other events too.
         """
         if self._closed or (not stuck if self.ended else self._produced.blocked):
             return None
         return self._address, self._consumed.seen if stuck else self._consumed.position
 
     def arm(self) -> bool:
-        """Request a wake-up for the next record; return whether there is something already."""
+        """Request a wake-up for the next record; return whether there is a record or other event already."""
         self._control[ASLEEP] = 1
         fence()
         return self.waits()
 
     def listen(self) -> None:
-        """Take what the socket has: the greeting, wake-ups, or the end of the other process."""
+        """Read the socket: the greeting, wake-ups, or the end of the other process."""
         try:
             data = self.connection.recv(4096)
         except BlockingIOError:
@@ -240,7 +240,7 @@ class SharedMemoryChannel:
             return False
 
     def _ring_bell(self) -> None:
-        # A full socket has bytes that the sleeper has not read: it will wake up.
+        # If the socket is full, it contains bytes that the sleeping process has not read and will be woken by.
         with suppress(OSError):
             self.connection.send(b"\0", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
@@ -259,14 +259,14 @@ class SharedMemoryPath:
 
     def __init__(self, address_of: Callable[[int, int], str], make_socket: Callable[[int], socket.socket]) -> None:
         self.single_copy = True
-        """False to copy large messages through the rings, as where processes may not read each other's memory."""
+        """False to copy large messages through the rings, as is done if processes may not read each other's memory."""
         self._address_of = address_of
         self._make_socket = make_socket
         self._channels: list[SharedMemoryChannel] = []
         self._epoll = select.epoll()
         self._listeners: dict[int, socket.socket] = {}
         self._greeting: dict[int, tuple[socket.socket, int]] = {}
-        """Accepted connections without a greeting, and when they are dropped."""
+        """Accepted connections without a greeting, and the times at which they are dropped."""
         self._by_descriptor: dict[int, SharedMemoryChannel] = {}
         self._armed = True
         self._check_at = 0
@@ -314,7 +314,8 @@ class SharedMemoryPath:
         return self._enter(SharedMemoryChannel(self, connection, memory, first=True))
 
     def poll(self, now: int) -> list[SharedMemoryChannel]:
-        """The channels with records, with room that was missing, or that have ended; ``now`` is in ns."""
+        """The channels with records, with free room for which this side waited, or that have ended; ``now`` is in
+        ns."""
         if self._armed or now >= self._check_at:
             self._armed = False
             self._check_at = now + _CHECK_INTERVAL
@@ -323,7 +324,8 @@ class SharedMemoryPath:
         return [each for each in self._channels if each.waits()]
 
     def arm(self) -> list[SharedMemoryChannel]:
-        """Request wake-ups, since the process is about to sleep; return the channels that have something already."""
+        """Request wake-ups, since the process is about to sleep; return the channels that have records or other events
+        already."""
         self._armed = True
         return [each for each in self._channels if each.arm()]
 
@@ -358,7 +360,7 @@ class SharedMemoryPath:
         return channel
 
     def _check(self) -> None:
-        """Handle what the sockets have."""
+        """Handle the events of the sockets."""
         for descriptor, _ in self._epoll.poll(0):
             channel = self._by_descriptor.get(descriptor)
             if channel is not None:
@@ -367,7 +369,8 @@ class SharedMemoryPath:
                 else:
                     channel.listen()
                 if channel.ended:
-                    # Its records may have to wait, while its descriptors would wake each sleep.
+                    # Its records may have to stay in the ring, and its readable descriptors would end each sleep at
+                    # once.
                     self._unwatch(channel)
             elif descriptor in self._listeners:
                 self._accept(self._listeners[descriptor])

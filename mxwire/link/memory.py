@@ -29,7 +29,7 @@ MTU = 9000
 _USED_UP = 0xDD
 _NO_FRAMES: list[bytes] = []
 _FEW = 4
-"""Frames that are cheaper one by one than as a batch."""
+"""Maximum number of frames for which returning them one by one is cheaper than a batch."""
 
 
 class MemoryNetwork:

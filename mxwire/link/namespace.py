@@ -23,7 +23,7 @@ class NetworkNamespace(AbstractContextManager["NetworkNamespace"]):
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         status = os.fstat(self._descriptor)
         self.identity = status.st_dev, status.st_ino
-        """Equal for the same namespace only, while it exists."""
+        """Identity of the namespace: equal only for the same namespace, while it exists."""
 
     def __exit__(self, *_: object) -> None:
         """Close it."""
@@ -44,7 +44,8 @@ class NetworkNamespace(AbstractContextManager["NetworkNamespace"]):
 
     @contextmanager
     def visited(self) -> Iterator[None]:
-        """Move the calling thread into it for the ``with`` block; what it opens there stays in the namespace."""
+        """Move the calling thread into the namespace for the ``with`` block; sockets opened there stay in the
+        namespace."""
         status = _CURRENT.stat()
         if (status.st_dev, status.st_ino) == self.identity:
             yield

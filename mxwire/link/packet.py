@@ -22,7 +22,7 @@ from mxwire.link.ring_v3 import BlockRing
 from mxwire.link.sender import FrameSender
 
 RING_BYTES: Final = 16 << 20
-"""More than all transfers of a busy host have in flight; a ring larger than the CPU cache is slower."""
+"""Default ring size: more bytes than a busy host has in flight; a ring larger than the CPU cache is slower."""
 
 
 class Mode(StrEnum):
@@ -31,7 +31,7 @@ class Mode(StrEnum):
     SLEEP = "sleep"
     """Sleep until a frame arrives, and wake at once."""
     SPIN = "spin"
-    """Poll all the time: lowest latency, at the cost of a whole CPU."""
+    """Poll continuously: lowest latency, at the cost of a whole CPU."""
     BULK = "bulk"
     """Wake once for many frames: least CPU time, but a single frame is about a millisecond late."""
 

@@ -91,7 +91,7 @@ def permission_advice() -> str:
     """Return the message for a process without the capability."""
     python = Path(sys.executable)
     if python.is_symlink():
-        # Of the interpreters in DIR/bin, this is the one that scripts installed by pip use.
+        # Among the interpreters in DIR/bin, scripts installed by pip use this one.
         copy = "python3 -m venv --copies DIR; sudo setcap cap_net_raw+ep DIR/bin/python"
         give = f"grant it to a separate Python ({copy})"
     else:

@@ -1,7 +1,7 @@
 """Memory of other processes, read by process_vm_readv, and the permission for it.
 
-Two processes check whether they may read each other by a token: random bytes, whose address each announces. A container
-or the user may forbid it, and so may Yama unless the owner of the memory permits it (prctl).
+Each of two processes announces the address of a token of random bytes, and the other checks whether it can read them. A
+container or the user may forbid it, and so may Yama unless the owner of the memory permits it (prctl).
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def copy_from(process: int, places: list[tuple[int, int]], memory: list[tuple[in
     while done < length:
         count = min(_CHUNK, length - done)
         source, target = _vector(places, done, count), _vector(memory, done, count)
-        # Not their addresses: compiled code releases an object after its last use, which would be before the call.
+        # Pass the arrays, not their addresses, because compiled code would release them after their last use, before
+        # the call.
         copied = _readv(process, target, len(target) // 2, source, len(source) // 2, 0)
         if copied != count:
             return False
@@ -78,7 +79,8 @@ def own_token() -> tuple[bytes, int]:
 
 
 def can_read(process: int, token: bytes, place: int) -> bool:
-    """Return whether this process may read the memory of another one, which has ``token`` at the address ``place``."""
+    """Return whether this process may read the memory of another process, which has ``token`` at the address
+    ``place``."""
     memory = array("B", bytes(TOKEN_SIZE))
     copied = copy_from(process, [(place, TOKEN_SIZE)], [memory.buffer_info()], TOKEN_SIZE)
     return copied and memory.tobytes() == token
@@ -87,7 +89,8 @@ def can_read(process: int, token: bytes, place: int) -> bool:
 def permit_reading() -> bool:
     """Let other processes of this user read the memory of this one, if only Yama forbids it; return whether it does so.
 
-    With ``ptrace_scope`` 1 a process must name its reader. It can name one, or any; there are several neighbours.
+    With ``ptrace_scope`` 1 a process must name the process that may read it: a single one, or any. There may be several
+    neighbours, so this names any.
     """
     if _yama_scope() != 1:
         return False

@@ -18,7 +18,7 @@ from mxwire.errors import InvalidRecordError
 from mxwire.native import native
 
 RING_BYTES: Final = 1 << 18
-"""Bytes of a ring: several records of the longest kind."""
+"""Bytes of a ring: room for several records of maximum length."""
 LONGEST: Final = 1 << 16
 """Length of the longest record in bytes."""
 CONTROL: Final = 4096
@@ -91,7 +91,8 @@ class RingSide:
     def _take_flag(self, place: int) -> bool:
         """Clear a flag of the other side, and return whether it was set.
 
-        The fence keeps the check behind what this side has just stored: the other side sets its flag, and then looks.
+        The fence keeps this check after the preceding stores of this side, because the other side sets its flag before
+        it checks the ring.
         """
         fence()
         if not self._control or not self._control[place]:
@@ -154,7 +155,7 @@ class RecordWriter(RingSide):
         return True
 
     def take_sleep(self) -> bool:
-        """Return whether the other side sleeps, and is to be woken; once only."""
+        """Return whether the other side sleeps and must be woken; True only once per sleep."""
         return self._take_flag(self._asleep)
 
 
@@ -207,7 +208,7 @@ class RecordReader(RingSide):
         return bool(self._control) and self._control[self._produced] != self.position
 
     def take_starved(self) -> bool:
-        """Return whether the other side waits for room, and is to be woken; once only."""
+        """Return whether the other side waits for room and must be woken; True only once per wait."""
         return self._take_flag(self._starved)
 
 

@@ -16,14 +16,14 @@ So a batch is valid until the next ``receive``, as :class:`~mxwire.link.link.Lin
 Reordering. The status must be read before the rest of the slot. x86 keeps the order of reads; on other processors
 ``fence`` enforces it.
 
-Three costs decide the shape of this code, since a ping-pong of small messages is measured in microseconds:
+Three costs determine the design of this code, because a round trip of small messages takes only microseconds:
 
 * *Polling an empty ring* reads a single word through a memoryview, some 50 ns. Accessing a NumPy array costs several
   times as much.
-* *Looking ahead* at a slot that the kernel is about to write costs a cache miss here and another one there.
-  ``_LOOKS`` therefore extends the search in steps, each made only if the previous one was full. After a poll that
-  found no frame, a caller is waiting for this very frame, so ``take_short`` takes it alone, without a look at the
-  slot behind it (``_quiet``).
+* *Looking ahead* at a slot that the kernel is about to write causes a cache miss in this process and another in the
+  kernel. ``_LOOKS`` therefore extends the search in steps, each made only if all slots of the previous step were
+  filled. After a poll that found no frame, a caller is waiting for this very frame, so ``take_short`` takes it alone,
+  without reading the slot behind it (``_quiet``).
 * *Building a batch* has a fixed cost by columns (a few NumPy calls) and a cost per frame one by one; ``_FEW`` is the
   number of frames at which they are equal.
 
@@ -59,7 +59,7 @@ _NOTE: Final = struct.Struct("IIIHxxII")
 _read_note: Final = struct.Struct("IIIH").unpack_from
 """Read the part of a header that copies need: status, both lengths and the offset of the frame."""
 _HEADROOM: Final = 96
-"""More bytes than the kernel writes before a frame: its header, a socket address and padding."""
+"""Upper bound of the bytes that the kernel writes before a frame: its header, a socket address and padding."""
 _SLOT_UNIT: Final = 1024
 _BLOCK_LIMIT: Final = 1 << 20
 
@@ -105,7 +105,7 @@ class SlotRing(ReceiveRing):
         """True if a poll has found no frame since the last one was taken."""
         self._reader: Any = None if native is None else native.SlotReader(self._mapped, slot, _FEW, SHORT)
         """The part in C that takes short frames, and then knows the next slot."""
-        # Not a method of this object otherwise, which would keep its memory in a cycle of references.
+        # Do not store a bound method of this object, because the reference cycle would keep its memory alive.
         self._take_quickly: Callable[[], list[bytes] | None] | None = (
             None if self._reader is None else self._reader.take
         )
@@ -151,7 +151,7 @@ class SlotRing(ReceiveRing):
         if not words[place * step] & USER:
             self._quiet = True
             return None
-        # A caller that has polled without success wants this frame now, before the next slot is read.
+        # After a poll without success, return this frame at once, before the next slot is read.
         last = place + 1 if self._quiet else min(place + _FEW, self.slots)
         self._quiet = False
         while True:

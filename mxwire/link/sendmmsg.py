@@ -73,7 +73,8 @@ class BatchSender:
         return sent
 
     def _call(self, first: int, end: int) -> int:
-        # Read each time: after a thread has closed the socket during a pause, its old number may be another file's.
+        # Read the descriptor each time: if another thread has closed the socket during a pause, its old number may
+        # belong to another file.
         descriptor = self._socket.fileno()
         count: int = self._sendmmsg(descriptor, self._at + first * self._headers.itemsize, end - first, _FLAGS)
         if count < 0:

@@ -6,8 +6,8 @@ owner. ``fill`` passes empty chunks to the kernel and ``receive`` returns them w
 consumer index, which run freely through 32 bits; the side that advances an index passes the entries before it. No
 system call is involved, except to start transmission.
 
-A socket is bound to one queue of one interface. Without rings for receiving it only transmits, and needs CAP_NET_RAW
-only; frames arrive as soon as a BPF program redirects them to the socket (``xdp.py``).
+A socket is bound to one queue of one interface. Without receive rings the socket only transmits, and needs only
+CAP_NET_RAW; it receives frames once a BPF program redirects them to it (``xdp.py``).
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ CONTINUED: Final = 1
 NEED_WAKEUP: Final = 1
 """Flag of a ring: the kernel waits for a system call."""
 CHUNK: Final = 4096
-"""Bytes of a chunk, and most bytes of a descriptor: the kernel accepts no larger one."""
+"""Bytes of a chunk, and maximum bytes of a descriptor: the kernel accepts no larger chunk."""
 SHORT_CHUNK: Final = 2048
-"""The smallest chunk that the kernel accepts. Short frames then lie closer together: with 64 bytes per frame, and many
-chunks, most of the time of receiving is that of cache misses."""
+"""The smallest chunk that the kernel accepts. Short frames then lie closer together: with 64 bytes per frame and many
+chunks, most of the receive time is spent on cache misses."""
 HEADROOM: Final = 256
 """Bytes that the kernel leaves free at the start of a chunk."""
 POSITION_BITS: Final = 48
@@ -60,7 +60,7 @@ _LEAST_BUDGET: Final = 32
 _SMALLEST_RING: Final = 64
 _BIND_TRIES: Final = 100
 _BIND_PAUSE: Final = 0.01
-"""Seconds between two tries to bind: a queue stays taken some 20 ms after its process has died."""
+"""Seconds between two attempts to bind: a queue stays taken for some 20 ms after its process has ended."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -141,7 +141,7 @@ class XdpSocket:
         self.interface = interface
         self.unaligned = unaligned
         self.chunk = chunk
-        """Bytes of a chunk, and most bytes of a descriptor."""
+        """Bytes of a chunk, and maximum bytes of a descriptor."""
         size = -(-memory_bytes // CHUNK) * CHUNK
         self.socket = _open_socket(interface)
         self._rings: list[XdpRing] = []
@@ -195,7 +195,7 @@ class XdpSocket:
     def bind(self, queue: int, flags: BindFlag) -> None:
         """Bind the socket to a queue of its interface.
 
-        A queue that was just released is awaited. Raises OSError if the driver refuses the flags, and
+        Wait for a queue that was just released. Raises OSError if the driver refuses the flags, and
         :class:`~mxwire.link.errors.LinkError` if there is no such queue, or if another socket has it.
         """
         name = self.interface.name

@@ -18,17 +18,17 @@ sent frames belongs to the kernel until it is completed (``xdp_transmit.py``).
 
 *Wake-ups.* The socket is readable when the receive ring has frames, so sleeping, spinning and waking are those of every
 ring (``ring_socket.py``). Transmission starts with an empty ``send``; with ``USE_NEED_WAKEUP`` a zero-copy driver that
-runs anyway sets no flag, and needs no call. A zero-copy driver may also wait for a call before it receives.
+is already running sets no flag, and needs no call. A zero-copy driver may also wait for a call before it receives.
 
 *Modes.* Two independent choices. The program is native (in the driver) or generic (in the kernel, any driver); the
 socket is zero-copy (the driver accesses the memory) or copies. Native programs are preferred, and zero-copy with them,
 except on veth, where a native program costs another copy of each frame and makes no frame faster. A mode that the
 driver refuses falls back to the next; ``refusals`` gives the reasons.
 
-*Failures.* A queue has one socket, and an interface one program: both refusals name the other. An interface that is
-down receives no frames and refuses those that are sent. A program that was detached by another process would leave the
-link silent, so the attachment is checked while waiting. The kernel releases program and queue when the process ends,
-whatever the reason.
+*Failures.* A queue has one socket, and an interface one program: the error of a refusal names the existing socket or
+program. An interface that is down receives no frames and refuses those that are sent. A program that was detached by
+another process would leave the link silent, so the attachment is checked while waiting. The kernel releases program and
+queue when the process ends, whatever the reason.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _FEWEST_CHUNKS: Final = 256
 _ONE_PAGE: Final = 3498
 """Largest MTU whose frames fit into one descriptor."""
 _BY_COPY_ONLY: Final = frozenset({"veth"})
-"""Drivers whose native mode gains nothing."""
+"""Drivers whose native mode has no advantage."""
 
 
 class _ModePair(NamedTuple):
@@ -101,7 +101,7 @@ def _open_socket(
 ) -> XdpSocket:
     """Open a socket bound to a queue, with memory for ``receive`` chunks followed by that for frames to transmit.
 
-    Raises OSError if the driver refuses to be bound like this.
+    Raises OSError if the driver refuses these flags.
     """
     longest = interface.mtu + HEADER_SIZE
     size = receive_bytes(receive, longest, not zero_copy, chunk) if receive else 0
@@ -164,13 +164,13 @@ class XdpLink(RingSocket):
         self._foreign = 0
         self._attachment: BpfAttachment | None = None
         self._query = query
-        """A socket of the same network namespace: an AF_XDP socket answers no questions about interfaces."""
+        """A socket of the same network namespace, because an AF_XDP socket does not support ioctls about interfaces."""
         self.program_mode = XdpMode.AUTO
         """Native or generic, as attached."""
         self.zero_copy = opened.zero_copy
         """True if the driver accesses the memory itself."""
         self.refusals: list[str] = []
-        """Reasons why better modes are not used, one line each."""
+        """Reasons why better modes are not used, one line per mode."""
 
     @classmethod
     def open(
@@ -271,8 +271,8 @@ class XdpLink(RingSocket):
         return str(_ModePair(self.program_mode, self.zero_copy))
 
     def room(self, size: int) -> NDArray[np.uint8] | None:
-        """Reserve ``size`` bytes in which a caller builds the batch that it sends next, so that nothing is copied;
-        None if there are none. Valid until the next call of this link that sends or reserves."""
+        """Reserve ``size`` bytes in which a caller builds the batch that it sends next, so that nothing is copied; None
+        without free memory. Valid until the next call of this link that sends or reserves."""
         return None if self._closed else self._transmit.room(size)
 
     def send(self, batch: FrameBatch) -> int:
@@ -388,7 +388,7 @@ class XdpSender:
     def hold(self, offset: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
         """Keep frames in the array that ``room`` returned last, for repeated transmission by :meth:`send_held`.
 
-        Return False if the driver needs them elsewhere. After True, the sender has no other use.
+        Return False if the driver needs the frames elsewhere. After True, the sender can send only held frames.
         """
         return not self._closed and self._transmit.hold(offset, length)
 

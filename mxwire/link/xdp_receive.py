@@ -8,13 +8,14 @@ frame (1792 with short chunks) and puts a descriptor into the receive ring. ``ta
 of chunks are equal, so an index of one is an index of the others, and neither ring can overflow.
 
 A batch is one buffer with an offset per frame, so all descriptors of a frame must lie together. In copy mode they do:
-chunks overlap, with a distance from one to the next of as many bytes as the kernel leaves of a chunk after its
+chunks overlap, with a distance from one to the next equal to the bytes of a chunk that remain after the kernel's
 headroom. The kernel takes them in the order in which they were returned, so the next descriptor of a frame continues
-exactly behind the last. Where that does not hold, a frame is joined in the spill area behind the chunks: the frame that
-continues at the start of the memory, and all longer frames of a zero-copy driver, whose chunks must not cross pages.
+exactly behind the last. If the descriptors of a frame do not lie together, it is joined in the spill area behind the
+chunks: the frame that continues at the start of the memory, and all longer frames of a zero-copy driver, whose chunks
+must not cross pages.
 
-As for the packet ring (``ring_v2.py``), three costs decide the shape: polling reads one word; a few short frames are
-returned as copies; a batch is read by columns above ``_FEW`` frames and one by one below.
+As for the packet ring (``ring_v2.py``), three costs determine the design: polling reads one word; a few short frames
+are returned as copies; a batch is read by columns above ``_FEW`` frames and one by one below.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class XdpReceiveRing(ReceiveRing):
         return Arrivals(together[:count], lengths, lengths, together[2 * count :])
 
     def _join(self, scattered: list[tuple[int, int]], spilled: int) -> tuple[int, int]:
-        """Copy a frame together, and return its start and end."""
+        """Copy the descriptors of a frame into contiguous memory, and return its start and end."""
         start = end = self._spill + spilled * self._spill_each
         for position, size in scattered:
             fitting = min(size, start + self._spill_each - end)
@@ -147,7 +148,7 @@ class XdpReceiveRing(ReceiveRing):
         return start, end
 
     def _by_column(self, available: int) -> Arrivals | None:
-        """Take frames up to the end of the ring; None if one of them does not lie together."""
+        """Take frames up to the end of the ring; None if one of them is not contiguous."""
         first = self._at & self._mask
         table = self._rx.table[first : first + available]
         address, second = table[:, 0], table[:, 1]
@@ -174,7 +175,7 @@ class XdpReceiveRing(ReceiveRing):
             return None
         frames: list[bytes] = []
         available = (self._producer[0] - self._at) & LOW_WORD
-        # A caller that has polled without success wants this frame now, before the next entry is read.
+        # After a poll without success, return this frame at once, before the next entry is read.
         most = min(available, 1 if self._quiet else _FEW)
         self._quiet = False
         fence()

@@ -38,7 +38,7 @@ class PerfParameters:
     start: int = 0
     """The first length."""
     end: int = 4 * 1024 * 1024 + 1
-    """Lengths stay below this one."""
+    """Exclusive upper bound of the lengths."""
     multiplier: int = 2
     increment: int = 0
     """The next length is ``length * multiplier + increment``."""
@@ -115,7 +115,7 @@ class PerfResult:
     microseconds: float
     """Half the mean round trip time; the whole of it if answers are empty (unidirectional)."""
     times: tuple[float, ...] = ()
-    """The same for each iteration, sorted."""
+    """The time of each iteration, sorted."""
 
     @classmethod
     def of(cls, length: int, rounds: Sequence[int], *, unidirectional: bool) -> PerfResult:

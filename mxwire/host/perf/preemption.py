@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 WINDOW_NS: Final = 50_000_000
 """Shortest time that is judged: a dozen time slices of a scheduler, so that one switch alone proves nothing."""
 LEAST_SHARE: Final = 0.8
-"""A thread that polls uses its CPU all the time; with less than this share of it, measured times are those of the
+"""Minimum share of CPU time. A polling thread uses its CPU all the time; below this share, measured times depend on the
 scheduler."""
 
 
 class Usage(NamedTuple):
-    """Clocks and counters of the calling thread since some start."""
+    """Clocks and counters of the calling thread, or their increase over a window."""
 
     wall_ns: int
     cpu_ns: int
@@ -34,7 +34,7 @@ class Usage(NamedTuple):
 
     @property
     def preempted(self) -> bool:
-        """True if other threads had the CPU for a good part of the time.
+        """True if other threads used the CPU for a large part of the time.
 
         Only involuntary switches count, since a thread that is blocked by its output does not use the CPU either."""
         return self.wall_ns >= WINDOW_NS and self.switches > 0 and self.cpu_share < LEAST_SHARE

@@ -62,7 +62,7 @@ class PerfWaiter:
         self.yielding = yielding
         self.silence = silence
         self.crowded: Callable[[], bool] = _alone
-        """Called during silence: whether another sender waits for its turn, so that less silence is allowed."""
+        """Called during silence; returns True if another sender waits for its turn, so that less silence is allowed."""
 
     def __call__(self, request: HostRequest[Result], partner: Partner, epoch: int | None = None) -> Result:
         """Wait for a request, and return its result; ``epoch`` is the partner's at the start of the measurement.
@@ -243,7 +243,7 @@ class PerfRequest(NamedTuple):
     partner: Partner
     parameters: PerfParameters
     epoch: int
-    """Epoch of the partner at its request; in another one it is another sender, or has lost its state."""
+    """Epoch of the partner at its request; in another epoch, the partner is another sender, or has lost its state."""
 
 
 class _QueuedParameters(NamedTuple):
@@ -269,8 +269,8 @@ class PerfReceiver:
     def wait(self, idle: Callable[[], object] = lambda: None) -> PerfRequest:
         """Wait for parameters without limit; ``idle`` is called once per second.
 
-        Raises :class:`~mxwire.host.errors.HostError` if a message fails, and other
-        :class:`~mxwire.errors.MxwireError` for parameters that cannot be served; it may be called again then.
+        Raises :class:`~mxwire.host.errors.HostError` if a message fails, and other :class:`~mxwire.errors.MxwireError`
+        for parameters that cannot be served; it may be called again after either error.
         """
         self._drop_the_gone()
         queued = self._queue.popleft() if self._queue else self._first_message(idle)
@@ -320,7 +320,7 @@ class PerfReceiver:
         self, measurement: PerfRequest, send: Callable[..., HostRequest[Status]], data: bytes | memoryview, match: int
     ) -> None:
         if _over(measurement):
-            # The partner that is there now has not requested this.
+            # The partner has restarted since, and its new instance has not requested this measurement.
             raise restarted(measurement.partner)
         sent = send(measurement.partner, data, match)
         if not sent.done:
@@ -345,17 +345,18 @@ class PerfReceiver:
                 )
 
     def _receive(self, measurement: PerfRequest, memory: memoryview) -> Message | None:
-        """Receive the next message of any partner; None if one of another partner has failed."""
+        """Receive the next message of any partner; None if a message of another partner has failed."""
         request = self._endpoint.ireceive(MATCH, buffer=memory)
         try:
             return self._waiter(request, measurement.partner, measurement.epoch)
         except HostError:
             if not request.done and (request.partner is not measurement.partner or _over(measurement)):
-                # A message of another sender is being pulled into it: without it, that sender would wait in silence.
+                # A message of another sender is being pulled into this memory: if the pull ended, that sender would
+                # wait without an answer.
                 with suppress(HostError):
                     self._endpoint.wait(request, TRANSFER)
             if request.status in (Status.SUCCESS, Status.MESSAGE_TRUNCATED):
-                # It was completed at the moment of the error.
+                # The receive was completed at the moment of the error.
                 self._put_off(request.result())
             if request.status in _NOT_FAILED or request.partner is measurement.partner:
                 raise
@@ -393,7 +394,7 @@ class PerfReceiver:
 
 
 def _over(measurement: PerfRequest) -> bool:
-    """True if the sender has gone; a partner in another epoch is another sender."""
+    """True if the sender has gone; a partner in another epoch counts as another sender."""
     return measurement.partner.epoch != measurement.epoch
 
 
