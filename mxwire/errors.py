@@ -16,7 +16,7 @@ class MxwireError(Exception):
 
 
 class OptionError(MxwireError):
-    """Options that are wrong whatever the machine: all processes of an MPI job raise it."""
+    """Options that are wrong on every machine, so that all processes of an MPI job raise this error."""
 
 
 class CaptureError(MxwireError):
@@ -28,7 +28,7 @@ class CaptureNotFoundError(CaptureError, FileNotFoundError):
 
 
 class OutputError(MxwireError):
-    """The output cannot be written: processing more input would be useless."""
+    """The output cannot be written: processing more input would have no effect."""
 
     @classmethod
     def of(cls, name: object, error: OSError, action: str = "written") -> Self:

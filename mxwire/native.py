@@ -1,6 +1,7 @@
-"""The parts of mxwire that exist in C too (``native.c``): a compiled mxwire uses those, with the same behaviour.
+"""The parts of mxwire that exist in C too (``native.c``): a compiled mxwire uses the C versions, with the same
+behaviour.
 
-``native`` is that module; None where mxwire is interpreted, and each place then uses its part in Python.
+``native`` is the C module; if mxwire is interpreted, it is None, and each caller uses the Python version.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 else:
 
     def mypyc_attr(**_: object) -> Callable[[type], type]:
-        """Decorate a class for the compiler, which keeps memory of one object with ``free_list_len=1``.
+        """Decorate a class for the compiler; ``free_list_len=1`` keeps the memory of one released object for reuse.
 
         Only for classes whose attributes run no code when they are released: mypyc offers the memory to the next object
         before it has cleared the attributes, and would clear those of an object made at that moment.

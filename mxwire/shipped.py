@@ -1,4 +1,5 @@
-"""The scenario library in an installed package or a checkout; imports nothing slow, since completion uses it."""
+"""The scenario library in an installed package or a checkout; it has no slow imports, because shell completion uses
+it."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class PcapngEncoder:
 
 
 def _space_for(lengths: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """A zeroed buffer for consecutive pieces of the given lengths, and the offset of each piece."""
+    """A zeroed buffer for consecutive parts of the given lengths, and the offset of each part."""
     ends = np.cumsum(lengths)
     return np.zeros(int(ends[-1]), np.uint8), ends - lengths
 

@@ -105,7 +105,7 @@ _OTHER_FILES = {
 
 
 def describe_other(head: bytes) -> str:
-    """Describe a file that is not a capture by its first bytes, and what to do with it."""
+    """Describe a file that is not a capture by its first bytes, with the remedy."""
     for start, description in _OTHER_FILES.items():
         if head.startswith(start):
             return description

@@ -12,16 +12,17 @@ from mxwire.frames import FrameBatch
 from mxwire.units import SECOND
 
 STEP: Final = 0.05
-"""Longest wait in seconds, and the time whose frames are yielded together."""
+"""Maximum wait in seconds, and the span of time whose frames are yielded together."""
 
 
 def at_pace(
     batches: Iterable[FrameBatch], wait: Callable[[float], bool], *, clock: Callable[[], int] = time.monotonic_ns
 ) -> Iterator[tuple[FrameBatch, int]]:
-    """Yield frames when as much time has passed since the first one as in the capture, with the time in the capture.
+    """Yield each frame when as much time has passed since the first frame as in the capture, with the time in the
+    capture.
 
     A batch may be empty. ``wait`` sleeps for some seconds, and returns True to end the iteration. ``batches`` are
-    sorted by time; frames from before others are yielded with these.
+    sorted by time; frames that are out of order are yielded with those before them.
     """
     began = start = None
     for batch in batches:

@@ -33,7 +33,8 @@ from mxwire.words import count_of, printable
 FILE_HEADER_BYTES = SMALLEST_CONTROL_BLOCKS[BlockType.SECTION_HEADER]
 
 MOST_INTERFACES = 65536
-"""A section with more is damaged or hostile; the limit bounds the table of interfaces."""
+"""Maximum number of interfaces per section: a section with more is damaged or hostile, and the limit bounds the table
+of interfaces."""
 MOST_DESCRIBED = 100
 """Maximum sections and interfaces of a file kept as metadata."""
 MOST_NAMES = 65536

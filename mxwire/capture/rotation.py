@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mxwire.capture.writer import CaptureWriter
 
 _BLOCK_BYTES: Final = 36
-"""Bytes of a pcapng block besides those of its frame."""
+"""Bytes of a pcapng block in addition to those of its frame."""
 _MEGABYTE: Final = 1_000_000
 _COMMENT_NAMES: Final = 100
 """Host names that go into the comment of a file; the block of names holds all of them."""
@@ -49,7 +49,7 @@ class RotationOptions:
 
 
 class RotatingWriter:
-    """Writes frames to a capture file, and starts another one at a limit.
+    """Writes frames to a capture file, and starts another file at each limit.
 
     ``names`` are the host names known so far, by address; the caller may add to them.
     """
@@ -64,7 +64,7 @@ class RotatingWriter:
         self._frames = 0
         self._dropped = self._dropped_before = 0
         self.written: list[str] = []
-        """The files that exist."""
+        """The files written so far that still exist."""
 
     def begin(self) -> None:
         """Open the first file; raise :class:`~mxwire.errors.CaptureError` if it cannot be written."""

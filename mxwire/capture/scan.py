@@ -31,12 +31,15 @@ BLOCKS_TO_STOP_AT = tuple(int(each) for each in BlockType)
 """Types of blocks that the reader interprets; a scan skips all others."""
 
 NUMBA_PAYS_FROM = 5_000_000
-"""Frames that plain Python scans (10 million per second) while numba starts (0.2 to 0.5 s)."""
+"""Number of frames that plain Python scans (10 million per second) in the time that numba takes to start (0.2 to 0.5
+s)."""
 
 _RUN = 256
-"""Records whose lengths are compared at once; streams of small messages often consist of equal frames."""
+"""Number of records whose lengths are compared at once; streams of small messages often consist of frames of equal
+length."""
 _WALKED = 1024
-"""Records found one by one before equal ones are expected again: other captures lose some per cent by the attempts."""
+"""Number of records found one by one before equal lengths are tried again, so that the attempts take only a few per
+cent of the time in other captures."""
 
 ScanResult = tuple[NDArray[np.int64], int]
 """Offsets of the records found, and of the first record not included."""
@@ -140,7 +143,7 @@ PYTHON_SCANNER = Scanner(_scan_records, _scan_blocks)
 
 
 def numba_scanner() -> Scanner:
-    """The scanner compiled by numba; compiling takes about a second, once, as the result is cached on disk."""
+    """The scanner compiled by numba; compiling takes about a second, once, because the result is cached on disk."""
     try:
         from mxwire.capture.scan_numba import scan_blocks, scan_records
     except ImportError as error:

@@ -29,7 +29,7 @@ def _compiled(signature: str) -> Decorator:
         try:
             return numba.njit(signature, cache=True, nogil=True)(function)
         except (RuntimeError, OSError):
-            # Without a writable directory (a read-only installation without a home), or with a full disk.
+            # There is no writable directory (a read-only installation without a home directory), or the disk is full.
             return numba.njit(signature, nogil=True)(function)
 
     return compile_function

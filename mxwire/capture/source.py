@@ -1,4 +1,5 @@
-"""Byte sources of captures: files, pipes and streams, decompressed if necessary, and the part of one in memory."""
+"""Byte sources of captures: files, pipes and streams, decompressed if necessary, and the buffer with the bytes in
+memory."""
 
 from __future__ import annotations
 
@@ -174,7 +175,7 @@ def _is_zstd_start(head: bytes) -> bool:
 
 
 COMPRESSIONS = (
-    # Deflate expands a byte to at most 1032 bytes, zstd a block of 4 bytes to at most 128 KiB.
+    # Deflate expands one byte to at most 1032 bytes; zstd expands a block of 4 bytes to at most 128 KiB.
     Compression("gzip", lambda head: head[:3] == b"\x1f\x8b\x08", lambda: zlib.decompressobj(31), 16 << 10),
     Compression("zstd", _is_zstd_start, lambda: zstandard.ZstdDecompressor().decompressobj(), 1 << 10),
 )
@@ -224,7 +225,7 @@ class UnpackedBytes:
         return written
 
     def _unpack_more(self) -> None:
-        """Unpack the next piece, or set ``_finished`` at the end."""
+        """Unpack the next part, or set ``_finished`` at the end."""
         if self._member is None and not self._start_member():
             self._finished = True
             return

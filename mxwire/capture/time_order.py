@@ -1,7 +1,7 @@
 """Sorting of frames by time.
 
-A card with several queues, or a program that records several interfaces, writes frames slightly out of order, though
-with correct times.
+A network card with several queues, or a program that records several interfaces, delivers frames slightly out of order,
+but with correct times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from mxwire.frames import FrameBatch, concatenate
 
 WINDOW_NS: Final = 100_000_000
-"""A frame that is later in the file and earlier in time by more than this is not moved: the clock was set back."""
+"""Maximum time in ns by which a frame is moved: if a later frame in the file is earlier by more, the clock was set
+back."""
 CLOCK_STEPS: Final = 64
 """Maximum clock steps recognised per batch; after them, the rest of the batch is left unsorted."""
 

@@ -7,15 +7,18 @@ caller that builds its frames there; ``send`` recognises the reserved array by i
 while frames from elsewhere are copied first. One system call then starts the transmission of all of them.
 
 *Ownership.* Memory belongs to the kernel from the moment when the producer index has passed its descriptors, until
-their completions have returned. ``_flight`` lists the parts that have not, in order. Drivers that copy complete a frame
-usually within the system call, so that the list is empty and the same memory, still in the CPU's cache, is used again.
+their completions have returned. ``_flight`` lists the parts without a completion, in order. Drivers that copy usually
+complete a frame within the system call, so that the list is empty and the same memory, still in the CPU's cache, is
+used again.
 
-*Shape of frames.* A driver that copies makes the first descriptor of a frame linear and every other one a page. A frame
-longer than a page would cost a large allocation; with a first descriptor of 64 bytes it costs pages only. In zero-copy
-mode the driver reads chunks as they are, and descriptors may not cross them: frames start at chunks, and are copied.
+*Layout of frames.* A driver that copies makes the first descriptor of a frame linear and every other one a page. A
+frame longer than a page would cost a large allocation; with a first descriptor of 64 bytes it costs pages only. In
+zero-copy mode the driver reads chunks as they are, and descriptors may not cross them: frames start at chunks, and are
+copied.
 
 *Failure.* If the interface is down, the kernel leaves the descriptors in the ring and would transmit them when it is up
-again, although their memory may contain other frames by then. They are therefore made empty, which the kernel skips.
+again, although their memory may contain other frames by then. They are therefore set to length 0, which the kernel
+skips.
 """
 
 from __future__ import annotations
@@ -48,24 +51,24 @@ from mxwire.link.umem import (
 RING: Final = 1024
 """Descriptors of the transmit ring."""
 TRANSMIT_BYTES: Final = 1 << 20
-"""Memory for frames: more than a batch of the engine. It is used from its start whenever it is free, so that what is
-used stays in the cache of the CPU."""
+"""Bytes of memory for frames: more than a batch of the engine. It is used from its start whenever it is free, so that
+the used part stays in the CPU's cache."""
 _GROUP: Final = 64
 """Frames per system call: enough to make its cost small, few enough that the receiver starts early."""
 _LINEAR: Final = 3500
-"""Longest frame in bytes that is sent as one descriptor in copy mode, if a descriptor may have as many."""
+"""Maximum length in bytes of a frame that is sent as one descriptor in copy mode, if a descriptor may be that long."""
 _HEAD: Final = 64
-"""Bytes in the first descriptor of longer ones."""
+"""Bytes in the first descriptor of longer frames."""
 _LINE: Final = 64
-"""Frames that are copied one by one start at cache lines."""
+"""Alignment in bytes of frames that are copied one by one: a cache line."""
 _PAUSE: Final = 50e-6
-"""Seconds between two tries while the kernel makes no progress."""
+"""Seconds between two attempts while the kernel makes no progress."""
 _FLAGS: Final = int(socket.MSG_DONTWAIT)
 _PASSING: Final = frozenset({0, errno.EAGAIN, errno.ENOBUFS, errno.EBUSY})
-"""Results of a system call after which another one may send more."""
+"""Results of a system call after which a further call may send more."""
 _WORD_MASK: Final = (1 << 64) - 1
 _PLANS: Final = 256
-"""Shapes of batches whose descriptors are kept."""
+"""Maximum number of batch shapes whose descriptors are cached."""
 Groups = list[tuple[int, int, Descriptors]]
 """Frames sent by one system call each: their number, the start of the first in the room, and their descriptors relative
 to it."""
@@ -125,8 +128,8 @@ class TransmitQueue:
     def hold(self, offset: NDArray[np.int64], length: NDArray[np.int64]) -> bool:
         """Keep frames in the array that ``room`` returned last, at ``offset``, for repeated transmission.
 
-        Their descriptors are computed once. Only for copy mode, and queues with no other use: return False otherwise,
-        and for frames that are too long.
+        Their descriptors are computed once. This works only in copy mode, and only for queues with no other use. Return
+        False otherwise, and for frames that are too long.
         """
         if self._room is None or int(length.max()) > self._longest:
             return False
@@ -220,7 +223,7 @@ class TransmitQueue:
         first, last = int(offset[0]), int(offset[-1]) + int(length[-1])
         total = int(length.sum())
         if not self._zero_copy and 0 < last - first <= 2 * total and bool((offset[1:] > offset[:-1]).all()):
-            # They lie together: one copy for all, with the gaps between them.
+            # The frames are close together, so copy all of them at once, with the gaps between them.
             start = self._reserve(last - first)
             if start >= 0:
                 self._memory[start : start + last - first] = buffer[first:last]
@@ -265,7 +268,7 @@ class TransmitQueue:
         if not offset.flags.writeable and not length.flags.writeable:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
-            # The arrays are kept, so that their identities are not those of others.
+            # Keep the arrays, so that no later arrays have the same identities.
             self._plans[id(length)] = offset, length, made
         return made
 
@@ -308,7 +311,7 @@ class TransmitQueue:
         self._produced += count
 
     def _free(self, count: int) -> bool:
-        """Wait a moment until the ring has ``count`` free entries; return whether it has."""
+        """Wait briefly until the ring has ``count`` free entries; return whether it has."""
         until = 0
         while self._ring.count - ((self._produced - self._ring.consumer[0]) & LOW_WORD) < count:
             until = until or time.monotonic_ns() + BACKOFF_NS
@@ -320,7 +323,7 @@ class TransmitQueue:
         return True
 
     def _reserve(self, size: int) -> int:
-        """Return the start of ``size`` bytes of memory that belong to this process, or -1 if there are none."""
+        """Return the start of ``size`` bytes of memory that belong to this process, or -1 if no such memory is free."""
         size = -(-size // _LINE) * _LINE
         if size > self._end - self._start:
             return -1

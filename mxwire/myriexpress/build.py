@@ -21,9 +21,9 @@ from mxwire.myriexpress.stamp import SOURCES, stamp
 
 LIBRARY: Final = "libmyriexpress.so"
 SECOND_NAME: Final = "libopen-mx.so.0"
-"""Name wanted by programs that were linked with Open-MX."""
+"""Library name that programs linked with Open-MX require."""
 ENGINE: Final = Path("mxwire", "engine.so")
-"""Place of the engine beside the library; ``c/engine.c`` has the same."""
+"""Path of the engine relative to the library; ``c/engine.c`` contains the same path."""
 PACKAGE: Final = "mxwire-mx"
 """Name of the pkg-config file."""
 _ENGINE_MODULE: Final = "mxwire_engine"
@@ -64,7 +64,7 @@ class Installation:
 
     @property
     def engine(self) -> Path:
-        """The engine, with Python in it."""
+        """The engine, with Python embedded."""
         return self.folder / ENGINE
 
     @property
@@ -84,11 +84,12 @@ class Installation:
 
     @property
     def stamp_file(self) -> Path:
-        """File with the stamp of the build, and the Python that it is for."""
+        """File with the stamp of the build, and the Python for which it was built."""
         return self.folder / "mxwire" / "stamp"
 
     def require(self) -> None:
-        """Raise :class:`~mxwire.errors.MxwireError` unless the library is built, and by this mxwire and Python."""
+        """Raise :class:`~mxwire.errors.MxwireError` unless the library was built, by this version of mxwire and of
+        Python."""
         try:
             found = self.stamp_file.read_text(encoding="utf-8").strip()
         except OSError:
@@ -217,7 +218,7 @@ def _compile(command: list[str], sources: list[str], output: list[str]) -> None:
 
 
 def _require_writable(made: Installation) -> None:
-    """Raise :class:`~mxwire.errors.MxwireError` if the files could not be installed, before they are compiled."""
+    """Before compiling, raise :class:`~mxwire.errors.MxwireError` if the files could not be installed."""
     for each in (made.engine.parent, made.package.parent, made.include):
         there = next(folder for folder in (each, *each.parents) if folder.exists())
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
@@ -226,7 +227,7 @@ def _require_writable(made: Installation) -> None:
 
 
 def _install(made: Installation, work: Path) -> None:
-    """Copy what was built below the prefix; a running program keeps the files that it has opened."""
+    """Copy the built files below the prefix; a running program keeps the files that it has opened."""
     try:
         made.engine.parent.mkdir(parents=True, exist_ok=True)
         made.package.parent.mkdir(parents=True, exist_ok=True)
@@ -255,7 +256,7 @@ def _replace(source: Path, target: Path) -> None:
 def _package_text(made: Installation) -> str:
     import mxwire
 
-    # pkg-config takes unescaped spaces as the end of an option.
+    # pkg-config treats an unescaped space as the end of an option.
     prefix, libdir, includedir = (str(each).replace(" ", r"\ ") for each in (made.prefix, made.folder, made.include))
     # Some linkers drop libraries that precede the objects that need them.
     return (

@@ -1,9 +1,9 @@
 """The engine's side of libmyriexpress.so: functions of ``c/entries.h`` and ``c/direct.h``, on a host without a driver.
 
-The waits of programs, and the loop that polls links and runs timers, are in C (``c/progress.c``), since a program that
-polls must not enter Python unless there is something to do. The functions here never block. They return ``OK`` plus a
-return code of MX: 0 is the result of cffi when Python cannot be reached, and would be MX_SUCCESS. The end of a request
-is written as a record into memory that C reads (``c/interface.h``), as is the state of the links and queues.
+The waits of programs, and the loop that polls links and runs timers, are in C (``c/progress.c``), because a program
+that polls must not enter Python unless there is work to do. The functions here never block. They return ``OK`` plus a
+return code of MX: cffi returns 0 when Python cannot be reached, which would otherwise be read as MX_SUCCESS. The end of
+a request is written as a record into memory that C reads (``c/interface.h``), as is the state of the links and queues.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ProgramHost(BaseHost):
 
     @classmethod
     def open(cls, options: ProgramOptions) -> ProgramHost:
-        """Open the interfaces, or without any a host that is alone on its network."""
+        """Open the interfaces; without any, open a host that is alone on its network."""
         if not options.interfaces:
             return cls(options, [memory_pair()[0]], None)
         with open_links(options.interfaces, "packet") as (links, sharing):
@@ -101,20 +101,21 @@ class ProgramHost(BaseHost):
 
 
 class RecordQueue(CompletionQueue[Request]):
-    """Queue of completed requests for C, which keeps them itself: it gets a record of each."""
+    """Queue of completed requests for the library in C, which holds the queue itself and receives a record per
+    request."""
 
     def __init__(self, record: Callable[[Request], None]) -> None:
         super().__init__()
         self._record = record
 
     def add(self, request: Request) -> None:
-        """Record a request that has just ended, unless the program does not know it yet."""
+        """Record a request that has just ended, unless its handle has not been returned to the program yet."""
         if request.context is not None:
             self._record(request)
 
 
 class PublishedCount:
-    """The number of unexpected messages of an endpoint, as C knows it."""
+    """The number of unexpected messages of an endpoint, as last written to the memory that C reads."""
 
     __slots__ = ("count", "matching", "word")
 
@@ -145,7 +146,8 @@ class Entries:
         self._places: dict[Partner, int] = {}
         """Places of partners in the table in C."""
         self._keys: dict[tuple[int, int, int], int] = {}
-        """Places by endpoint, peer and number: a partner that reappears after a disconnect keeps its address."""
+        """Places by endpoint, peer and number, so that a partner that reappears after a disconnect keeps its
+        address."""
         self._sessions: list[int] = []
         self._free: list[int] = []
         """Places of partners whose endpoints were closed."""
@@ -159,7 +161,7 @@ class Entries:
         self._retired: list[tuple[float, SharedMemoryChannel]] = []
         """Channels that are gone, with the time when C was notified."""
         self._kept: Any = None
-        """The memory of closed links, at which a thread in C may still look."""
+        """The memory of closed links, which a thread in C may still read."""
 
     def attach(self) -> None:
         """Define the functions of ``c/entries.h`` and ``c/direct.h``."""
@@ -244,11 +246,11 @@ class Entries:
         return OK
 
     def enter(self) -> int:
-        """Do nothing: cffi has given the calling thread its state in Python."""
+        """Do nothing: cffi has already created the Python thread state of the calling thread."""
         return OK
 
     def step(self) -> int:
-        """Receive the frames that have arrived and transmit what is due."""
+        """Receive waiting frames and transmit frames that are due."""
         core = self._host.core
         with core.section:
             core.step()
@@ -303,7 +305,7 @@ class Entries:
         words[_CHANNELS], words[_WORK] = count, work
 
     def _fail(self) -> None:
-        """End everything, since the host has lost an interface, or was closed."""
+        """End all requests, since the host has lost an interface, or was closed."""
         words = self._words
         self._failed = True
         words[_ENDED] = 1
@@ -311,7 +313,7 @@ class Entries:
         words[_LINKS] = words[_CHANNELS] = words[_DESCRIPTORS] = words[_WORK] = 0
         ended = self._host.core.ended
         if not (isinstance(ended, HostClosedError) and ended.status is Status.CANCELLED):
-            # A cancellation is the mx_finalize of another thread, and expected.
+            # Cancellations are expected: another thread has called mx_finalize.
             print(f"mxwire: {ended}", file=sys.stderr, flush=True)
         for endpoint in self._endpoints.values():
             endpoint._close()
@@ -319,7 +321,7 @@ class Entries:
     # Endpoints.
 
     def open_endpoint(self, place: int, board: int, number: Any, key: int, bits: int, shift: int, own: Any) -> int:
-        """Open endpoint ``number`` of a board, which is replaced by the one chosen for MX_ANY_ENDPOINT."""
+        """Open endpoint ``number`` of a board; MX_ANY_ENDPOINT is replaced by the number chosen."""
         host, options = self._host, self._options
         if board >= len(host.core.links):
             return OK + Status.BOARD_NOT_FOUND
@@ -357,7 +359,7 @@ class Entries:
         return OK + _NOT_COMPLETED if pending else OK
 
     def suspend(self, place: int, suspended: int) -> int:
-        """Disable the progression of an endpoint, or enable it again."""
+        """Suspend the progress of an endpoint, or resume it."""
         endpoint = self._endpoints[place]
         with self._host.core.section:
             endpoint.suspend() if suspended else endpoint.resume()
@@ -365,7 +367,7 @@ class Entries:
         return OK
 
     def handle(self, place: int, handled: int) -> int:
-        """Call the unexpected handler in C, or no longer."""
+        """Start or stop calling the unexpected handler in C."""
         call, ffi = self._lib.mxwc_unexpected, self._ffi
 
         def handler(message: Unexpected) -> bool:
@@ -380,9 +382,9 @@ class Entries:
         return OK
 
     def set_timeout(self, place: int, request: int, milliseconds: int) -> int:
-        """Limit the retransmissions of a request, or of all later ones of an endpoint."""
+        """Limit the retransmissions of a request, or of all later requests of an endpoint."""
         with self._host.core.section:
-            # 0 stands for all later requests; a request that is not in the table has ended, or its memory is copied.
+            # 0 stands for all later requests; a request that is not in the table has ended, or its data was copied.
             if not request or request in self._requests:
                 self._endpoints[place].engine.set_timeout(milliseconds / 1000, self._requests.get(request))
         return OK
@@ -390,7 +392,8 @@ class Entries:
     # Requests.
 
     def send(self, place: int, partner: int, data: Any, match_info: int, synchronous: bool, handle: int) -> int:
-        """Post a send of ``data``: bytes of a short message, or else memory of the program, in one view or several."""
+        """Post a send of ``data``: the bytes of a short message, otherwise one or more views of the program's
+        memory."""
         core = self._host.core
         with core.section:
             if core.ended is not None:
@@ -402,12 +405,12 @@ class Entries:
                 self._publish()
             if request.status is _SUCCESS and request.transferred == request.length:
                 return _ENDED_SEND
-            # Only now: the end of a request without a handle is not recorded.
+            # Assign the handle only now, because the end of a request without a handle is not recorded.
             self._posted(request, handle)
             return _COPIED_SEND if request.buffered else OK
 
     def receive(self, place: int, memory: Any, match_info: int, mask: int, handle: int) -> int:
-        """Post a receive into memory of the program, in one view or several."""
+        """Post a receive into the program's memory, given as one or more views."""
         core = self._host.core
         with core.section:
             if core.ended is not None:
@@ -444,13 +447,13 @@ class Entries:
         return OK
 
     def cancel(self, place: int, handle: int) -> int:
-        """Cancel a receive or connect; MX_NOT_COMPLETED if it is too late."""
+        """Cancel a receive or connect; return MX_NOT_COMPLETED if it was matched or answered before."""
         core = self._host.core
         with core.section:
             request = self._requests.get(handle)
             if request is None:
                 return OK + _NOT_COMPLETED
-            # Its end is not recorded: another thread, or a handler that is called here, could end it, too.
+            # Do not record its end, because another thread, or a handler called here, could end the request too.
             request.context = None
             if not self._endpoints[place].engine.cancel(request):
                 request.context = handle
@@ -495,13 +498,14 @@ class Entries:
         return self._unknown()
 
     def find_nic(self, nic_id: int, name: Any) -> int:
-        """Name of a host by address; MX_NOT_COMPLETED while it may still be discovered, or its name arrive."""
+        """Name of a host by address; MX_NOT_COMPLETED while the host may still be discovered or its name be
+        received."""
         if nic_id >> 48:
             return OK + Status.PEER_NOT_FOUND
         with self._host.core.section:
             peer = self._peer(nic_id)
             if peer is not None and peer.name is not None:
-                # Truncated: a name from the network may be longer as UTF-8 than it was in its packet.
+                # Truncate the name, because a name from the network may be longer as UTF-8 than in its packet.
                 text = name_field(peer.name)
                 self._ffi.memmove(name, text, len(text))
                 return OK
@@ -544,7 +548,7 @@ class Entries:
             13: medium_threshold(node.profile, node.dialect),
             14: 0,
             15: 1,
-            # All hosts of a job must report the same, whatever the speed of their interfaces.
+            # All hosts of a job must report the same value, whatever the speed of their interfaces.
             16: 1 if self._options.dialect.name == "mxoe" else 2,
             _KNOWN_HOSTS: len(node.peers),
         }
@@ -656,7 +660,7 @@ def _code_of_error(kind: type[BaseException], error: BaseException, where: Trace
     if isinstance(error, (HostError, LocalProtocolError)):
         return OK + _CODES.get(error.status, 1)
     if isinstance(error, LookupError):
-        # Another thread has closed the endpoint since C has looked it up.
+        # Another thread has closed the endpoint after the lookup in C.
         return OK + Status.BAD_ENDPOINT
     _log.error("an entry of libmyriexpress.so has failed", exc_info=error)
     return _FAILURE

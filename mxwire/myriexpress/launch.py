@@ -1,4 +1,4 @@
-"""Start programs with the library, and the self-test that does so."""
+"""Start programs with the library, and run its self-test."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from mxwire.wire.dialect import MXOE, Dialect, as_dialect
 from mxwire.wire.formats import MEDIUM_MXOE
 
 Getenv = Callable[[str], str | None]
-"""Reads a variable of the environment in C, which programs change just before ``mx_init``."""
+"""Reads a variable of the C environment, which programs may change just before ``mx_init``."""
 
 INTERFACE: Final = "MXWIRE_INTERFACE"
 NAME: Final = "MXWIRE_NAME"
@@ -37,7 +37,7 @@ class ProgramOptions:
     """Options of the host that a program in C opens, and of its endpoints."""
 
     interfaces: tuple[str, ...]
-    """Interfaces by board number; none if the program only talks to itself."""
+    """Interfaces by board number; none if the program communicates only with itself."""
     name: str | None
     dialect: Dialect
     profile: Profile
@@ -50,9 +50,9 @@ class ProgramOptions:
     context_id: tuple[int, int]
     """Bits and shift of the context id of endpoints opened without one."""
     verbose: bool
-    """True if the host and the variables without effect are reported."""
+    """True to report the host and the variables without effect."""
     ignored: tuple[str, ...]
-    """Variables of MX and Open-MX that are set, and have no effect here."""
+    """Environment variables of MX and Open-MX that are set but have no effect here."""
     discovery: float
     """Seconds after the start within which unknown hosts may still be discovered."""
 

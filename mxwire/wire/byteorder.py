@@ -24,7 +24,7 @@ HOST_MAGIC_PREFIX: Final = HOST_QUERY_MAGIC >> 8
 name table (rule R-HOST-03)."""
 
 SETTLED: Final = 16
-"""Strong votes after which a sender is settled and its frames are no longer examined."""
+"""Number of strong votes after which the byte order of a sender is settled and its frames are no longer examined."""
 SENDER_FRAMES: Final = 64
 """Maximum frames examined per batch and unsettled sender: enough to settle it, whatever the size of the batch."""
 # The start number of a CONNECT is usually 1, but need not be; magics and lengths practically never fit both orders.

@@ -2,7 +2,8 @@
 
 The reasons are drop conditions of the behaviour specification, section 21, confirmed frame by frame on a real driver.
 Checks that a receiver makes after consulting its state (the length of a TRUC, the number of replies of a PULL, the
-length of a host name) are not here, since the frame does not show if they are reached; see :mod:`mxwire.wire.remarks`.
+length of a host name) are not here, because the frame does not show whether the receiver reaches them; see
+:mod:`mxwire.wire.remarks`.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class _Compiled:
         """The bytes of a frame, padded as senders do."""
         values = list(self.take(frame))
         for place in self.addresses:
-            # struct would silently cut or pad an address of another size.
+            # struct would silently truncate or pad an address of another size.
             if len(values[place]) != self.defined[place].size:
                 raise ValueError(f"{self.names[place]} has {len(values[place])} bytes")
         for place in self.big_endian_always:
@@ -114,7 +114,7 @@ def _maker(frame_class: type[Frame], carried: list[str]) -> Callable[..., Frame]
     """A function that makes frames of a class from the values of the attributes ``carried``; the others are None.
 
     The constructor of a frozen class is five times slower, since it sets each value through ``object.__setattr__``.
-    Here values are set while the frame is of an unfrozen class with the same slots, and then its class is changed.
+    Therefore the values are set on an object of an unfrozen class with the same slots, whose class is then changed.
     """
     unguarded = {"__init__": object.__init__, "__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
     slots = {"__slots__": vars(frame_class)["__slots__"]}

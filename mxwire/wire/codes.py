@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 LIMIT: Final = 1 << 16
-"""Maximum distinct keys of a table: more than any fabric has hosts, so only hostile traffic exceeds it."""
+"""Maximum distinct keys of a table: more than the number of hosts in any fabric, so that only hostile traffic exceeds
+it."""
 
 
 class CodeTable:

@@ -1,6 +1,6 @@
 """Decoding of a stream of batches: locates MXoE frames, detects dialects, and offers typed frames and columns.
 
-The frame classes are imported for the first typed frame: columns do without.
+The frame classes are imported only when a typed frame is first requested, because columns do not use them.
 """
 
 from __future__ import annotations

@@ -20,9 +20,10 @@ undetermined, and is decoded as `mxoe` without harm.
 * PULL_REPLY: the layout is common, but frame numbers count in units of P, the data of a full reply (R-PUL-13). P is
   4096 in `mxoe`, and in `omx` follows from M.
 
-Decision. Each pair counts its frames per hint. A family weighs the sum of frames times strength of the hint, and the
-heavier one wins. Confidence is the strength of its best hint, times its share of the weight: many weak hints never
-become certainty, and contradicting frames lower it.
+Decision. Each pair counts its frames per hint. The weight of a family is the sum, over its hints, of the number of
+frames times the strength of the hint; the family with the larger weight is chosen. Confidence is the strength of the
+best hint of this family, times its share of the total weight: many weak hints never become certainty, and contradicting
+frames lower it.
 
 Generation. Releases with N1 and N2 combine the PULL of `omx` with the MEDIUM of `mxoe`. Hence a majority of PULLs in
 the layout of `omx` overrules MEDIUMs: with old reply sizes, the hints that otherwise support `mxoe` count for `omx`.
@@ -30,8 +31,8 @@ N1 and N2 differ only in the limit of 31 or 32 frames per block, which no frame 
 N3 has a 16-bit length and no pipeline.
 
 Frame limit. N3 and N4 fill replies up to M, so P gives M exactly. Without a full reply, the first fragment of a MEDIUM
-gives M if it is shorter than 4096 bytes (from there on, F is 4096 or 8192 for a whole range of M). Otherwise the
-default of 9000 is assumed, and ``frame_limit_known`` is False.
+gives M if it is shorter than 4096 bytes (from 4096 on, F is 4096 or 8192 for a whole range of M). Otherwise the default
+of 9000 is assumed, and ``frame_limit_known`` is False.
 
 Byte order is a property of the sender rather than the pair. It is settled first (:mod:`mxwire.wire.byteorder`), because
 all hints read integers.
@@ -80,7 +81,7 @@ class Hint(IntEnum):
     text: str
 
     def __new__(cls, value: int, supports: str, strength: float, text: str) -> Hint:
-        """Give a number its meaning."""
+        """Create a member with its meaning."""
         hint = int.__new__(cls, value)
         hint._value_, hint.supports, hint.strength, hint.text = value, supports, strength, text
         return hint
@@ -115,7 +116,7 @@ _N1_BLOCK_SHARE: Final = 31 * 8192 // 32
 
 @dataclass(frozen=True, slots=True)
 class DialectEvidence:
-    """Frames that support a dialect, and the first of them."""
+    """Number of frames that support a dialect, and the first such frame."""
 
     text: str
     supports: str

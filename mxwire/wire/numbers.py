@@ -1,10 +1,10 @@
 """The numbers of the protocol: reserved values, masks, magics, limits and times, each written here and nowhere else.
 
 Engine, judge, follower, scenarios and the Wireshark plugin interpret frames independently, so that each can reveal
-mistakes of the others. Their numbers are shared all the same: two independent copies of a limit would add errors
-without revealing any. Offsets and sizes of packets are not here: they follow from
-:mod:`mxwire.wire.formats` (:func:`mxwire.wire.layout.layout_of`), and what depends on the dialect is in
-:mod:`mxwire.wire.dialect`. Sections are those of the wire format, rules those of the behaviour.
+defects of the others. They nevertheless share these numbers: two independent copies of a limit would add errors without
+revealing any. Offsets and sizes of packets are not here: they follow from :mod:`mxwire.wire.formats`
+(:func:`mxwire.wire.layout.layout_of`), and numbers that depend on the dialect are in :mod:`mxwire.wire.dialect`.
+Sections are those of the wire format, rules those of the behaviour.
 """
 
 from __future__ import annotations
@@ -90,6 +90,6 @@ ANNOUNCEMENT_INTERVAL: Final = SECOND
 def resend_ticks(hz: int) -> int:
     """Return the ticks between retransmissions by a host of ``hz`` ticks per second (R-RTX-01).
 
-    It is one tick more than RESEND_DELAY, since the tick in which the first transmission falls has already begun.
+    The number is one more than RESEND_DELAY in ticks, because the tick of the first transmission has already begun.
     """
     return hz * RESEND_DELAY // SECOND + 1
