@@ -169,7 +169,7 @@ def diagnosis(capture: Capture) -> int:
 @timed
 def table(capture: Capture) -> int:
     command = [sys.executable, "-m", "mxwire", "decode", "--to", str(capture.path.with_suffix(".parquet"))]
-    # An installed program has its bytecode stored; the warm-up stores it here, even in a shell that forbids this.
+    # Installed programs have stored bytecode, so the warm-up stores it here too, even if the shell disables this.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run([*command, str(capture.path)], check=True, capture_output=True, env=environment)
     return capture.frames

@@ -30,7 +30,7 @@ _COUNTING = "for number in range(50_000_000): pass"
 
 
 def write_captures(folder: Path, files: int, megabytes: float) -> None:
-    """Write captures that repeat the frames of a recording, later and later."""
+    """Write captures that repeat the frames of a recording, each with later times."""
     with open_capture(SOURCE) as reader:
         frames = concatenate(list(reader))
     duration = int(frames.timestamp_ns[-1] - frames.timestamp_ns[0]) + 10**9
@@ -41,7 +41,7 @@ def write_captures(folder: Path, files: int, megabytes: float) -> None:
         for number in range(rounds):
             capture.write(replace(frames, timestamp_ns=frames.timestamp_ns + number * duration))
     for number in range(1, files):
-        # Links: the files are read one by one in any case, and need the disk space of one.
+        # Hard links, because the files are read one by one anyway and so need the disk space of only one.
         os.link(first, folder / f"{number}.pcap")
 
 

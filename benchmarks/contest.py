@@ -42,12 +42,12 @@ Run = Callable[[Capture], Outcome]
 
 @dataclass(frozen=True)
 class Contestant:
-    """Something that decodes captures."""
+    """A program or function that decodes captures."""
 
     name: str
     run: Run | None
     missing: str = ""
-    """The reason why it cannot take part, if ``run`` is None."""
+    """The reason why the contestant cannot take part, if ``run`` is None."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class Pair:
         self.frames = 0
 
     def settle(self) -> None:
-        """Hand batches over until no host has frames to transmit; hosts talk only to the first one."""
+        """Deliver batches until no host has frames to transmit; all hosts communicate only with the first one."""
         hub, *others = self.nodes
         while True:
             moved = len(batch := hub.transmit(self.now))
@@ -226,7 +226,8 @@ def with_partners(count: int, rounds: int) -> Growth:
             done += count
         return done
 
-    # With one partner each message is a separate batch; make it so for all, to compare like with like.
+    # With one partner each message is a separate batch, so use separate batches for all partners to make the times
+    # comparable.
     return Growth("partners", count, best_of(rounds, run), used)
 
 

@@ -52,7 +52,7 @@ RATE: Final = 50_000
 PACED_FRAMES: Final = 50_000
 OURS, C, SENDMMSG, TCPREPLAY, LIVE = "AF_XDP", "C program", "sendmmsg", "tcpreplay -K", "live frames"
 TRIES: Final = 100
-"""Attempts to bind a queue: the kernel releases that of an ended process a moment later."""
+"""Attempts to bind a queue, because the kernel releases the queue of an ended process with a delay."""
 SOME: Final = 1 << 14
 
 
@@ -205,7 +205,8 @@ class Bench:
         thread = threading.Thread(target=send)
         with tap:
             thread.start()
-            # Not on the sender's CPU, which this thread would take each time it receives.
+            # Run on another CPU than the sender, because this thread would interrupt the sender at each frame it
+            # receives.
             os.sched_setaffinity(threading.get_native_id(), {self.far_cpu})
             while thread.is_alive():
                 times.append(tap.receive(0.05).timestamp_ns.copy())

@@ -159,7 +159,7 @@ class Workers:
             port.steer(processor if steered else None)
 
     def run(self, contest: str, contestant: str, options: dict[str, Any]) -> dict[str, float]:
-        """Run one round; return the measurements of both sides, those of the receiver prefixed by ``receiver_``."""
+        """Run one round; return the measurements of both sides, keys of the receiver have the prefix ``receiver_``."""
         for end in self.ends:
             end.send((contest, contestant, options))
         found: list[dict[str, float]] = []
@@ -243,7 +243,7 @@ def endure(workers: Workers, minutes: float) -> dict[str, Any]:
         for dialect in ("mxoe", "omx:9000"):
             found = workers.run("mixture", dialect, {"seconds": min(5.0, max(0.2, minutes * 6))})
         memory.append((found["rss"], found["receiver_rss"]))
-    # Caches that the first rounds fill, such as those of templates, are not growth.
+    # Caches that the first rounds fill, such as template caches, do not count as growth.
     settled = memory[1]
     grown = max(last - first for first, last in zip(settled, memory[-1], strict=True))
     return {"minutes": minutes, "rounds": len(memory), "start": settled, "end": memory[-1], "grown": grown}

@@ -41,7 +41,7 @@ class Cost:
 
 
 class Pair:
-    """Two hosts that know each other, and operations in which they take turns."""
+    """Two hosts with each other in their peer tables, and operations in which they take turns."""
 
     def __init__(self, ports: tuple[Port, Port], dialect: str) -> None:
         opened = [

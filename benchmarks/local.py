@@ -35,7 +35,7 @@ SIZES = (0, 8, 1024, 4096, 65536, 4 << 20)
 HALF_ROUND_TRIP_US = 3.0
 """Goal for messages of 0 bytes, compiled and with two CPUs."""
 SHARE_OF_C = 0.8
-"""Goal for the throughput of messages of 4 MiB, of that of the C program."""
+"""Goal for the throughput of messages of 4 MiB, relative to the C program."""
 PATIENCE = 60.0
 _LONG = 1 << 20
 _END = 1 << 40

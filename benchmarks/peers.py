@@ -63,7 +63,7 @@ def _scapy() -> Run:
         fields_desc = [ShortField("dst_src_peer_index", 0), ByteField("ptype", 0)]  # noqa: RUF012
 
     class Body(Packet):
-        """A few fields that most packets have at the same offset."""
+        """A few fields that have the same offset in most packets."""
 
         name = "MXoE body"
         fields_desc = [  # noqa: RUF012

@@ -58,7 +58,8 @@ loops do so every 10 ms, when they check the socket for errors (``link/packet_so
 LEFT = {
     "protocol/status.py": "an enumeration of numbers, which mypyc treats as plain numbers",
 }
-"""Files of these that stay interpreted, with the reason; so do packages and exceptions, which would gain nothing."""
+"""Files of these modules that stay interpreted, with the reason; packages and exceptions stay interpreted too, since
+they would not run faster."""
 NATIVE = "native.c"
 """The part in C, relative to the package; ``mxwire/native.py`` explains it."""
 _BUILD = """

@@ -38,9 +38,9 @@ ROOT = Path(__file__).resolve().parents[1]
 REALTIME = "realtime"
 """The mark of tests that need a clock."""
 MOST_FLAKY = 2
-"""More flaky tests fail the run: they hide defects."""
+"""Maximum number of flaky tests; more fail the run, because they hide defects."""
 MOST_RERUN = 30
-"""More failures are not rerun: something is broken."""
+"""Maximum number of failures that are rerun; with more, something is broken."""
 LOWEST_PRIORITY = 19
 NONE_COLLECTED = 5
 """pytest's exit code where no test was selected."""
@@ -52,7 +52,7 @@ class Outcome:
 
     passed: int = 0
     failed: list[str] = field(default_factory=list)
-    """Their node ids."""
+    """Node ids of these tests."""
     skipped: list[str] = field(default_factory=list)
     """Node id and reason."""
 
@@ -126,7 +126,7 @@ class Preparation:
         os.setpriority(os.PRIO_PGRP, self._process.pid, LOWEST_PRIORITY)
 
     def hurry(self) -> None:
-        """Let it compete with the tests or, where only root may raise a priority, wait for its end."""
+        """Give the preparation normal priority or, if only root may raise a priority, wait for its end."""
         try:
             os.setpriority(os.PRIO_PGRP, self._process.pid, os.getpriority(os.PRIO_PROCESS, 0))
         except ProcessLookupError:
@@ -135,7 +135,7 @@ class Preparation:
             self._process.wait()
 
     def end(self) -> None:
-        """Kill it if it still runs."""
+        """Kill the preparation if it still runs."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
