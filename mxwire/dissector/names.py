@@ -38,7 +38,7 @@ class FilterRow:
     kind: str
     meaning: str
     where: str
-    """Packet types that carry it; ``generated`` for fields that the plugin adds."""
+    """Packet types that contain the field; ``generated`` for fields that the plugin adds."""
 
 
 @dataclass(frozen=True, slots=True)

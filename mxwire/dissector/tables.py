@@ -272,7 +272,9 @@ def alternatives() -> dict[str, LuaValue]:
 
 @cache
 def dialects() -> dict[str, LuaValue]:
-    """Return the sizes of `mxoe`, and those of `omx` as linear pieces: from this M on, M times slope plus constant."""
+    """Return the sizes of `mxoe`, and those of `omx` as linear pieces: starting at this M, M times slope plus
+    constant.
+    """
     sizes: dict[str, LuaValue] = {"mxoe": _named(MXOE)}
     for generation in GENERATIONS:
         sizes[generation] = _omx(generation)

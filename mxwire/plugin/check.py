@@ -46,7 +46,7 @@ class Problem:
     remedy: str
 
     def __str__(self) -> str:
-        """Return one line."""
+        """Return the problem and its remedy as one line."""
         return f"{self.what}: {self.remedy}"
 
 
@@ -63,12 +63,13 @@ class Report:
     interfaces: list[str] = field(default_factory=list)
     """The capture interfaces of mxwire that tshark lists."""
     loaded: str | None = None
-    """``installed``: from tshark's plugin folder; ``source``: by an option, since it is not installed."""
+    """``installed``: loaded from tshark's plugin folder; ``source``: loaded by an option, because the plugin is not
+    installed."""
     capture: Path | None = None
     expected: Counter[str] = field(default_factory=Counter)
     """Frames of the capture by packet type, as mxwire decodes them."""
     decoded: Counter[str] = field(default_factory=Counter)
-    """The same, as decoded by tshark with the plugin."""
+    """Frames of the capture by packet type, as tshark decodes them with the plugin."""
     problems: list[Problem] = field(default_factory=list)
 
     def there(self, kind: str) -> list[Place]:

@@ -38,7 +38,7 @@ class Place:
     scope: Scope
     path: Path
     state: State
-    """``stale``: the file differs from that of this mxwire; it is older, or was changed."""
+    """``stale``: the file differs from the one in this version of mxwire, because it is older or was changed."""
 
 
 def source() -> Path:

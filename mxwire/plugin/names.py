@@ -32,7 +32,7 @@ class NameEntry:
     address: str
     name: str
     before: str | None
-    """The name that the file had; None if it had none."""
+    """The previous name in the file; None if there was none."""
 
 
 def names_path(tshark: Tshark) -> Path:

@@ -29,7 +29,8 @@ _EXTCAP_FOLDERS: Final[dict[Scope, tuple[str, ...]]] = {
     "personal": ("Personal Extcap path",),
     "global": ("Global Extcap path", "Extcap path"),
 }
-"""From Wireshark 4.2 on it lists both; before, the personal folder is in that of the configuration."""
+"""Wireshark 4.2 and later list both folders; in earlier versions the personal folder is inside the configuration
+folder."""
 _SECONDS: Final = 60
 
 
@@ -41,7 +42,7 @@ class Program:
     version: str
     """For example ``4.0.17``; ``?`` if it is unknown."""
     lua: str | None
-    """Version of its Lua, or None if it was built without Lua."""
+    """Version of Lua in the program, or None if it was built without Lua."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Output:
     code: int
     text: str
     complaint: str
-    """Its standard error in one line, without the remark that it runs as root."""
+    """Standard error in one line, without the remark that tshark runs as root."""
 
 
 class Tshark:

@@ -105,7 +105,7 @@ class _Played:
         """Number of program starts when the target was last discovered."""
 
     def play(self, script: Script) -> ScenarioOutcome:
-        """Play a scenario, from endpoints that the host does not remember."""
+        """Play a scenario from endpoints with new sessions, so that the host has no state for them."""
         self.seed += 1
         if self.driver is not None:
             return run_driven(script, self.link, self.driver, self.dialect, self.seed)

@@ -69,7 +69,8 @@ _SESSION: Final = pytest.StashKey[Session]()
 def session_of(config: pytest.Config) -> Session:
     """Return the hosts of the session; without a file, those in two new namespaces.
 
-    Skip the test if these cannot be created; fail it with one line if the file or its interfaces are invalid.
+    Skip the test if the namespaces cannot be created; fail it with one line if the file or its interfaces are
+    invalid.
     """
     found = config.stash.get(_SESSION, None)
     if found is None:

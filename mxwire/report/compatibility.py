@@ -23,7 +23,7 @@ _CONCLUSIONS: Final = {
     "no": "They can communicate, but not with all classes of messages.",
 }
 _NAMED: Final = 6
-"""Up to this many candidate builds are listed by name."""
+"""Maximum number of candidate builds listed by name."""
 _ARROWS: Final = "→: messages from A to B; ←: messages from B to A."
 _NOTHING: Final = "They cannot communicate at all."
 
@@ -104,7 +104,7 @@ def _arrived(exchanged: Exchanged, direction: int, name: MessageClass) -> str:
 def compatibility_records(
     one: Side, other: Side, judgement: Judgement, exchanged: Exchanged | None
 ) -> Iterator[dict[str, Any]]:
-    """The same as JSON records."""
+    """The compatibility of both sides as JSON records."""
     for letter, side in (("A", one), ("B", other)):
         yield {
             "record": "side",

@@ -93,7 +93,7 @@ def _finding(place: int, same: list[Finding], facts: Facts) -> Iterator[Block]:
     first = same[0]
     costs = [cost_text(each.cost, facts) for each in same]
     yield Heading(f"{place}. {CATALOGUE[first.id].title}  [{first.id}]", 3)
-    # From the lowest: a heading with one of several would hide how sure the others are.
+    # Sorted from the lowest, because a heading with only one confidence would hide that of the other findings.
     confidences = [known for known in reversed(get_args(Confidence)) if any(each.confidence == known for each in same)]
     ends = " to ".join(dict.fromkeys((confidences[0], confidences[-1])))
     yield Paragraph(f"Severity {first.severity}, confidence {ends}, {costs[0]}.")

@@ -36,7 +36,7 @@ class _Box:
 
     @property
     def named_in(self) -> int:
-        """The offset of the row to print the name in: the first of those that hold most of the box."""
+        """The offset of the row in which to print the name: the first row that holds the largest part of the box."""
         rows = range(self.start // ROW_BYTES * ROW_BYTES, self.end, ROW_BYTES)
         return max(rows, key=lambda row: min(row + ROW_BYTES, self.end) - max(row, self.start))
 

@@ -71,11 +71,11 @@ class Column:
 
     heading: str
     right: bool = False
-    """Right-aligned, as numbers are."""
+    """True if the column is right-aligned, as numbers are."""
     wraps: bool = False
-    """Takes the width that the other columns leave, and wraps its text."""
+    """True if the column has the width that the other columns leave, and its text wraps."""
     code: bool = False
-    """Contains identifiers rather than prose."""
+    """True if the column contains identifiers rather than prose."""
     short: str = ""
     """The heading on a terminal that is too narrow for the table."""
 

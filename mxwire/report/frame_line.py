@@ -55,11 +55,11 @@ _TYPE: Final = 10
 _SUMMARY: Final = 48
 _WHOLE: Final = _LineLayout(6, 9, _WHOLE_ADDRESS, " → ", 7, "  ")
 _LAYOUTS: Final = (_WHOLE, _LineLayout(6, 6, _TAIL, " → ", 5, "  "), _LineLayout(5, 6, _TAIL, "→", 5, " "))
-"""From the widest to the narrowest."""
+"""Layouts from the widest to the narrowest."""
 
 
 def layout_for(width: int | None) -> _LineLayout:
-    """The widest layout for a terminal of ``width`` columns; the full one if None (no terminal)."""
+    """The widest layout for a terminal of ``width`` columns; the full layout if ``width`` is None (no terminal)."""
     if width is None:
         return _WHOLE
     return next((each for each in _LAYOUTS if each.least <= width), _LAYOUTS[-1])
@@ -202,6 +202,7 @@ class FrameLines:
 _SMALLEST_ROOM: Final = 20
 """Minimum width of wrapped text, however narrow the terminal."""
 _WORTH: Final = 4
-"""Share of a batch, as its inverse, from which describing all its frames takes less time than those to show."""
+"""Inverse of the share of a batch above which describing all frames is faster than describing only the frames to
+show."""
 _HOSTS_KEPT: Final = 1 << 16
-"""Pairs of hosts whose texts are kept."""
+"""Maximum number of pairs of hosts whose texts are cached."""

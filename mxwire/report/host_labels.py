@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostNames
 
 _LONGEST: Final = 32
-"""Longest name that is shown, in characters."""
+"""Maximum length of a name that is shown, in characters."""
 
 
 def labelled(blocks: Iterable[Block], names: HostNames) -> Iterator[Block]:
     """Replace addresses by names that belong to one host only.
 
-    Numbered lists are left alone: they advise commands, which are to be copied with addresses.
+    Numbered lists are not changed, because they contain commands, which users copy and which need addresses.
     """
     labels = names.labels(_LONGEST)
 

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 STEPS: Final = 20_000
 """Steps kept per ladder, to bound memory; a run of replies is one step."""
 WIDEST: Final = 104
-"""Most characters between the two hosts."""
+"""Maximum number of characters between the two hosts."""
 _BESIDE: Final = 45
 """Characters to the left of the ladder: frame numbers and both times, …"""
 _LONGEST_NAME: Final = 32
-"""Longest name of a host that is shown instead of its address, in characters."""
+"""Maximum length of a host name that is shown instead of the address, in characters."""
 _TIME_NARROW: Final = 14
 """… and in the narrow form, the remaining time alone."""
 
 
 @dataclass(slots=True)
 class LadderStep:
-    """A frame of the message, or a run of replies without another of its frames in between."""
+    """A frame of the message, or a run of its replies without another of its frames in between."""
 
     role: Role
     first: int

@@ -86,7 +86,7 @@ def _microseconds(nanoseconds: float) -> str:
 
 
 def merge_record(first: str, second: str, made: MergePlan, target: str | None, written: int | None) -> dict[str, Any]:
-    """The same as a JSON record; times in nanoseconds, drift as a ratio."""
+    """The alignment, the delays and the frame counts as a JSON record; times in nanoseconds, drift as a ratio."""
     alignment = made.alignment
     return {
         "record": "merge",

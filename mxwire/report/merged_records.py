@@ -34,7 +34,7 @@ class MergedRecords(ABC):
         """Return the merged records for a report."""
 
     def merged(self) -> list[Record]:
-        """Return the merged records, as those of the captures."""
+        """Return the merged records, in the form of the records of single captures."""
         return []
 
     @property
@@ -48,7 +48,7 @@ class MergedRecords(ABC):
 
 _VERDICTS: Final = ("fail", "non-strict", "info", "pass", "missing")
 EXAMPLES: Final = 5
-"""Findings per rule, severity and host that are shown."""
+"""Maximum number of findings shown per rule, severity and host."""
 
 
 class VerifiedSet(MergedRecords):
@@ -122,7 +122,7 @@ class VerifiedSet(MergedRecords):
 
 
 class DiagnosedSet(MergedRecords):
-    """Findings of many captures: those with the same diagnosis and hosts are one, with the sum of their costs."""
+    """Findings of many captures: findings with the same diagnosis and hosts are combined, and their costs added."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], list[Record]] = defaultdict(list)

@@ -46,7 +46,7 @@ class MergedTiming:
         self._gaps = GapHistogram()
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Add a record; others than those of samples and gaps are ignored."""
+        """Add a record, if it is a record of samples or gaps."""
         if record["record"] == SAMPLES:
             name, key = record["of"], record["key"]
             self._fields[name] = record["field"]
@@ -61,7 +61,7 @@ class MergedTiming:
         return self._sketches.get((_DELIVERY, (first, second)), DurationSketch())
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield a record per series, and that of the gaps."""
+        """Yield a record per series, and the record of the gaps."""
         for (name, key), sketch in sorted(self._sketches.items(), key=lambda each: (each[0][0], _place(each[0][1]))):
             if name != _DELIVERY:
                 length = key if isinstance(key, int) else None

@@ -1,6 +1,6 @@
 """Plots of latency and bandwidth by message length: the figure of ``mxwire perf``, and axes and curves for others.
 
-matplotlib is an optional extra: its objects come in as arguments, and nothing here imports it before it is needed.
+matplotlib is an optional extra: its objects are passed as arguments, and this module imports it only when needed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PlottedLength:
     median: float
     p99: float
     megabytes: float
-    """MB/s."""
+    """Bandwidth in MB/s."""
 
 
 def check() -> None:

@@ -32,7 +32,7 @@ class TrafficCollector(Collector):
 
     def __init__(self) -> None:
         self.snapshot: TrafficSnapshot | None = None
-        """The newest snapshot; without one there are no metrics."""
+        """The newest snapshot; if it is None, there are no metrics."""
 
     def collect(self) -> Iterable[Metric]:
         """Return the metrics."""

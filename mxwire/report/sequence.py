@@ -38,7 +38,7 @@ STYLES: Final[dict[str, KindStyle]] = {
     "notify": KindStyle("NOTIFY", "#15803d", "#86efac", "green", "s", 1.5),
     "nack": KindStyle("nack", "#111827", "#f3f4f6", "pink", "X", 1.5),
 }
-"""By kind, in the order of :data:`~mxwire.analysis.time_sequence.KINDS`."""
+"""Appearances by kind, in the order of :data:`~mxwire.analysis.time_sequence.KINDS`."""
 assert tuple(STYLES) == KINDS
 ACKED: Final = KindStyle("acknowledged", "#15803d", "#86efac", "green", "", 1.3)
 WINDOW: Final = KindStyle("requested up to", "#94a3b8", "#64748b", "yellow", "", 1.0)

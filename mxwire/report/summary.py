@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mxwire.wire.decoder import DecodedBatch
 
 _KEPT: Final = 1 << 14
-"""Texts of numbers that are kept; most numbers are shown many times."""
+"""Maximum number of number texts that are cached, because most numbers are shown many times."""
 _CLASSES: Final = {each.__name__: each for each in packets.FRAME_CLASSES}
 
 
@@ -242,7 +242,7 @@ def summaries(decoded: DecodedBatch) -> list[str | None]:
         place = block.place.tolist()
         for at, text in zip(place, template.texts(fields.values, block.dialect), strict=True):
             texts[at] = text
-        # Malformed and remarkable frames are few: they are described one by one.
+        # Malformed and remarkable frames are rare, so they are described one by one.
         other = (columns.reason[block.place] != Reason.NONE) | is_remarkable(frame_class, fields, block.dialect)
         for at in block.place[other].tolist():
             texts[at] = None

@@ -14,7 +14,7 @@ from mxwire.report.times import duration_text, seconds_text
 from mxwire.words import count_of
 
 LENGTHS_SHOWN: Final = 40
-"""Up to this many message lengths get one row each; beyond it, rows are length classes."""
+"""Maximum number of message lengths with a row each; beyond it, rows are length classes."""
 _ITERATION: Final = "Half round trips: half the ping-to-ping interval"
 _ANSWER: Final = "Half round trips: half of the time from the first frame of a ping to the last byte of its pong"
 _TRANSFER: Final = "Transfers: from the first frame of a message to its last byte"
@@ -22,7 +22,7 @@ _GAP_SHARES: Final = (0.01, 0.1, 0.5, 0.9, 0.99)
 
 
 def timing_blocks(path: str, timing: Timing, pairs: Sequence[Block] = ()) -> list[Block]:
-    """All measurements as blocks of a report, with those of ``pairs`` after the totals."""
+    """All measurements as blocks of a report; measurements of ``pairs`` follow the totals."""
     shown: list[Block] = [Heading(path), Listing(tuple(_facts(timing))), *pairs]
     shown += duration_blocks({(each.record, each.key): each.samples for each in series_of(timing)}, timing.gaps)
     if timing.follower.cooked:

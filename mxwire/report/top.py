@@ -1,8 +1,8 @@
 """The full-screen view of ``mxwire top``, an application of Textual.
 
-The application shows snapshots that another thread makes; it asks ``latest`` for the newest one at each refresh, and
-never waits for that thread. Everything that hosts announce passes through ``printable``, and is shown as plain text,
-without Textual's markup.
+The application shows snapshots that another thread makes; at each refresh it calls ``latest`` for the newest snapshot,
+and never waits for that thread. Everything that hosts announce passes through ``printable``, and is shown as plain
+text, without Textual's markup.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mxwire.report.traffic import (
 from mxwire.words import count_of, printable
 
 _WIDE: Final = 110
-"""Columns of a terminal from which addresses are shown completely."""
+"""Minimum number of terminal columns for complete addresses."""
 _ROWS: Final = 300
 """Maximum number of rows of a table; a filter selects among the others."""
 _FINDINGS_LINES: Final = 4

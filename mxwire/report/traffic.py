@@ -15,7 +15,7 @@ from mxwire.words import count_of, printable
 _SUFFIXES: Final = ("", "k", "M", "G", "T")
 _BROADCAST: Final = int.from_bytes(BROADCAST, "big")
 _NAME_SHOWN: Final = 24
-"""Longest part of a host name that is shown in a table; announced names have up to 79 characters."""
+"""Maximum number of characters of a host name shown in a table; announced names have up to 79 characters."""
 
 
 # Values as text
@@ -112,7 +112,7 @@ PAIR_COLUMNS: Final[dict[str, PairColumn]] = {
 
 
 def sorted_pairs(snapshot: TrafficSnapshot, sort: str, *, reverse: bool = False) -> list[PairRates]:
-    """The pairs of a snapshot, those with the greatest value of a column first, and the most recent of equal ones."""
+    """The pairs of a snapshot in descending order of a column; pairs with equal values have the most recent first."""
     key = PAIR_COLUMNS[sort].key
     return sorted(snapshot.pairs, key=lambda each: (key(each), each.last_ns), reverse=not reverse)
 

@@ -17,7 +17,7 @@ from mxwire.rules.finding import SEVERITIES
 from mxwire.words import count_of
 
 SHOWN: Final = 10
-"""Findings shown per rule, severity and host; further ones are only counted."""
+"""Maximum number of findings shown per rule, severity and host; further findings are only counted."""
 _HOSTS: Final = (
     *code_columns("host"),
     Column("verdict"),

@@ -38,7 +38,7 @@ def write_xplot(folder: Path, graphs: Sequence[SequenceGraph], timing: Timing) -
 
 
 def _rates(graphs: Sequence[SequenceGraph], timing: Timing) -> Iterator[tuple[str, RateLine]]:
-    """Yield the title and the rate of each direction, that of the first graph first."""
+    """Yield the title and the rate of each direction, starting with the direction of the first graph."""
     source = graphs[0].source.address if graphs else None
     other = graphs[0].destination.address if graphs else None
     for pair in PairOrder().pairs(timing):

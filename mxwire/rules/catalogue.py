@@ -15,18 +15,19 @@ class Rule:
     """A rule of the specification, and how it can be judged."""
 
     number: str
-    """As in the specification, for example ``R-SEQ-05``; ``W-6.4`` is section 6.4 of its wire format part."""
+    """Number in the specification, for example ``R-SEQ-05``; ``W-6.4`` is section 6.4 of its wire format part."""
     text: str
     """The rule in one line."""
     force: Force
-    """Its strictness; ``fact`` for a description of real hosts that demands nothing."""
+    """Strictness of the rule; ``fact`` for a description of real hosts that requires nothing."""
     judged: Judged
     """``wire``: by the judge, from frames; ``inside``: only with a view of the host's state, as in a test of the
     engine; ``not``: not at all."""
     why: str = ""
     """The reason, unless ``judged`` is ``wire``."""
     checker_only: bool = False
-    """Of use to a checker of real hosts only: an engine has nothing to implement. ``why`` gives the reason."""
+    """True if only a checker of real hosts can use the rule, because an engine has nothing to implement. ``why`` gives
+    the reason."""
     chapter: str = ""
     """The chapter's title."""
 

@@ -12,7 +12,7 @@ Severity = Literal["violation", "deviation", "note"]
 broken, or a real host would behave differently; peers survive it. ``note``: a known defect of real hosts (chapter 23 of
 the behaviour specification), or information that is not attributable to a host."""
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
-"""The worst first."""
+"""Severities, the worst first."""
 
 Verdict = Literal["pass", "non-strict", "fail", "info", "missing"]
 """Of one host or two, as a whole. ``pass``: no finding; ``info``: notes only; ``non-strict``: deviations, but no
@@ -29,7 +29,8 @@ class Violation:
     severity: Severity
     """Severity of the breach; only ``violation`` makes a conversation wrong."""
     frames: tuple[int, ...]
-    """Numbers of the frames that show it, as given to the judge; the last one is the frame that broke the rule."""
+    """Numbers of the frames that show the breach, as given to the judge; the last one is the frame that broke the
+    rule."""
     time_ns: int
     """Time of the last of the frames, in nanoseconds."""
     host: bytes

@@ -40,11 +40,11 @@ class Places:
     """Places of a rule, each as ``path:symbol`` with the path from the root of the repository."""
 
     engine: tuple[str, ...] = ()
-    """In the engine, ``mxwire/protocol``."""
+    """Places in the engine, ``mxwire/protocol``."""
     judge: tuple[str, ...] = ()
-    """Functions that judge it."""
+    """Functions that judge the rule."""
     tests: tuple[str, ...] = ()
-    """Tests and their tables."""
+    """Tests of the rule and their tables."""
 
 
 @cache

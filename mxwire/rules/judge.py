@@ -1,6 +1,6 @@
 """The judge: takes decoded frames one by one and reports the rules that they break.
 
-A plan per class of frames has the trackers that follow them and the rules that they are checked against.
+Each class of frames has a plan: the trackers that follow its frames, and the rules against which they are checked.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _APPLY: Final[dict[type[packets.Frame], _Tracker]] = {
     packets.HostQuery: discovery.apply_query,
     packets.HostReply: discovery.apply_host_reply,
 }
-"""Trackers that remember a frame; they run after the rules, which must see the state before it."""
+"""Trackers that record a frame; they run after the rules, because rules must see the state before the frame."""
 
 
 class RulePlan:
@@ -179,10 +179,10 @@ class Judge:
         return found or ()
 
     def observe_replies(self, run: ReplyRun) -> int:
-        """Take as many replies of a run as are unobjectionable, from the first on, and return their number.
+        """Accept replies from the beginning of a run while they break no rule, and return their number.
 
-        0 if anything is unusual; the caller passes the next reply to :meth:`observe`, which gives the same result for
-        every reply. Only for frames with an unknown time of delivery.
+        The number is 0 if anything is unusual; the caller then passes the next reply to :meth:`observe`, which gives
+        the same result for every reply. Only for frames with an unknown time of delivery.
         """
         pair = self._pairs.get(run.destination + run.source)
         if pair is None or self.vantage.as_sent or _is_strange(pair):
@@ -220,7 +220,7 @@ class Judge:
         excused = breach.defect is not None and breach.defect in self.vantage.excused
         seen = self._seen
         if not self.vantage.as_sent and is_probe(seen.frame):
-            # A probe of a measuring tool was not sent by a driver, so it convicts no driver.
+            # A measuring tool sent the probe, not a driver, so it is not evidence against the driver.
             breach = Breach(breach.expected, f"{breach.found} (a probe)", "note", breach.frames)
             excused = False
         return Violation(

@@ -40,17 +40,17 @@ class WireRule:
     frames: tuple[type[packets.Frame], ...]
     severity: Severity
     alone: bool = False
-    """It needs only the frame itself, so that it applies even if other frames were missed."""
+    """True if the rule needs only the frame itself, so that it applies even if other frames were missed."""
     also: tuple[str, ...] = ()
     """Other rules that the function judges at the same time."""
     when: tuple[FrameStatus, ...] = ALWAYS
-    """Statuses of the frames that it applies to."""
+    """Statuses of the frames to which the rule applies."""
     as_sent: bool = False
-    """It needs every frame as its host sends it (:attr:`~mxwire.rules.vantage.Vantage.as_sent`)."""
+    """True if the rule needs every frame as its host sends it (:attr:`~mxwire.rules.vantage.Vantage.as_sent`)."""
     sized: bool = False
-    """It needs the number of bytes that the hosts put into a frame."""
+    """True if the rule needs the number of bytes that the hosts put into a frame."""
     strange: bool = False
-    """Only frames from a host to itself or to a group can break it."""
+    """True if only frames from a host to itself or to a group can break the rule."""
 
     @property
     def symbol(self) -> str:
@@ -83,10 +83,10 @@ def judges(
 ) -> Callable[[Check], Check]:
     """Register the decorated function as a rule for frames of these types.
 
-    The function receives a :class:`~mxwire.rules.state.frame.JudgedFrame` and returns None or a :class:`Breach`; it
-    has no side effects and never raises. ``alone`` declares that it reads nothing but the frame; ``also`` are rules
-    that cannot be broken without breaking this one. It is not called where it cannot be broken, according to ``when``,
-    ``as_sent``, ``sized`` and ``strange`` (see :class:`WireRule`).
+    The function receives a :class:`~mxwire.rules.state.frame.JudgedFrame` and returns None or a :class:`Breach`; it has
+    no side effects and never raises. ``alone`` declares that it reads nothing but the frame; ``also`` are rules that
+    cannot be broken without breaking this one. The function is not called if the rule cannot be broken, according to
+    ``when``, ``as_sent``, ``sized`` and ``strange`` (see :class:`WireRule`).
     """
 
     def register(check: Check) -> Check:

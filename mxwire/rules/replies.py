@@ -1,7 +1,7 @@
 """Runs of PULL_REPLYs: replies that each continue the one before are judged together, by their common properties.
 
-This is the fast path; :meth:`mxwire.rules.judge.Judge.observe` defines the result per frame, and takes every frame that
-is not plainly correct.
+This is the fast path; :meth:`mxwire.rules.judge.Judge.observe` defines the result per frame, and judges every frame
+that is not plainly correct.
 """
 
 from __future__ import annotations
@@ -19,32 +19,33 @@ _NUMBERS: Final = 256
 
 @dataclass(slots=True)
 class ReplyRun:
-    """Whole replies to one pull in direct succession: numbers and offsets are consecutive, and all lengths are
-    equal."""
+    """Complete replies to one pull, one directly after the other: numbers and offsets are consecutive, and all lengths
+    are equal.
+    """
 
     source: bytes
     destination: bytes
     pull: int
     """Handle x 2^32 + magic."""
     time_ns: int
-    """Time at which the first was seen."""
+    """Time at which the first reply was seen."""
     sequence: int
-    """``frame_seqnum`` of the first."""
+    """``frame_seqnum`` of the first reply."""
     offset: int
-    """``msg_offset`` of the first."""
+    """``msg_offset`` of the first reply."""
     length: int
-    """``frame_length`` of each; their frames have 32 bytes more."""
+    """``frame_length`` of each reply; the Ethernet frames are 32 bytes longer."""
     numbers: list[int]
     """Numbers of the frames in findings."""
     whole: memoryview
-    """Memory that holds all their captured bytes."""
+    """Memory that holds all captured bytes of these frames."""
     begins: list[int]
     ends: list[int]
     """Offsets in ``whole`` at which each frame begins and ends."""
 
 
 def take(run: ReplyRun, pair: ObservedPair) -> int:
-    """Remember the replies of a run that break no rule, from the first on, and return their number."""
+    """Record replies from the beginning of a run while they break no rule, and return their number."""
     transfer = pair.back.transfers.get(run.pull)
     if transfer is None or not _is_plain(run, pair, transfer):
         return 0
@@ -84,7 +85,9 @@ def _is_plain(run: ReplyRun, pair: ObservedPair, transfer: ObservedTransfer) -> 
 
 
 def _end(block: ObservedBlock, first: int, run: ReplyRun, taken: int) -> int:
-    """Return the index after the last reply from ``taken`` on that lies in the block and is seen for the first time."""
+    """Return the index after the last consecutive reply, starting at ``taken``, that lies in the block and is seen for
+    the first time.
+    """
     if not 0 <= first < block.frames or (first == 0 and block.first_offset):
         return 0
     whole = (block.start + block.length - run.offset) // run.length

@@ -36,10 +36,10 @@ class Vantage:
     """All hosts were started after the observation began: no host knows its index in another host's peer table before
     an observed frame teaches it."""
     clock_ns: int = 1_000_000
-    """Uncertainty of the difference of two times."""
+    """Uncertainty of the difference between two times."""
     reorder_ns: int = 100_000_000
-    """The longest delay of a frame, in the network or between a host's decision and the observer, that lets a later
-    frame be observed first. Ignored with ``as_sent``."""
+    """Maximum delay of a frame, in the network or between a host's decision and the observer, after which a later frame
+    may be observed first. Ignored with ``as_sent``."""
     hz: int | None = None
     """Kernel ticks per second of the hosts (R-GEN-03); None if unknown, any value from 100 to 1000."""
     resends_maximum: int | None = 1000
@@ -54,7 +54,7 @@ CAPTURE: Final = Vantage()
 """A capture of real hosts."""
 
 SENDERS: Final = Vantage(as_sent=True, from_start=True, empty_tables=True, clock_ns=0, reorder_ns=0)
-"""All frames as their hosts send them, from the first one on, with exact times: the vantage of a simulator."""
+"""All frames as their hosts send them, starting with the first, with exact times: the vantage of a simulator."""
 
 
 PULL_TIMER_MOST: Final = 1032 * MILLISECOND

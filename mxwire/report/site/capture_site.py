@@ -1,8 +1,8 @@
 """The report of captures: a page per capture with findings, pairs, graphs, messages, and the ladder of each message.
 
-The ladders are many, so they are in files of their own, compressed, and the page loads one when a message is chosen. A
-browser refuses to fetch data from a disk, but runs scripts from there, so these files are scripts. Since a report must
-stay small, messages without anything remarkable lose their ladders first.
+Because there are many ladders, they are in separate compressed files, and the page loads one when the user chooses a
+message. A browser refuses to fetch data from a disk, but runs scripts from there, so these files are scripts. Since a
+report must stay small, messages without anything remarkable lose their ladders first.
 """
 
 from __future__ import annotations
@@ -147,7 +147,9 @@ class _CapturePage:
     # Ladders
 
     def _choose(self) -> _Ladders:
-        """Choose the messages with ladders: the remarkable ones, then the longest in time, then the others."""
+        """Choose the messages that get ladders: first remarkable messages, then those of longest duration, then the
+        others.
+        """
         chosen = _Ladders()
         ranked = sorted(self._overview.messages, key=lambda each: (not is_notable(each), each.first_ns - each.end_ns))
         room = FRAMES
@@ -190,7 +192,7 @@ class _CapturePage:
             places = np.flatnonzero(np.isin(decoded.batch.number, numbers))
             if not len(places):
                 continue
-            # A copy: the whole capture must not be kept for a few of its frames.
+            # Copied, because a view of a few frames would keep the whole capture in memory.
             picked = decoded.select(places)
             picked = replace(picked, located=replace(picked.located, batch=picked.batch.compact()))
             for index, number in enumerate(picked.batch.number.tolist()):
@@ -202,7 +204,7 @@ class _CapturePage:
 
     def _fragment(self, message: CapturedMessage, exchange: Exchange) -> str:
         """Return the part of the page that shows a message."""
-        # A message of one frame has no course to draw.
+        # A message of one frame has nothing to draw against time.
         drawn = message.frame_count > 1
         graph = self._overview.trace.of_message(message.number, POINTS_OF_A_MESSAGE) if drawn else None
         more = f"mxwire follow {message.number} {Path(self._source.name).name} shows all."

@@ -1,4 +1,4 @@
-"""The frames of an exchange as a page shows them: those of a whole capture, or of one message."""
+"""The frames of an exchange as a page shows them, either of a whole capture or of one message."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Reading:
     name: str | None = None
     """Host name in the frame, if it carries that of its sender."""
     lines: tuple[FieldLine, ...] | None = None
-    """Its fields, once requested."""
+    """Fields of the frame, once requested."""
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ class Exchange:
 
 
 class ReadingCache:
-    """Cache of readings: in cells with the same seed most frames are equal to the last byte."""
+    """Cache of readings, because in cells with the same seed most frames are identical."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Reading] = {}

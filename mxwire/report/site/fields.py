@@ -23,7 +23,7 @@ class FieldTables:
 
     def __init__(self) -> None:
         self.layouts: dict[str, tuple[LayoutRow, ...]] = {}
-        """By names derived from their content, so that pages made by separate processes agree."""
+        """The layouts, by names derived from their content, so that pages made by separate processes agree."""
         self._names: dict[tuple[LayoutRow, ...], str] = {}
 
     def name(self, layout: tuple[LayoutRow, ...]) -> str:

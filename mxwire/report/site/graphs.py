@@ -97,7 +97,7 @@ def page_data(
 
 
 def style_data() -> dict[str, Any]:
-    """Return the looks of the kinds of points, in the order of their numbers, and of the two lines."""
+    """Return the appearance of the kinds of points, in the order of their numbers, and of the two lines."""
     return {
         "kinds": [[each.label, each.light, each.dark] for each in STYLES.values()],
         "lines": {name: [each.label, each.light, each.dark] for name, each in (("acked", ACKED), ("window", WINDOW))},

@@ -1,1 +1,3 @@
-"""State of hosts and conversations, as the judge has observed them: the trackers here write it, the rules only read."""
+"""State of hosts and conversations, as the judge has observed them: the trackers in this package write the state, and
+the rules only read it.
+"""

@@ -35,7 +35,7 @@ class ObservedConnect:
     replies: int = 0
     nacks: int = 0
     answered: bool = False
-    """A reply to it was seen."""
+    """True if a reply to the request was seen."""
     target_epoch: int = 0
     """Opening of the target at the time of the first request."""
     reply: tuple[int, int] | None = None
@@ -69,7 +69,7 @@ class ObservedFlow:
     source_number: int
     epoch: int
     back: ObservedFlow = field(default=None, repr=False)  # type: ignore[assignment]
-    """The reverse direction."""
+    """The flow in the reverse direction."""
     sessions: dict[int, KnownSession] = field(default_factory=dict)
     """Sessions of the destination that it taught the source, the latest last."""
     stream: ObservedStream | None = None

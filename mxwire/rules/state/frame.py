@@ -52,16 +52,16 @@ class JudgedFrame:
     """Number of times that it is delivered, if ``delivered_ns`` is known."""
     lost: bool = False
     pair: ObservedPair = None  # type: ignore[assignment]
-    """Source to destination; set for every frame with addresses."""
+    """The pair from source to destination; set for every frame with addresses."""
     flow: Any = None
     """Source endpoint to destination endpoint, if the frame names both. For a nack, the direction of the refused packet
     (None if no packet went in that direction)."""
     back: Any = None
     endpoint: ObservedEndpoint | None = None
-    """The sender's endpoint, if the frame shows its session."""
+    """The sender's endpoint, if the frame contains its session."""
     status: FrameStatus = FrameStatus.NEW
     starts: bool = False
-    """The frame is the first of a new stream of numbers."""
+    """True if the frame is the first of a new stream of numbers."""
     position: int = 0
     message: ObservedMessage | None = None
     """The known message that it retransmits, continues or refuses."""
@@ -69,7 +69,7 @@ class JudgedFrame:
     """CRC-32 of a fragment's data."""
     ack: int = 0
     ack_position: int | None = None
-    """Position that it acknowledges, if it refers to the current stream of the reverse direction."""
+    """Position that the frame acknowledges, if it refers to the current stream of the reverse direction."""
     connect: ObservedConnect | None = None
     transfer: ObservedTransfer | None = None
     block: ObservedBlock | None = None

@@ -41,7 +41,7 @@ class ObservedEndpoint:
             self.close()
             self.reopened_ns = time_ns
         elif not self.fresh:
-            # The endpoint may have been reopened since its earlier packets, or not.
+            # It is uncertain whether the endpoint was reopened after its earlier packets.
             self.epoch += 1
         self.session = session
 
@@ -63,7 +63,7 @@ class ObservedHost:
 
     address: bytes
     fresh: bool = False
-    """Its endpoints were opened under observation."""
+    """True if the endpoints of the host were opened under observation."""
     endpoints: dict[int, ObservedEndpoint] = field(default_factory=dict)
     limit_above: int = -1
     """The highest endpoint number known to be below the host's limit (R-EP-01)."""

@@ -19,9 +19,9 @@ memory of a long conversation.
 
 * The number is ``stream.next``: a new message (NEW). It is also NEW if it is higher, although numbers were then left
   out: either a rule is broken, or the observer missed frames.
-* The position is known: the message was retransmitted (REPEAT), or this is another fragment of the same transmission
-  of a MEDIUM (FRAGMENT), or the network has duplicated the frame (DUPLICATE). An observer at the sender needs no clock
-  for this, since its network has not touched the frame yet. In a capture, a frame that repeats one within the resend
+* The position is known: the message was retransmitted (REPEAT), or this is another fragment of the same transmission of
+  a MEDIUM (FRAGMENT), or the network has duplicated the frame (DUPLICATE). An observer at the sender needs no clock for
+  this, because frames have not passed through the network yet. In a capture, a frame that repeats one within the resend
   delay, with the same piggyback, is taken for a duplicate: the library never retransmits earlier (R-RTX-01), and it
   writes the current ack into every retransmission (R-ACK-03).
 * The position lies below ``next`` but is unknown: the frame was lost or delayed before observation (LATE), or its
@@ -29,20 +29,21 @@ memory of a long conversation.
 * The session is not that of the stream: a later session begins a new stream, an earlier one is STALE. A message with
   session 0xFFFFFFFF, and a NOTIFY, may name another session than the stream and still belong to its numbers.
 
-Restarts are the hard part, because no packet announces them. A source that has forgotten its partner, by a
-disconnect or because it abandoned it, numbers its messages from a start that a CONNECT requested, and these numbers
-may coincide with earlier ones. ``flow.restart`` is set by every CONNECT that the source receives; while it is set, a
-requested start with unexpected content, a gap before it or another session number begins a new stream (``starts``).
-The flow keeps the previous stream as ``former``, because nacks and delayed frames may still refer to it. If a message
-of ``former`` is retransmitted although the requested start was its next number, the source has not restarted at all,
-and the two streams are one again.
+Restarts are difficult to detect, because no packet announces them. A source that has forgotten its partner, by a
+disconnect or because it abandoned it, numbers its messages from a start that a CONNECT requested, and these numbers may
+coincide with earlier ones. ``flow.restart`` is set by every CONNECT that the source receives; while it is set, a
+requested start with unexpected content, a gap before it or another session number begins a new stream (``starts``). The
+flow keeps the previous stream as ``former``, because nacks and delayed frames may still refer to it. If a message of
+``former`` is retransmitted although the requested start was its next number, the source has not restarted at all, and
+the two streams are one again.
 
 Acknowledgements refer to the reverse direction: ``look_ack`` finds their position in ``back.stream``, or None if they
 refer to an earlier stream or an earlier session. After a partner was abandoned, an ack may carry a reserved number
 that acknowledges nothing (R-RTX-05); it has no position either.
 
-When in doubt, the tracker chooses the reading that convicts no host. A stream whose start was not observed is
-``adopted``, and a flow with frames that could not be followed is ``loose``; rules that need certainty skip both.
+When in doubt, the tracker chooses the interpretation by which no host broke a rule. A stream whose start was not
+observed is ``adopted``, and a flow with frames that could not be followed is ``loose``; rules that need certainty skip
+both.
 """
 
 from __future__ import annotations

@@ -49,12 +49,12 @@ class ObservedMessage:
     frames: int = 1
     """Its frames that may have reached the destination, including retransmissions."""
     exact: bool = True
-    """``frames`` is known exactly."""
+    """True if ``frames`` is exact."""
     nacks: int = 0
     complete: bool = True
-    """All of it has been seen (and delivered, if that is known)."""
+    """True if the whole message was seen (and delivered, if known)."""
     acceptable: bool = True
-    """False if its session is not the destination's, so that it must be refused."""
+    """False if the message names a session other than the destination's, so that it must be refused."""
     acknowledgement: int = -1
     """The piggyback of the last transmission."""
     fragments: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class ObservedStream:
     """Messages below this position are forgotten."""
     messages: dict[int, ObservedMessage] = field(default_factory=dict)
     adopted: bool = False
-    """Its beginning was not seen."""
+    """True if the beginning of the stream was not seen."""
 
     def add(self, message: ObservedMessage) -> None:
         """Remember a message whose number was not seen before."""

@@ -54,7 +54,7 @@ class ObservedBlock:
     deliveries: int = 0
     """Number of requests that may have reached the responder."""
     exact: bool = True
-    """``deliveries`` is known exactly."""
+    """True if ``deliveries`` is exact."""
     seen: int = 0
     """The frames that were seen (and delivered, if that is known), as bits."""
     answers: list[int] = field(default_factory=list)
@@ -64,7 +64,7 @@ class ObservedBlock:
     data: dict[int, bytes] | None = None
     """Data of the replies by place, while the block is in the window."""
     hurried: bool = False
-    """It was re-requested before the timer expired (R-PUL-07)."""
+    """True if the block was re-requested before the timer expired (R-PUL-07)."""
     last_reply: int = 0
     """The frame that held the last reply."""
 
@@ -116,9 +116,9 @@ class ObservedTransfer:
     irregular: bool = False
     """A PULL requested an invalid block: replies of the transfer are not judged."""
     adopted: bool = False
-    """Its beginning was not seen."""
+    """True if the beginning of the transfer was not seen."""
     ended: bool = False
-    """Its NOTIFY was seen."""
+    """True if the NOTIFY of the transfer was seen."""
     announcement: ObservedAnnouncement | None = None
     older: ObservedTransfer | None = None
     """Another transfer with the same handle and magic (D-13)."""
