@@ -99,7 +99,7 @@ def open_raw(source: str | Path | BinaryIO) -> RawBytes:
         return RawBytes(source, printable(name) if isinstance(name, str) else "stream", close_stream=False)
     name = printable(str(source))
     try:
-        # Unbuffered: the reader's buffers are large, and another one in between would only add a copy.
+        # Open without buffering, because the reader's buffers are large, and a further buffer would only add a copy.
         stream = Path(source).open("rb", buffering=0)  # noqa: SIM115  (CaptureReader closes it)
     except FileNotFoundError:
         raise CaptureNotFoundError(f"{name}: no such file; check the path") from None

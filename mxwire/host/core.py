@@ -150,7 +150,7 @@ class ExclusiveSection:
         """Call the unexpected handler of an endpoint without the lock, so that it may wait for threads that call the
         host.
 
-        Ctrl-C stays deferred until the engine knows the result.
+        Ctrl-C stays deferred until the result has been passed to the engine.
         """
         # The event loop of asyncio works without the lock.
         owned, thread = self._lock._is_owned(), threading.get_ident()
@@ -338,7 +338,7 @@ class Core:
     def pause(self) -> int | None:
         """Nanoseconds until the engine is due if no frame arrives; None: no timer is set.
 
-        The caller is about to sleep until then, so other processes are requested to wake it.
+        The caller is about to sleep until then, so this requests wake-ups from other processes.
         """
         if self.local is not None and (channels := self.local.arm()) and self._has_news(channels):
             return 0

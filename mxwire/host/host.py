@@ -344,10 +344,10 @@ class Host(BaseHost):
     ``name`` is the host name, with or without ``:0``; by default that of the machine. ``dialect`` is ``MXOE``,
     ``omx(M)`` or a name such as ``"omx:9000"``; all hosts on a network must use the same. ``profile`` is the
     implementation whose behaviour to follow, as a Profile or by name. ``peers`` are static peers: names by address, or
-    a file with one address and name per line. With ``announce=False`` the host does not announce itself, and is reached
-    only by hosts that know its address. ``on_event`` is called for each peer found and partner lost, on the thread that
-    polls the links; it must not block. ``rng`` is the source of randomness. ``small_mtu=True`` accepts a link whose MTU
-    is too small for the longest frames of the dialect.
+    a file with one address and name per line. With ``announce=False`` the host does not announce itself, and can be
+    reached only by hosts with its address in their peer tables. ``on_event`` is called for each peer found and partner
+    lost, on the thread that polls the links; it must not block. ``rng`` is the source of randomness. ``small_mtu=True``
+    accepts a link whose MTU is too small for the longest frames of the dialect.
 
     Raises :class:`~mxwire.errors.MxwireError` for a name, dialect, profile or peers that are not valid and for a link
     whose MTU is too small for the dialect, and :class:`TypeError` for arguments of other types.

@@ -1,4 +1,4 @@
-"""Service: endpoints that echo or count messages, for many clients at a time."""
+"""Service: endpoints that echo or count messages, for many clients at once."""
 
 from __future__ import annotations
 

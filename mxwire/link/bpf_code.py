@@ -126,7 +126,8 @@ def store_value(size: Size, destination: Register, offset: int, value: int) -> I
 
 
 def compute(destination: Register, operation: str, by: Register | int) -> Instruction:
-    """Change a register by another one or by a constant; ``operation`` is one of + - * / | & << >> % ^ and =."""
+    """Change a register by the value of another register or a constant; ``operation`` is one of + - * / | & << >> % ^
+    and =."""
     code = _ARITHMETIC | _OPERATIONS[operation]
     if isinstance(by, Register):
         return Instruction(code | _BY_REGISTER, destination, by)

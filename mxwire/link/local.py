@@ -106,7 +106,7 @@ class SharedMemoryChannel:
         self._closed = False
         self.process = _credentials(connection)[0]
         self.reads = False
-        """True if this process may read the memory of the other one."""
+        """True if this process may read the memory of the other process."""
         self.pidfd = -1
         with suppress(OSError):
             self.pidfd = os.pidfd_open(self.process)

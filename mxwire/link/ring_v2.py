@@ -104,7 +104,7 @@ class SlotRing(ReceiveRing):
         self._quiet = False
         """True if a poll has found no frame since the last one was taken."""
         self._reader: Any = None if native is None else native.SlotReader(self._mapped, slot, _FEW, SHORT)
-        """The part in C that takes short frames, and then knows the next slot."""
+        """The part in C that takes short frames; while it exists, it holds the number of the next slot."""
         # Do not store a bound method of this object, because the reference cycle would keep its memory alive.
         self._take_quickly: Callable[[], list[bytes] | None] | None = (
             None if self._reader is None else self._reader.take

@@ -1,4 +1,4 @@
-"""Timer: a descriptor that becomes readable at a time."""
+"""Timer: a descriptor that becomes readable at a given time."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def _open_socket(interface: NetworkInterface) -> socket.socket:
 
 
 def _bind(descriptor: int, flags: BindFlag, index: int, queue: int) -> int:
-    """Bind a socket; return the error number, 0 for none. Python's own bind does not know the address family."""
+    """Bind a socket; return the error number, 0 for none. Python's socket.bind does not support the address family."""
     address = struct.pack("=HHIII", AF_XDP, flags, index, queue, 0)
     return ctypes.get_errno() if _libc.bind(descriptor, address, len(address)) else 0
 

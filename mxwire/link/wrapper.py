@@ -9,7 +9,7 @@ from mxwire.link.link import Link, LinkStatistics
 
 
 class LinkWrapper:
-    """Passes all calls to an inner link, which it owns; derived classes override what they change.
+    """Passes all calls to an inner link, which it owns; derived classes override the calls that they change.
 
     Frames pass as batches only: the inner link's :class:`~mxwire.link.link.FewLink` methods would bypass a wrapper.
     """

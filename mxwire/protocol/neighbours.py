@@ -28,9 +28,9 @@ target cannot take now, because its library makes no progress and its ring is fu
 full, stays in the channel, like all records behind it. A full channel delays only the sends that pass through it.
 
 **Trust.** A neighbour is another process, which may be killed at any time, and may be hostile. Each number, length and
-index in a record is checked; a record that no correct neighbour sends ends the channel. When a channel ends, everything
-unfinished with that neighbour ends as REMOTE_ENDPOINT_CLOSED. The records that it had sent before are handled first,
-since its sends were complete; those that their target cannot take now are kept, and delay no others.
+index in a record is checked; a record that no correct neighbour sends ends the channel. When a channel ends, all
+unfinished operations with that neighbour end as REMOTE_ENDPOINT_CLOSED. The records that it had sent before are handled
+first, since its sends were complete; those that their target cannot take now are kept, and delay no others.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class NeighbourMessage:
 
 
 class Neighbour(LocalRoute):
-    """Another node of this host, and everything unfinished with its endpoints."""
+    """Another node of this host, and all unfinished operations with its endpoints."""
 
     def __init__(self, neighbourhood: Neighbourhood, channel: LocalChannel) -> None:
         self.channel = channel
@@ -360,7 +360,7 @@ class Neighbour(LocalRoute):
             self._queue.append(record)
 
     def _flush(self) -> None:
-        """Send what has waited for room: answers, requested data, then messages."""
+        """Send the records that have waited for room: answers, requested data, then messages."""
         queue, pushes, channel = self._queue, self._pushes, self.channel
         while queue and channel.put(queue[0]):
             queue.popleft()
@@ -410,7 +410,8 @@ class Neighbour(LocalRoute):
             self._flush()
 
     def _take_last(self) -> None:
-        """Take the last records of a neighbour that has gone, up to a number, and end everything unfinished with it."""
+        """Take the last records of a neighbour that has gone, up to a number, and end all unfinished operations with
+        it."""
         kept, self._last = self._last, []
         refused: set[int] = set()
         try:
@@ -595,7 +596,8 @@ class Neighbour(LocalRoute):
         message.abandon(Status.REMOTE_ENDPOINT_CLOSED)
 
     def gone(self, places: set[int]) -> None:
-        """End everything unfinished with the endpoints at ``places``, since the channel has ended; may be repeated."""
+        """End all unfinished operations with the endpoints at ``places``, since the channel has ended; may be
+        repeated."""
         self._queue.clear()
         self._pushes.clear()
         for endpoint in list(self._node.endpoints.values()):
@@ -674,7 +676,7 @@ class Neighbourhood(LocalRoutes):
             each.withdraw(endpoint)
 
     def lose(self, neighbour: Neighbour) -> None:
-        """End everything unfinished with a neighbour whose channel has ended."""
+        """End all unfinished operations with a neighbour whose channel has ended."""
         places = {place for place, each in self.routes.items() if each is neighbour}
         for place in places:
             del self.routes[place]

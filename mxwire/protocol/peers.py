@@ -24,9 +24,9 @@ def place_of(address: bytes, number: int) -> int:
 class Sharing(Protocol):
     """State that several nodes on the same interfaces must agree on; interfaces are numbered from 0 in each node.
 
-    Other hosts know a host by its Ethernet address alone: they have one index for it, and learn one index from it. All
-    its nodes must therefore number their peers alike, only one node may answer for all, and none may refuse a packet
-    for an endpoint of another.
+    Other hosts know a host by its Ethernet address alone: they store one index for it, and learn one index from it. All
+    its nodes must therefore use the same indexes for their peers, only one node may answer for all, and none may refuse
+    a packet for an endpoint of another.
     """
 
     def place_of(self, address: bytes) -> int:

@@ -75,7 +75,7 @@ class EventKind(StrEnum):
     PARTNER_CONNECTED = "partner connected"
     """A remote endpoint has connected to a local one (R-CON-10)."""
     PARTNER_RESTARTED = "partner restarted"
-    """A remote endpoint reappeared with another session: everything unfinished with it has ended (R-CLS-05)."""
+    """A remote endpoint reappeared with another session: all unfinished operations with it have ended (R-CLS-05)."""
     PARTNER_LOST = "partner lost"
     """A remote endpoint did not answer up to the resend limit, and was abandoned (R-RTX-05)."""
 

@@ -1,4 +1,4 @@
-"""Detection of the dialect that each pair of hosts speaks.
+"""Detection of the dialect that each pair of hosts uses.
 
 Theory of operation
 ===================
@@ -228,8 +228,8 @@ class BatchPairs:
 class Detector:
     """Collects evidence on all pairs of hosts, batch by batch, and assigns a dialect to each frame.
 
-    With ``by_sender`` it judges each sender separately, which reveals two hosts that speak different dialects; its
-    detections then name the sender twice.
+    With ``by_sender`` it judges each sender separately, which reveals two hosts that use different dialects; both
+    addresses of a detection are then that of the sender.
     """
 
     def __init__(self, *, by_sender: bool = False) -> None:

@@ -364,7 +364,7 @@ class PerfReceiver:
             return None
 
     def _put_off(self, message: Message) -> None:
-        """Handle a message of another sender: queue parameters, and ignore all else."""
+        """Handle a message of another sender: queue parameters, and ignore other messages."""
         if message.length == PARAMETERS_LENGTH:
             self._queue.append(_queued(message))
         else:

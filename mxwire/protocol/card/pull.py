@@ -4,7 +4,8 @@ Theory of operation
 ===================
 
 The library starts a pull when a receive has matched a RNDV, and the card runs it to its end without the library: the
-application need not call. The pull ends with an entry in the endpoint's ring, and the library then sends the NOTIFY.
+application need not make any call. The pull ends with an entry in the endpoint's ring, and the library then sends the
+NOTIFY.
 
 *Geometry.* A transfer is divided into frames of P bytes, the payload of a full PULL_REPLY. With r the region offset
 modulo P, frame 0 carries the first P - r bytes of the message, and frame k > 0 starts at message offset k x P - r.

@@ -26,9 +26,9 @@ Life of a message
 4. A buffered request is now complete (R-SND-06). The application may reuse its memory: the packet holds a copy.
 5. The node hands the frames to the link as a batch; payloads of MEDIUMs are copied only now.
 6. Every 500 ms without an ack the packet is emitted again, with a new piggyback. After the limit the partner is
-   abandoned (``Partner.abandon``), and everything unfinished with it ends as unreachable.
+   abandoned (``Partner.abandon``), and all unfinished operations with it end as unreachable.
 7. The partner's ack, piggybacked or by liback, ends the delivery (``Partner.acknowledge``). A nack ends it as lost: the
-   application learns of a buffered send that failed by an *undelivered* event.
+   failure of a buffered send is reported to the application by an *undelivered* event.
 8. A large send continues: the partner's card pulls the region from this card, without the library of either side. The
    partner's NOTIFY ends the request, with the number of bytes pulled.
 
@@ -437,7 +437,7 @@ class EngineEndpoint(LibraryEndpoint):
         self.matching.handler = handler
 
     def close(self) -> None:
-        """Close the endpoint: owed acks are transmitted, everything unfinished ends as cancelled (R-CLS-02, R-ACK-09).
+        """Close the endpoint: owed acks are transmitted, unfinished requests end as cancelled (R-CLS-02, R-ACK-09).
 
         Partners are not notified: there is no packet for this (R-CLS-01).
         """
@@ -448,7 +448,7 @@ class EngineEndpoint(LibraryEndpoint):
         for partner in list(self.partners.values()):
             if partner.acks.state is AckState.DELAYED:
                 partner.acks.fire(AckEvent.CLOSE)
-        # Before any send ends, since its memory may be reused then.
+        # Notify the neighbours before any send ends, because its memory may be reused after its end.
         self.neighbourhood.close_endpoint(self)
         self.open = False
         waiting = list(self.card.ring.received)

@@ -27,7 +27,7 @@ _EMPTY_KEPT: Final = 64
 class HandlerCalls:
     """The calls of unexpected handlers on a host.
 
-    A handler is called in the middle of a pass, or, if ``deferred``, by the caller of the node after it: see
+    A handler is called in the middle of a pass, or, if ``deferred``, after the pass by the caller of the node: see
     ``Node.offering``.
     """
 

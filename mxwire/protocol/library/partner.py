@@ -320,7 +320,7 @@ class LibraryEndpoint(ABC):
         self.report_completed = report_completed
         """True if the end of a request is an event."""
         self.reports_failures = False
-        """True if the end of a request with an error is an event of its own."""
+        """True if the end of a request with an error is reported by a separate event."""
         self.completions: CompletionQueue[Request] | None = None
         """The requests that have ended, for an application that takes them from a queue."""
         self.resend_maximum = profile.resend_maximum
@@ -616,7 +616,7 @@ class Partner:
     def abandon(self) -> None:
         """Abandon a partner that did not answer up to the limit, and start a new session number (R-RTX-05).
 
-        Connects end as unreachable like everything else, since calls of the engine do not block (R-MEA-19).
+        Connects end as unreachable like all other requests, since calls of the engine do not block (R-MEA-19).
         """
         self._clear(Status.REMOTE_ENDPOINT_UNREACHABLE)
         upper = (session_bits(self.rx_done) + SESSION_NUMBER_STEP) & SESSION_NUMBER_MASK
@@ -625,7 +625,7 @@ class Partner:
         self.endpoint.report(EventKind.PARTNER_LOST, partner=self)
 
     def forget(self, status: Status) -> None:
-        """End everything with this partner (R-CLS-02, R-CLS-03)."""
+        """End all operations with this partner (R-CLS-02, R-CLS-03)."""
         self._clear(status)
 
     def abandon_waiting(self, status: Status) -> None:

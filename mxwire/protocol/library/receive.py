@@ -317,7 +317,7 @@ class Receive(MessageTarget):
         self.fire(ReceiveEvent.NOTIFIED, status, transferred)
 
     def acked(self) -> None:
-        """Note that the sender has the NOTIFY; with R-MEA-18 the truncation shows only from now on."""
+        """Note that the sender has the NOTIFY; with R-MEA-18, the truncation becomes visible only now."""
         if self.status is _SUCCESS:
             self.status = self.outcome[0]
 
