@@ -64,7 +64,7 @@ class BenchOptions:
         return StudyOptions.of(self.rounds, self.quick)
 
     def check(self, *, live: bool = True) -> None:
-        """Report beforehand what would spoil the study or its output; warnings are notes.
+        """Report conditions that would spoil the study or its output before it starts; warnings are printed as notes.
 
         Raises :class:`~mxwire.errors.MxwireError` if a file could not be written, or an extra is missing.
         """
@@ -127,7 +127,7 @@ class OtherMachine:
     destination: str | None = None
 
     def check(self, *others: str) -> None:
-        """Refuse ``-d`` without ``-i``, and ``-i`` with ``others``: options of what is not measured then.
+        """Refuse ``-d`` without ``-i``, and ``-i`` with ``others``, the options of measurements that ``-i`` excludes.
 
         Raises :class:`~mxwire.errors.MxwireError`.
         """
@@ -141,7 +141,7 @@ class OtherMachine:
 
     @property
     def address(self) -> bytes | None:
-        """The Ethernet address of the other machine; None for the one that answers."""
+        """The Ethernet address of the other machine; None selects the machine that answers."""
         from mxwire.ethernet import mac_bytes
 
         return None if self.destination is None else mac_bytes(self.destination)
@@ -157,7 +157,7 @@ machine_options = option_group(
 
 
 def rank_surroundings(machine: OtherMachine, simulated: str | None, *others: str) -> RankSurroundings:
-    """The surroundings of the ranks of a study; ``others`` are options that another machine does not permit.
+    """The environment of the ranks of a study; ``others`` are options that cannot be used with another machine.
 
     Raises :class:`~mxwire.errors.MxwireError` for an unknown table, and options that cannot be combined.
     """
@@ -183,7 +183,8 @@ class CableOptions:
     def opener(self, machine: OtherMachine) -> Callable[[Path | None], AbstractContextManager[StudyStage]]:
         """Return a function that opens the stage: on the cable, or with another machine.
 
-        Its parameter is the folder of the mxwire that the sides run, or None for the one that runs here.
+        The parameter of the function is the folder of the mxwire that both sides run, or None for the running
+        mxwire.
         """
         machine.check(*(f"--{each.name}" for each in fields(self)))
 
@@ -230,9 +231,9 @@ def conduct(
     text: Callable[[Recording], str] | None = None,
     live: bool = True,
 ) -> None:
-    """Run a study, and print and write its recording, also a partial one.
+    """Run a study, and print and write its recording, even if the recording is partial.
 
-    ``measure`` is called with a function that takes the recording as soon as there is one. ``text`` is the output
+    ``measure`` is called with a function to which it passes the recording as soon as one exists. ``text`` is the output
     instead of the blocks. The exit code is 1 for a study that ended early, and 130 after Ctrl-C.
     """
     options.check(live=live)

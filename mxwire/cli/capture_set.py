@@ -41,7 +41,8 @@ def _analysed(analysis: Analysis, files: Files) -> Record:
         except MxwireError as error:
             notes.note(str(error))
             failed = True
-    # Conversations refer to themselves, and commands search for such cycles rarely: those of many captures would stay.
+    # Conversations form reference cycles, and commands collect cycles rarely, so the conversations of many captures
+    # would stay in memory.
     gc.collect(1)
     return {"records": records, "notes": collected, "failed": failed}
 
@@ -49,7 +50,7 @@ def _analysed(analysis: Analysis, files: Files) -> Record:
 class CaptureSet:
     """The captures of a command, analysed by workers.
 
-    ``joined`` is False if nothing is followed from one file of a ring to the next: then each file is a capture. Raises
+    ``joined`` is False if each file of a ring is a separate capture, because nothing is followed across files. Raises
     :class:`~mxwire.errors.MxwireError` for a pattern without files, and for standard input.
     """
 
@@ -116,7 +117,7 @@ def _print_records(records: Iterable[Record]) -> None:
 def located(ring: CaptureRing, frames: Sequence[int]) -> tuple[str, list[int]]:
     """Return the file of the first of ``frames``, and their numbers in it.
 
-    Numbers beyond its last frame are those of the next files of the ring.
+    Numbers beyond the last frame of that file refer to the next files of the ring.
     """
     if not frames:
         return ring.name, []

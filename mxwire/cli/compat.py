@@ -139,7 +139,7 @@ def _seen(path: str, ethertypes: tuple[int, ...]) -> Sides:
 
 
 def _present(path: str, seen: Sides, host: int | None) -> int:
-    """Check that ``host`` is in a capture; without ``host``, choose the one of which most is known."""
+    """Check that ``host`` is in a capture; without ``host``, choose the host with the most evidence."""
     if host is None:
         if not seen.hosts:
             raise MxwireError(f"{path}: no host sends anything in it: record MXoE frames (EtherType 0x86DF)")

@@ -129,7 +129,7 @@ def cells(_context: click.Context, _parameter: click.Parameter, incomplete: str)
 
 
 def _open_quote(line: str) -> int | None:
-    """The place of a quote that the line opens and does not close; None if there is none."""
+    """The place of an unclosed quote in the line; None if there is none."""
     place: int | None = None
     escaped = False
     for at, each in enumerate(line):
@@ -202,7 +202,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 class _WholeWords(ShellComplete):
-    """A shell for which ``--type=PULL`` is one word, all of which a value replaces."""
+    """A shell for which ``--type=PULL`` is one word, so that a completed value must replace the whole word."""
 
     kinds: tuple[str, ...] = ("plain",)
     """Types of completions that include the option."""

@@ -206,7 +206,7 @@ def _decode_files(options: DecodeOptions, folder: Path, files: Files) -> Iterato
 
     selection = selection_of(options.filters, files, options.decoding)
     decoder, marker = options.decoding.decoder(), _marker(options, selection)
-    # The table is partitioned by these two.
+    # The table is partitioned by these two columns.
     fields = None if options.fields is None else [*dict.fromkeys([*options.fields, "source", "time_ns"])]
     builder, rows = TableBuilder(fields), 0
     with ring_of(files) as ring, DatasetPart(folder, files[0], "time_ns") as part:
@@ -223,7 +223,7 @@ def _decode_files(options: DecodeOptions, folder: Path, files: Files) -> Iterato
 
 
 def _marker(options: DecodeOptions, selection: Selection) -> FrameMarker | None:
-    """The analysis, unless the user or the choice of columns does without."""
+    """The analysis; None if the user disabled it or the chosen columns do not need it."""
     from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.table import MARK_COLUMNS
 

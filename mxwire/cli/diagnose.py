@@ -46,7 +46,7 @@ _INTERVAL = 2.0
 
 
 def _catalogued(function: Callable[..., None]) -> Any:
-    """Give a command ``--list`` and ``--explain``, which need no input, and heed ``--json``."""
+    """Give a command ``--list`` and ``--explain``, which need no input and support ``--json``."""
 
     @click.option("--list", "listing", is_flag=True, help="List all diagnoses.")
     @shared.name_option("Explain a diagnosis.", "diagnosis", "--explain", "explained", metavar="ID")
@@ -149,7 +149,7 @@ def command(
             try:
                 _report(reader.name, examination, findings, selector, as_json=as_json, named=filters.by_name)
             except BrokenPipeError:
-                # The reader has ended (`| head`): findings exit with 1, whichever of their lines it took.
+                # The reader of the pipe has ended (`| head`): findings still exit with 1, however many lines were read.
                 sys.exit(min(total, 1))
             if not as_json and decoder.skipped and not examination.facts.follower.frames:
                 note_frames(reader.name, decoder)

@@ -46,7 +46,7 @@ class ExtcapInterface:
     name: str
     title: str
     command: Callable[[], click.Command]
-    """The command whose options it offers."""
+    """The command whose options the interface offers."""
     tabs: dict[str, tuple[str, ...]]
     """Names of the options by tab of Wireshark's dialog."""
     capture: Callable[[list[str]], None]
@@ -63,7 +63,8 @@ def _named(name: str) -> Callable[[], click.Command]:
 
 
 def _simulate(words: list[str]) -> None:
-    # The capture goes to the pipe, through a descriptor of its own: Wireshark does not expect the report of the run.
+    # The capture is written to the pipe through a separate descriptor, because Wireshark does not expect the report of
+    # the run.
     pipe = os.dup(sys.stdout.fileno())
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     run_mxwire(["simulate", "--pcap", f"/dev/fd/{pipe}", *words])
@@ -76,7 +77,8 @@ def _capture_here(words: list[str]) -> None:
 def _capture_there(words: list[str]) -> None:
     command = ssh_command(**REMOTE.make_context("mxwire-ssh", words).params)
     try:
-        # The remote program ends with its input: a pipe that stays open until this process ends, even if it is killed.
+        # The remote program ends when its input is closed. The input is a pipe that stays open until this process ends,
+        # even if it is killed.
         process = subprocess.Popen(command, stdin=subprocess.PIPE)
     except OSError as error:
         raise MxwireError(f"{command[0]} cannot be run ({error.strerror}): install an SSH client") from error
@@ -262,7 +264,7 @@ def _properties(option: click.Option, offered: list[str]) -> dict[str, object]:
 
 
 def _default(option: click.Option, offered: list[str]) -> object:
-    """The default of an option, or the one that its help announces; None if there is none, or one in words only."""
+    """The default of an option, or the default stated in its help; None if there is none, or only a description."""
     if isinstance(option.default, (str, int, float)) and not option.is_flag:
         return option.default
     announced = _ANNOUNCED.search(option.help or "")
@@ -339,7 +341,9 @@ def _answer(arguments: Sequence[str]) -> None:
 
 
 def _redirect_output(fifo: str) -> None:
-    """Make a pipe the standard output, before anything can fail: its reader waits until it is opened and closed."""
+    """Make a pipe the standard output. Call it before anything can fail, because the reader waits until the pipe is
+    opened and closed.
+    """
     try:
         opened = os.open(fifo, os.O_WRONLY)
     except OSError as error:

@@ -32,9 +32,9 @@ Examples:
   mxwire extract 3 trace.pcap --partial -w message.bin    zeros where bytes are missing
 """
 NAMED = 5
-"""Number of gaps in the error if nothing is written."""
+"""Maximum number of gaps listed in the error if nothing is written."""
 LISTED = 100
-"""Number of gaps in the note if zeros are written; --json has all."""
+"""Maximum number of gaps listed in the note if zeros are written; --json lists all."""
 
 
 @click.command(epilog=EPILOG)

@@ -132,9 +132,9 @@ _FILTERS: Final[dict[str, Decorator]] = {
 }
 """The options of the filter, by the name of their parameter."""
 FILTERS: Final = frozenset(_FILTERS)
-"""The names of their parameters."""
+"""The names of the parameters of these options."""
 ABOUT_NAMES: Final = frozenset({"peers", "by_name"})
-"""Those that select nothing."""
+"""The parameters of options that select nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class FilterOptions:
         )
 
     def host_names(self) -> HostNames:
-        """The names of hosts that the user gives; those of a capture can be added."""
+        """The host names given by the user, to which the names in a capture can be added."""
         from mxwire.analysis.host_names import HostNames
 
         if self.peers is None:
@@ -181,6 +181,6 @@ class FilterOptions:
 def filter_options(*omitted: str) -> Decorator:
     """The options of the filter, passed to the command as ``filters``, :class:`FilterOptions`.
 
-    ``omitted`` are those that the command has with other properties, or not at all, by the name of their parameter.
+    ``omitted`` names the parameters of options that the command lacks, or defines with other properties.
     """
     return option_group("filters", FilterOptions, *(each for name, each in _FILTERS.items() if name not in omitted))

@@ -25,13 +25,13 @@ class WholeWordFormatter(click.HelpFormatter):
         super().write_text(_unbroken(text))
 
     def getvalue(self) -> str:
-        """Return the text with its own hyphens."""
+        """Return the text with the original hyphens restored."""
         return super().getvalue().replace(_UNBREAKABLE, "-")
 
 
 click.Context.formatter_class = WholeWordFormatter
 _UNBREAKABLE: Final = "\N{NON-BREAKING HYPHEN}"
-"""Replaces hyphens while click wraps a text, which would break lines after them."""
+"""Replaces hyphens while click wraps a text, because click would break lines after hyphens."""
 
 
 def _unbroken(text: str) -> str:
@@ -73,7 +73,8 @@ _NOTHING_CUT = 1000
 
 
 _PROSE: Final = 78
-"""Columns of sentences: those of click, which wraps a command's description at 80 with its indent, in pipes too."""
+"""Width of sentences in columns: the width of click, which wraps descriptions at 80 columns including the indent, in
+pipes too."""
 
 
 _WITH_MEANING: Final = re.compile(r"( *\S.*?\S  +)(\S.*)")
@@ -83,7 +84,7 @@ _WITH_MEANING: Final = re.compile(r"( *\S.*?\S  +)(\S.*)")
 def narrow_epilogs(command: click.Command, columns: int) -> None:
     """Wrap the text below the options of a command and its subcommands, which click leaves as wide as it is written."""
     if command.epilog:
-        # Click indents it by two.
+        # Click indents this text by two columns.
         command.epilog = "\n".join(_narrowed(command.epilog, columns - 2))
     if isinstance(command, click.Group):
         for each in command.commands.values():

@@ -25,7 +25,7 @@ Examples:
 
 
 def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The commands that may follow those typed so far."""
+    """The commands that may follow the words typed so far."""
     from click.shell_completion import CompletionItem
 
     group = context.find_root().command

@@ -145,7 +145,7 @@ class _Group(CommandGroup):
 
 
 def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Files and the subcommand, which the group cannot complete, as it inserts ``run``."""
+    """Files and the subcommand, which the group itself cannot complete, because it inserts ``run``."""
     from click.shell_completion import CompletionItem
 
     named = [

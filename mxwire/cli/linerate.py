@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 VIA: Final = ("packet", "xdp", "kernel")
 _CHECKS: Final = ("stamp", "header", "all")
 _CATCH_UP_NS: Final = 1_000_000_000
-"""A generator without a search keeps its rate on average, even on a busy machine."""
+"""Outside searches, a generator keeps its rate on average, even on a busy machine."""
 _TURN: Final = 0.25
 """Seconds between two updates of the live line."""
 
@@ -164,7 +164,8 @@ def generate(
     with inside(netns), ExitStack() as stack:
         found = LiveOptions(interface).check()
         own = stack.enter_context(PacketLink.open(interface))
-        # Mistakes in the options are reported before the search for a sink, whose address does not change the lengths.
+        # Errors in the options are reported before the search for a sink, because its address does not affect the
+        # lengths.
         templates = read_templates(kind, address or BROADCAST, own.address, size)
         length = mean_length(templates)
         check_length(interface, own.mtu, max(map(len, templates)))

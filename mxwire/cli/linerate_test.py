@@ -122,7 +122,7 @@ class LineTestOptions:
     as_json: bool
 
     def tester(self) -> LineTesterOptions:
-        """The settings of the tests: those of RFC 2544 only where no option is given."""
+        """The settings of the tests; settings without an option are those of RFC 2544."""
         from mxwire.linerate.tester import LineTesterOptions
 
         given = {each.name: getattr(self, each.name) for each in fields(LineTesterOptions)}
@@ -328,14 +328,18 @@ def _open(
 
 
 def _sink_words(options: LineTestOptions) -> tuple[str, ...]:
-    """Options of a sink that a test starts: live frames reach it natively only, and come in larger numbers."""
+    """Options of a sink that a test starts. For live frames it uses native mode, which alone receives them, and larger
+    buffers.
+    """
     live = options.via == "kernel"
     via = options.sink_via or ("xdp" if live else "packet")
     return ("--via", via, *(("--xdp-mode", "native", "--ring", "64") if live and via == "xdp" else ()))
 
 
 def _sizes(options: LineTestOptions, found: NetworkInterface) -> tuple[int, ...]:
-    """Return the frame lengths to test; those by default only if they fit the MTU, and the kernel makes them."""
+    """Return the frame lengths to test; default lengths are omitted if they exceed the MTU or the kernel cannot make
+    them.
+    """
     from mxwire.linerate.generator import check_length
     from mxwire.linerate.live_frames import check_live_length
     from mxwire.link.bpf import LONGEST_LIVE_FRAME
@@ -536,7 +540,7 @@ class _TestReport(LineReport):
         self.show_begin(self.sink, test=self._test, machine=self._machine, options=options)
 
     def run(self, results: Iterator[dict[str, Any]]) -> None:
-        """Take the results of a test; if it ends early, keep those so far."""
+        """Store the results of a test; if it ends early, keep the results so far."""
         from mxwire.linerate.requirement import failures
 
         try:

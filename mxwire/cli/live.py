@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mxwire.protocol import Partner, Peer
 
 _SETTLING: Final = 1.5
-"""Seconds to wait for the carrier of an interface: the kernel may report that of one just set up after a second."""
+"""Seconds to wait for the carrier of an interface, because the kernel may report it up to a second after setup."""
 MEETING_POINT: Final = 1
 """The endpoint of serve, send and receive by default: omx_perf and ``mxwire perf`` use 0."""
 
@@ -108,7 +108,7 @@ _HOST_OPTIONS: Final = (
 live_options = option_group("live", LiveOptions, *_HOST_OPTIONS, via_option("packet", "xdp", "xdp-send"))
 """The options of all live commands, passed to the command as ``live``, :class:`LiveOptions`."""
 host_options = option_group("live", LiveOptions, *_HOST_OPTIONS)
-"""The same without ``--via``."""
+"""The options of all live commands without ``--via``."""
 
 
 def find(host: Host, which: HostChoice, timeout: float) -> Peer:

@@ -40,7 +40,7 @@ mxwire help COMMAND explains a command, mxwire --help shell completion.
 """
 _NAME_WIDTH = max(map(len, COMMANDS))
 _COMPLETES = "_MXWIRE_COMPLETE"
-"""Environment variable of the completion scripts, and of users who request a script."""
+"""Environment variable that completion scripts set, and users who request such a script."""
 _COLLECTION = 200_000, 20, 100
 """Thresholds of the garbage collector: new objects before the youngest are searched, and searches before older ones."""
 _FIRST_RANK_SECONDS = 2.0
@@ -56,7 +56,7 @@ Shell completion:
 
 
 def _columns() -> int:
-    """Columns of the terminal; without one, more than any text has."""
+    """Columns of the terminal; without a terminal, a number that no text exceeds."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
 
 
@@ -109,8 +109,8 @@ class _Commands(CommandGroup):
             try:
                 result = super().invoke(ctx)
             except SystemExit:
-                # An exit code of its own: a check has failed. It stands if the reader of the output has ended, as
-                # otherwise `mxwire diagnose … | head` would exit with 0 or 1 by chance.
+                # The command chose this exit code because a check failed. It is kept even if the reader of the output
+                # has ended, because otherwise `mxwire diagnose … | head` would exit with 0 or 1 by chance.
                 try:
                     sys.stdout.flush()
                 except BrokenPipeError:
@@ -133,7 +133,7 @@ def _one_line_errors() -> Iterator[None]:
         _discard_output()
         raise click.exceptions.Exit(0) from None
     except MxwireError:
-        # Some of them are an OSError as well, like that of a timeout.
+        # Some of these errors are also an OSError, such as the timeout error.
         raise
     except OSError as error:
         if not _is_of_output(error):

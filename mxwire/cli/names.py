@@ -1,4 +1,4 @@
-"""Names that completion offers from catalogues that are slow to import: kept in ``names.json`` beside this file.
+"""Names that completion offers from catalogues that are slow to import, stored in ``names.json`` beside this file.
 
 ``python -m mxwire.cli.names`` writes that file, ``--check`` reports whether it is current.
 """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SNAP: Final = 160
 """Bytes of each frame to capture: all headers with tags, and the name in a HOST_REPLY."""
 RING_BYTES: Final = 32 << 20
-"""Memory for frames that wait while others are followed: 150,000 with their headers."""
+"""Memory for frames that wait while others are followed: enough for the headers of 150,000 frames."""
 
 
 class Observation:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Decorator = Callable[[Any], Any]
 
 _BOUNDLESS: Final = 1 << 62
-"""An upper limit from which on help does not show it: that of a number of the machine."""
+"""Help does not show upper limits from this value, which are only machine limits."""
 _MOST: Final = 1e9
 """Upper limit of every amount: in seconds it is 30 years."""
 
@@ -227,7 +227,7 @@ key_option = click.option(
 
 
 def given_options() -> dict[str, str]:
-    """The options on the command line: the last name of each (``--write`` of ``-w``) by that of its parameter."""
+    """The options on the command line: the last name of each option (``--write`` for ``-w``) by parameter name."""
     context = click.get_current_context()
     return {
         each.name: each.opts[-1]
@@ -355,7 +355,7 @@ class WorkerOptions:
     """The workers of a campaign, and the file from which it continues."""
 
     on: str | None = None
-    """None for the processes of this machine, where the command does not need to know whether ``--on`` was given."""
+    """None for processes of this machine, if the command need not distinguish whether ``--on`` was given."""
     jobs: int | None = None
     checkpoint: Path | None = None
 
@@ -387,7 +387,7 @@ class WorkerOptions:
         if on == "local" and pieces is not None:
             jobs = min(jobs or os.cpu_count() or 1, max(pieces, 1))
         with ExitStack() as stack:
-            # Every process of an MPI job comes here, and all but the first end when they have served as workers: they
+            # Every process of an MPI job executes this, and all except the first end after serving as workers, so they
             # must not open the checkpoint. Other workers may take long to start: mistakes are reported before.
             workers = stack.enter_context(open_workers(on, jobs)) if on == "mpi" else None
             known = stack.enter_context(Checkpoint(self.checkpoint, self._name())) if self.checkpoint else None
@@ -418,7 +418,7 @@ _WORKERS: Final = (
 worker_options = option_group("workers", WorkerOptions, *_WORKERS)
 """``--on``, ``--jobs`` and ``--checkpoint``, passed to the command as ``workers``, :class:`WorkerOptions`."""
 short_worker_options = option_group("workers", WorkerOptions, *_WORKERS[:2])
-"""The same without ``--checkpoint``, for work of a few minutes."""
+"""The options of workers without ``--checkpoint``, for work of a few minutes."""
 
 
 # Colours: an option of the whole program, which every command accepts as well

@@ -312,7 +312,7 @@ class OtherColumns:
         self._lengths = 0
 
     def parameters(self, given: PerfParameters) -> PerfParameters:
-        """The parameters for the receiver: those that are given, with the defaults of the benchmark."""
+        """The parameters for the receiver: the given options, completed by the defaults of the benchmark."""
         options, windows = given_options(), self.window > 1
         start = given.start if "start" in options or self._name.startswith("imb:") else 1
         self._count = given.iterations if "iterations" in options or not windows else _WINDOWS
@@ -449,7 +449,7 @@ def _serve(options: PerfOptions, host: Host, receiver: PerfReceiver, measurement
     from mxwire.host import HostClosedError, HostError, HostTimeoutError
     from mxwire.host.requests import place_of
 
-    # Only for the report: without a name in time, it has the address.
+    # The name is only for the report, which shows the address if no name arrives in time.
     with suppress(HostTimeoutError):
         host.wait_for_peer(measurement.partner.peer.address, _NAME_TIME)
     who, done = place_of(measurement.partner), 0

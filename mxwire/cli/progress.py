@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
 SHOWN_FROM_BYTES = 32 * 1024 * 1024
-"""Smaller files are finished before a progress bar is useful."""
+"""Minimum file size for a progress bar; smaller files are finished before it is useful."""
 _STEADY_SECONDS: Final = 3.0
 """Time to observe a pace before it is shown: batches read ahead at the start are misleading."""
 _STEADY_STEPS: Final = 3
 _WINDOW_SECONDS: Final = 20.0
-"""Period over which the pace is measured: parts of a capture take longer than others."""
+"""Period over which the pace is measured, because some parts of a capture take longer than others."""
 _REDRAWS_PER_SECOND: Final = 5
 
 Unit = Literal["bytes", "count"]
@@ -166,7 +166,7 @@ def bar(
     if _hidden or not wanted or not sys.stderr.isatty() or (streams and sys.stdout.isatty()):
         yield Bar()
         return
-    # Stored before it is drawn, or an interrupt in between would leave it on the terminal.
+    # The bar is stored before it is drawn, because an interrupt in between would leave it on the terminal.
     _current = made = _ShownBar(label, total, unit, streams=streams)
     try:
         made.start()

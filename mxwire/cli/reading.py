@@ -43,7 +43,7 @@ class BatchSource(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in messages."""
+        """Name of the source in messages."""
 
     @property
     def bytes_read(self) -> int:
@@ -142,7 +142,7 @@ def is_live(source: BatchSource) -> TypeGuard[LiveSource]:
 
 
 def dropped_by(source: BatchSource) -> int:
-    """Frames that a live source has lost so far, 0 for files."""
+    """Number of frames that a live source has lost so far; 0 for files."""
     return source.dropped if is_live(source) else 0
 
 
@@ -280,7 +280,7 @@ def followed(
 ) -> Iterator[CapturedMessage]:
     """The messages of a capture in the order in which they appear; of an interface, as each completes.
 
-    With a ``selector`` only those that it takes. ``streams`` means that they are printed at the same time, see
+    With a ``selector`` only the selected messages. ``streams`` means that they are printed at the same time, see
     :func:`mxwire.cli.progress.bar`.
     """
     from mxwire.analysis.conversations.message import MessageSorter
@@ -367,7 +367,7 @@ def refuse_empty(source: BatchSource, decoder: Decoder, selection: Selection | N
     types = ethertypes_text(decoder)
     if is_live(source):
         if source.error is not None:
-            return  # It is raised when the source is closed.
+            return  # The error is raised when the source is closed.
         raise MxwireError(
             f"{source.name}: no MXoE frame (EtherType {types}) passed within {source.seconds:.1f} s; "
             f"is any host sending? (mxwire discover -i {source.name}, mxwire doctor -i {source.name})"
@@ -391,7 +391,7 @@ def unannounced_text(names: Sequence[str]) -> str:
 
 
 def ethertypes_text(decoder: Decoder) -> str:
-    """The EtherTypes that a decoder takes, for messages."""
+    """The EtherTypes that a decoder accepts, as text for messages."""
     return ", ".join(f"0x{each:04x}" for each in decoder.ethertypes)
 
 
@@ -419,7 +419,7 @@ def note_messages(path: str, follower: Follower, decoder: Decoder) -> None:
 
 
 def is_undecided(decoder: Decoder) -> bool:
-    """True if the dialect was to be detected, and no frame decides it."""
+    """True if the dialect should be detected, but no frame determines it."""
     if decoder.dialect is not None or not decoder.decoded:
         return False
     return all(found.dialect is None for found in decoder.detections())

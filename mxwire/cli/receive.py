@@ -157,12 +157,12 @@ def _one(endpoint: Endpoint, options: ReceiveOptions, strangers: DialectMonitor,
     from mxwire.host.stall import wait_observed
 
     waiting = _first(endpoint, options, strangers)
-    # Only for the report: without a name in time, it has the address.
+    # The name is only for the report, which shows the address if no name arrives in time.
     with suppress(HostTimeoutError):
         endpoint.host.wait_for_peer(waiting.partner.peer.address, _NAME_TIME)
     size = min(waiting.length, options.maximum)
     try:
-        # Memory of its own: where the engine finds none for a message, it truncates the message.
+        # Pass a separate buffer, because the engine truncates a message if it has no memory for it.
         request = endpoint.ireceive(options.match, options.mask, buffer=bytearray(size))
     except MemoryError:
         raise MemoryError(

@@ -74,7 +74,7 @@ _RAW: Final = frozenset(
     }
 )
 _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeout", "write", "target"})
-"""Options of --as alone, as ``_RAW`` are those of unchanged frames."""
+"""Options that only apply with --as; ``_RAW`` lists the options that only apply to unchanged frames."""
 _EVERY_FRAMES: Final = 50_000
 """Frames between two updates of the progress bar."""
 _KEPT_BYTES: Final = 256 << 20
@@ -309,7 +309,7 @@ def _send(source: PreparedCapture, player: Player, options: ReplayOptions) -> No
 
 
 def _tracked(pieces: Iterator[FrameBatch], player: Player, shown: Bar) -> Iterator[FrameBatch]:
-    """The pieces, with updates of the bar after some of them."""
+    """The pieces, with an update of the bar after every few pieces."""
     result = player.result
     for piece in pieces:
         before = result.frames + result.refused
@@ -398,14 +398,14 @@ class PreparedCapture:
                 )
 
     def why_nothing(self) -> str:
-        """The reason why there was no frame to send, as the end of an error."""
+        """The reason why there was no frame to send, as the last words of an error."""
         if self._preparer.cut:
             return ": all its frames are cut off (--pad pads them)"
         return ": no frame matches the selection" if self._selection.is_limited else ": it has no MXoE frames"
 
     @property
     def cut(self) -> int:
-        """Frames that the capture cut off, in one loop."""
+        """Number of frames per loop that the capture truncated."""
         return self._preparer.cut
 
     def close(self) -> None:

@@ -321,7 +321,9 @@ def _places(count: int) -> str:
 
 
 def _grouped(findings: list[ReplayFinding]) -> list[tuple[ReplayFinding, int]]:
-    """The first of each kind of difference and their number, those of the host itself first."""
+    """The first difference of each kind and the number of such differences; differences of the host itself come
+    first.
+    """
     first: dict[tuple[str, ...], ReplayFinding] = {}
     counts: dict[tuple[str, ...], int] = {}
     for each in findings:

@@ -56,7 +56,7 @@ _OF_LIVE_HOSTS: Final = {
 """Options that have no effect on the other kind of host, and the errors for them."""
 _OF_HOSTS: Final = {"key": "--key is for --target: a driver reports its own"}
 _MANY: Final = 24
-"""Number of runs from which on only failures are printed."""
+"""Minimum number of runs for which only failures are printed."""
 _MARKS: Final = {"fail": "FAIL", "missing": "MISSING"}
 _profile_option = shared.name_option(
     "Implementation to imitate.  [default: open-mx-1.5]", "profile", "--profile", default="open-mx-1.5"
@@ -260,7 +260,7 @@ def host_command(interface: str, via: str, profile: str) -> None:
 
 
 def _simulated(plays: list[SimulatedPlay], workers: shared.WorkerOptions) -> Iterator[ScenarioOutcome]:
-    """The outcomes of plays against the engine; without ``--on`` and ``--jobs``, of this process."""
+    """The outcomes of plays against the engine; without ``--on`` and ``--jobs`` they run in this process."""
     from mxwire.campaign import FatalPiece
     from mxwire.scenarios.series import SimulatedPlay
 

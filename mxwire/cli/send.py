@@ -39,9 +39,9 @@ Examples:
 Exit code: 0 if the receiver received everything, 1 if not, 2 if it cannot start, 130 after Ctrl-C or SIGTERM.
 """
 LONGEST: Final = (1 << 32) - 1
-"""Longest message, in bytes."""
+"""Maximum length of a message, in bytes."""
 _READ_BYTES: Final = 1 << 20
-"""Bytes per read: Python reserves memory for all bytes that it is asked to read, however few there are."""
+"""Bytes per read, limited because Python reserves memory for all requested bytes, however few there are."""
 _WINDOW: Final = 8
 """Messages in flight, enough to keep the link busy."""
 
@@ -269,7 +269,7 @@ def split(name: str, source: IO[bytes], chunk: int | None) -> Iterator[tuple[str
 
 
 def _up_to(source: IO[bytes], most: int) -> bytearray:
-    """Read at most ``most`` bytes, in memory that grows with them."""
+    """Read at most ``most`` bytes; memory grows with the bytes read."""
     data = bytearray()
     while len(data) < most and (some := source.read(min(_READ_BYTES, most - len(data)))):
         data += some

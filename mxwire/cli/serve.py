@@ -82,7 +82,7 @@ def _serve(live: LiveOptions, *, echo: bool, endpoints: tuple[int, ...], key: in
                     host.driver.wait(service, _TURN)
                 reporter.turn()
         except KeyboardInterrupt:
-            # The usual end.
+            # Ctrl-C is the usual way to end the command.
             interrupted = True
         finally:
             reporter.end()

@@ -259,7 +259,7 @@ def _campaign(
     from mxwire.campaign.checkpoint import AnswerCodec
     from mxwire.simulation import RunOutcome, draw_scenario
 
-    # Reports mistakes in the options before any process starts.
+    # Build one scenario here to report errors in the options before any process starts.
     draw_scenario(seeds[0], **fixed)
     digest, sums, virtual = sha256(), Counter[str](), 0
     failed: list[RunOutcome] = []
@@ -304,7 +304,7 @@ def _drawn_run(fixed: dict[str, Any], seed: int) -> RunOutcome:
 def _exhaust(
     bound: int, workers: shared.WorkerOptions, seed: int, fixed: dict[str, Any], target: Path | None, as_json: bool
 ) -> bool:
-    """Play all plans of the small workloads, or of the one that is fixed; return True if any failed."""
+    """Play all plans of the small workloads, or of the workload that the options fix; return True if any failed."""
     from mxwire.simulation import SMALL_WORKLOADS, Scenario
     from mxwire.simulation.exhaustive import ExhaustivePlay
 
@@ -373,7 +373,7 @@ def _rows(target: Path | None) -> AbstractContextManager[RecordTable | None]:
 
 
 def _row(outcome: RunOutcome) -> dict[str, Any]:
-    """The values of ``_COLUMNS``; those that are missing are null."""
+    """The values of ``_COLUMNS``; missing values are null."""
     from mxwire.simulation.faults import plan_text
 
     scenario, breach = outcome.scenario, outcome.breaches[0] if outcome.breaches else None
@@ -444,7 +444,7 @@ def _failures(failed: list[RunOutcome]) -> list[Block]:
     """The violated invariants; the first failed run is reduced."""
     from mxwire.simulation import INVARIANTS, shrink
 
-    # A run without a digest ends the process that plays it.
+    # A run without a digest would end this process as well, so it is not reduced.
     first = shrink(failed[0]) if failed[0].digest else failed[0]
     breach = first.breaches[0]
     invariant = INVARIANTS[breach.invariant]

@@ -203,7 +203,7 @@ def _measure_files(
 
 
 def _graphs(path: str, timing: Timing, message: int | None, conversation: int | None) -> list[SequenceGraph]:
-    """The time-sequence graphs to draw: of a message, of a conversation, or of the one with the most bytes.
+    """The time-sequence graphs to draw: of a message, of a conversation, or of the conversation with the most bytes.
 
     Raises :class:`~mxwire.errors.MxwireError` if the capture has no such message or conversation.
     """

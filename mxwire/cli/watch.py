@@ -117,7 +117,7 @@ def _served(address: tuple[str, int]) -> Iterator[tuple[TrafficCollector, int]]:
         server, thread = start_http_server(port, host or "0.0.0.0", registry)
     except OSError as error:
         raise MxwireError(f"{host}:{port}: metrics cannot be served: {error.strerror or error}") from None
-    # A client that sends nothing would otherwise keep a thread.
+    # Without a timeout, a client that sends nothing would occupy a thread.
     server.RequestHandlerClass.timeout = _REQUEST_TIMEOUT  # type: ignore[attr-defined]
     try:
         yield collector, server.server_port
