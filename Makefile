@@ -3,7 +3,7 @@
 #                with another Python: make test PYTHON=python3.13 (in .venv-python3.13)
 # make bench     measure decoding beside other tools
 # make nightly   fuzz for ten minutes, and the plugin with a million frames, soak live hosts for ten minutes, play 1,000
-#                random MX programs, mutated frames by both paths, and 100,000 random seeds: some hours
+#                random MX programs, mutated frames by both paths, and 100,000 random seeds: an hour on two processors
 # make soak      soak live hosts only (SOAK=SECONDS)
 # make compiled  compile the modules that run for every frame, into build/compiled
 # make docs      build the documentation into site/
