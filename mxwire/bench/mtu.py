@@ -42,7 +42,7 @@ _MIXED_SIZES: Final = (0, 64 << 10, 1 << 20, 4 << 20)
 PACKETS_OF_MXOE: Final = f"omx:{PULL_REPLY_DATA_OFFSET + as_dialect('mxoe').reply_payload}"
 """Native format with the packets of mxoe."""
 _MXOE_BLOCK: Final = 0xFFFF
-"""Longest block in bytes that a PULL of mxoe can request: its field has 16 bits."""
+"""Maximum length in bytes of the block that a PULL of mxoe can request, because the field has 16 bits."""
 _PING_PONG: Final = "PingPong"
 _ROUND_NS: Final = 60_000_000
 

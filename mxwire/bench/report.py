@@ -32,7 +32,7 @@ COLOURS: Final = (
 )
 _LINES: Final = ("-", "--", ":", "-.")
 _LEGEND_INSIDE: Final = 6
-"""Most curves whose legend has room within the axes."""
+"""Maximum number of curves whose legend fits within the axes."""
 BESIDE: Final[dict[str, Any]] = {
     "loc": "upper left",
     "bbox_to_anchor": (1.01, 1),

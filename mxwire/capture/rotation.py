@@ -38,7 +38,7 @@ class RotationOptions:
     file_size: float | None = None
     """Largest size of a file in millions of bytes."""
     file_time: float | None = None
-    """Longest time between the first and the last frame of a file, in seconds."""
+    """Maximum time between the first and the last frame of a file, in seconds."""
     file_count: int | None = None
     """Number of newest files to keep."""
 

@@ -60,7 +60,7 @@ from mxwire.units import MILLISECOND, SECOND
 NAP: Final = 0.01
 """Seconds without a step after which the background thread takes over."""
 LONGEST: Final = 100
-"""Longest sleep in ms: another thread may have set an earlier deadline."""
+"""Maximum sleep in ms, because another thread may have set an earlier deadline."""
 _JOIN_TIMEOUT: Final = 5.0
 _INSPECTION_TIMEOUT: Final = 1.0
 """Seconds for which an inspection waits for the event loop."""

@@ -13,7 +13,7 @@ from mxwire.protocol import EngineEndpoint, Partner, Request, Status
 from mxwire.protocol.library.inbound import Unexpected
 
 LONGEST: Final = 256 << 20
-"""Longest message that is not truncated, in bytes."""
+"""Maximum length of a message that is not truncated, in bytes."""
 PENDING_MESSAGES: Final = 1024
 PENDING_BYTES: Final = 256 << 20
 """Limits of the messages per client that are received but not yet answered; further ones are discarded."""

@@ -35,7 +35,7 @@ _QUERY_EVERY: Final = 0.5
 """Seconds between host queries, which show whether the peer is alive."""
 
 SHORT: Final = 64 + HEADER_SIZE
-"""Longest frame, in bytes with its header, that fits every MTU."""
+"""Maximum length of a frame that fits every MTU, in bytes with the header."""
 ENOUGH: Final = 1024
 """Frames to decode; a wrong dialect shows in far fewer."""
 OBSERVE_AGAIN: Final = 30.0

@@ -49,15 +49,15 @@ class ProgramDescription:
     target: str | None = None
     """Destination of ssh, or device of the serial console."""
     ready: str | None = None
-    """Output that shows that it is ready; None to wait for ``settle``."""
+    """Output that shows that the program is ready; None to wait for ``settle``."""
     settle: float = 1.0
-    """Seconds until it is ready."""
+    """Seconds until the program is ready."""
     patience: float = _READY_SECONDS
-    """Maximum seconds until it prints ``ready``."""
+    """Maximum number of seconds until the program prints ``ready``."""
     endpoint: int = 0
     key: int = DEFAULT_KEY
     answer: Answer = "content"
-    """Its answers, if it sends any."""
+    """Kind of answers of the program, if it sends any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ExternalHost:
     """A host that does not run mxwire's engine under control of the matrix."""
 
     implementation: Implementation
-    """Its entry in the report."""
+    """Entry of the host in the report."""
     taken_for: Implementation
     """The implementation of mxwire that gives its expected behaviour."""
     host: str | None

@@ -42,9 +42,9 @@ class ExternalPeer:
     """The known properties of an external host."""
 
     name: str
-    """Its host name, with the number of its interface."""
+    """Host name, with the number of the interface."""
     address: bytes | None
-    """Its Ethernet address; None to find it by name."""
+    """Ethernet address of the host; None to find it by name."""
     roles: frozenset[Role]
     """Roles of its programs."""
     start: Callable[[Role, Callable[[str], object]], EndpointAddress]

@@ -37,9 +37,9 @@ class Implementation:
     name: str
     title: str
     dialect: str
-    """Its dialect, for example ``mxoe`` or ``omx:9000/N3``."""
+    """Dialect of the host, for example ``mxoe`` or ``omx:9000/N3``."""
     profile: str | None
-    """Its profile of the engine; None for an external host."""
+    """Profile of the engine; None for an external host."""
     kind: Kind = "simulated"
     description: str = ""
 

@@ -56,7 +56,7 @@ class MessageOptions:
     resolution: float = 0.05
     repetitions: int = 1
     window: int = 64
-    """Most messages in flight."""
+    """Maximum number of messages in flight."""
     echo: bool = True
     """True if the partner returns every message; then round trips are measured."""
 

@@ -24,7 +24,7 @@ from mxwire.linerate.template import (
 _LINE: Final = 64
 """Bytes of a cache line, to which slots are aligned."""
 _FEW: Final = 256
-"""Least number of slots: batches of 64 frames, some of which a link may still be sending."""
+"""Minimum number of slots: batches of 64 frames, some of which a link may still be sending."""
 _BYTES_MAXIMUM: Final = 256 << 20
 
 Room = Callable[[int], NDArray[np.uint8]]

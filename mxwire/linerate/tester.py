@@ -22,7 +22,7 @@ had the CPU for a moment."""
 _NEAR: Final = 0.9
 """Share of the tester's own limit from which a result describes the tester, not the network."""
 _BURST_SECONDS: Final = 2.0
-"""Longest burst of the back-to-back test in time at the tester's limit (RFC 2544, section 26.4)."""
+"""Maximum duration of a burst of the back-to-back test at the tester's limit (RFC 2544, section 26.4)."""
 _LOADS: Final = (0.1, 0.5, 0.9, 1.0)
 """Shares of the throughput at which latency is measured."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 BACKOFF_NS: Final = 10_000_000
-"""Longest wait for a full queue per call of ``send``."""
+"""Maximum time for which a call of ``send`` waits for a full queue."""
 _PAUSE = 50e-6
 """Seconds between two tries while the queue of the interface is full: some frames at 10 Gb/s."""
 _THIS_FRAME = frozenset({errno.EMSGSIZE, errno.EINVAL})

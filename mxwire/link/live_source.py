@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mxwire.link.tap import Tap
 
 _TICK: Final = 0.5
-"""Longest wait in seconds before the clock is checked again."""
+"""Maximum wait in seconds before the clock is checked again."""
 _COLLECTED: Final = 0.02
 """Seconds to wait for the last frames: more than the delay of the tap, during which the kernel collects frames."""
 _LATE_NS: Final = 200_000_000

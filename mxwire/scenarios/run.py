@@ -47,7 +47,7 @@ class ReceivedFrame:
 
     time: int
     place: int
-    """Its index among all frames of the run."""
+    """Index of the frame among all frames of the run."""
     frame: Frame | Malformed
     packet: str
     """Name of its packet."""

@@ -73,7 +73,7 @@ class Scenario:
     resend_maximum: int | None = None
     """Retransmissions until a partner is abandoned; None: as the profiles define."""
     gap: int = 2 * MILLISECOND
-    """Longest time between two calls of an application."""
+    """Maximum time between two calls of an application."""
     loss: float = 0.0
     """Frames that are lost."""
     duplicate: float = 0.0
@@ -87,9 +87,9 @@ class Scenario:
     delay: int = 10 * MICROSECOND
     """Transit time of a frame."""
     jitter: int = 0
-    """Longest additional transit time."""
+    """Maximum additional transit time."""
     held: int = 2 * MILLISECOND
-    """Longest time for which reordered frames and duplicates are held back."""
+    """Maximum time for which reordered frames and duplicates are held back."""
     coalescing: int = 0
     """Interval whose frames are handed to the host at once."""
     kill: int = 0
@@ -107,7 +107,7 @@ class Scenario:
     mtu: int = 0
     """Time spans in which long frames do not pass."""
     incident_longest: int = 3 * SECOND
-    """Longest duration of an incident."""
+    """Maximum duration of an incident."""
     faults: Plan = ()
     """Faults at given frames and steps, beside those that are drawn."""
     judged: bool = True

@@ -107,7 +107,7 @@ _OPEN_MX_PIPELINE: Final = 12
 _PIPELINES: Final = range(7, 16)
 """Plausible pipelines of `mxoe`: fragments of 128 bytes to 32 KiB."""
 _LONGEST_MEDIUM: Final = 255 * 8192
-"""Longest MEDIUM of any build: the maximum number of fragments times the largest fragment (section 7)."""
+"""Maximum length of a MEDIUM of any build: the maximum number of fragments times the largest fragment (section 7)."""
 _OLD_REPLY_LIMITS: Final = {1024: 1500, 2048: 2500, 4096: 4500, 8192: 9000}
 """A frame limit that results in P, by P, for generations N1 and N2."""
 _N1_BLOCK_SHARE: Final = 31 * 8192 // 32

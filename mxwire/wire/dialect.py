@@ -35,7 +35,7 @@ class Dialect:
     fragment_payload: int
     """F: data bytes of every MEDIUM fragment except the last."""
     receive_slot: int
-    """Longest MEDIUM fragment that a receiver accepts."""
+    """Maximum length of a MEDIUM fragment that a receiver accepts."""
     reply_payload: int
     """P: data bytes of a full PULL_REPLY."""
     frames_per_block: int

@@ -70,7 +70,7 @@ ENDPOINT_MAXIMUM: Final = 32
 REGION_MAXIMUM: Final = 256
 """Maximum regions per endpoint (R-RDV-01)."""
 LONGEST_PLAIN_QUERY: Final = 500
-"""Longest HOST_QUERY, in bytes, to which real hosts replied with the correct magic (R-MEA-07)."""
+"""Maximum length of a HOST_QUERY, in bytes, to which real hosts replied with the correct magic (R-MEA-07)."""
 QUERY_MAGICS: Final = range(0x4000_0000, 0x8000_0000)
 """Magics of probing queries. A driver counts up by one from 0x13052008 at each reset of its name table (R-HOST-03), so
 it never reaches them."""

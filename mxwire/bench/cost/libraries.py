@@ -50,9 +50,9 @@ class DataPath:
 
     name: str
     packet: int = 4096
-    """Longest packet."""
+    """Maximum packet length."""
     written: int = 0
-    """Longest message that the processor writes to the adapter; longer ones are transferred by DMA."""
+    """Maximum length of messages that the processor writes to the adapter; longer messages are transferred by DMA."""
     combined: bool = False
     """True if writes are combined into lines."""
     copied: bool = False

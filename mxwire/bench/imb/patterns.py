@@ -28,7 +28,7 @@ REDUCED: Final = np.float32
 SIZES: Final = (0, *(1 << each for each in range(23)))
 """Lengths of IMB: 0, 1, 2, 4 … 4 MiB."""
 REPETITIONS: Final = 1000
-"""Most repetitions per size."""
+"""Maximum number of repetitions per size."""
 VOLUME: Final = 40 << 20
 """Maximum number of bytes that the repetitions of a size transfer."""
 WINDOW: Final = 64

@@ -300,7 +300,7 @@ class RankSurroundings:
     interface: str | None = None
     """Interface to the other machine."""
     address: bytes | None = None
-    """Its Ethernet address; None: that of the machine that answers."""
+    """Ethernet address of the other machine; None selects the machine that answers."""
 
     @contextmanager
     def open(

@@ -20,7 +20,7 @@ PARAMETERS_LENGTH: Final = 44
 SETTLE: Final = 0.5
 """Seconds that a receiver waits for the ack of its last answer before it disconnects from the sender."""
 LONGEST: Final = (1 << 32) - 1
-"""Longest message of the protocol in bytes (wire format, section 7)."""
+"""Maximum length of a message of the protocol in bytes (wire format, section 7)."""
 LENGTHS_MAXIMUM: Final = 1 << 20
 """Largest number of lengths accepted, so that a hostile sender cannot keep a receiver busy without limit."""
 _LAYOUT: Final = struct.Struct("!10I4B")

@@ -43,7 +43,7 @@ def buffer(length: int, *, aligned: bool) -> memoryview:
 
 
 CROWDED: Final = 5.0
-"""Longest silence in seconds while another sender waits for its turn."""
+"""Maximum time without a message in seconds while another sender waits for its turn."""
 _CROWDED_SHARE: Final = 0.25
 """Limit as a share of the configured silence: the waiting sender must not have abandoned its request by then."""
 _POLLS: Final = 64

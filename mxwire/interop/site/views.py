@@ -59,7 +59,9 @@ class CellView:
 
     @property
     def state(self) -> State:
-        """Its state: an expected failure differs from a success, although both have the same verdict."""
+        """State of the cell, which distinguishes an expected failure from a success, although both have the same
+        verdict.
+        """
         return state_of(self.cell)
 
     @property

@@ -24,7 +24,7 @@ class Sent:
     """A numbered message of the played host that has not been acknowledged."""
 
     number: int
-    """Its sequence number on the wire."""
+    """Sequence number of the message on the wire."""
     frames: list[bytes]
     sent_ns: int
 
