@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.marks import ROLES, FrameMarks, flag_names
 from mxwire.analysis.table_columns import ColumnKind, TableColumn, column_of, constant, polars_table
-from mxwire.analysis.table_file import TableFile
+from mxwire.analysis.table_file import TableFile, TableSink
 from mxwire.ethernet import mac_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.codes import CodeTable
@@ -237,8 +237,10 @@ class TableWriter(TableFile):
     Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, or when the file cannot be written.
     """
 
-    def __init__(self, path: Path, columns: Sequence[str] | None = None) -> None:
-        super().__init__(path)
+    def __init__(
+        self, path: Path, columns: Sequence[str] | None = None, opener: Callable[..., TableSink] | None = None
+    ) -> None:
+        super().__init__(path, opener)
         self._builder = TableBuilder(columns)
 
     def write(

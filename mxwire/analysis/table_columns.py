@@ -8,7 +8,7 @@ NDJSON can be written without polars (``table_file.py``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -40,6 +40,15 @@ class TableColumn:
     values: NDArray[Any]
     distinct: Sequence[Any] | None = None
     present: NDArray[np.bool_] | None = None
+
+    def __reduce__(self) -> tuple[Callable[..., TableColumn], tuple[Any, ...]]:
+        """Pickle the column: a constant without its rows, and places in a list of distinct values with fewer bytes."""
+        values = self.values
+        if self.distinct is not None:
+            if len(values) and values.strides == (0,):
+                return constant, (self.distinct[values[0]], len(values), self.kind)
+            values = values.astype(np.min_scalar_type(len(self.distinct)))
+        return TableColumn, (self.kind, np.ascontiguousarray(values), self.distinct, self.present)
 
     def part(self, first: int, end: int) -> TableColumn:
         """Return the rows from ``first`` to ``end`` (exclusive), without copying."""

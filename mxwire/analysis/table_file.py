@@ -1,7 +1,8 @@
 """Tables as files: written batch by batch, and visible under their name only when complete.
 
-polars writes all formats, in a separate thread while the next rows are prepared. Without it (it is most of the size of
-an installation, and an extra) CSV and NDJSON are written here, to the same bytes.
+polars writes all formats, in a separate thread while the next rows are prepared, or in another process
+(``mxwire/cli/writer_process.py``). Without polars (it is most of the size of an installation, and an extra) CSV and
+NDJSON are written here, to the same bytes.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _PLAIN_TEXT: Final = (".csv", ".ndjson")
 """The suffixes that do not require polars."""
 
 
-class _TableSink(Protocol):
+class TableSink(Protocol):
     """Receiver of the tables of one file, in order."""
 
     def put(self, table: Table) -> None:
@@ -110,6 +111,11 @@ class _PolarsSink:
             self._written.result()
         finally:
             self._thread.shutdown()
+
+
+def polars_sink(path: Path, first: Table) -> TableSink:
+    """Open a file for tables with the columns of ``first``, in the format of its suffix."""
+    return _PolarsSink(path, first, _SINKS[path.suffix.lower()])
 
 
 class _TextSink:
@@ -164,30 +170,33 @@ class TableFile:
     """A table in a file, written batch by batch; the file appears when closed without an error, if anything was put.
 
     Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, for one that needs polars where it is not
-    installed, or when the file cannot be written.
+    installed, or when the file cannot be written. With ``opener``
+    the rows go to what it returns for the path, and polars is not loaded here.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, opener: Callable[..., TableSink] | None = None) -> None:
         check_format(path, "table format", SUFFIXES)
         check_writable(path)
         check_regular(path)
         if path.suffix.lower() in _PLAIN_TEXT and not has_polars():
-            self._stream_class: type[_PolarsSink] | type[_TextSink] = _TextSink
+            self._open: Callable[..., TableSink] = _TextSink
+        elif opener is not None and has_polars():
+            self._open = opener
         else:
             require_polars()  # a missing extra is reported before anything is read
-            self._stream_class = _PolarsSink
+            self._open = _PolarsSink
         self.sink = _SINKS[path.suffix.lower()]
         """Writes all rows to a path, with polars."""
         self.path = path
         self._target = path.resolve()  # a symbolic link remains one: the file to which it leads is replaced
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._stream: _TableSink | None = None
+        self._stream: TableSink | None = None
 
     def put(self, table: Table) -> None:
         """Add rows; all tables have the columns of the first."""
         with self._errors_reported():
             if self._stream is None:
-                self._stream = self._stream_class(self._unfinished(), table, self.sink)
+                self._stream = self._open(self._unfinished(), table, self.sink)
             self._stream.put(table)
 
     def _unfinished(self) -> Path:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.selection import Selection
     from mxwire.cli.capture_set import Files
+    from mxwire.cli.writer_process import WriterProcess
     from mxwire.report.frame_output import FrameOutput
     from mxwire.report.merged_records import Record
 
@@ -123,18 +124,36 @@ def command(files: tuple[str, ...], fields: str | None, workers: shared.WorkerOp
 
     With --on, many captures are decoded by several processes into one partitioned table, the folder of --to.
     """
+    with ExitStack() as stack:
+        # The process starts before the options are examined, which loads NumPy.
+        process = None if given["target"] is None or workers.analyse_set() else _writer_process(stack)
+        options = DecodeOptions(fields=_field_names(fields) if fields is not None else None, **given)
+        if workers.analyse_set():
+            _decode_set(files, options, workers)
+        else:
+            _decode_all(files, options, process)
+
+
+def _writer_process(stack: ExitStack) -> WriterProcess | None:
+    """Start the process that writes the table, if possible."""
+    from mxwire.cli.writer_process import WriterProcess
+
+    process = WriterProcess.start()
+    if process is not None:
+        stack.callback(process.end)
+    return process
+
+
+def _decode_all(files: tuple[str, ...], options: DecodeOptions, process: WriterProcess | None) -> None:
+    """Decode all files, one after another."""
     from mxwire.cli.notes import note, wrote
     from mxwire.cli.reading import Failures, note_undecided
 
-    options = DecodeOptions(fields=_field_names(fields) if fields is not None else None, **given)
-    if workers.analyse_set():
-        _decode_set(files, options, workers)
-        return
     failures = Failures()
     undecided: list[str] = []
     shown = 0
     with ExitStack() as stack:
-        output = _output(options, files, stack)
+        output = _output(options, files, stack, process)
         for path in files:
             with failures.noted():
                 left = None if options.count is None else options.count - shown
@@ -233,7 +252,9 @@ def _marker(options: DecodeOptions, selection: Selection) -> FrameMarker | None:
     )
 
 
-def _output(options: DecodeOptions, files: tuple[str, ...], stack: ExitStack) -> FrameOutput:
+def _output(
+    options: DecodeOptions, files: tuple[str, ...], stack: ExitStack, process: WriterProcess | None
+) -> FrameOutput:
     from mxwire.cli.notes import note
     from mxwire.cli.reading import refuse_overwriting
 
@@ -250,7 +271,8 @@ def _output(options: DecodeOptions, files: tuple[str, ...], stack: ExitStack) ->
         from mxwire.report.frame_output import FrameTable
 
         refuse_overwriting(files, options.target)
-        return FrameTable(stack.enter_context(TableWriter(options.target, options.fields)))
+        opener = None if process is None else process.open
+        return FrameTable(stack.enter_context(TableWriter(options.target, options.fields, opener)))
     from mxwire.report.frame_text import FrameColumns, FrameJson, FrameListing
     from mxwire.report.terminal import is_coloured
 
