@@ -170,8 +170,8 @@ class TableFile:
     """A table in a file, written batch by batch; the file appears when closed without an error, if anything was put.
 
     Raises :class:`~mxwire.errors.MxwireError` for an unknown suffix, for one that needs polars where it is not
-    installed, or when the file cannot be written. With ``opener``
-    the rows go to what it returns for the path, and polars is not loaded here.
+    installed, or when the file cannot be written. With ``opener`` the rows go to the sink that it returns for the path,
+    and polars is not loaded here.
     """
 
     def __init__(self, path: Path, opener: Callable[..., TableSink] | None = None) -> None:
