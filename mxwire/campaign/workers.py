@@ -234,9 +234,7 @@ def _dask(kind: str, detail: str, processes: int) -> Iterator[WorkerPool]:
             failures = {"distributed.scheduler.allowed-failures": _LOCAL_FAILURES}
             with (
                 dask.config.set(failures),
-                distributed.LocalCluster(
-                    n_workers=processes, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-                ) as cluster,
+                local_cluster(distributed, processes) as cluster,
                 distributed.Client(cluster) as client,
             ):
                 yield DaskPool(client)
@@ -246,6 +244,22 @@ def _dask(kind: str, detail: str, processes: int) -> Iterator[WorkerPool]:
                     minutes = _WAIT_SECONDS // 60
                     raise MxwireError(f"--on dask:{detail}: the scheduler has no workers within {minutes} minutes")
                 yield DaskPool(client)
+
+
+@contextmanager
+def local_cluster(distributed: Any, processes: int) -> Iterator[Any]:
+    """Start a Dask cluster of worker processes on this machine."""
+    # Dask passes variables such as OPENBLAS_NUM_THREADS to its workers by setting them in this process.
+    before = dict(os.environ)
+    try:
+        with distributed.LocalCluster(
+            n_workers=processes, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster:
+            yield cluster
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @contextmanager

@@ -27,11 +27,10 @@ SEEDS = ["simulate", "--seeds", "0-29"]
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    before = dict(os.environ)
+    with workers.local_cluster(distributed, 2) as cluster, distributed.Client(cluster) as client:
         yield client
+    assert dict(os.environ) == before
 
 
 def _forge_version(version: str) -> None:

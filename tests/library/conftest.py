@@ -68,7 +68,10 @@ def compile_program(installation: Installation, shared_folder: Path) -> Compile:
 def alone(installation: Installation) -> dict[str, str]:
     """The environment of programs without an interface, which only send messages to themselves."""
     quick = {"MX_NO_MYRINET": "1", "MXWIRE_DISCOVERY": "0.3"}
-    return environment(installation, os.environ) | quick
+    # Programs check that the library does not leave these behind; Python itself sets the first if there is no LANG.
+    left = ("LC_CTYPE", "OPENBLAS_NUM_THREADS")
+    before = {name: value for name, value in os.environ.items() if name not in left}
+    return environment(installation, before) | quick
 
 
 @pytest.fixture(scope="module")
