@@ -26,11 +26,13 @@ def _compiled(signature: str) -> Decorator:
     """Compile eagerly for one signature, and cache the result on disk if possible."""
 
     def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
+        compiled: Callable[..., Any]
         try:
-            return numba.njit(signature, cache=True, nogil=True)(function)
+            compiled = numba.njit(signature, cache=True, nogil=True)(function)
         except (RuntimeError, OSError):
             # There is no writable directory (a read-only installation without a home directory), or the disk is full.
-            return numba.njit(signature, nogil=True)(function)
+            compiled = numba.njit(signature, nogil=True)(function)
+        return compiled
 
     return compile_function
 
