@@ -36,19 +36,19 @@ from .test_fuzz import write_spoilt
 pytestmark = [needs_tshark, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")]
 
 PROBE = Path(__file__).with_name("memory.lua")
-FRAMES = 20_000
+FRAMES = 10_000
 NEEDED = 320
 """Bytes that Lua keeps at most for a frame, so that it can be shown again, whatever the frame."""
-NEEDED_IN_ALL = 4 << 20
+NEEDED_IN_ALL = 13 << 18
 """The plugin itself, its tables, and what it remembers of conversations where that is as little as it can be."""
 NEEDED_A_SIZE = 1300
 """The same for a frame that reveals a frame limit that no host had before; there are 65,000."""
-REMEMBERED = 1024
+REMEMBERED = 512
 """Bytes for each of the things that the preference ``mxoe.history`` counts."""
 GARBAGE = 4
 """Memory that tshark takes in excess of the need: garbage not yet collected, and what belongs to Wireshark's objects.
 """
-RESIDENT_IN_ALL = 20 << 20
+RESIDENT_IN_ALL = 10 << 20
 
 A, B = bytes.fromhex("5254000a0001"), bytes.fromhex("5254000a0002")
 
