@@ -3,7 +3,7 @@
 Started by ``tests/forked.py`` with one end of a socket as its first argument. A request is a line of JSON with the file
 descriptors of the command: the three standard streams, and further ones. The answer is the exit code of the command or,
 if the command was only to be started, its process id; such a process becomes a child of the process that asked, which
-must be a subreaper.
+must be a subreaper. A command that starts a further program of this package forks it in turn.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ import io
 import json
 import os
 import runpy
+import signal
 import socket
+import subprocess
 import sys
 import threading
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-sys.path[0] = str(Path(__file__).parents[1])
+ROOT = str(Path(__file__).parents[1])
+sys.path[0] = ROOT
+Program = import_module("tests.forked").Program
 COMMANDS = import_module("mxwire.cli.main").COMMANDS
 IMPORTED = (
     "concurrent.futures.process",
@@ -155,6 +159,64 @@ def run(request: dict[str, Any], streams: list[int]) -> NoReturn:
     sys.exit(code)  # type: ignore[arg-type]
 
 
+class InnerProcess(subprocess.Popen[Any]):
+    """A process that a command starts: forked from the command if it is a program in Python with the same packages."""
+
+    def _execute_child(self, *words: Any) -> None:
+        command, _, prepare, _, numbers, folder, environment, _, _, shell = words[:10]
+        reading, _, _, writing, _, complaining = pipes = words[10:16]
+        program = None if shell or prepare or isinstance(command, str) else Program.of(command)
+        if program is None or set(words[17:21]) != {None, -1} or words[22] != -1 or not same_packages(environment):
+            super()._execute_child(*words)  # type: ignore[misc]
+            return
+        self.pid = os.fork()
+        if not self.pid:
+            standard = [own if own != -1 else number for number, own in enumerate((reading, writing, complaining))]
+            streams = [os.dup(stream) for stream in (*standard, *numbers)]
+            forget(streams)
+            run(
+                {
+                    "program": program.name,
+                    "is_module": program.is_module,
+                    "arguments": program.arguments,
+                    "unbuffered": program.unbuffered,
+                    "folder": os.fspath(folder or Path.cwd()),
+                    "environment": dict(os.environ if environment is None else environment),
+                    "namespace": None,
+                    "session": words[21],
+                    "numbers": [0, 1, 2, *numbers],
+                    "constants": {},
+                },
+                streams,
+            )
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+def same_packages(environment: dict[str, str] | None) -> bool:
+    """Return whether a program with this environment finds the modules that this process has imported."""
+    if environment is None:
+        return True
+    known = {"", ROOT, *os.environ.get("PYTHONPATH", "").split(":")}
+    return known.issuperset(environment.get("PYTHONPATH", "").split(":"))
+
+
+def forget(kept: list[int]) -> None:
+    """Drop what a new program does not inherit from the process that starts it: handlers, and other open files."""
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    atexit._clear()
+    # Objects of closed files would close those that get their numbers.
+    gc.freeze()
+    start = 0
+    for each in sorted(kept):
+        os.closerange(start, each)
+        start = each + 1
+    os.closerange(start, os.sysconf("SC_OPEN_MAX"))
+
+
 def end(code: int) -> NoReturn:
     """Exit without freeing all objects one by one, which would copy the memory that is shared with the server."""
     threading._shutdown()  # type: ignore[attr-defined]
@@ -211,6 +273,7 @@ def enter(name: str) -> None:
 if __name__ == "__main__":
     for each in IMPORTED:
         import_module(each)
+    subprocess.Popen = InnerProcess  # type: ignore[misc]
     gc.collect()
     gc.freeze()
     main(socket.socket(fileno=int(sys.argv[1])))

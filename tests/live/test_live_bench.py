@@ -18,10 +18,18 @@ from mxwire.bench.record import read_recordings
 from mxwire.bench.stage import NamespaceStage, SideLostError, StageOptions
 from mxwire.interop.namespaces import inside
 from mxwire.link.ethtool import read_hardware
+from tests.forked import start
 
 from . import bpf
 
 COMMAND = [sys.executable, "-m", "mxwire", "bench"]
+
+
+def forked(command, folder):
+    """Run a command in a folder, where it must succeed."""
+    with start(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        _, errors = process.communicate(timeout=150)
+    assert process.returncode == 0, errors
 
 
 @pytest.fixture
@@ -91,8 +99,7 @@ def test_a_quick_ladder_has_all_rungs_counts_and_budgets(_namespaces_work, tmp_p
         "--plot",
         "p.svg",
     ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150)
-    assert done.returncode == 0, done.stderr
+    forked(command, tmp_path)
     (recording,) = read_recordings(tmp_path / "path.jsonl")
     assert recording.complete and recording.conditions.quick
     trips = recording.named("half round trip")
@@ -141,8 +148,7 @@ def test_ctrl_c_writes_the_measurements_so_far(_namespaces_work, tmp_path):
 
 def test_a_quick_logp_has_every_parameter_of_every_carrier(_namespaces_work, tmp_path):
     command = [*COMMAND, "logp", "--quick", "--rounds", "1", "--sizes", "4,2000", "-w", "logp.parquet", "--html", "p"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150)
-    assert done.returncode == 0, done.stderr
+    forked(command, tmp_path)
     (recording,) = read_recordings(tmp_path / "logp.parquet")
     carriers = {"mxoe", "omx:9000", "tcp", "udp", "frames"}
     for name in ("RTT/2", "L", "g", "o_s", "o_r"):

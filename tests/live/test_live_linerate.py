@@ -508,8 +508,10 @@ def test_tests_have_live_frames(xdp_wire: Cable, test: str) -> None:
     assert json.loads(done.out.splitlines()[0])["machine"]["via"] == "kernel"
     for each in found:
         assert each["tester"]["frames_per_second"] > 0 and each["tester"]["received_per_second"] > 0 and each["trials"]
-        for trial in each["trials"]:
-            assert trial["sent"] == trial["received"] + trial["lost"] and trial["sent"] > 0
+    trials = [trial for each in found for trial in each["trials"]]
+    assert all(trial["sent"] == trial["received"] + trial["lost"] for trial in trials)
+    # The program in the kernel may get no CPU during one trial.
+    assert any(trial["received"] for trial in trials)
 
 
 def test_live_frames_that_do_not_arrive_end_a_test(xdp_wire: Cable) -> None:
