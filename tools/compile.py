@@ -133,12 +133,16 @@ def _renew(folder: Path) -> bool:
         return False
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "mxwire", folder / "mxwire", ignore=shutil.ignore_patterns("__pycache__"))
+    # The public face refers to all of the package, which would be checked too.
+    face = folder / "mxwire" / "__init__.pyi"
+    face.write_text("__version__: str\n")
     names = [str(path.relative_to(folder)) for path in sources(folder / "mxwire")]
     command = [sys.executable, "-c", _BUILD, str(ROOT / "pyproject.toml"), LEVEL, f"mxwire/{NATIVE}", *names]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CompileError(f"compiling failed:\n{done.stdout}{done.stderr}")
     shutil.rmtree(folder / "build")
+    face.unlink()
     stamp.write_text(wanted)
     return True
 
