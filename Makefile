@@ -12,10 +12,13 @@
 VENV ?= .venv$(if $(filter command,$(origin PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 MXWIRE := $(BIN)/mxwire
+# Images of containers often set it; then every process would compile all its modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 SHOW := captures/mxoe-every-type.pcap
 WRONG := captures/mxoe-no-reverse-connect.pcap
 
-.PHONY: run test check style types generated unit coverage docs compiled bench nightly soak setup system clean
+.PHONY: run test check style types generated unit coverage docs compiled hosts bench nightly soak setup system clean
 
 run: $(VENV)/.run
 	@echo '$$ mxwire info $(SHOW)'; $(MXWIRE) info $(SHOW)
@@ -30,10 +33,10 @@ run: $(VENV)/.run
 	@$(MXWIRE) interop --implementation open-mx-1.5 --implementation native-mx --case sizes
 	@echo; echo 'That was mxwire. Next: source $(BIN)/activate, then mxwire --help.'
 
-# The checks beside the tests leave the processors to tests that need a clock.
-test: setup system
-	@$(MAKE) --no-print-directory style
-	@$(MAKE) --no-print-directory -j3 types generated unit BESIDE='nice -n 10'
+# The checks beside the tests leave the processors to tests that need a clock. pip uses one processor, so the live hosts
+# are compiled while it installs packages.
+test:
+	@$(MAKE) --no-print-directory -j6 style types generated hosts unit FIRST='style system' BESIDE='nice -n 10'
 
 check: style types generated
 
@@ -52,8 +55,12 @@ generated: setup
 	$(BESIDE) $(BIN)/python tools/prose.py
 	$(BESIDE) $(BIN)/python -m mxwire.cli.names --check
 
-unit: setup
+unit: setup $(FIRST)
 	@$(BIN)/python tools/run_tests.py
+
+# The hosts that tests use. A missing compiler is reported, and then the tests that need it are skipped.
+hosts: $(VENV)/.compile system
+	@MXWIRE_OPTIMIZE=0 $(BESIDE) $(BIN)/python tools/compile.py || true
 
 # Separate from the other targets, since the tests take half as long again with coverage.
 coverage: setup
@@ -100,13 +107,19 @@ $(VENV)/.run: pyproject.toml mxwire/__init__.py
 	@$(PIP_INSTALL) .
 	@touch $@
 
-# Additional packages for checks, tests and documentation. Only modules that are used are compiled, when they are.
-$(VENV)/.test: $(VENV)/.run
+$(VENV)/.compile: $(VENV)/.run
+	@$(PIP_INSTALL) '.[compile]' --no-compile
+	@touch $@
+
+# Additional packages for checks, tests and documentation. Only modules that are used are compiled to bytecode, when they
+# are.
+$(VENV)/.test: $(VENV)/.compile
 	@echo 'Installing the packages for tests and documentation into $(VENV): about 950 MB more. This takes a minute or two.'
 	@$(PIP_INSTALL) '.[table,report,fast,scapy,plot,docs,test]' --no-compile
 	@touch $@
 
-system:
+# After the environment, since both may use apt.
+system: | $(VENV)/.run
 	@sh tools/install-programs
 
 clean:

@@ -2,15 +2,15 @@
 
     python tools/run_tests.py [--workers N] [TESTS ...]
 
-Run pytest three times: the tests marked ``realtime``, then the others, and once more, one after another, those that
+Run pytest three times: the tests marked ``realtime``, beside them the others, and then, one after another, those that
 failed. A test that fails and then passes is flaky: it is named and counted, and the third flaky test fails the run.
 With CI=true a skipped test fails the run too. The last line has the total in pytest's format. The module is also a
 plugin of pytest (``-p tools.run_tests``), which writes the result of a run to a file.
 
-Tests marked ``realtime`` mostly wait, but must notice at once when the wait is over. So they run first, when the only
-other load is the preparation, which gets the idle time of the processors: pytest's bytecode of the test files, which
-each process would otherwise make for itself, and the compilation of the live hosts. Of the other tests, many wait for a
-moment, so there are five processes on two processors: with four, a sixth of the processors' time was left.
+Tests marked ``realtime`` mostly wait, but must notice at once when the wait is over. So they have a higher priority
+than the others, which get the time that is left, and their output is printed at the end. Of the other tests, many wait
+for a moment, so there are five processes on two processors. Before these start, pytest's bytecode of the test files is
+stored, which each process would otherwise make for itself; the live hosts are compiled in the background.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ import argparse
 import contextlib
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pytest
@@ -41,7 +42,7 @@ MOST_FLAKY = 2
 """Maximum number of flaky tests; more fail the run, because they hide defects."""
 MOST_RERUN = 30
 """Maximum number of failures that are rerun; with more, something is broken."""
-LOWEST_PRIORITY = 19
+LOWER_PRIORITY = ("nice", "-n", "10")
 NONE_COLLECTED = 5
 """pytest's exit code where no test was selected."""
 
@@ -112,42 +113,34 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 # --- the runs
 
 
-class Preparation:
-    """The preparation for the tests, in the background: it gets idle time only, until it is needed."""
-
-    def __init__(self) -> None:
-        bytecode = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "tools.run_tests", "--store-bytecode"]
-        compilation = [sys.executable, str(ROOT / "tools" / "compile.py")]
-        command = f"{shlex.join(bytecode)} 2>/dev/null; {shlex.join(compilation)}"
-        environment = os.environ | {"MXWIRE_OPTIMIZE": "0"}
-        self._process = subprocess.Popen(
-            command, shell=True, env=environment, stdout=subprocess.DEVNULL, process_group=0
-        )
-        os.setpriority(os.PRIO_PGRP, self._process.pid, LOWEST_PRIORITY)
-
-    def hurry(self) -> None:
-        """Give the preparation normal priority or, if only root may raise a priority, wait for its end."""
+@contextmanager
+def prepared() -> Iterator[None]:
+    """Store the bytecode of the tests, and compile the live hosts in the background."""
+    bytecode = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "tools.run_tests", "--store-bytecode"]
+    compilation = [sys.executable, str(ROOT / "tools" / "compile.py")]
+    environment = os.environ | {"MXWIRE_OPTIMIZE": "0"}
+    with subprocess.Popen(
+        [*LOWER_PRIORITY, *compilation], env=environment, stdout=subprocess.DEVNULL, process_group=0
+    ) as process:
         try:
-            os.setpriority(os.PRIO_PGRP, self._process.pid, os.getpriority(os.PRIO_PROCESS, 0))
-        except ProcessLookupError:
-            pass
-        except PermissionError:
-            self._process.wait()
-
-    def end(self) -> None:
-        """Kill the preparation if it still runs."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+            subprocess.run(
+                [*LOWER_PRIORITY, *bytecode], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+            )
+            yield
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
-def run(title: str, *options: str) -> Outcome:
-    """Run pytest with options; raises :class:`RunError` if it was interrupted or could not start."""
-    print(f"\n{title}", flush=True)
+def run(*options: str, before: Sequence[str] = (), output: IO[str] | None = None) -> Outcome:
+    """Run pytest with options; ``before``: a command that starts it.
+
+    Raises :class:`RunError` if it was interrupted or could not start.
+    """
     with tempfile.TemporaryDirectory(prefix="mxwire-tests-") as folder:
         file = Path(folder, "outcome")
-        command = [sys.executable, "-m", "pytest", "-p", "tools.run_tests", f"--outcome={file}", *options]
-        code = subprocess.run(command, check=False).returncode
+        command = [*before, sys.executable, "-m", "pytest", "-p", "tools.run_tests", f"--outcome={file}", *options]
+        code = subprocess.run(command, stdout=output, check=False).returncode
         if code == NONE_COLLECTED:
             return Outcome()
         if code not in (0, 1) or not file.exists():
@@ -158,17 +151,25 @@ def run(title: str, *options: str) -> Outcome:
     return outcome
 
 
-def run_all(tests: Sequence[str], workers: int, preparation: Preparation | None) -> tuple[Outcome, list[str]]:
+def run_all(tests: Sequence[str], workers: int, preparation: AbstractContextManager[None]) -> tuple[Outcome, list[str]]:
     """Run the tests; returns the total, and the node ids of the flaky tests."""
-    few = (f"-n{min(workers, -(-3 * _processors() // 2))}", "--dist=worksteal", f"-m={REALTIME}")
-    total = run("Tests that need a clock:", *few, *tests)
-    if preparation is not None:
-        preparation.hurry()
+    few = (f"-n{min(workers, -(-3 * _processors() // 2))}", "--dist=worksteal", f"-m={REALTIME}", *_color())
     many = (f"-n{workers}", "--dist=worksteal", f"-m=not {REALTIME}")
-    total.add(run("The other tests:", *many, *tests))
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output, ThreadPoolExecutor() as pool:
+        of_the_clock = pool.submit(run, *few, *tests, output=output)
+        try:
+            with preparation:
+                print("\nTests that need no clock:", flush=True)
+                total = run(*many, *tests, before=LOWER_PRIORITY)
+                total.add(of_the_clock.result())
+        finally:
+            wait([of_the_clock])
+            output.seek(0)
+            print(f"\nTests that need a clock:\n{output.read()}", end="", flush=True)
     if not 0 < len(total.failed) <= MOST_RERUN:
         return total, []
-    again = run(f"Rerun, one after another: {_counted(len(total.failed), 'failed test')}", "-n0", *total.failed)
+    print(f"\nRerun, one after another: {_counted(len(total.failed), 'failed test')}", flush=True)
+    again = run("-n0", *total.failed)
     flaky = [each for each in total.failed if each not in again.failed]
     total.failed = again.failed
     total.passed += len(flaky)
@@ -197,6 +198,11 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _color() -> Sequence[str]:
+    """Return the option with which pytest writes to a file as it writes to the terminal."""
+    return ("--color=yes",) if sys.stdout.isatty() else ()
+
+
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
@@ -214,16 +220,13 @@ def main() -> int:
     parser.add_argument("tests", nargs="*", help="files or folders; default: all tests")
     options = parser.parse_args()
     started = time.monotonic()
-    preparation = None if options.no_compile else Preparation()
+    preparation = nullcontext() if options.no_compile else prepared()
     try:
         total, flaky = run_all(options.tests, options.workers, preparation)
     except RunError as error:
         return int(str(error)) or 1
     except KeyboardInterrupt:
         return 130
-    finally:
-        if preparation is not None:
-            preparation.end()
     return report(total, flaky, time.monotonic() - started)
 
 
