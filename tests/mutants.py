@@ -14,15 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from importlib.abc import MetaPathFinder, SourceLoader
-from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_file_location
+from inspect import CO_OPTIMIZED
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 
 PACKAGE = Path(__file__).parents[1] / "mxwire"
-ROOMS = ("mxwire.protocol", "mxwire.simulation")
-"""Modules that are loaded again for each mutant."""
 SEEDS = 400
 """Number of seeds within which every mutant must be killed."""
 PLANNED_OPTIONS = ("dialect", "profiles", "discovery", "resend_maximum", "local")
@@ -63,12 +59,40 @@ class Mutant:
         one_host = {"hosts": 1, "processes": 2} if "local" in self.options else {}
         return one_host | {name: value for name, value in self.fixed().items() if name in PLANNED_OPTIONS}
 
-    def source(self, package: Path = PACKAGE) -> str:
-        """The changed file."""
-        text = (package / "protocol" / self.file).read_text(encoding="utf-8")
+    def code(self) -> CodeType:
+        """The code of the function that is changed."""
+        text = (PACKAGE / "protocol" / self.file).read_text(encoding="utf-8")
         if text.count(self.old) != 1:
             raise LookupError(f"{self.name}: {self.file} has the text {text.count(self.old)} times: {self.old!r}")
-        return text.replace(self.old, self.new)
+        before, after = (
+            list(_functions(compile(each, self.file, "exec", dont_inherit=True)))
+            for each in (text, text.replace(self.old, self.new))
+        )
+        changed = [new for old, new in zip(before, after, strict=True) if _unlined(old) != _unlined(new)]
+        if len(changed) != 1:
+            raise LookupError(f"{self.name}: {len(changed)} functions of {self.file} are changed, not one")
+        return changed[0]
+
+    @property
+    def module(self) -> str:
+        """The module of the file."""
+        return ".".join(("mxwire", "protocol", *Path(self.file).with_suffix("").parts))
+
+
+def _functions(code: CodeType) -> Iterator[CodeType]:
+    """The functions of a module and its classes, without those inside functions."""
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            if each.co_flags & CO_OPTIMIZED:
+                yield each
+            else:
+                yield from _functions(each)
+
+
+def _unlined(code: CodeType) -> CodeType:
+    """The code without the numbers of its lines."""
+    consts = tuple(_unlined(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_firstlineno=1, co_linetable=b"", co_consts=consts)
 
 
 NATIVE = {"dialect": "mxoe", "profiles": ["native-mx", "open-mx"], "largest": 40_000}
@@ -343,8 +367,8 @@ MUTANTS = (
         "large sends complete without NOTIFY",
         "R-NOT-02",
         "library/outbound.py",
-        'LargeSendState.PULLABLE, None, ("R-RTX-02",)',
-        'LargeSendState.DONE, _complete_large, ("R-RTX-02",)',
+        "self.fire(LargeSendEvent.ACK)",
+        "self.state, self.rows = LargeSendState.DONE, {}\n        _complete_large(self)",
     ),
     Mutant(
         "abandoned after two retransmissions",
@@ -406,58 +430,34 @@ def fixed_by(options: dict[str, object]) -> dict[str, object]:
     return fixed
 
 
-class _Changed(SourceLoader):
-    """Loads one file of the engine with a mutant's change, and leaves no bytecode behind."""
-
-    def __init__(self, mutant: Mutant, name: str, path: Path) -> None:
-        self.mutant, self.name, self.path = mutant, name, path
-
-    def get_filename(self, fullname: str) -> str:
-        return str(self.path)
-
-    def get_data(self, path: str) -> bytes:
-        if path != str(self.path):
-            raise OSError(path)
-        return self.mutant.source().encode()
-
-
-class _Finder(MetaPathFinder):
-    """Finds the changed file before the one that is on the disk."""
-
-    def __init__(self, mutant: Mutant) -> None:
-        self.mutant = mutant
-        self.name = ".".join(("mxwire", "protocol", *Path(mutant.file).with_suffix("").parts))
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
-        if fullname != self.name:
-            return None
-        file = PACKAGE / "protocol" / self.mutant.file
-        return spec_from_file_location(fullname, file, loader=_Changed(self.mutant, fullname, file))
+@contextmanager
+def changed(mutant: Mutant | None) -> Iterator[None]:
+    """Give the loaded engine a mutant's change until the end; without a mutant leave it as it is."""
+    if mutant is None:
+        yield
+        return
+    module, code = import_module(mutant.module), mutant.code()
+    found: object = module
+    for name in code.co_qualname.split("."):
+        found = vars(found)[name]
+    function = found.fget if isinstance(found, property) else found
+    assert isinstance(function, FunctionType), f"{mutant.name}: {code.co_qualname} is not a function"
+    before = function.__code__
+    function.__code__ = code
+    try:
+        yield
+    finally:
+        function.__code__ = before
+        for each in vars(module).values():
+            if hasattr(each, "cache_clear"):
+                each.cache_clear()
 
 
 @contextmanager
 def engine(mutant: Mutant | None) -> Iterator[ModuleType]:
-    """The simulation on an engine with a mutant's change, as a module; without a mutant on the engine as it is.
-
-    For a mutant both rooms are loaded again, and the modules loaded before are restored at the end.
-    """
-    if mutant is None:
+    """The simulation on an engine with a mutant's change, as a module; without a mutant on the engine as it is."""
+    with changed(mutant):
         yield import_module("mxwire.simulation")
-        return
-    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(ROOMS)}
-    finder = _Finder(mutant)
-    sys.meta_path.insert(0, finder)
-    try:
-        yield import_module("mxwire.simulation")
-        assert finder.name in sys.modules
-    finally:
-        sys.meta_path.remove(finder)
-        for name in [name for name in sys.modules if name.startswith(ROOMS)]:
-            del sys.modules[name]
-        sys.modules.update(kept)
-        for name in ROOMS:
-            if name in kept:
-                setattr(sys.modules["mxwire"], name.rpartition(".")[2], kept[name])
 
 
 def verdict(mutant: Mutant | None, seeds: int = SEEDS, options: dict[str, object] | None = None) -> list | None:

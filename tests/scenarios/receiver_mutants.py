@@ -244,8 +244,8 @@ RECEIVER_MUTANTS = (
         "an early NOTIFY is forgotten",
         "R-NOT-03",
         "library/outbound.py",
-        "LargeSendEvent.NOTIFY, LargeSendState.NOTIFIED, None",
-        "LargeSendEvent.NOTIFY, LargeSendState.ANNOUNCED, None",
+        "            self.fire(LargeSendEvent.NOTIFY)",
+        "            if self.state is not LargeSendState.ANNOUNCED: self.fire(LargeSendEvent.NOTIFY)",
     ),
     Mutant(
         "a bad index is nacked",

@@ -12,7 +12,7 @@ from .receiver_rules import RECEIVER_RULES
 
 ALL = (*MUTANTS, *RECEIVER_MUTANTS)
 PARTS = 3
-"""Processes of the test run share the mutants; each part starts a process of its own."""
+"""Processes of the test run share the mutants."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -65,7 +65,9 @@ def test_the_unchanged_engine_passes_the_runs_that_kill_the_mutants() -> None:
 
 def test_a_mutant_without_its_place_is_reported() -> None:
     with pytest.raises(LookupError, match=r"nowhere: node\.py has the text 0 times"):
-        Mutant("nowhere", "R-GEN-01", "node.py", "no such text", "").source()
+        Mutant("nowhere", "R-GEN-01", "node.py", "no such text", "").code()
+    with pytest.raises(LookupError, match=r"harmless: 0 functions of node\.py are changed, not one"):
+        Mutant("harmless", "R-GEN-01", "node.py", "A host: ", "A host - ").code()
 
 
 def test_the_table_lists_killed_and_surviving_mutants(
