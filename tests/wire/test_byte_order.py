@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import product
 
 import pytest
 
@@ -21,47 +22,45 @@ def senders(capture: str) -> list[bytes]:
     return sorted({raw[6:12] for raw in frames_of(read_capture(capture))})
 
 
-CASES = [
-    pytest.param(capture, who, id=f"{capture}-{'both' if len(who) == 2 else who[0].hex()[-2:]}")
-    for capture in CAPTURES
-    for who in ([each] for each in senders(capture))
-] + [pytest.param(capture, senders(capture), id=f"{capture}-both") for capture in CAPTURES]
+def swaps(capture: str) -> list[list[bytes]]:
+    """Each sender of a capture alone, and all of them."""
+    found = senders(capture)
+    return [*([each] for each in found), found]
 
 
-@pytest.mark.parametrize(("capture", "swapped"), CASES)
+@pytest.mark.parametrize("capture", CAPTURES)
 class TestCaptures:
-    @pytest.mark.parametrize("size", [1, 7, 100_000])
-    def test_exactly_the_swapped_are_recognised(self, capture, swapped, size):
-        decoder = Decoder()
-        for batch in split(with_swapped(capture, tuple(swapped)), size):
-            decoder.decode(batch)
-        assert sorted(each.to_bytes(6, "big") for each in decoder.swapped_hosts()) == swapped
+    def test_exactly_the_swapped_are_recognised(self, capture):
+        for swapped, size in product(swaps(capture), (1, 7, 100_000)):
+            decoder = Decoder()
+            for batch in split(with_swapped(capture, tuple(swapped)), size):
+                decoder.decode(batch)
+            found = sorted(each.to_bytes(6, "big") for each in decoder.swapped_hosts())
+            assert found == swapped, f"in batches of {size}"
 
-    def test_all_fields_are_the_same(self, capture, swapped):
+    def test_all_is_the_same(self, capture):
+        """Fields, columns and the dialect."""
         codec = codec_of(dialect_of(capture))
-        original = read_capture(capture)
-        decoded = Decoder().decode(with_swapped(capture, tuple(swapped)))
-        for index in range(len(original)):
-            frame = codec.parse(original.frame(index), int(original.wire_length[index]))
-            assert decoded.frame(index) == frame
-            assert decoded.is_swapped(index) == (frame.src_mac in swapped)
-
-    def test_columns_are_the_same(self, capture, swapped):
-        columns = Decoder().decode(with_swapped(capture, tuple(swapped))).columns
-        wanted = decode_columns(read_capture(capture), dialect_of(capture))
-        for name in {name for block in wanted.blocks for name in block.names}:
-            values, present = columns.field(name)
-            wanted_values, wanted_present = wanted.field(name)
-            assert values.tolist() == wanted_values.tolist()
-            assert present.tolist() == wanted_present.tolist()
-        assert not columns.reason.any()
-        assert columns.payload_length.tolist() == wanted.payload_length.tolist()
-
-    def test_the_dialect_is_found_all_the_same(self, capture, swapped):
-        straight, turned = Decoder(), Decoder()
-        straight.decode(read_capture(capture))
-        turned.decode(with_swapped(capture, tuple(swapped)))
-        assert turned.detections() == straight.detections()
+        original, straight = read_capture(capture), Decoder()
+        straight.decode(original)
+        frames = [
+            codec.parse(original.frame(index), int(original.wire_length[index])) for index in range(len(original))
+        ]
+        wanted = decode_columns(original, dialect_of(capture))
+        names = {name for block in wanted.blocks for name in block.names}
+        fields = {name: [each.tolist() for each in wanted.field(name)] for name in names}
+        for swapped in swaps(capture):
+            decoder = Decoder()
+            decoded = decoder.decode(with_swapped(capture, tuple(swapped)))
+            assert decoder.detections() == straight.detections(), swapped
+            for index, frame in enumerate(frames):
+                assert decoded.frame(index) == frame, swapped
+                assert decoded.is_swapped(index) == (frame.src_mac in swapped), swapped
+            columns = decoded.columns
+            for name, expected in fields.items():
+                assert [each.tolist() for each in columns.field(name)] == expected, (name, swapped)
+            assert not columns.reason.any(), swapped
+            assert columns.payload_length.tolist() == wanted.payload_length.tolist(), swapped
 
 
 def test_a_quiet_host_is_recognised_behind_a_loud_one():

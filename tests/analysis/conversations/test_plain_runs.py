@@ -80,8 +80,10 @@ def state_of(*roots: object) -> list[object]:
         else:
             names = slots_of(type(value))
             if hasattr(value, "__dict__"):
-                names = sorted({*names, *vars(value)} - OMITTED)
-            found.append([(name, reference(getattr(value, name, None))) for name in names])
+                names = tuple(sorted({*names, *vars(value)} - OMITTED))
+            attributes = [getattr(value, name, None) for name in names]
+            # Most are plain: a call for each would take half of the time.
+            found.append([names, [each if each.__class__ in PLAIN else reference(each) for each in attributes]])
     return found
 
 
