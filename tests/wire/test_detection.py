@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 
 import numpy as np
@@ -44,6 +45,12 @@ def decoder_of(*batches: FrameBatch) -> Decoder:
     return decoder
 
 
+@cache
+def whole(capture: str) -> Decoder:
+    """A decoder that has decoded a capture as one batch."""
+    return decoder_of(read_capture(capture))
+
+
 def between_hosts(decoder: Decoder):
     """The answers for pairs of hosts, without broadcasts."""
     return [each for each in decoder.detections() if BROADCAST not in each.hosts]
@@ -53,13 +60,10 @@ def batch_of(*frames: list[bytes]) -> FrameBatch:
     return FrameBatch.from_frames([each for some in frames for each in some])
 
 
+@pytest.mark.parametrize("capture", CAPTURES)
 class TestCaptures:
-    @pytest.fixture(params=CAPTURES)
-    def capture(self, request):
-        return request.param
-
     def test_the_right_dialect(self, capture):
-        (found,) = between_hosts(decoder_of(read_capture(capture)))
+        (found,) = between_hosts(whole(capture))
         if capture in UNDECIDED:
             assert (found.dialect, found.confidence, found.evidence) == (None, 0.0, ())
         elif capture in LIMIT_UNKNOWN:
@@ -68,18 +72,15 @@ class TestCaptures:
         else:
             assert found.dialect == dialect_of(capture)
         assert found.dialect is None or 0.8 < found.confidence <= 1
+        assert whole(capture).swapped_hosts() == []
 
     def test_undecided_are_those_without_deciding_frames(self, capture):
         types = {each[16] for each in frames_of(read_capture(capture))}
         assert (capture in UNDECIDED) == types.isdisjoint({MEDIUM, PULL, PULL_REPLY})
 
-    def test_no_host_is_swapped(self, capture):
-        assert decoder_of(read_capture(capture)).swapped_hosts() == []
-
-    @pytest.mark.parametrize("size", [1, 7])
-    def test_batches_do_not_matter(self, capture, size):
-        batch = read_capture(capture)
-        assert decoder_of(*split(batch, size)).detections() == decoder_of(batch).detections()
+    def test_batches_do_not_matter(self, capture):
+        """For batches of one frame see also :meth:`test_one_pass_is_enough`."""
+        assert decoder_of(*split(read_capture(capture), 7)).detections() == whole(capture).detections()
 
     def test_evidence_counts_the_frames_that_give_it(self, capture):
         """By hand, straight from the bytes, for the hints that need no more than one look."""
@@ -97,7 +98,7 @@ class TestCaptures:
                 r[16] == PULL_REPLY and int.from_bytes(r[18:20], "big") > 4096 for r in raw
             ],
         }
-        (found,) = between_hosts(decoder_of(read_capture(capture)))
+        (found,) = between_hosts(whole(capture))
         for start, shown in showing.items():
             evidence = [each for each in found.evidence if each.text.startswith(start)]
             assert [(each.frames, each.first_frame) for each in evidence] == (
@@ -107,7 +108,7 @@ class TestCaptures:
     def test_evidence_names_the_frames_of_its_packet_type(self, capture):
         batch = read_capture(capture)
         types = {"MEDIUM": MEDIUM, "PULL": PULL, "PULL_REPLY": PULL_REPLY}
-        (found,) = between_hosts(decoder_of(batch))
+        (found,) = between_hosts(whole(capture))
         for each in found.evidence:
             assert batch.frame(each.first_frame - 1)[16] == types[each.text.split()[0]]
         strength = {meaning.text: meaning.strength for meaning in Hint}
@@ -121,6 +122,7 @@ class TestCaptures:
         for batch in split(read_capture(capture), 1):
             decoded = decoder.decode(batch)
             assert decoded.frame(0) == codec.parse(batch.frame(0), int(batch.wire_length[0]))
+        assert decoder.detections() == whole(capture).detections()
 
 
 def test_undecided_frames_are_read_as_mxoe():
