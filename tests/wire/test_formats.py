@@ -47,53 +47,35 @@ def test_every_layout_of_the_specification_is_there_and_no_other(family):
 
 
 @pytest.mark.parametrize(("family", "name"), LAYOUTS)
-class TestLayout:
-    @pytest.fixture
-    def layout(self, family, name):
-        return layouts(FAMILIES[family])[name]
+def test_a_layout_is_as_specified(family, name):
+    layout, specified = layouts(FAMILIES[family])[name], SPECIFICATION["layouts"][family][name]
+    wanted = [(each["name"], each["offset"], each["size"]) for each in specified]
+    assert [(each.name, each.offset, each.size) for each in layout.fields] == wanted
+    assert {each.name: each.kind for each in layout.fields} == {
+        each["name"]: expected_kind(name, each) for each in specified
+    }
+    # Only plain u16 and u32 follow the sender's byte order; those marked always are big-endian.
+    ordered = {each["name"]: each["type"] in ("u16", "u32") for each in specified}
+    assert all(each.sender_order == ordered[each.name] for each in layout.fields if each.kind == "integer")
+    assert [each.length_field for each in layout.fields if each.kind == "payload"] == [
+        each.get("length_field") for each in specified if each["type"] == "bytes"
+    ]
+    assert layout.header_end == SPECIFICATION["header_end"][family][name]
+    fixed = {each["name"]: each["value"] for each in specified if "value" in each}
+    assert {name: layout.by_name[name].default for name in fixed} == fixed
+    assert name in SPECIFICATION["packet_layout_of_type"][layout.packet_type.name]
+    assert layout.by_name["ptype"].default == layout.packet_type
+    assert [each.offset for each in layout.fields] == [0, *(each.end for each in layout.fields[:-1])]
 
-    @pytest.fixture
-    def specified(self, family, name):
-        return SPECIFICATION["layouts"][family][name]
 
-    def test_names_offsets_and_sizes(self, layout, specified):
-        wanted = [(each["name"], each["offset"], each["size"]) for each in specified]
-        assert [(each.name, each.offset, each.size) for each in layout.fields] == wanted
-
-    def test_kinds(self, layout, specified, name):
-        wanted = {each["name"]: expected_kind(name, each) for each in specified}
-        assert {each.name: each.kind for each in layout.fields} == wanted
-
-    def test_byte_order(self, layout, specified):
-        """Only plain u16 and u32 follow the sender's byte order; those marked always are big-endian."""
-        wanted = {each["name"]: each["type"] in ("u16", "u32") for each in specified}
-        assert all(each.sender_order == wanted[each.name] for each in layout.fields if each.kind == "integer")
-
-    def test_payload_knows_its_length_field(self, layout, specified):
-        wanted = [each.get("length_field") for each in specified if each["type"] == "bytes"]
-        assert [each.length_field for each in layout.fields if each.kind == "payload"] == wanted
-
-    def test_header_end(self, layout, family, name):
-        assert layout.header_end == SPECIFICATION["header_end"][family][name]
-
-    def test_fixed_values_are_the_defaults(self, layout, specified):
-        wanted = {each["name"]: each["value"] for each in specified if "value" in each}
-        assert {name: layout.by_name[name].default for name in wanted} == wanted
-
-    def test_packet_type(self, layout, name):
-        assert name in SPECIFICATION["packet_layout_of_type"][layout.packet_type.name]
-        assert layout.by_name["ptype"].default == layout.packet_type
-
-    def test_fields_lie_side_by_side(self, layout):
-        ends = [0] + [each.end for each in layout.fields[:-1]]
-        assert [each.offset for each in layout.fields] == ends
-
-    def test_everything_is_explained(self, layout):
-        for each in layout.fields:
-            assert each.meaning.endswith("."), each.name
-            assert re.match(r"\d+(\.\d+)?\b", each.section), each.name
-        assert layout.format.summary.endswith(".")
-        assert re.match(r"6\.\d+$", layout.format.section)
+@pytest.mark.parametrize(("family", "name"), LAYOUTS)
+def test_everything_is_explained(family, name):
+    layout = layouts(FAMILIES[family])[name]
+    for each in layout.fields:
+        assert each.meaning.endswith("."), each.name
+        assert re.match(r"\d+(\.\d+)?\b", each.section), each.name
+    assert layout.format.summary.endswith(".")
+    assert re.match(r"6\.\d+$", layout.format.section)
 
 
 def test_enums():
@@ -129,16 +111,16 @@ def test_packet_type_names():
     assert packet_type_name(200) == "200"
 
 
-@pytest.mark.parametrize("value", range(256))
-def test_every_packet_type_agrees_with_the_specification(value):
+def test_every_packet_type_agrees_with_the_specification():
     names = {number: name for name, number in SPECIFICATION["packet_types"].items()}
-    status = SPECIFICATION["packet_type_status"].get(names.get(value, ""), "unrecognized, dropped")
-    found = parse(bytes(16) + bytes([value]) + bytes(3) + b"\x00\x10" * 20, MXOE)
-    reason = found.reason.text if isinstance(found, Malformed) else ""
-    if status.startswith("implemented"):
-        assert reason not in ("invalid type", "unknown type")
-    else:
-        assert reason == ("invalid type" if status.startswith("reserved") else "unknown type")
+    for value in range(256):
+        status = SPECIFICATION["packet_type_status"].get(names.get(value, ""), "unrecognized, dropped")
+        found = parse(bytes(16) + bytes([value]) + bytes(3) + b"\x00\x10" * 20, MXOE)
+        reason = found.reason.text if isinstance(found, Malformed) else ""
+        if status.startswith("implemented"):
+            assert reason not in ("invalid type", "unknown type"), value
+        else:
+            assert reason == ("invalid type" if status.startswith("reserved") else "unknown type"), value
 
 
 def test_reserved_types():
