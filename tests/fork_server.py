@@ -134,6 +134,7 @@ def run(request: dict[str, Any], streams: list[int]) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
+    os.sched_setaffinity(0, request["processors"])
     if request["session"]:
         os.setsid()
     if request["namespace"]:
@@ -184,6 +185,7 @@ class InnerProcess(subprocess.Popen[Any]):
                     "environment": dict(os.environ if environment is None else environment),
                     "namespace": None,
                     "session": words[21],
+                    "processors": os.sched_getaffinity(0),
                     "numbers": [0, 1, 2, *numbers],
                     "constants": {},
                 },

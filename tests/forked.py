@@ -129,6 +129,7 @@ class ForkServer:
             "namespace": namespace,
             "detached": detached,
             "session": session,
+            "processors": sorted(os.sched_getaffinity(0)),
             "numbers": list(streams),
             "constants": dict(constants or {}),
         }
