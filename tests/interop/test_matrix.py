@@ -27,7 +27,7 @@ from mxwire.rules import CATALOGUE
 
 PAIRS = list(product(IMPLEMENTATIONS, IMPLEMENTATIONS))
 PLAYED_AGAIN = 36
-"""One cell in this number is played again, by its name: 342 in all pairs."""
+"""One cell in this number is played again, by its name: 342 in all pairs; in one pair every cell."""
 
 
 def played(name: str, seed: int = 1) -> Cell:
@@ -51,7 +51,7 @@ def test_every_cell_is_as_expected(left, right):
         if not each.reason.startswith("works"):
             assert each.expectation in ("fails", "either")
             assert each.diagnosis, each.name
-    for each in found[::PLAYED_AGAIN]:
+    for each in found[:: 1 if (left, right) == ("open-mx-1.5-as-found", "native-mx") else PLAYED_AGAIN]:
         assert played(each.name) == each, "it was another run"
 
 
@@ -135,11 +135,6 @@ def test_a_defect_of_a_case_is_called_so(monkeypatch):
 def test_two_hundred_runs_are_one(name):
     runs = {(each.verdict, each.reason, each.digest, each.events) for each in (played(name) for _ in range(200))}
     assert len(runs) == 1
-
-
-def test_every_cell_of_a_pair_is_the_same_again():
-    first, second = cells("open-mx-1.5-as-found", "native-mx"), cells("open-mx-1.5-as-found", "native-mx")
-    assert first == second
 
 
 def test_another_seed_is_another_run():

@@ -56,8 +56,8 @@ def test_its_plan_kills_it_and_not_the_engine(mutant: Mutant) -> None:
 
 
 def test_the_unchanged_engine_passes_the_runs_that_kill_the_mutants() -> None:
-    """Mutants are killed by their defects, not by the scenarios."""
-    for mutant in MUTANTS:
+    """Mutants are killed by their defects, not by the scenarios, which many of them share."""
+    for mutant in {repr(each.options): each for each in MUTANTS}.values():
         for seed in range(2):
             outcome = Simulation(draw_scenario(seed, **mutant.fixed())).run()
             assert outcome.held, f"{mutant.name}, seed {seed}: {outcome.breaches[0]}"
