@@ -50,7 +50,7 @@ class Browser:
         for event, listener in listeners.items():
             page.remove_listener(event, listener)
         page.context.clear_permissions()
-        page.emulate_media(media="null")
+        page.emulate_media(media="null", color_scheme=options.get("color_scheme", "null"))
         page.goto("about:blank")
         self._tabs[kind] = page
 
