@@ -179,7 +179,8 @@ class Codec:
         form = self._formats[kind]
         values = {"ethertype": ETHERTYPE, "ptype": form.ptype, **CONSTANT.get(kind, {}), **fields}
         packed = form.struct.pack(*(values[name] for name in form.names))
-        header = bytes(byte if mask else self._noise for byte, mask in zip(packed, form.defined, strict=True))
+        defined, noise = int.from_bytes(form.defined), int.from_bytes(bytes([self._noise]) * len(packed))
+        header = (int.from_bytes(packed) & defined | noise & ~defined).to_bytes(len(packed))
         return (header + data).ljust(proper_length(kind, len(header), len(data)), bytes([self._noise]))
 
     def read(self, raw: bytes) -> Frame:

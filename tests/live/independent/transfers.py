@@ -90,6 +90,8 @@ class Pulling:
         self.awaited: list[Piece] = []
         """The parts that were requested and have not arrived, in this order."""
         self._requested = 0
+        self._oldest = 0
+        """Place of the first block that lacks a part."""
         self.repeated = False
         """True if something was requested twice; then replies arrive in any order."""
 
@@ -99,8 +101,9 @@ class Pulling:
 
     def next_requests(self) -> list[Block]:
         """The parts to request now; they then count as requested."""
-        oldest = next((at for at, each in enumerate(self.blocks) if self._lacks(each)), len(self.blocks))
-        fresh = self.blocks[self._requested : oldest + WINDOW]
+        while self._oldest < len(self.blocks) and not self._lacks(self.blocks[self._oldest]):
+            self._oldest += 1
+        fresh = self.blocks[self._requested : self._oldest + WINDOW]
         self._requested += len(fresh)
         self.awaited += [piece for each in fresh for piece in self._pieces[each]]
         return fresh
