@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mxwire.interop.namespaces import made
 from tests.cli.support import ROOT
 from tests.live.namespaces import missing
 
@@ -140,8 +141,6 @@ patience = 60
 
 @pytest.mark.skipif(missing() is not None, reason=missing() or "")
 def test_an_external_host_is_tested(pytester, run):
-    from mxwire.interop.namespaces import made
-
     left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
     Path("hosts.toml").write_text(CONFIG.format(left=left, right=right, python=sys.executable, cli=ROOT / "cli.py"))
     Path("key.mxs").write_text(scenario_of_the_library())
@@ -165,8 +164,6 @@ def test_an_external_host_is_tested(pytester, run):
 @pytest.mark.skipif(missing() is not None, reason=missing() or "")
 def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
     """Here it is omx_perf, which the first test leaves in the middle of a measurement."""
-    from mxwire.interop.namespaces import made
-
     left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
     text = CONFIG.format(left=left, right=right, python=sys.executable, cli=ROOT / "cli.py")
     start = f"env PYTHONPATH={ROOT} {sys.executable} -u -m tests.interop.omx_perf -i veth1 --name node7:0 -s"
@@ -208,8 +205,6 @@ def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
 @pytest.mark.skipif(missing() is not None, reason=missing() or "")
 def test_a_scenario_that_fails_has_the_program_restarted(pytester, run):
     """The next one is played to a host that has forgotten everything, and is met again."""
-    from mxwire.interop.namespaces import made
-
     left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
     text = CONFIG.format(left=left, right=right, python=sys.executable, cli=ROOT / "cli.py")
     starts = Path("starts").resolve()
@@ -229,8 +224,6 @@ def test_a_scenario_that_fails_has_the_program_restarted(pytester, run):
 
 @pytest.mark.skipif(missing() is not None, reason=missing() or "")
 def test_scenarios_with_calls_are_played_by_a_driver(pytester, run):
-    from mxwire.interop.namespaces import made
-
     left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
     driver = f"ip netns exec {right} {sys.executable} {ROOT / 'cli.py'} scenario host -i veth1"
     Path("hosts.toml").write_text(
