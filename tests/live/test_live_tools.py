@@ -24,6 +24,7 @@ from mxwire.capture import open_capture
 from mxwire.frames import FrameBatch
 from mxwire.host import Endpoint
 from mxwire.link import PacketLink
+from tests.cli import support
 
 from .hosts import open_endpoint, open_host
 from .namespaces import Laboratory, Namespace, Port
@@ -333,9 +334,9 @@ def talk(port: Port, count: int = 5) -> None:
 
 
 def decoded(path: Path) -> list[dict[str, Any]]:
-    done = subprocess.run([*MXWIRE, "decode", "--json", str(path)], capture_output=True, text=True)
-    assert done.returncode == 0 or done.stderr == f"mxwire: {path}: no frames; record some with mxwire capture\n"
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    done = support.mxwire("decode", "--json", path)
+    assert done.code == 0 or done.err == f"mxwire: {path}: no frames; record some with mxwire capture\n"
+    return done.objects
 
 
 def interrupted(process: subprocess.Popen[str]) -> Done:
