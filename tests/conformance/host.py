@@ -106,10 +106,10 @@ class Host:
 
     def judge(self, *frames: bytes) -> Outcome:
         """The counters and frames that result from frames that arrive together."""
-        before = dict(self.node.counters)
+        before = dict(self.node.counters.items())
         replies = self.hear(*frames)
-        grown = {str(name): count - before.get(name, 0) for name, count in self.node.counters.items()}
-        return Outcome({name: count for name, count in grown.items() if count}, tuple(replies))
+        grown = {name: count - before.get(name, 0) for name, count in self.node.counters.items()}
+        return Outcome({str(name): count for name, count in grown.items() if count}, tuple(replies))
 
     # Actions of the experimenter between the frames.
 
