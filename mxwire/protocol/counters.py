@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class Counter(StrEnum):
@@ -75,11 +76,14 @@ class Tally:
     count: int = 0
 
 
+_ALL: Final = tuple(Counter)
+
+
 class Counters:
     """The counters by name. Those that are 0 are not listed."""
 
     def __init__(self) -> None:
-        self.by_name: dict[str, Tally] = {counter: Tally() for counter in Counter}
+        self.by_name: dict[str, Tally] = {counter: Tally() for counter in _ALL}
         """The tallies by counter. Per-frame code holds a reference to its tally, which is faster than a lookup by
         name."""
 
@@ -101,7 +105,11 @@ class Counters:
 
     def items(self) -> list[tuple[Counter, int]]:
         """Return the counters that are not 0, with their values."""
-        return [(counter, value) for counter in Counter if (value := self.by_name[counter].count)]
+        return [
+            (counter, value)
+            for counter, tally in zip(_ALL, self.by_name.values(), strict=True)
+            if (value := tally.count)
+        ]
 
     def __eq__(self, other: object) -> bool:
         """Compare with other counters, or with a dictionary of those that are not 0."""
