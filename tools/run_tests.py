@@ -156,14 +156,14 @@ def run_all(tests: Sequence[str], workers: int, preparation: AbstractContextMana
     few = (f"-n{min(workers, -(-3 * _processors() // 2))}", "--dist=worksteal", f"-m={REALTIME}", *_color())
     many = (f"-n{workers}", "--dist=worksteal", f"-m=not {REALTIME}")
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output, ThreadPoolExecutor() as pool:
-        of_the_clock = pool.submit(run, *few, *tests, output=output)
+        clocked = pool.submit(run, *few, *tests, output=output)
         try:
             with preparation:
                 print("\nTests that need no clock:", flush=True)
                 total = run(*many, *tests, before=LOWER_PRIORITY)
-                total.add(of_the_clock.result())
+                total.add(clocked.result())
         finally:
-            wait([of_the_clock])
+            wait([clocked])
             output.seek(0)
             print(f"\nTests that need a clock:\n{output.read()}", end="", flush=True)
     if not 0 < len(total.failed) <= MOST_RERUN:
