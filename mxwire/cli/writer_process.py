@@ -154,10 +154,10 @@ def _serve(tables: FileIO, answer: FileIO) -> NoReturn:
 
 def _write(tables: FileIO) -> None:
     """Write the tables that arrive to a file whose path arrives first."""
-    import polars  # noqa: F401
-
+    from mxwire.analysis.table_columns import require_polars
     from mxwire.analysis.table_file import polars_sink
 
+    require_polars()  # loads it while the command decodes the first frames
     path = _receive(tables)
     sink = None
     while (table := _receive(tables)) is not None:
