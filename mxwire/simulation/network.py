@@ -76,7 +76,9 @@ class Network:
         """Planned faults by the number of their frame."""
         self._faulty = scenario.faulty
         self._rates: dict[str, float] = {name: getattr(scenario, name) for name in RATES}
-        self._draws = {name: stream(scenario.seed, "network", name) for name in (*RATES, "jitter")}
+        self._draws = {
+            name: stream(scenario.seed, "network", name) for name in (*RATES, "jitter") if getattr(scenario, name)
+        }
 
     def send(self, source: Port, frames: Sequence[bytes] | FrameBatch) -> None:
         """Take frames from an interface and decide the fate of each."""

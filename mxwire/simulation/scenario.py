@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from random import Random
 from typing import Any, Final
 
@@ -174,7 +175,7 @@ class Scenario:
     def profile_of(self, host: int) -> Profile:
         """Return the profile of a host."""
         profile = self.profiles[host % len(self.profiles)]
-        return profile if self.resend_maximum is None else replace(profile, resend_maximum=self.resend_maximum)
+        return profile if self.resend_maximum is None else _with_limit(profile, self.resend_maximum)
 
     def differences(self) -> dict[str, object]:
         """Return the fields that differ from the defaults, and the seed, by name; dialect and profiles as text."""
@@ -203,6 +204,12 @@ class Scenario:
             option = "profile" if name == "profiles" else name.replace("_", "-")
             words += [f"--{option}", str(int(value) // MICROSECOND if name in IN_MICROSECONDS else value)]
         return shlex.join(words)
+
+
+@cache
+def _with_limit(profile: Profile, resend_maximum: int) -> Profile:
+    """Return a profile with another limit of retransmissions."""
+    return replace(profile, resend_maximum=resend_maximum)
 
 
 _HIGHEST_RATES: Final = {"loss": 0.2, "duplicate": 0.2, "reorder": 0.3, "corrupt": 0.05}

@@ -14,6 +14,7 @@ from functools import cache
 from hashlib import blake2b
 from itertools import count
 from random import Random
+from struct import Struct
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ _ATOMS: Final = (int, float, str, bytes, bytearray, bool, type(None), Enum, rang
 _PLAIN: Final = frozenset((int, float, str, bytes, bool, type(None)))
 _RECORDS: Final = (Codec, Counter, Counters, Dialect, Digest, Scenario, type)
 """Types of objects that have no effect on later steps, or that do not change in a run."""
+_RANDOM: Final = Struct(f">{len(Random().getstate()[1])}I")
 _ABSENT: Final = object()
 _SKIPPED: Final = {Network: ("frames", "lost", "observers", "_planned"), World: ("restart_listeners", "taps")}
 
@@ -57,7 +59,7 @@ def state_digest(world: World) -> bytes:
             continue
         seen[id(value)] = len(seen)
         written.append(kind.__name__.encode())
-        if issubclass(kind, _RECORDS):
+        if _is_record(kind):
             continue
         parts = _taker(kind)(value)
         kept.append(parts)
@@ -69,6 +71,11 @@ def state_digest(world: World) -> bytes:
 @cache
 def _is_atom(kind: type) -> bool:
     return issubclass(kind, _ATOMS)
+
+
+@cache
+def _is_record(kind: type) -> bool:
+    return issubclass(kind, _RECORDS)
 
 
 @cache
@@ -101,7 +108,7 @@ def _of_set(value: Any) -> list[Any]:
 
 def _of_random(value: Random) -> list[Any]:
     version, numbers, following = value.getstate()
-    return [version, np.array(numbers, np.uint32), following]
+    return [version, _RANDOM.pack(*numbers), following]
 
 
 def _of_schedule(value: Schedule) -> list[Any]:

@@ -6,8 +6,8 @@ written into the batch when the link takes it, so that a payload is copied once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from struct import Struct
 from typing import Any, Final, Protocol
 
@@ -114,6 +114,21 @@ class Outgoing:
         )
 
 
+@cache
+def _packing(
+    codec: Codec, name: str, fields: tuple[str, ...], numbers: str
+) -> tuple[Struct, int, int, int, Callable[..., bytes]]:
+    """The constants of a :class:`HeaderPacker`, the same for all interfaces: the struct of the whole header and the
+    number of its fields; the length of the shared part; the bytes of data within the minimum length of a frame; and a
+    function that packs the shared part, the numbers, and the data up to the minimum length, padded with zeros."""
+    whole, shortest = codec.header(name)
+    shared, rest = codec.stretch(name, *fields)
+    room = max(0, shortest - whole.size)
+    behind = whole.size - shared - rest.size
+    pack: Callable[..., bytes] = quick_struct(Struct(f">{shared}s{numbers}{behind}x{room}s")).pack
+    return whole, len(codec.layout(name).defined), shared, room, pack
+
+
 class HeaderPacker:
     """Packs headers of one layout: first the part that all packets to one partner share, then ``fields``, which are
     adjacent.
@@ -124,18 +139,10 @@ class HeaderPacker:
 
     __slots__ = ("_count", "_whole", "pack", "room", "sent", "shared")
 
-    def __init__(self, codec: Codec, name: str, sent: Tally, fields: Sequence[str], numbers: str) -> None:
+    def __init__(self, codec: Codec, name: str, sent: Tally, fields: tuple[str, ...], numbers: str) -> None:
         self.sent = sent
         """The counter of its frames."""
-        self._whole, shortest = codec.header(name)
-        self._count = len(codec.layout(name).defined)
-        self.shared, rest = codec.stretch(name, *fields)
-        """Length of the shared part in bytes."""
-        self.room = max(0, shortest - self._whole.size)
-        """Bytes of data within the minimum length of a frame."""
-        behind = self._whole.size - self.shared - rest.size
-        self.pack: Callable[..., bytes] = quick_struct(Struct(f">{self.shared}s{numbers}{behind}x{self.room}s")).pack
-        """Pack the shared part, the numbers, and the data up to the minimum length, padded with zeros."""
+        self._whole, self._count, self.shared, self.room, self.pack = _packing(codec, name, fields, numbers)
 
     def head(self, *fields: Any) -> bytes:
         """Pack the shared part; ``fields`` start with the destination."""
