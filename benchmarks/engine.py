@@ -266,9 +266,9 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="one object per line")
     options = parser.parse_args()
     speeds = [speed(dialect, *size, options.rounds) for dialect in DIALECTS for size in SIZES]
-    few = 1 if options.quick else None
-    growths = [with_partners(count, 3) for count in PARTNERS[:few]]
-    growths += [with_outstanding(count, 3) for count in OUTSTANDING[:few]]
+    few, rounds = 1 if options.quick else None, min(options.rounds, 3)
+    growths = [with_partners(count, rounds) for count in PARTNERS[:few]]
+    growths += [with_outstanding(count, rounds) for count in OUTSTANDING[:few]]
     if options.json:
         for each in (*speeds, *growths):
             sys.stdout.write(json.dumps(asdict(each)) + "\n")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
+import pytest
 
 TABLE = "decode --to parquet"
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "analysis.py"
 
 
-def run(*options):
-    command = [sys.executable, str(BENCHMARK), "--tiny", "900", "--large", "900", "--memory", "900", "--rounds", "1"]
-    return subprocess.run([*command, *options], check=True, capture_output=True, text=True).stdout
+@pytest.fixture
+def reports(reports_of):
+    return reports_of("analysis.py", "--tiny", 900, "--large", 900, "--memory", 900, "--rounds", 1)
 
 
-def test_every_part_is_measured_and_compared_with_its_goal():
-    made = json.loads(run("--json"))
+def test_every_part_is_measured_and_compared_with_its_goal(reports):
+    made, _ = reports
     assert set(made["results"]) == {"tiny", "large"}
     for measured in made["results"].values():
         assert {"messages", "timing", "verification", "diagnosis", TABLE} <= set(measured)
@@ -29,8 +25,8 @@ def test_every_part_is_measured_and_compared_with_its_goal():
     assert all(each["long"] >= each["short"] > 0 for each in made["memory"]) and len(made["memory"]) == 4
 
 
-def test_people_get_a_table():
-    shown = run()
+def test_people_get_a_table(reports):
+    _, shown = reports
     assert "tiny messages" in shown and "frames/s" in shown and " x tshark" in shown
     last = shown.splitlines()[-9:]
     assert all(each.startswith(("MET   ", "MISSED")) for each in last) and "verification of large messages" in shown

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -24,33 +22,9 @@ GOALS = 6
 Load = Callable[[str], ModuleType]
 
 
-SCRIPT = f"""
-import runpy, sys
-sys.path.insert(0, {str(BENCHMARKS)!r})
-import contest
-measure, measured = contest.measure, {{}}
-def measure_once(capture, *others):
-    if capture.name not in measured:
-        measured[capture.name] = list(measure(capture, *others))
-    return measured[capture.name]
-contest.measure = measure_once
-for options in (["--json"], []):
-    sys.argv = ["decode.py", "--frames", "{FRAMES}", "--rounds", "1", *options]
-    runpy.run_path({str(BENCHMARKS / "decode.py")!r}, run_name="__main__")
-    print(end="\\f")
-"""
-"""Both reports of one measurement."""
-
-
-@pytest.fixture(scope="session")
-def reports(once: Callable[[str, Callable[[], str]], str]) -> tuple[dict[str, Any], str]:
-    """The object and the tables; from another process, since the benchmark teaches scapy layers that other tests must
-    not meet."""
-    command = [sys.executable, "-c", SCRIPT]
-    out = once("decode-benchmark", lambda: subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    data, text, rest = out.split("\f")
-    assert rest == ""
-    return json.loads(data), text
+@pytest.fixture
+def reports(reports_of: Callable[..., tuple[dict[str, Any], str]]) -> tuple[dict[str, Any], str]:
+    return reports_of("decode.py", "--frames", FRAMES, "--rounds", 1)
 
 
 @pytest.fixture
