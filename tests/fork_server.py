@@ -9,6 +9,7 @@ must be a subreaper. A command that starts a further program of this package for
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import fcntl
 import gc
@@ -21,6 +22,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,30 +34,47 @@ COMMANDS = import_module("mxwire.cli.main").COMMANDS
 IMPORTED = (
     "concurrent.futures.process",
     "concurrent.futures.thread",
+    "importlib.metadata",
     "numpy.ma",
     "numpy.random",
+    "statistics",
     "xml.etree.ElementTree",
+    "zipfile",
+    "zoneinfo",
+    "click._textwrap",
     "rich.progress",
     "mxwire.cli.main",
+    "mxwire.cli.capture_set",
+    "mxwire.cli.frame_capture",
+    "mxwire.cli.observation",
     "mxwire.cli.progress",
     "mxwire.cli.reading",
+    "mxwire.cli.writer_process",
     "mxwire.capture",
     "mxwire.wire.decoder",
-    "mxwire.report.document",
     "mxwire.analysis.compatibility",
-    "mxwire.analysis.conversations",
+    "mxwire.analysis.conversations.content",
     "mxwire.analysis.diagnosis",
+    "mxwire.analysis.inventory",
     "mxwire.analysis.marks",
+    "mxwire.analysis.merging",
+    "mxwire.analysis.observer",
     "mxwire.analysis.snapshot",
+    "mxwire.analysis.timing",
     "mxwire.bench.imb.rank",
+    "mxwire.bench.imb.study",
+    "mxwire.bench.logp",
+    "mxwire.bench.mtu",
+    "mxwire.bench.path_report",
     "mxwire.bench.worker",
     "mxwire.rules",
     "mxwire.host",
-    "mxwire.link",
+    "mxwire.link.live_source",
     "mxwire.interop",
     "mxwire.interop.cases",
     "mxwire.simulation",
-    "mxwire.scenarios",
+    "mxwire.scenarios.driver",
+    "mxwire.scenarios.series",
     "mxwire.campaign",
     "mxwire.host.ping",
     "mxwire.host.survey",
@@ -65,14 +84,29 @@ IMPORTED = (
     "mxwire.linerate.run",
     "mxwire.linerate.sink",
     "mxwire.linerate.tester",
-    "mxwire.replay",
+    "mxwire.replay.stateful",
+    "mxwire.report.compatibility",
+    "mxwire.report.diagnosis",
     "mxwire.report.frame_text",
+    "mxwire.report.host_labels",
+    "mxwire.report.inventory",
+    "mxwire.report.ladder",
     "mxwire.report.linerate",
+    "mxwire.report.merge",
     "mxwire.report.messages",
+    "mxwire.report.plot",
     "mxwire.report.rules",
+    "mxwire.report.timing",
+    "mxwire.report.traffic",
+    "mxwire.report.verification",
     *(f"mxwire.cli.{each}" for each in COMMANDS),
 )
 """Nothing that starts threads: they would not survive the fork."""
+IMPORTED_LATER = {
+    "--plot": ("matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
+    "pytest": ("pytest",),
+}
+"""Imported for the first command line with this word."""
 MESSAGE = 1 << 20
 MOST_STREAMS = 8
 _UNUSED = 200
@@ -89,10 +123,21 @@ def main(channel: socket.socket) -> None:
         if not text:
             return
         request = json.loads(text)
+        for word in IMPORTED_LATER.keys() & {request["program"], *request["arguments"]}:
+            with contextlib.suppress(ImportError):
+                prepare(IMPORTED_LATER.pop(word))
         answer = start(request, streams, channel) if request["detached"] else wait(request, streams, channel)
         for stream in streams:
             os.close(stream)
         channel.sendall(f"{answer}\n".encode())
+
+
+def prepare(modules: Iterable[str]) -> None:
+    """Import modules, and exempt them from garbage collection, which would copy their memory in each command."""
+    for each in modules:
+        import_module(each)
+    gc.collect()
+    gc.freeze()
 
 
 def wait(request: dict[str, Any], streams: list[int], channel: socket.socket) -> int:
@@ -273,9 +318,6 @@ def enter(name: str) -> None:
 
 
 if __name__ == "__main__":
-    for each in IMPORTED:
-        import_module(each)
+    prepare(IMPORTED)
     subprocess.Popen = InnerProcess  # type: ignore[misc]
-    gc.collect()
-    gc.freeze()
     main(socket.socket(fileno=int(sys.argv[1])))

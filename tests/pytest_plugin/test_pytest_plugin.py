@@ -7,11 +7,12 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mxwire.interop.namespaces import made
-from tests.cli.support import ROOT
+from tests.forked import ROOT, start
 from tests.live.namespaces import missing
 
 pytest_plugins = "pytester"
@@ -24,11 +25,13 @@ WITHOUT_OTHERS = tuple(f"-pno:{each}" for each in ("cacheprovider", "hypothesisp
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Runs pytest in a process of its own on what pytester has made."""
+    """Runs pytest in a process of its own, forked from one that has imported it, on what pytester has made."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+    monkeypatch.setattr("_pytest.pytester.subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": start}))
+    words = (sys.executable, "-m", "pytest", *WITHOUT_OTHERS, *WITH_PLUGIN)
 
     def runs(*arguments: str) -> pytest.RunResult:
-        return pytester.runpytest_subprocess(*WITHOUT_OTHERS, *WITH_PLUGIN, *arguments, timeout=120)
+        return pytester.run(*words, *arguments, timeout=120)
 
     return runs
 
