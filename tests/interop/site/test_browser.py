@@ -33,11 +33,12 @@ CONTRAST = """() => {
       .map((each) => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
+  const known = new Map();
   const behind = (element) => {
-    for (let each = element; each; each = each.parentElement) {
-      const colour = getComputedStyle(each).backgroundColor;
-      if (!/^rgba\\(.*, 0\\)$/.test(colour)) return colour;
-    }
+    if (!element || known.has(element)) return known.get(element);
+    const colour = getComputedStyle(element).backgroundColor;
+    known.set(element, /^rgba\\(.*, 0\\)$/.test(colour) ? behind(element.parentElement) : colour);
+    return known.get(element);
   };
   const poor = [];
   for (const element of document.querySelectorAll("body *")) {
@@ -184,6 +185,15 @@ def test_the_messages_of_a_cell_lead_to_its_frames(browser, site):
         page.locator("#detail h3").wait_for()
         assert page.evaluate("location.hash") == "#m3"
         assert page.locator("#detail h3").inner_text().endswith("TINY")
+
+
+def test_the_graphs_of_a_cell_are_drawn_when_they_come_into_view(browser, site):
+    with browser.page(site / FAILED, width=375, has_touch=True) as page:
+        page.wait_for_selector("html[data-ready]", state="attached")
+        page.locator("#graphs").scroll_into_view_if_needed()
+        page.wait_for_selector("#graphs[aria-busy=false]")
+        assert page.evaluate("document.querySelector('#graphs').figures.length") == 3
+        assert page.evaluate("document.documentElement.scrollWidth") == 375
 
 
 def test_a_frame_shows_the_fields_that_the_decoder_sees(browser, site):

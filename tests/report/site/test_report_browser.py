@@ -9,6 +9,7 @@ from tests.interop.site.test_browser import CONTRAST, visible
 from .conftest import EVIL
 
 READY = "html[data-ready]"
+DRAWN = "#graphs[aria-busy=false]"
 RANGE = "() => { const r = document.querySelector('#graphs').figures[0].x_range; return [r.start, r.end]; }"
 
 
@@ -16,24 +17,39 @@ def ready(page):
     page.wait_for_selector(READY, state="attached")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_loads_without_a_complaint_and_can_be_read(browser, lossy, scheme):
-    with browser.page(lossy / "index.html", color_scheme=scheme) as page:
-        ready(page)
+def drawn(page):
+    """Wait for the graphs; they are drawn when they come into view."""
+    ready(page)
+    page.locator("#graphs").scroll_into_view_if_needed()
+    page.wait_for_selector(DRAWN, state="attached")
+
+
+def test_the_page_loads_without_a_complaint_and_can_be_read(browser, lossy):
+    """A change of the scheme draws the graphs again, in other colours."""
+    with browser.page(lossy / "index.html") as page:
+        drawn(page)
         page.locator("#message-table tbody a").first.click()
         page.locator("#message .ladder .step").first.wait_for()
-        assert page.evaluate(CONTRAST) == []
-        figures = page.evaluate(
-            "[...document.querySelectorAll('#graphs, .graph')].flatMap((each) => each.figures).length"
-        )
-        assert figures == 4
+        for scheme in ("light", "dark"):
+            if scheme == "dark":
+                page.evaluate("for (const each of document.querySelectorAll('#graphs, .graph')) each.ariaBusy = 'true'")
+                page.emulate_media(color_scheme="dark")
+            for box in ("#graphs", ".graph"):
+                page.wait_for_selector(f"{box}[aria-busy=false]", state="attached")
+            backs = page.evaluate(
+                "[...document.querySelectorAll('#graphs, .graph')].flatMap((each) => each.figures)"
+                ".map((each) => each.background_fill_color)"
+            )
+            back = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--back').trim()")
+            assert backs == [back] * 4, scheme
+            assert page.evaluate(CONTRAST) == [], scheme
         canvas = page.locator("#graphs canvas").first.bounding_box()
         assert canvas["width"] > 500
 
 
 def test_no_part_is_wider_than_a_phone(browser, lossy):
     with browser.page(lossy / "index.html", width=390, height=800, has_touch=True) as page:
-        ready(page)
+        drawn(page)
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.locator("#message-table tbody a").first.tap()
         page.locator("#message .ladder .step").first.tap()
@@ -43,7 +59,7 @@ def test_no_part_is_wider_than_a_phone(browser, lossy):
 
 def test_the_graphs_zoom_with_buttons_keys_and_wheel(browser, lossy):
     with browser.page(lossy / "index.html") as page:
-        ready(page)
+        drawn(page)
         start, end = page.evaluate(RANGE)
         page.get_by_role("button", name="Zoom in").click()
         low, high = page.evaluate(RANGE)
@@ -109,7 +125,7 @@ def test_a_point_shows_its_frame_and_a_frame_its_point(browser, lossy):
 
 def test_messages_are_filtered_and_sorted(browser, lossy):
     with browser.page(lossy / "index.html") as page:
-        ready(page)
+        drawn(page)
         rows = "#message-table tbody tr"
         assert visible(page, rows).count() == 2 and page.locator("#messages-shown").inner_text() == "2 messages"
         page.fill("[name=text]", "sent 2 times 17 re-requests")
@@ -155,6 +171,7 @@ def test_it_prints(browser, lossy):
     with browser.page(f"{lossy / 'index.html'}#m1") as page:
         ready(page)
         page.locator("#message .ladder .step").first.wait_for()
+        page.wait_for_selector(DRAWN, state="attached")  # though they are out of view
         assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
         page.emulate_media(media="print")
         assert visible(page, "select, .zoom").count() == 0

@@ -8,18 +8,30 @@ let mxwirePage = null;
 const mxwireData = (text) => (mxwirePage = text);
 const mxwireFile = (number, text) => mxwireFiles[number](text);
 
-function loadFile(number) {
+function loadScript(address) {
   return new Promise((resolve, reject) => {
-    mxwireFiles[number] = (text) => resolve(unpack(text));
     const script = document.createElement("script");
-    script.src = `data/${number}.js`;
-    script.addEventListener("error", () => reject(new Error(`data/${number}.js cannot be read`)));
+    script.src = address;
+    script.addEventListener("load", resolve);
+    script.addEventListener("error", () => reject(new Error(`${address} cannot be read`)));
     document.head.append(script);
   });
 }
 
-// Graphs, drawn by Bokeh.
+async function loadFile(number) {
+  let packed;
+  mxwireFiles[number] = (text) => (packed = text);
+  await loadScript(`data/${number}.js`);
+  return unpack(packed);
+}
 
+// Graphs, drawn by Bokeh, which is loaded when the first is drawn: it takes longer to start than the rest of the page.
+
+const assets = document.currentScript.src;
+let bokeh = null;
+const loadBokeh = () => (bokeh ??= loadScript(new URL("bokeh.js", assets)));
+
+const HEIGHTS = { throughput: 210, sequence: 380 };
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const sums = (steps, first = 0) => steps.map(((total) => (each) => (total += each))(first));
@@ -87,7 +99,7 @@ function addLegend(made, entries) {
 const format = (value) => new Bokeh.NumeralTickFormatter({ format: value });
 
 function throughputFigure({ start, width, labels, bytes }, options) {
-  const made = figure("Throughput", { height: 210, ...options });
+  const made = figure("Throughput", { height: HEIGHTS.throughput, ...options });
   made.yaxis.axis_label = "MB/s on the wire";
   made.xaxis.axis_label = "seconds";
   made.yaxis.formatter = format("0.[000]a");
@@ -125,7 +137,7 @@ const MARKERS = { 4: "diamond", 5: "triangle", 6: "triangle", 7: "inverted_trian
 
 // The figure of a time-sequence graph; `chosen(message, frame)` is called for a point that is clicked.
 function sequenceFigure(data, options, chosen) {
-  const made = figure(data.title, { height: 380, ...options });
+  const made = figure(data.title, { height: HEIGHTS.sequence, ...options });
   made.yaxis.axis_label = "offset, bytes";
   made.xaxis.axis_label = "seconds";
   made.yaxis.formatter = format("0.[00] ib");
@@ -194,9 +206,11 @@ function sequenceFigure(data, options, chosen) {
 // Figures with a common range must be in one document.
 async function draw(box, figures) {
   Bokeh.logger.set_level("warn");
+  box.ariaBusy = "true";
   box.replaceChildren();
   const view = await Bokeh.Plotting.show(new Bokeh.Column({ children: figures, sizing_mode: "stretch_width" }), box);
   box.figures = figures;
+  box.ariaBusy = "false";
   return view;
 }
 
@@ -375,6 +389,8 @@ function startMessages({ texts, columns }, open) {
 
 // A page: its graphs, its table, and the message that is shown.
 
+const UNSEEN = 2000; // Milliseconds after which graphs that are out of view are drawn too, for printing.
+
 async function startOverview(data) {
   const [section, box, choice] = [find(".over-time"), find("#graphs"), find("#conversation")];
   const part = find("#message");
@@ -413,6 +429,7 @@ async function startOverview(data) {
     sequences = (found?.graphs ?? []).map((each) => sequenceFigure(each, { x_range: range }, (message, frame) => address(`#m${message}f${frame}`)));
     const figures = [throughputFigure(data.rates, { x_range: range }), ...sequences.map((each) => each.made)];
     await draw(box, figures);
+    box.style.minHeight = "";
     buttons = steer(box, range, whole());
     let due = 0;
     range.change.connect(() => {
@@ -421,6 +438,11 @@ async function startOverview(data) {
     });
     showCursor();
   }
+
+  // One drawing after the other: two at once would both fill the box.
+  let drawn = null;
+  const drawAgain = () => (drawn = (drawn ?? loadBokeh()).then(drawConversation));
+  const drawFirst = () => drawn ?? drawAgain();
 
   function showCursor(frame) {
     const place = chosenMessage === null || !table ? -1 : table.place(chosenMessage);
@@ -473,6 +495,8 @@ async function startOverview(data) {
     const place = part && find(".graph", part);
     own = null;
     if (!place) return;
+    await loadBokeh();
+    if (!place.isConnected) return; // another message was chosen
     const graph = JSON.parse(find(".graph-data", part).textContent);
     const { made, points, cursor } = sequenceFigure(graph, { height: 330 }, (_, frame) => frames?.show(frame, true));
     const [low, high] = [Math.min(...points.x0), Math.max(...points.x1)];
@@ -528,12 +552,17 @@ async function startOverview(data) {
     choice.append(new Option(`${each.number}: ${title}`, each.number));
   }
   choice.closest("label").hidden = data.conversations.length < 2;
-  choice.addEventListener("change", drawConversation);
-  find("#in-view").addEventListener("change", (event) => table?.restrict(event.target.checked ? [range.start, range.end] : null));
+  choice.addEventListener("change", drawAgain);
+  find("#in-view").addEventListener("change", (event) => table?.restrict(event.target.checked && range ? [range.start, range.end] : null));
   for (const each of all("[data-zoom]")) each.addEventListener("click", () => buttons[each.dataset.zoom]?.());
-  if (!section.hidden) await drawConversation();
+  if (!section.hidden) {
+    // What is below must stay where it is when they appear.
+    box.style.minHeight = `${HEIGHTS.throughput + HEIGHTS.sequence * (data.conversations[0]?.graphs.length ?? 0)}px`;
+    new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && drawFirst()).observe(section);
+    setTimeout(drawFirst, UNSEEN);
+  }
   dark.addEventListener("change", () => {
-    drawConversation();
+    if (drawn) drawAgain();
     drawOwn();
   });
   addEventListener("popstate", follow);
