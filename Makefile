@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHOW := captures/mxoe-every-type.pcap
 WRONG := captures/mxoe-no-reverse-connect.pcap
 
-.PHONY: run test check style types generated unit coverage docs compiled hosts bench nightly soak setup system clean
+.PHONY: run test check style types generated unit coverage docs compiled bench nightly soak setup system clean
 
 run: $(VENV)/.run
 	@echo '$$ mxwire info $(SHOW)'; $(MXWIRE) info $(SHOW)
@@ -33,10 +33,9 @@ run: $(VENV)/.run
 	@$(MXWIRE) interop --implementation open-mx-1.5 --implementation native-mx --case sizes
 	@echo; echo 'That was mxwire. Next: source $(BIN)/activate, then mxwire --help.'
 
-# The checks beside the tests leave the processors to tests that need a clock. pip uses one processor, so the live hosts
-# are compiled while it installs packages.
+# The checks beside the tests leave the processors to tests that need a clock.
 test:
-	@$(MAKE) --no-print-directory -j6 style types generated hosts unit FIRST='style system' BESIDE='nice -n 10'
+	@$(MAKE) --no-print-directory -j5 style types generated unit FIRST='style system' BESIDE='nice -n 10'
 
 check: style types generated
 
@@ -57,10 +56,6 @@ generated: setup
 
 unit: setup $(FIRST)
 	@$(BIN)/python tools/run_tests.py
-
-# The hosts that tests use. A missing compiler is reported, and then the tests that need it are skipped.
-hosts: $(VENV)/.compile system
-	@MXWIRE_OPTIMIZE=0 $(BESIDE) $(BIN)/python tools/compile.py || true
 
 # Separate from the other targets, since the tests take half as long again with coverage.
 coverage: setup
@@ -96,30 +91,27 @@ soak: setup
 
 setup: $(VENV)/.test
 
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
-
-# The package and its dependencies. The environment is created only if there is no working one, so that a new release of
-# mxwire does not discard the packages of the tests.
-$(VENV)/.run: pyproject.toml mxwire/__init__.py
+# The environment is created only if there is no working one, so that a new release of mxwire does not discard the
+# packages of the tests.
+$(VENV)/.python: pyproject.toml mxwire/__init__.py
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 		echo 'Setting up $(VENV): a separate Python environment for mxwire.'; sh tools/make-venv $(VENV); }
+	@touch $@
+
+# Only modules that are used are compiled to bytecode, when they are.
+$(VENV)/.run: $(VENV)/.python
 	@echo 'Installing mxwire and its dependencies into $(VENV): about 140 MB, of which pip downloads 25 MB.'
-	@$(PIP_INSTALL) .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	@touch $@
 
-$(VENV)/.compile: $(VENV)/.run
-	@$(PIP_INSTALL) '.[compile]' --no-compile
-	@touch $@
-
-# Additional packages for checks, tests and documentation. Only modules that are used are compiled to bytecode, when they
-# are.
-$(VENV)/.test: $(VENV)/.compile
-	@echo 'Installing the packages for tests and documentation into $(VENV): about 950 MB more. This takes a minute or two.'
-	@$(PIP_INSTALL) '.[table,report,fast,scapy,plot,docs,test]' --no-compile
-	@touch $@
+# Also what make run needs.
+$(VENV)/.test: $(VENV)/.python
+	@echo 'Installing mxwire and the packages for tests and documentation into $(VENV): about 1.1 GB. This takes a minute.'
+	@sh tools/install-packages $(VENV) --editable '.[table,report,fast,scapy,plot,docs,test]'
+	@touch $(VENV)/.run $@
 
 # After the environment, since both may use apt.
-system: | $(VENV)/.run
+system: | $(VENV)/.python
 	@sh tools/install-programs
 
 clean:
