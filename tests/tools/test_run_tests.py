@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tools.run_tests import Outcome, report
+
 ROOT = Path(__file__).parents[2]
 GOOD = "def test_good():\n    pass\n"
 BAD = "def test_bad():\n    assert False\n"
@@ -46,35 +50,36 @@ def test_all_is_well(tmp_path):
     assert any("no such program" in line for line in lines)
 
 
-def test_a_flaky_test_is_run_again_and_named(tmp_path):
-    code, lines = run(tmp_path, GOOD, flaky(1), flaky(2))
-    assert (code, total(lines)) == (0, "3 passed, 2 flaky")
-    assert "Rerun, one after another: 2 failed tests" in lines
-    assert [line for line in lines if line.startswith("FLAKY")] == [
-        f"FLAKY test_any.py::test_flaky_{number}" for number in (1, 2)
+def test_failed_tests_are_run_again_and_named(tmp_path):
+    code, lines = run(tmp_path, GOOD, BAD, SKIPPED, flaky(1), flaky(2), CI="true")
+    assert (code, total(lines)) == (1, "1 failed, 3 passed, 1 skipped, 2 flaky")
+    assert "Rerun, one after another: 3 failed tests" in lines
+    assert lines[-5:-1] == [
+        *(f"FLAKY test_any.py::test_flaky_{number}" for number in (1, 2)),
+        "FAILED test_any.py::test_bad",
+        "SKIPPED test_any.py::test_skipped: no such program",
     ]
 
 
-def test_the_third_flaky_test_fails_the_run(tmp_path):
-    code, lines = run(tmp_path, flaky(1), flaky(2), flaky(3))
-    assert (code, total(lines)) == (1, "3 passed, 3 flaky")
-    assert "3 tests are flaky, and more than 2 fail the run." in lines
-
-
-def test_a_test_that_fails_twice_has_failed(tmp_path):
-    code, lines = run(tmp_path, GOOD, BAD, flaky(1))
-    assert (code, total(lines)) == (1, "1 failed, 2 passed, 1 flaky")
-    assert "FAILED test_any.py::test_bad" in lines
-
-
-def test_nothing_is_skipped_in_ci(tmp_path):
-    code, lines = run(tmp_path, GOOD, SKIPPED, CI="true")
-    assert (code, total(lines)) == (1, "1 passed, 1 skipped")
-    assert "SKIPPED test_any.py::test_skipped: no such program" in lines
-
-
-def test_a_run_without_tests_fails(tmp_path):
-    assert run(tmp_path)[0] == 1
+@pytest.mark.parametrize(
+    ("passed", "failed", "skipped", "flaky", "in_ci", "code"),
+    [
+        (1, 0, 0, 0, True, 0),
+        (3, 0, 0, 2, True, 0),
+        (3, 0, 0, 3, False, 1),
+        (1, 1, 0, 0, False, 1),
+        (1, 0, 1, 0, False, 0),
+        (1, 0, 1, 0, True, 1),
+        (0, 0, 0, 0, False, 1),
+    ],
+)
+def test_only_a_good_run_succeeds(passed, failed, skipped, flaky, in_ci, code, monkeypatch, capsys):
+    """A failure, a third flaky test, a test skipped with CI=true, and a run without tests are not good."""
+    monkeypatch.setenv("CI", "true" if in_ci else "")
+    assert report(Outcome(passed, ["a"] * failed, ["b"] * skipped), ["c"] * flaky, 1.0) == code
+    shown = capsys.readouterr().out
+    assert ("3 tests are flaky, and more than 2 fail the run." in shown) == (flaky == 3)
+    assert ("SKIPPED b" in shown) == (skipped and in_ci)
 
 
 def test_stored_bytecode_is_that_of_pytest(tmp_path):
