@@ -13,6 +13,7 @@ import pytest
 from mxwire.capture import create_capture, open_capture
 from mxwire.frames import LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2, FrameBatch
 from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
+from tests.forked import start
 
 
 def frames_of(path) -> tuple[list[bytes], list[int]]:
@@ -134,9 +135,8 @@ def on_terminal(*arguments: str, **environment: str) -> bytes:
     """The output of a command on a terminal of 80 columns."""
     leader, follower = pty.openpty()
     command = [sys.executable, str(ROOT / "cli.py"), *arguments]
-    process = subprocess.Popen(
-        command, stdout=follower, env=os.environ | {"COLUMNS": "80", "TERM": "xterm"} | environment
-    )
+    process = start(command, stdout=follower, env=os.environ | {"COLUMNS": "80", "TERM": "xterm"} | environment)
+    assert process is not None
     os.close(follower)
     read = b""
     while True:

@@ -235,13 +235,9 @@ def test_ss_that_watches_ends_with_the_code_of_an_interrupt(tmp_path, monkeypatc
 
 def test_ss_shows_the_hosts_of_this_user(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-
-    def ss(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(ROOT / "cli.py"), "ss", *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ | {"COLUMNS": "80"})
-
-    nobody = ss()
-    assert nobody.returncode == 1 and nobody.stdout == "" and len(nobody.stderr.splitlines()) == 1
+    monkeypatch.setenv("COLUMNS", "80")
+    nobody = mxwire("ss")
+    assert nobody.code == 1 and nobody.out == "" and len(nobody.err.splitlines()) == 1
     network = MemoryNetwork()
     one, two = network.attach("a"), network.attach("b")
     mine = [MachineSharing([f"top{os.getpid()}{each}"]) for each in "ab"]
@@ -251,13 +247,13 @@ def test_ss_shows_the_hosts_of_this_user(tmp_path, monkeypatch):
     ):
         beta.open_endpoint(3)
         alpha.open_endpoint(0).connect("be\x1bta", 3, timeout=20)
-        shown = ss()
-        assert shown.returncode == 0 and shown.stderr == ""
-        assert "\x1b" not in shown.stdout and "alpha:0 (process" in shown.stdout and r"be\x1bta:0:3" in shown.stdout
-        assert max(len(each) for each in shown.stdout.splitlines() if "(process" not in each) <= 90
-        found = [json.loads(line) for line in ss("--json").stdout.splitlines()]
+        shown = mxwire("ss")
+        assert shown.code == 0 and shown.err == ""
+        assert "\x1b" not in shown.out and "alpha:0 (process" in shown.out and r"be\x1bta:0:3" in shown.out
+        assert max(len(each) for each in shown.lines if "(process" not in each) <= 90
+        found = mxwire("ss", "--json").objects
         assert [each["host"] for each in found] == ["alpha:0", "beta:0"]
         assert found[0]["age_s"] == found[0]["age_ns"] / 1e9
     (tmp_path / "mxwire").chmod(0o755)
-    refused = ss()
-    assert refused.returncode == 2 and "must belong to user" in refused.stderr
+    refused = mxwire("ss")
+    assert refused.code == 2 and "must belong to user" in refused.err

@@ -54,7 +54,7 @@ def test_failed_tests_are_run_again_and_named(tmp_path):
     code, lines = run(tmp_path, GOOD, BAD, SKIPPED, flaky(1), flaky(2), CI="true")
     assert (code, total(lines)) == (1, "1 failed, 3 passed, 1 skipped, 2 flaky")
     assert "Rerun, one after another: 3 failed tests" in lines
-    assert lines[-5:-1] == [
+    assert lines[-6:-2] == [
         *(f"FLAKY test_any.py::test_flaky_{number}" for number in (1, 2)),
         "FAILED test_any.py::test_bad",
         "SKIPPED test_any.py::test_skipped: no such program",
