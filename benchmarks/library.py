@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import IO
 
 from laboratory import Laboratory, Port, command_line, compiled, options_of, run_compiled
 
@@ -75,6 +76,10 @@ def play(measure: str, count: int, length: int, other: str | None) -> float:
     """Play one side of a measurement, and return its result."""
     interface, name = os.environ["MXWIRE_INTERFACE"], os.environ["MXWIRE_NAME"]
     with Host.open(interface, name=name, spin=True) as host, host.open_endpoint(int(other is not None), 1) as endpoint:
+        if other is None:
+            print("ready", flush=True)
+        else:
+            input()
         return {"trip": trip, "large": large, "rate": rate}[measure](endpoint, count, length, other)
 
 
@@ -153,7 +158,9 @@ class Rounds:
         self._commands = {"library": [str(program)], "python": [sys.executable, __file__, ROLE]}
         self._quick = quick
 
-    def _start(self, place: int, contestant: str, measure: Measure, *more: str) -> subprocess.Popen[str]:
+    def _start(
+        self, place: int, contestant: str, measure: Measure, *more: str, stdin: IO[str] | None = None
+    ) -> subprocess.Popen[str]:
         port = self._ports[place]
         own = {"MXWIRE_INTERFACE": port.interface, "MXWIRE_NAME": ("alpha", "beta")[place]}
         count = measure.quick if self._quick else measure.count
@@ -161,7 +168,7 @@ class Rounds:
         processors = sorted(os.sched_getaffinity(0))
         pin = ["taskset", "-c", str(processors[place % len(processors)])]
         command = port.namespace.command(*pin, *words)
-        return subprocess.Popen(command, env=self._environment | own, stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen(command, env=self._environment | own, stdin=stdin, stdout=subprocess.PIPE, text=True)
 
     def alone(self, measure: Measure) -> float:
         """Measure the library in one process."""
@@ -169,10 +176,12 @@ class Rounds:
             return _result(process) * measure.scale
 
     def pair(self, contestant: str, measure: Measure) -> float:
-        """Measure a contestant on both hosts."""
+        """Measure a contestant on both hosts. The active side connects when the passive side is ready: its first query,
+        if too early, would be repeated only after a second in which both poll.
+        """
         with (
             self._start(0, contestant, measure) as passive,
-            self._start(1, contestant, measure, "alpha:0") as active,
+            self._start(1, contestant, measure, "alpha:0", stdin=passive.stdout) as active,
         ):
             result = _result(active) * measure.scale
             passive.communicate(timeout=PATIENCE)
@@ -187,7 +196,7 @@ def _result(process: subprocess.Popen[str]) -> float:
         raise
     if process.returncode or not out:
         raise SystemExit(f"a contestant ended with exit code {process.returncode}")
-    return float(out)
+    return float(out.split()[-1])
 
 
 def measure_all(rounds: Rounds, count: int) -> list[Row]:

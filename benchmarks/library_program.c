@@ -2,6 +2,8 @@
  *
  *   library_program MEASURE COUNT LENGTH [HOST]     with HOST the active side, which prints its result
  *
+ * The passive side prints a line when its endpoint is open; the active side reads it before it connects.
+ *
  * MEASURE: trip (half round trip in s), large (bytes/s), rate (messages/s), test (s per mx_test with nothing new), or
  * start (s of mx_init). */
 
@@ -152,8 +154,14 @@ int main(int words, char **word)
     mx_open_endpoint(0, active, KEY, NULL, 0, &endpoint);
     if (active) {
         uint64_t nic_id;
+        while (getchar() != '\n')
+            if (feof(stdin))
+                return 1;
         mx_hostname_to_nic_id(word[4], &nic_id);
         mx_connect(endpoint, nic_id, 0, KEY, 10000, &partner);
+    } else {
+        puts("ready");
+        fflush(stdout);
     }
     if (!strcmp(word[1], "trip"))
         result = trip(active, count, length);
