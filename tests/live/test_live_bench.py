@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from mxwire.bench.record import read_recordings
 from mxwire.bench.stage import NamespaceStage, SideLostError, StageOptions
 from mxwire.interop.namespaces import inside
 from mxwire.link.ethtool import read_hardware
+from tests.cli.streams import Stream
 from tests.forked import start
 
 from . import bpf
@@ -130,17 +130,17 @@ def test_a_budget_closes_within_15_percent():
 
 
 def test_ctrl_c_writes_the_measurements_so_far(_namespaces_work, tmp_path):
-    command = [*COMMAND, "path", "--interpreted", "-w", "path.jsonl", "--json", "--rounds", "50"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        end = time.monotonic() + 30
-        # Its namespaces exist: the study is under way.
-        while not list(Path("/run/netns").glob(f"mxbench-{process.pid}-*")) and time.monotonic() < end:
-            time.sleep(0.05)
-        time.sleep(4)
+    command = [*COMMAND, "path", "--quick", "--interpreted", "-w", "path.jsonl", "--json", "--rounds", "50"]
+    terminal = Stream(True)
+    with start(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=terminal.theirs, text=True) as process:
+        terminal.wait_for(b"round 1 of 50: frames")
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130 and "Traceback" not in err, err
-    last = json.loads(out.splitlines()[-1])
+        out, _ = process.communicate(timeout=60)
+    err = terminal.end()
+    assert process.returncode == 130 and b"Traceback" not in err, err
+    records = [json.loads(line) for line in out.splitlines()]
+    assert {each["name"] for each in records if each["record"] == "measurement"} >= {"ring, blocking"}
+    last = records[-1]
     assert last["record"] == "end" and not last["complete"] and "Ctrl-C" in last["remarks"][-1]
     assert not read_recordings(tmp_path / "path.jsonl")[0].complete
     assert not list(Path("/run/netns").glob(f"mxbench-{process.pid}-*"))
