@@ -107,6 +107,8 @@ IMPORTED_LATER = {
     "pytest": ("pytest",),
 }
 """Imported for the first command line with this word."""
+CAPTURES = ("mxoe-every-type", "omx1500-early", "omx9000-connect")
+"""Captures that are decoded before the fork: what is computed once for the layout of a frame is shared then."""
 MESSAGE = 1 << 20
 MOST_STREAMS = 8
 _UNUSED = 200
@@ -130,6 +132,14 @@ def main(channel: socket.socket) -> None:
         for stream in streams:
             os.close(stream)
         channel.sendall(f"{answer}\n".encode())
+
+
+def decode(name: str) -> None:
+    """Decode a capture in both ways."""
+    decoder = import_module("mxwire.wire.decoder").Decoder()
+    with import_module("mxwire.capture").open_capture(Path(ROOT, "captures", f"{name}.pcap")) as batches:
+        for decoded in decoder.decode_all(batches):
+            assert len(list(decoded)) == len(decoded.columns)
 
 
 def prepare(modules: Iterable[str]) -> None:
@@ -318,6 +328,8 @@ def enter(name: str) -> None:
 
 
 if __name__ == "__main__":
+    for each in CAPTURES:
+        decode(each)
     prepare(IMPORTED)
     subprocess.Popen = InnerProcess  # type: ignore[misc]
     main(socket.socket(fileno=int(sys.argv[1])))
