@@ -73,6 +73,16 @@ def once(run_folder: Path) -> Callable[[str, Callable[[], str]], str]:
     return text_of
 
 
+@pytest.fixture(scope="session")
+def scripts(once: Callable[[str, Callable[[], str]], str]) -> None:
+    """Skips tests where tshark does not run scripts."""
+    from tests.dissector.support import why_not
+
+    reason = once("why tshark runs no scripts", why_not)
+    if reason:
+        pytest.skip(reason)
+
+
 @pytest.fixture
 def forked_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fork the sides of studies of this process: a new interpreter takes longer than what a quick study measures."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -28,6 +29,15 @@ ROOT = Path(__file__).parents[2]
 CAPTURES = tuple(sorted(each.stem for each in (ROOT / "captures").glob("*.pcap")))
 DIALECTS = ("mxoe", "omx9000", "omx1500")
 """Prefixes of the names of captures."""
+WIDTH = 72
+"""Of the tables of the plugin."""
+AS_TEXT = ("frame.number", "_ws.col.Info", "_ws.expert.message")
+BACKWARD = ("request_in", "reply_time", "acknowledges", "analysis.ack_rtt", "original_in", "rndv_in", "refuses",
+            "analysis.frames_in_flight", "transfer_time", "throughput", "dialect", "dialect.reason", "src_name",
+            "dst_name", "reassembled.length", "fragment")  # fmt: skip
+"""Facts about a frame and earlier ones: known when it is first seen."""
+LINKS = (("request_in", "reply_in"), ("acknowledges", "acked_in"), ("refuses", "refused_in"))
+"""Fields that lead to an earlier frame, and back."""
 
 
 def capture(name: str) -> Path:
@@ -46,13 +56,13 @@ def join(path: Path, names: Iterable[str]) -> None:
         for which, name in enumerate(names):
             batch = read_capture(name)
             times = (batch.timestamp_ns - batch.timestamp_ns[0] + start).tolist()
-            frames = [_of_hosts(raw, which) for raw in frames_of(batch)]
+            frames = [of_hosts(raw, which) for raw in frames_of(batch)]
             made = FrameBatch.from_frames(frames, times)
             writer.write(replace(made, wire_length=batch.wire_length))
             start = times[-1] + 100_000_000_000
 
 
-def _of_hosts(raw: bytes, which: int) -> bytes:
+def of_hosts(raw: bytes, which: int) -> bytes:
     """A frame between two other hosts."""
     changed = bytearray(raw)
     for address in (0, 6):
@@ -78,12 +88,16 @@ def _home() -> Path:
     return home
 
 
+ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=65535:glibc.malloc.hugetlb=1"}
+"""The plugin's many small objects are allocated and freed in less time; but it takes more memory."""
+
+
 def _environment(home: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(home), "WIRESHARK_CONFIG_DIR": str(home), "LC_ALL": "C.UTF-8"}
 
 
-def _why_not() -> str | None:
-    """The reason why tshark does not run scripts, or None; that of Wireshark 4.4 does not run them as root."""
+def why_not() -> str:
+    """The reason why tshark does not run scripts, or nothing; that of Wireshark 4.4 does not run them as root."""
     if shutil.which("tshark") is None:
         return "tshark is not installed"
     if os.name == "posix" and os.geteuid() == 0:
@@ -91,11 +105,10 @@ def _why_not() -> str | None:
         done = subprocess.run(command, capture_output=True, timeout=60, env=_environment(_home()))
         if done.returncode == 0 and b"CONNECT" not in done.stdout and b"Lua" not in done.stderr:
             return "this tshark runs no scripts as root: run the tests as another user"
-    return None
+    return ""
 
 
-_MISSING = _why_not()
-needs_scripts = needs_tshark = pytest.mark.skipif(_MISSING is not None, reason=_MISSING or "")
+needs_scripts = needs_tshark = pytest.mark.usefixtures("scripts")
 
 
 @contextmanager
@@ -110,14 +123,20 @@ def isolated(home: Path, *, installed: bool = True) -> Iterator[dict[str, str]]:
 
 
 def run_tshark(
-    path: Path, *arguments: str, timeout: float = 120, memory: int | None = None, plugin: bool = True
+    path: Path,
+    *arguments: str,
+    timeout: float = 120,
+    memory: int | None = None,
+    plugin: bool = True,
+    allocator: dict[str, str] | None = None,
 ) -> tuple[str, str]:
     """The output of tshark for a capture, and its messages. Any error in Lua or in tshark fails the test."""
     loaded = ["-X", f"lua_script:{plugin_path()}"] if plugin else []
     command = ["tshark", "-n", *loaded, "-r", str(path), *arguments]
     if memory is not None:
         command = ["prlimit", f"--as={memory}", *command]
-    done = subprocess.run(command, capture_output=True, timeout=timeout, env=_environment(_home()))
+    environment = _environment(_home()) | (allocator or {})
+    done = subprocess.run(command, capture_output=True, timeout=timeout, env=environment)
     out, errors = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
     assert done.returncode == 0, errors
     for said in (out, errors):
@@ -129,7 +148,7 @@ def run_tshark(
 
 def tshark(path: Path, *arguments: str, timeout: float = 120, memory: int | None = None) -> str:
     """The output of tshark with the plugin for a capture."""
-    return run_tshark(path, *arguments, timeout=timeout, memory=memory)[0]
+    return run_tshark(path, *arguments, timeout=timeout, memory=memory, allocator=ALLOCATOR)[0]
 
 
 def mxwire(*arguments: object) -> list[str]:
@@ -140,10 +159,25 @@ def mxwire(*arguments: object) -> list[str]:
 
 
 def columns(path: Path, fields: Iterable[str], *arguments: str) -> list[list[str]]:
-    """Rows of fields, tab-separated; several values of one field with commas."""
-    wanted = [part for field in fields for part in ("-e", field)]
-    out = tshark(path, *arguments, "-T", "fields", *wanted)
-    return [line.split("\t") for line in out.splitlines()]
+    """Rows of fields; several values of one field with commas."""
+    return rows_of(columns_text(path, fields, *arguments))
+
+
+def columns_text(path: Path, fields: Iterable[str], *arguments: str) -> str:
+    """Lines of fields, tab-separated."""
+    return tshark(path, *arguments, "-T", "fields", *(part for field in fields for part in ("-e", field)))
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return [line.split("\t") for line in text.splitlines()]
+
+
+@cache
+def statistics(name: str) -> dict[str, str]:
+    """The tables of a capture by title."""
+    out = tshark(capture(name), "-q", "-z", "mxoe,stat", "-z", "mxoe,messages", "-z", "mxoe,peers")
+    _, *parts = re.split(rf"^={{{WIDTH}}}\n(MXoE \w+)\n={{{WIDTH}}}\n", out, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 class _Tree(list[tuple[str, Any]]):

@@ -7,7 +7,6 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,67 +22,47 @@ from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import Medium
 
-from .support import CAPTURES, capture, columns, isolated, join, mxwire, needs_tshark, packets, parts, tshark
+from .conftest import Rows
+from .support import (
+    AS_TEXT,
+    BACKWARD,
+    CAPTURES,
+    LINKS,
+    capture,
+    columns,
+    isolated,
+    join,
+    mxwire,
+    needs_tshark,
+    of_hosts,
+    packets,
+    parts,
+    statistics,
+)
 from .test_fields import compared
 
 pytestmark = needs_tshark
-
-BACKWARD = ("request_in", "reply_time", "acknowledges", "analysis.ack_rtt", "original_in", "rndv_in", "refuses",
-            "analysis.frames_in_flight", "transfer_time", "throughput", "dialect", "dialect.reason", "src_name",
-            "dst_name", "reassembled.length", "fragment")  # fmt: skip
-"""Facts about a frame and earlier ones: known when it is first seen."""
-LINKS = (("request_in", "reply_in"), ("acknowledges", "acked_in"), ("refuses", "refused_in"), ("fragment", None))
-
-
-AS_TEXT = ("frame.number", "_ws.col.Info", "_ws.expert.message")
 
 
 def reported(path: Path, names: tuple[str, ...], *arguments: str) -> list[list[str]]:
     return columns(path, [*AS_TEXT, *(f"mxoe.{each}" for each in names)], *arguments)
 
 
-Rows = Callable[..., list[list[str]]]
-
-
-@pytest.fixture(scope="module")
-def once(captures: Path) -> Rows:
-    """Columns of all captures, read in one pass: one run of tshark for several tests."""
-    return selected(captures, [*(f"mxoe.{each}" for each in BACKWARD), *(each.name for each in expert_rows())])
-
-
-@pytest.fixture(scope="module")
-def twice(captures: Path) -> Rows:
-    """Columns of all captures, read in two passes."""
-    names = dict.fromkeys([*BACKWARD, *(str(each) for pair in LINKS[:3] for each in pair)])
-    return selected(captures, [f"mxoe.{each}" for each in names], "-2")
-
-
-def selected(captures: Path, names: list[str], *arguments: str) -> Rows:
-    every = [*AS_TEXT, *names]
-    made = columns(captures, every, *arguments)
-
-    def rows(*wanted: str) -> list[list[str]]:
-        places = [every.index(each) for each in wanted]
-        return [[row[place] for place in places] for row in made]
-
-    return rows
-
-
-def test_two_passes_agree_with_one(captures: Path, once: Rows, twice: Rows) -> None:
+def test_two_passes_agree_with_one(captures: Path, one_pass: Rows, two_passes: Rows) -> None:
     wanted = (*AS_TEXT, *(f"mxoe.{each}" for each in BACKWARD))
     filtered = reported(captures, BACKWARD, "-2", "-R", "mxoe")
-    assert once(*wanted) == twice(*wanted) == filtered
+    assert one_pass(*wanted) == two_passes(*wanted) == filtered
     assert len(filtered) == sum(rows.stop - rows.start for _, rows in parts(captures))
 
 
-def test_links_lead_to_and_fro(twice: Rows) -> None:
+def test_links_lead_to_and_fro(two_passes: Rows) -> None:
     links: dict[str, set[tuple[int, int]]] = {}
-    for row in twice("frame.number", *(f"mxoe.{a}" for pair in LINKS[:3] for a in pair)):
+    for row in two_passes("frame.number", *(f"mxoe.{a}" for pair in LINKS for a in pair)):
         own = int(row[0])
-        for (backward, forward), back, forth in zip(LINKS[:3], row[1::2], row[2::2], strict=True):
+        for (backward, forward), back, forth in zip(LINKS, row[1::2], row[2::2], strict=True):
             links.setdefault(backward, set()).update((int(each), own) for each in back.split(",") if each)
             links.setdefault(str(forward), set()).update((own, int(each)) for each in forth.split(",") if each)
-    for backward, forward in LINKS[:3]:
+    for backward, forward in LINKS:
         assert links.get(backward, set()) == links.get(str(forward), set())
         assert all(earlier < later for earlier, later in links.get(backward, set()))
 
@@ -131,8 +110,8 @@ def records(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in mxwire("decode", "--json", capture(name))]
 
 
-def test_connects(captures: Path, once: Rows) -> None:
-    requests = once("frame.number", "mxoe.request_in", "_ws.col.Info")
+def test_connects(captures: Path, one_pass: Rows) -> None:
+    requests = one_pass("frame.number", "mxoe.request_in", "_ws.col.Info")
     for name, rows in parts(captures):
         if not name.endswith(("burst", "pingpong-small-medium", "pingpong-sync", "early")):
             continue
@@ -156,7 +135,8 @@ def test_connects(captures: Path, once: Rows) -> None:
         assert found == expected != {}, name
 
 
-def test_acknowledgements_of_a_burst() -> None:
+@pytest.mark.parametrize("captures", ["mxoe"], indirect=True)
+def test_acknowledgements_of_a_burst(captures: Path, two_passes: Rows) -> None:
     """Each message leads to the first frame of the other side whose acknowledgement covers it."""
     name = "mxoe-burst"
     expected: dict[int, int] = {}
@@ -171,21 +151,22 @@ def test_acknowledgements_of_a_burst() -> None:
                 continue
             for number in [number for number in open_messages if number < value]:
                 expected[open_messages.pop(number)] = each["frame"]
-    rows = columns(capture(name), ["frame.number", "mxoe.acked_in"], "-2", "-Y", "mxoe.acked_in")
-    given = {int(row[0]): int(row[1]) for row in rows if row[0] and int(row[0]) in expected}
+    rows = dict(parts(captures))[name]
+    shown = two_passes("mxoe.acked_in")[rows]
+    given = {place: int(row[0]) - rows.start for place, row in enumerate(shown, 1) if place in expected and row[0]}
     assert given == expected
     assert len(expected) > 60
 
 
-@pytest.mark.parametrize(
-    "name", ["mxoe-echo-checksum-debug", "mxoe-medium-pipeline11", "omx1500-echo-pattern", "mxoe-rndv-offset"]
-)
-def test_reassembled_messages(name: str) -> None:
+def test_reassembled_messages(tmp_path: Path) -> None:
     """The bytes are those of the fragments in their places, reassembled here once more."""
-    frames = frames_of(read_capture(name))
-    seen = list(packets(capture(name), "-2", "-x"))
+    names = ("mxoe-echo-checksum-debug", "mxoe-medium-pipeline11", "omx1500-echo-pattern", "mxoe-rndv-offset")
+    path = tmp_path / "joined.pcap"
+    join(path, names)
+    owners, frames = zip(*((name, frame) for name in names for frame in frames_of(read_capture(name))), strict=True)
+    seen = list(packets(path, "-2", "-x"))
     assembled = [each for each in seen if "mxoe.reassembled.length" in each]
-    assert assembled
+    assert {owners[int(each["mxoe.fragment"][0]) - 1] for each in assembled} == set(names)
     for packet in assembled:
         members = [int(each) for each in packet["mxoe.fragment"]]
         length = int(packet["mxoe.reassembled.length"][0])
@@ -216,14 +197,15 @@ def test_the_memory_limit_is_kept() -> None:
     assert any("memory limit" in row[-1] for row in rows if row)
 
 
-def test_checksums_of_the_debug_library() -> None:
+def test_checksums_of_the_debug_library(tmp_path: Path) -> None:
     """All 54 fields of that recording are right (behaviour, section 25)."""
-    checked = "mxoe.checksum.status and mxoe.checksum"
-    fields = ["mxoe.checksum.status"]
-    rows = columns(capture("mxoe-echo-checksum-debug"), fields, "-2", "-o", "mxoe.checksum:TRUE", "-Y", checked)
-    assert [row[0] for row in rows] == ["Good"] * 54
-    spoilt = columns(capture("mxoe-unexpected"), fields, "-2", "-o", "mxoe.checksum:TRUE", "-Y", "mxoe.checksum.bad")
-    assert spoilt and {row[0] for row in spoilt} == {"Bad"}
+    names = ("mxoe-echo-checksum-debug", "mxoe-unexpected")
+    join(tmp_path / "joined.pcap", names)
+    options = ("-2", "-o", "mxoe.checksum:TRUE", "-Y", "mxoe.checksum.status and mxoe.checksum")
+    rows = columns(tmp_path / "joined.pcap", ["frame.number", "mxoe.checksum.status", "mxoe.checksum.bad"], *options)
+    end = len(read_capture(names[0]))
+    assert [status for number, status, _ in rows if int(number) <= end] == ["Good"] * 54
+    assert {status for number, status, bad in rows if int(number) > end and bad} == {"Bad"}
 
 
 FLAGS = {
@@ -248,9 +230,9 @@ FLAGS = {
 """The descriptions in the index of captures can be seen in them; the last ones show nothing unusual."""
 
 
-def test_flags(captures: Path, once: Rows) -> None:
+def test_flags(captures: Path, one_pass: Rows) -> None:
     wanted = sorted(each.name for each in expert_rows())
-    seen = once(*wanted)
+    seen = one_pass(*wanted)
     for name, rows in parts(captures):
         found = {each for row in seen[rows] for each, value in zip(wanted, row, strict=False) if value}
         if name in FLAGS:
@@ -312,20 +294,17 @@ def test_without_analysis_there_is_none() -> None:
 
 def test_statistics() -> None:
     expected = {
-        "Packets": ["PULL_REPLY", "733", "analysis.early_re_request"],
-        "Messages": ["RNDV", "1048576", "Transfers by pull: 2"],
-        "Peers": ["52:54:00:0a:00:01", "mxoe, because of\n  PULL_REPLY numbered"],
+        "MXoE Packets": ["PULL_REPLY", "733", "analysis.early_re_request"],
+        "MXoE Messages": ["RNDV", "1048576", "Transfers by pull: 2"],
+        "MXoE Peers": ["52:54:00:0a:00:01", "mxoe, because of\n  PULL_REPLY numbered"],
     }
-    out = tshark(capture("mxoe-lossy-1M"), "-q", "-z", "mxoe,stat", "-z", "mxoe,messages", "-z", "mxoe,peers")
-    _, *parts = re.split(r"^=+\nMXoE (\w+)\n=+\n", out, flags=re.MULTILINE)
-    shown = dict(zip(parts[::2], parts[1::2], strict=True))
+    shown = statistics("mxoe-lossy-1M")
     assert shown.keys() == expected.keys()
     assert [each for title, words in expected.items() for each in words if each not in shown[title]] == []
 
 
 def test_statistics_count_every_frame() -> None:
-    out = tshark(capture("mxoe-every-type"), "-q", "-z", "mxoe,stat")
-    counted = dict(re.findall(r"^(\w+) +(\d+) ", out, re.MULTILINE))
+    counted = dict(re.findall(r"^(\w+) +(\d+) ", statistics("mxoe-every-type")["MXoE Packets"], re.MULTILINE))
     assert counted["all"] == "87"
     assert (counted["MEDIUM"], counted["RAW"], counted["NACK_LIB"]) == ("20", "27", "3")
 
@@ -353,16 +332,13 @@ def test_shuffled_and_doubled_fragments(tmp_path: Path) -> None:
         65,
         *(74, 70, 71, 66, 67, 66, 68, 69, 73, 72),
     ]
-    path = rewrite(tmp_path / "shuffled.pcap", [frames[place - 1] for place in order], 1000)
+    shuffled = [frames[place - 1] for place in order]
+    path = rewrite(tmp_path / "shuffled.pcap", shuffled + [of_hosts(each, 1) for each in frames], 1000)
     fields = ["frame.number", "mxoe.reassembled.length", "mxoe.analysis.duplicate", "mxoe.reassembled.data"]
-    rows = columns(path, fields, "-2")
+    every = columns(path, fields, "-2")
+    rows = every[: len(order)]
     whole = {row[1]: row[3] for row in rows if row[1]}
-    intact = {
-        row[0]: row[1]
-        for row in columns(
-            capture("mxoe-every-type"), ["mxoe.reassembled.length", "mxoe.reassembled.data"], "-Y", "mxoe.reassembled"
-        )
-    }
+    intact = {row[1]: row[3] for row in every[len(order) :] if row[1]}
     assert whole == {length: intact[length] for length in whole}
     assert set(whole) == {"5000", "32768", "32769"}
     assert sum(bool(row[2]) for row in rows) == 2

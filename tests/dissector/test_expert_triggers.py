@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +37,8 @@ from mxwire.wire.packets import (
     Truc,
 )
 
-from .support import CAPTURES, columns, needs_tshark
+from .conftest import Once
+from .support import CAPTURES, columns_text, needs_tshark, rows_of
 
 pytestmark = needs_tshark
 
@@ -370,7 +372,7 @@ def write(path: Path, talks: list[Talk]) -> None:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[set[str]]]:
+def found(tmp_path_factory: pytest.TempPathFactory, once: Once) -> dict[str, list[set[str]]]:
     """For each case, the expert infos of its frames."""
     by_preferences: dict[tuple[str, ...], list[tuple[Case, Talk]]] = {}
     for place, each in enumerate(CASES):
@@ -381,17 +383,19 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[set[str]]]
     for preferences, cases in by_preferences.items():
         path = tmp_path_factory.mktemp("experts") / "talks.pcap"
         write(path, [talk for _, talk in cases])
-        frames = iter(experts_of(path, *preferences))
+        frames = iter(experts_of(once(" ".join(("experts", *preferences)), partial(experts_text, path, *preferences))))
         for each, talk in cases:
             result[each.name] = [next(frames) for _ in talk.sent]
         assert next(frames, None) is None
     return result
 
 
-def experts_of(path: Path, *preferences: str) -> list[set[str]]:
-    wanted = [f"mxoe.{each}" for each in NAMES]
-    rows = columns(path, ["frame.number", *wanted], *preferences)
-    return [{name for name, value in zip(NAMES, row[1:], strict=False) if value} for row in rows]
+def experts_text(path: Path, *preferences: str) -> str:
+    return columns_text(path, ["frame.number", *(f"mxoe.{each}" for each in NAMES)], *preferences)
+
+
+def experts_of(text: str) -> list[set[str]]:
+    return [{name for name, value in zip(NAMES, row[1:], strict=False) if value} for row in rows_of(text)]
 
 
 def test_every_expert_has_a_case() -> None:
@@ -420,7 +424,7 @@ def test_a_healthy_conversation_has_none(tmp_path: Path) -> None:
     talk.ack(4, 2)
     path = tmp_path / "healthy.pcap"
     write(path, [talk])
-    assert experts_of(path) == [set()] * len(talk.sent)
+    assert experts_of(experts_text(path)) == [set()] * len(talk.sent)
 
 
 SAID: Final = {

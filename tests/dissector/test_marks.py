@@ -12,7 +12,8 @@ from mxwire.capture import create_capture, open_capture
 from mxwire.dissector import expert_rows
 from mxwire.simulation import Scenario, Simulation
 from mxwire.wire.decoder import Decoder
-from tests.dissector.support import CAPTURES, capture, columns, needs_tshark, parts
+
+from .support import CAPTURES, capture, columns, needs_tshark, parts
 
 Marks = tuple[int, set[str]]
 """The number of the message, 0 without one, and the flags."""
@@ -35,9 +36,11 @@ def decoded_marks(name: str | Path) -> dict[int, Marks]:
     return {number: marks for number, marks in found.items() if any(marks)}
 
 
-def dissected_marks(name: str | Path) -> dict[int, Marks]:
+FIELDS = ["frame.number", "mxoe.message", *(f"mxoe.analysis.{name}" for name in FLAGS)]
+
+
+def dissected_marks(rows: list[list[str]]) -> dict[int, Marks]:
     """The same, as the plugin makes them."""
-    rows = columns(_path(name), ["frame.number", "mxoe.message", *(f"mxoe.analysis.{name}" for name in FLAGS)])
     found = {
         int(number): (int(message or 0), {name for name, value in zip(FLAGS, values, strict=True) if value})
         for number, message, *values in rows
@@ -46,8 +49,8 @@ def dissected_marks(name: str | Path) -> dict[int, Marks]:
 
 
 @needs_tshark
-def test_decode_and_the_plugin_mark_the_same_frames_of_the_same_messages(captures):
-    dissected, decoded = dissected_marks(captures), decoded_marks(captures)
+def test_decode_and_the_plugin_mark_the_same_frames_of_the_same_messages(captures, one_pass):
+    dissected, decoded = dissected_marks(one_pass(*FIELDS)), decoded_marks(captures)
     for name, rows in parts(captures):
         numbers = range(rows.start + 1, rows.stop + 1)
         assert [dissected.get(each) for each in numbers] == [decoded.get(each) for each in numbers], name
@@ -62,7 +65,8 @@ def test_they_number_the_same_messages_of_simulated_hosts(options, tmp_path):
     with create_capture(path) as written:
         Simulation(Scenario(**options | faults), tap=written.write).run()
     numbers = {number: marks[0] for number, marks in decoded_marks(path).items() if marks[0]}
-    assert numbers == {number: marks[0] for number, marks in dissected_marks(path).items() if marks[0]}
+    dissected = dissected_marks(columns(path, FIELDS))
+    assert numbers == {number: marks[0] for number, marks in dissected.items() if marks[0]}
 
 
 def test_the_captures_show_most_flags():

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -29,6 +27,7 @@ from mxwire.wire.packets import (
     Truc,
 )
 
+from .conftest import Once
 from .support import needs_tshark, run_tshark
 from .test_conversation import rewrite
 from .test_fuzz import write_spoilt
@@ -204,16 +203,18 @@ def used(path: Path, *options: str, plugin: bool = True) -> tuple[int, int]:
     return int(found[1]) << 10, int(found[2]) << 10
 
 
-@cache
-def used_without_plugin(frames: int) -> int:
-    """Bytes that tshark has had for as many of the shortest frames."""
-    with TemporaryDirectory() as folder:
-        return used(write(Path(folder, "short.pcap"), the_same, frames), plugin=False)[0]
+@pytest.fixture
+def without(tmp_path: Path, once: Once) -> Callable[[int], int]:
+    """The bytes that tshark has had without the plugin for a number of the shortest frames."""
+
+    def most(frames: int) -> str:
+        return str(used(write(tmp_path / "short.pcap", the_same, frames), plugin=False)[0])
+
+    return lambda frames: int(once(f"memory without plugin for {frames}", lambda: most(frames)))
 
 
-def bounded(path: Path, frames: int, a_frame: int, history: int, *options: str) -> None:
+def bounded(path: Path, without: int, frames: int, a_frame: int, history: int, *options: str) -> None:
     """Compare memory with that of tshark without the plugin."""
-    without = used_without_plugin(frames)
     resident, needed = used(path, "-o", f"mxoe.history:{history}", "-o", "mxoe.memory:1", *options)
     allowed = NEEDED_IN_ALL + frames * a_frame + history * REMEMBERED
     assert needed < allowed
@@ -226,19 +227,21 @@ def write(path: Path, frames: Callable[[], Iterator[Frame]], count: int) -> Path
 
 
 @pytest.mark.parametrize("frames", HOSTILE, ids=lambda each: each.__name__)
-def test_hostile_frames_take_little(frames: Callable[[], Iterator[Frame]], tmp_path: Path) -> None:
+def test_hostile_frames_take_little(
+    frames: Callable[[], Iterator[Frame]], tmp_path: Path, without: Callable[[int], int]
+) -> None:
     path = write(tmp_path / "hostile.pcap", frames, FRAMES)
-    bounded(path, FRAMES, NEEDED_A_SIZE if frames is changing_sizes else NEEDED, 1000)
+    bounded(path, without(FRAMES), FRAMES, NEEDED_A_SIZE if frames is changing_sizes else NEEDED, 1000)
 
 
-def test_memory_is_bounded(tmp_path: Path) -> None:
+def test_memory_is_bounded(tmp_path: Path, without: Callable[[int], int]) -> None:
     """Many more hosts, directions and messages than are to be remembered."""
     path = write(tmp_path / "strangers.pcap", strangers, 2 * FRAMES)
-    bounded(path, 2 * FRAMES, NEEDED, 10_000)
+    bounded(path, without(2 * FRAMES), 2 * FRAMES, NEEDED, 10_000)
 
 
-def test_spoilt_frames_take_little(tmp_path: Path) -> None:
+def test_spoilt_frames_take_little(tmp_path: Path, without: Callable[[int], int]) -> None:
     path = tmp_path / "spoilt.pcap"
     write_spoilt(path, FRAMES, "memory")
-    bounded(path, FRAMES, NEEDED, 1000)
-    bounded(path, FRAMES, NEEDED, 10_000, "-2")
+    bounded(path, without(FRAMES), FRAMES, NEEDED, 1000)
+    bounded(path, without(FRAMES), FRAMES, NEEDED, 10_000, "-2")
