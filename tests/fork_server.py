@@ -25,6 +25,7 @@ import threading
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 ROOT = str(Path(__file__).parents[1])
@@ -197,14 +198,18 @@ def run(request: dict[str, Any], streams: list[int]) -> NoReturn:
     for name, value in request["constants"].items():
         module, _, constant = name.rpartition(".")
         setattr(import_module(module), constant, value)
-    program = request["program"]
-    sys.argv = [program, *request["arguments"]]
+    program, option = request["program"], request["option"]
+    sys.argv = [option if option == "-c" else program, *request["arguments"]]
     code: object = 0
     try:
-        if request["is_module"]:
+        if option:
             sys.path[0] = request["folder"]
             sys.path[1:1] = filter(None, request["environment"].get("PYTHONPATH", "").split(":"))
+        if option == "-m":
             runpy.run_module(program, run_name="__main__", alter_sys=True)
+        elif option == "-c":
+            sys.modules["__main__"] = module = ModuleType("__main__")
+            exec(compile(program, "<string>", "exec"), vars(module))
         else:
             sys.path[0] = str(Path(program).parent)
             runpy.run_path(program, run_name="__main__")
@@ -222,7 +227,13 @@ class InnerProcess(subprocess.Popen[Any]):
         command, _, prepare, _, numbers, folder, environment, _, _, shell = words[:10]
         reading, _, _, writing, _, complaining = pipes = words[10:16]
         program = None if shell or prepare or isinstance(command, str) else Program.of(command)
-        if program is None or set(words[17:21]) != {None, -1} or words[22] != -1 or not same_packages(environment):
+        if (
+            program is None
+            or program.option == "-c"
+            or set(words[17:21]) != {None, -1}
+            or words[22] != -1
+            or not same_packages(environment)
+        ):
             super()._execute_child(*words)  # type: ignore[misc]
             return
         self.pid = os.fork()
@@ -233,7 +244,7 @@ class InnerProcess(subprocess.Popen[Any]):
             run(
                 {
                     "program": program.name,
-                    "is_module": program.is_module,
+                    "option": program.option,
                     "arguments": program.arguments,
                     "unbuffered": program.unbuffered,
                     "folder": os.fspath(folder or Path.cwd()),

@@ -35,14 +35,15 @@ class Program:
     """A Python program as the fork server runs it."""
 
     name: str
-    """A file, or a module."""
-    is_module: bool
+    """A file, a module, or the text of a program."""
+    option: str
+    """The option of Python before the name: none, ``-m`` or ``-c``."""
     arguments: tuple[str, ...]
     unbuffered: bool
 
     @classmethod
     def of(cls, words: Sequence[object]) -> Program | None:
-        """Return the program of a command line, or None if it is not a file or module run by this Python."""
+        """Return the program of a command line, or None if this Python does not run it, or with other options."""
         texts = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in words]
         if not texts or texts[0] != sys.executable:
             return None
@@ -50,11 +51,10 @@ class Program:
         unbuffered = rest[:1] == ["-u"]
         rest = rest[unbuffered:]
         rest = rest[rest[:1] == ["-P"] :]
-        is_module = rest[:1] == ["-m"]
-        rest = rest[is_module:]
+        option = rest.pop(0) if rest[:1] in (["-m"], ["-c"]) else ""
         if not rest or rest[0].startswith("-"):
             return None
-        return cls(rest[0], is_module, tuple(rest[1:]), unbuffered)
+        return cls(rest[0], option, tuple(rest[1:]), unbuffered)
 
 
 class ForkServer:
@@ -82,7 +82,7 @@ class ForkServer:
 
         ``constants`` are replaced in the new process, by their dotted names.
         """
-        program = Program(str(CLI), False, tuple(arguments), False)
+        program = Program(str(CLI), "", tuple(arguments), False)
         return self._request(program, folder, dict(enumerate(streams)), environment, constants=dict(constants or {}))
 
     def start(
@@ -121,7 +121,7 @@ class ForkServer:
     ) -> int:
         request = {
             "program": program.name,
-            "is_module": program.is_module,
+            "option": program.option,
             "arguments": program.arguments,
             "unbuffered": program.unbuffered,
             "folder": str(folder),

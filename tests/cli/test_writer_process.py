@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.support import mxwire
+
 CAPTURE = Path(__file__).parents[2] / "captures" / "mxoe-burst.pcap"
 STARTED = """
 from mxwire.cli.writer_process import WriterProcess
@@ -36,10 +38,12 @@ def decode(*words: object, before: str = "") -> subprocess.CompletedProcess[str]
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv", "ndjson"])
 def test_the_file_is_the_same(tmp_path: Path, suffix: str) -> None:
+    """A forked command writes the file itself, since the fork server has imported NumPy."""
     paths = [tmp_path / f"{name}.{suffix}" for name in ("process", "itself")]
-    for path, before in zip(paths, (STARTED.format("pass"), ITSELF), strict=True):
-        done = decode("--to", path, CAPTURE, before=before)
-        assert (done.returncode, done.stderr.count("wrote")) == (0, 1), done.stderr
+    done = decode("--to", paths[0], CAPTURE, before=STARTED.format("pass"))
+    assert (done.returncode, done.stderr.count("wrote")) == (0, 1), done.stderr
+    run = mxwire("decode", "--to", paths[1], CAPTURE)
+    assert (run.code, run.err.count("wrote")) == (0, 1), run.err
     one, other = (path.read_bytes() for path in paths)
     assert one == other and len(one) > 10_000
     assert sorted(tmp_path.iterdir()) == sorted(paths)

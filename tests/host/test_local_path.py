@@ -25,6 +25,7 @@ from mxwire.host.sharing import MachineSharing
 from mxwire.link import MemoryNetwork, local, process_memory, record_ring
 from mxwire.protocol import Partner, Status
 from mxwire.protocol.neighbours import RECORD_MAXIMUM
+from tests.forked import start
 
 from .local_ranks import PATIENCE, content, opened
 
@@ -54,8 +55,8 @@ def interface(request: pytest.FixtureRequest) -> str:
 @contextmanager
 def echo(interface: str, copies: int = 1) -> Iterator[subprocess.Popen[str]]:
     """A process with endpoint 2, which sends all messages back."""
-    process = subprocess.Popen([sys.executable, "-c", ECHO, interface, str(copies)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
+    process = start([sys.executable, "-c", ECHO, interface, str(copies)], stdout=subprocess.PIPE, text=True)
+    assert process is not None and process.stdout is not None
     try:
         assert process.stdout.readline() == "ready\n"
         yield process
@@ -68,16 +69,11 @@ def echo(interface: str, copies: int = 1) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.parametrize(("face", "count", "copies"), [("blocking", 8, 1), ("blocking", 3, 2), ("asyncio", 4, 1)])
 def test_all_to_all(interface, face, count, copies):
     """R-LOC-02: each rank with each, itself included, in all size classes; no frame leaves."""
-    ranks = FOLDER / "local_ranks.py"
-    found = subprocess.run(
-        [sys.executable, str(ranks), face, interface, f"ranks:{count}", str(copies)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE * 3,
-        env=os.environ | {"PYTHONPATH": str(FOLDER.parents[1]) + os.pathsep + os.environ.get("PYTHONPATH", "")},
-    )
-    assert found.returncode == 0, found.stderr
+    words = [sys.executable, FOLDER / "local_ranks.py", face, interface, f"ranks:{count}", str(copies)]
+    ranks = start(words, stderr=subprocess.PIPE, text=True)
+    assert ranks is not None
+    _, errors = ranks.communicate(timeout=PATIENCE * 3)
+    assert ranks.returncode == 0, errors
 
 
 @pytest.mark.parametrize("copies", [1, 2])
@@ -142,7 +138,8 @@ def test_the_sender_may_exit_when_its_sends_are_complete(interface):
     )
     with opened(Host, interface) as host:
         endpoint = host.open_endpoint(1)
-        child = subprocess.Popen([sys.executable, "-c", program, interface, "1"])
+        child = start([sys.executable, "-c", program, interface, "1"])
+        assert child is not None
         for number in range(20):
             assert bytes(endpoint.receive(number, timeout=PATIENCE)) == bytes([number])
         assert child.wait() == 0

@@ -18,6 +18,7 @@ from mxwire.host import Host, HostError
 from mxwire.host.sharing import MachineSharing, SharedPeerTable
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Status
+from tests.forked import start
 
 INTERFACE = f"test{os.getpid()}"
 
@@ -28,10 +29,8 @@ def other_process(body: str) -> Iterator[subprocess.Popen[str]]:
     program = (
         f"import sys\nfrom pathlib import Path\n{textwrap.dedent(body)}\nprint('ready', flush=True)\nsys.stdin.read()\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdin is not None and process.stdout is not None
+    process = start([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process is not None and process.stdin is not None and process.stdout is not None
     try:
         assert process.stdout.readline() == "ready\n"
         yield process

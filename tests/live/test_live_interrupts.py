@@ -39,7 +39,10 @@ def begun(port: Port, *words: str) -> Iterator[subprocess.Popen[str]]:
     """A command of which the first line has just run; all its output is in one stream."""
     name, *rest = words
     arguments = [sys.executable, "-u", "-c", BEGIN, name, "-i", port.interface, *rest]
-    process = port.namespace.start(*arguments, stderr=subprocess.STDOUT)
+    # Not forked from a process that has imported the commands.
+    process = subprocess.Popen(
+        port.namespace.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     try:
         assert process.stdout is not None and process.stdout.readline() == "begun\n"
         yield process
