@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import re
 import shutil
@@ -13,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -180,22 +179,17 @@ def statistics(name: str) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-class _Tree(list[tuple[str, Any]]):
-    """An object of JSON, whose names may occur several times."""
+Items = dict[str, list[tuple[str, int, int]]]
+"""The items of a frame below ``mxoe``, whatever the tree, by name: the value, the offset, and the length of each."""
+_ITEM = re.compile(
+    r'<field name="(mxoe[^"]*)"(?: showname="[^"]*")?(?: hide="yes")? size="(\d+)" pos="(\d+)"(?: show="([^"]*)")?'
+)
 
 
-def packets(path: Path, *arguments: str) -> Iterator[dict[str, list[Any]]]:
-    """For each frame, all fields below ``mxoe`` by name, whatever the tree; each with all of its values."""
-    for packet in json.loads(tshark(path, *arguments, "-T", "json", "-J", "mxoe"), object_pairs_hook=_Tree):
-        flat: dict[str, list[Any]] = {}
-        _flatten(dict(dict(packet)["_source"])["layers"], flat)
-        yield flat
-
-
-def _flatten(tree: Any, into: dict[str, list[Any]]) -> None:
-    for name, value in tree:
-        if value and isinstance(value, _Tree):
-            _flatten(value, into)
-            into.setdefault(name, [])
-        else:
-            into.setdefault(name, []).append(value)
+def packets(path: Path, *arguments: str) -> Iterator[Items]:
+    """The items of each frame."""
+    for packet in tshark(path, *arguments, "-T", "pdml", "-J", "mxoe").split("<packet>")[1:]:
+        items: Items = {}
+        for name, size, start, shown in _ITEM.findall(packet):
+            items.setdefault(name, []).append((unescape(shown), int(start), int(size)))
+        yield items

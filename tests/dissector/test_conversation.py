@@ -28,6 +28,7 @@ from .support import (
     BACKWARD,
     CAPTURES,
     LINKS,
+    Items,
     capture,
     columns,
     isolated,
@@ -164,27 +165,27 @@ def test_reassembled_messages(tmp_path: Path) -> None:
     path = tmp_path / "joined.pcap"
     join(path, names)
     owners, frames = zip(*((name, frame) for name in names for frame in frames_of(read_capture(name))), strict=True)
-    seen = list(packets(path, "-2", "-x"))
+    seen = list(packets(path, "-2"))
     assembled = [each for each in seen if "mxoe.reassembled.length" in each]
-    assert {owners[int(each["mxoe.fragment"][0]) - 1] for each in assembled} == set(names)
+    assert {owners[int(each["mxoe.fragment"][0][0]) - 1] for each in assembled} == set(names)
     for packet in assembled:
-        members = [int(each) for each in packet["mxoe.fragment"]]
-        length = int(packet["mxoe.reassembled.length"][0])
+        members = [int(each) for each, *_ in packet["mxoe.fragment"]]
+        length = int(packet["mxoe.reassembled.length"][0][0])
         whole = bytearray(length)
         for member in members:
-            fields = {each: int(seen[member - 1][f"mxoe.{each}"][0], 0) for each in _placing(seen[member - 1])}
-            raw = seen[member - 1]["mxoe.data_raw"][0]
-            data = frames[member - 1][raw[1] : raw[1] + raw[2]]
+            fields = {each: int(seen[member - 1][f"mxoe.{each}"][0][0], 0) for each in _placing(seen[member - 1])}
+            _, at, size = seen[member - 1]["mxoe.data"][0]
+            data = frames[member - 1][at : at + size]
             start = fields.get("msg_offset")
             if start is None and "frag_pipeline" in fields:
                 start = fields["frag_seqnum"] << fields["frag_pipeline"]
             elif start is None:
                 start = fields["frag_seqnum"] * 1452
             whole[start : start + len(data)] = data
-        assert bytes.fromhex(packet["mxoe.reassembled.data"][0].replace(":", "")) == bytes(whole)
+        assert bytes.fromhex(packet["mxoe.reassembled.data"][0][0].replace(":", "")) == bytes(whole)
 
 
-def _placing(packet: dict[str, list[Any]]) -> list[str]:
+def _placing(packet: Items) -> list[str]:
     return [each for each in ("msg_offset", "frag_seqnum", "frag_pipeline") if f"mxoe.{each}" in packet]
 
 
@@ -264,11 +265,11 @@ def test_little_endian_senders(tmp_path: Path) -> None:
         frames.append(swapped.build(parsed))
     path = rewrite(tmp_path / "swapped.pcap", frames)
     expected = [json.loads(line) for line in mxwire("decode", "--json", path)]
-    seen = list(packets(path, "-x"))
+    seen = list(packets(path))
     for record, packet in zip(expected, seen, strict=True):
-        assert record["byte_order"] == packet["mxoe.byte_order"][0] == "little"
+        assert record["byte_order"] == packet["mxoe.byte_order"][0][0] == "little"
         compared(record, packet)
-    matched = [each["mxoe.match"][0] for each in seen if "mxoe.match" in each]
+    matched = [each["mxoe.match"][0][0] for each in seen if "mxoe.match" in each]
     fields = [each["fields"] for each in expected if "match_a" in each["fields"]]
     assert [int(each, 0) for each in matched] == [each["match_a"] << 32 | each["match_b"] for each in fields]
 
@@ -354,7 +355,7 @@ def test_linux_cooked(tmp_path: Path) -> None:
         for place, frame in enumerate(frames):
             out.write(struct.pack("<4I", place, 0, len(frame), len(frame)) + frame)
     expected = [json.loads(line) for line in mxwire("decode", "--json", path)]
-    seen = list(packets(path, "-x"))
+    seen = list(packets(path))
     assert len(seen) == len(expected)
     for record, packet in zip(expected, seen, strict=True):
         compared(record | {"vlan": []}, packet, start=16)

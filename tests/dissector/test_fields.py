@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,7 +19,7 @@ from mxwire.wire.encapsulation import locate
 from mxwire.wire.enums import hostname_text
 from mxwire.wire.layout import layout_of
 
-from .support import columns, mxwire, needs_tshark, packets, parts
+from .support import Items, columns, mxwire, needs_tshark, packets, parts
 from .test_expert_triggers import NAMES as EXPERTS
 from .test_expert_triggers import SAID
 
@@ -36,25 +35,19 @@ def number(text: str) -> int:
 class Place:
     """A frame as both programs read it, in words for a failure: most frames need none."""
 
-    def __init__(self, record: dict[str, Any], says: dict[str, Any]) -> None:
+    def __init__(self, record: dict[str, Any], says: dict[str, str]) -> None:
         self.record, self.says = record, says
 
     def __repr__(self) -> str:
         return f"frame {self.record['frame']}: {self.record} {self.says}"
 
 
-def plugin_says(packet: dict[str, list[Any]]) -> dict[str, Any]:
+def plugin_says(packet: Items) -> dict[str, str]:
     """A packet of the plugin in the form of a record of ``mxwire decode --json``."""
-    fields: dict[str, Any] = {}
-    for name, values in packet.items():
-        short = name.removeprefix("mxoe.")
-        if name.endswith("_raw") or not name.startswith("mxoe.") or not values:
-            continue
-        fields[short] = values[0]
-    return fields
+    return {name.removeprefix("mxoe."): items[0][0] for name, items in packet.items()}
 
 
-def compared(record: dict[str, Any], packet: dict[str, list[Any]], start: int = 14) -> int:
+def compared(record: dict[str, Any], packet: Items, start: int = 14) -> int:
     """Check one record against the plugin's fields; return the number of values compared."""
     says = plugin_says(packet)
     where = Place(record, says)
@@ -80,25 +73,23 @@ def compared(record: dict[str, Any], packet: dict[str, list[Any]], start: int = 
     return len(expected) + 3
 
 
-def check_payload(record: dict[str, Any], packet: dict[str, list[Any]], where: Place) -> None:
-    raw = packet.get("mxoe.data_raw") or packet.get("mxoe.opaque_raw")
+def check_payload(record: dict[str, Any], packet: Items, where: Place) -> None:
+    shown = packet.get("mxoe.data") or packet.get("mxoe.opaque")
     payload = record["payload"]
     present = 0 if payload is None else min(payload["length"], record["captured"] - payload["offset"])
     if present <= 0:
-        assert raw is None, where
+        assert shown is None, where
         return
-    assert raw is not None and (raw[0][1], raw[0][2]) == (payload["offset"], present), (raw, where)
+    assert shown is not None and shown[0][1:] == (payload["offset"], present), (shown, where)
 
 
-def check_places(record: dict[str, Any], packet: dict[str, list[Any]], where: Place, start: int) -> None:
+def check_places(record: dict[str, Any], packet: Items, where: Place, start: int) -> None:
     """Behind the Ethernet header every byte belongs to exactly one item."""
     covered: list[tuple[int, int, str]] = []
     for name, values in packet.items():
-        if not name.endswith("_raw") or not name.startswith("mxoe.") or name in ("mxoe.match_raw", "mxoe_raw"):
+        if name == "mxoe.match" or name.startswith(("mxoe.reassembled", "mxoe.analysis", "mxoe.fragment")):
             continue
-        if name.startswith(("mxoe.reassembled", "mxoe.analysis", "mxoe.fragment")):
-            continue
-        covered += [(value[1], value[1] + value[2], name) for value in values if value[2]]
+        covered += [(at, at + size, name) for _, at, size in values if size]
     end = start + 4 * len(record["vlan"])
     for first, behind, name in sorted(covered):
         assert first == end, (first, end, name, where)
@@ -121,21 +112,14 @@ def _names() -> set[str]:
 FIELD_NAMES = _names()
 
 
-def with_places(path: Path, *arguments: str) -> Iterator[dict[str, list[Any]]]:
-    """Packets with the place of each field. A raw item is ``[bytes, place, length, mask, type]``."""
-    yield from packets(path, "-x", *arguments)
-
-
 def final_dialects(records: list[dict[str, Any]]) -> dict[frozenset[str], str]:
     return {_pair(each): each["dialect"] for each in records if each["dialect"] is not None}
 
 
-def final_dialects_of_plugin(
-    records: list[dict[str, Any]], seen: list[dict[str, list[Any]]]
-) -> dict[frozenset[str], str]:
+def final_dialects_of_plugin(records: list[dict[str, Any]], seen: list[Items]) -> dict[frozenset[str], str]:
     """The plugin's knowledge at the end of each pair's traffic, since it reads the frames one by one."""
     pairs = zip(records, seen, strict=True)
-    return {_pair(record): each["mxoe.dialect"][0] for record, each in pairs if "mxoe.dialect" in each}
+    return {_pair(record): each["mxoe.dialect"][0][0] for record, each in pairs if "mxoe.dialect" in each}
 
 
 def _pair(record: dict[str, Any]) -> frozenset[str]:
@@ -144,7 +128,7 @@ def _pair(record: dict[str, Any]) -> frozenset[str]:
 
 def test_all_fields_and_experts_of_all_captures(captures: Path) -> None:
     records = [json.loads(line) for line in mxwire("decode", "--json", captures)]
-    seen = list(with_places(captures))
+    seen = list(packets(captures))
     assert len(seen) == len(records)
     assert final_dialects_of_plugin(records, seen) == final_dialects(records)
     for name, rows in parts(captures):
@@ -189,7 +173,7 @@ def test_spoilt_frames(dialect: Dialect, preferences: list[str], tmp_path: Path)
         writer.write(batch)
     located = locate(batch)
     options = [part for each in (*preferences, "byte_order:network") for part in ("-o", f"mxoe.{each}")]
-    seen = list(with_places(path, *options))
+    seen = list(packets(path, *options))
     assert len(seen) == len(batch)
     codec = codec_of(dialect)
     verdicts = set()
