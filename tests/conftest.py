@@ -42,6 +42,9 @@ gc.set_threshold(50_000, 10, 10)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Each program of a test that imports NumPy would start its threads, which spin for 30 ms; the command does this itself.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # With CI=true hypothesis tries the same examples in every run; new ones find more. There is no deadline per example,
 # because no test depends on the speed of the machine.
 settings.register_profile("mxwire", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])

@@ -41,6 +41,7 @@ mxwire help COMMAND explains a command, mxwire --help shell completion.
 _NAME_WIDTH = max(map(len, COMMANDS))
 _COMPLETES = "_MXWIRE_COMPLETE"
 """Environment variable that completion scripts set, and users who request such a script."""
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 _COLLECTION = 200_000, 20, 100
 """Thresholds of the garbage collector: new objects before the youngest are searched, and searches before older ones."""
 _FIRST_RANK_SECONDS = 2.0
@@ -166,6 +167,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from mxwire.cli.completion import register
 
         register()
+    if _BLAS_THREADS not in os.environ:
+        # NumPy would start a thread per processor, each of which would spin for 30 ms. Programs that mxwire runs for
+        # the user get os.environ, which does not change.
+        os.putenv(_BLAS_THREADS, "1")
     # Analyses create many objects, and hardly any cycles: searching for them more often takes a fifth of the time.
     gc.set_threshold(*_COLLECTION)
     # While Python exits, it would search all objects for cycles twice: a tenth of the time of a short analysis.

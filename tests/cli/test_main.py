@@ -12,7 +12,7 @@ import pytest
 import mxwire as package
 from mxwire.cli.catalogue import ENTRIES, GROUPS
 from mxwire.cli.main import COMMANDS, cli
-from tests.cli.support import ROOT, mxwire
+from tests.cli.support import EVERY_TYPE, ROOT, mxwire
 
 
 def test_plain_command_greets_and_shows_the_way():
@@ -127,6 +127,25 @@ def test_module_and_script_are_the_same_command():
     for start in (["-m", "mxwire"], ["cli.py"]):
         done = subprocess.run([sys.executable, *start, "--version"], capture_output=True, text=True, cwd=ROOT)
         assert done.stdout.startswith("mxwire, version")
+
+
+COUNTING = """
+import atexit, os, sys
+atexit.register(lambda: os.system("echo $OPENBLAS_NUM_THREADS"))
+atexit.register(lambda: print("numpy" in sys.modules, len(os.listdir("/proc/self/task")), flush=True))
+from mxwire.__main__ import main
+main()
+"""
+
+
+def test_numpy_starts_no_threads_unless_they_are_requested(monkeypatch: pytest.MonkeyPatch):
+    words = [sys.executable, "-c", COUNTING, "info", "--json", str(EVERY_TYPE)]
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["True 1", "1"]
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "3"
 
 
 def test_shell_completion():
