@@ -8,11 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-from live.namespaces import Laboratory, Port, missing
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import mxwire.protocol.node
+from tests.live.namespaces import Laboratory, Port, missing
 
 ROOT = Path(__file__).resolve().parents[1]
 __all__ = ["Laboratory", "Port", "command_line", "compiled", "missing", "options_of", "run_compiled"]

@@ -86,6 +86,17 @@ def scripts(once: Callable[[str, Callable[[], str]], str]) -> None:
         pytest.skip(reason)
 
 
+@pytest.fixture(scope="session")
+def _namespaces_work() -> None:
+    """Skips tests where namespaces cannot be created."""
+    from tests.live import namespaces
+
+    why_not = namespaces.missing()
+    if why_not:
+        pytest.skip(why_not)
+    namespaces.sweep()
+
+
 @pytest.fixture
 def forked_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fork the sides of studies of this process: a new interpreter takes longer than what a quick study measures."""
@@ -101,6 +112,5 @@ def forked_sides(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pytest_collection_finish() -> None:
     """Exempt the collected tests from garbage collection, which would visit all of them again and again."""
-    gc.collect()
     gc.freeze()
     gc.enable()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,7 @@ from mxwire.campaign import workers
 from mxwire.cli.main import cli
 from mxwire.errors import MxwireError
 
-dask = pytest.importorskip("dask")
-distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
 
 ROOT = Path(__file__).parents[2]
 SEEDS = ["simulate", "--seeds", "0-29"]
@@ -27,6 +27,8 @@ SEEDS = ["simulate", "--seeds", "0-29"]
 
 @pytest.fixture(scope="module")
 def client():
+    import distributed
+
     before = dict(os.environ)
     with workers.local_cluster(distributed, 2) as cluster, distributed.Client(cluster) as client:
         yield client

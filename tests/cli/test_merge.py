@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from analysis.merging.splitting import CAPTURES, Way, batches, frames_of, split
 
 from mxwire.capture import create_capture, open_capture
+from tests.analysis.merging.splitting import CAPTURES, Way, batches, frames_of, split
 
 from .support import ROOT, mxwire
 

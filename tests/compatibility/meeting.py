@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from protocol.world import KEY, Line, World, address, pattern
-
 from mxwire.analysis.compatibility import Build
 from mxwire.frames import FrameBatch
 from mxwire.protocol import Node, Status
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.packets import Announcement, Raw
+from tests.protocol.world import KEY, Line, World, address, pattern
 
 PATIENCE_S = 8
 """Seconds of virtual time after which a message has not arrived: several timers of every kind."""

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from wire.support import frames_of, read_capture
 
 from mxwire.capture import create_capture
 from mxwire.cli.main import cli
 from mxwire.dissector import plugin_path
 from mxwire.frames import FrameBatch
+from tests.wire.support import frames_of, read_capture
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = tuple(sorted(each.stem for each in (ROOT / "captures").glob("*.pcap")))

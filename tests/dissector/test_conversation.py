@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wire.support import frames_of, read_capture
 
 from mxwire.capture import create_capture
 from mxwire.dissector import expert_rows
@@ -21,6 +20,7 @@ from mxwire.frames import FrameBatch
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import Medium
+from tests.wire.support import frames_of, read_capture
 
 from .conftest import Rows
 from .support import (

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from wire.mutation import mutated, scattered
 
 from mxwire.capture import create_capture
 from mxwire.report.summary import endpoints_text, summary, type_text
@@ -18,6 +17,7 @@ from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.encapsulation import locate
 from mxwire.wire.enums import hostname_text
 from mxwire.wire.layout import layout_of
+from tests.wire.mutation import mutated, scattered
 
 from .support import Items, columns, mxwire, needs_tshark, packets, parts
 from .test_expert_triggers import NAMES as EXPERTS

@@ -9,10 +9,10 @@ from random import Random
 
 import numpy as np
 import pytest
-from wire.mutation import mutated
 
 from mxwire.capture import create_capture
 from mxwire.frames import FrameBatch
+from tests.wire.mutation import mutated
 
 from .support import needs_tshark, tshark
 

@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from wire.mutation import mutated
-from wire.support import frames_of, read_capture
 
 from mxwire.dissector import plugin_path
+from tests.wire.mutation import mutated
+from tests.wire.support import frames_of, read_capture
 
 pytest.importorskip("lupa", reason="lupa is not installed")
 

@@ -15,17 +15,11 @@ from mxwire.errors import MxwireError
 from mxwire.interop.namespaces import NamespaceError, inside, made, run_ip
 from mxwire.interop.result import InteropReport
 from tests.cli.support import ROOT
-from tests.live.namespaces import missing
+
+pytestmark = pytest.mark.usefixtures("_namespaces_work")
 
 EXAMPLE = ROOT / "examples" / "two-namespaces.toml"
 LONGEST = 120
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _namespaces_work() -> None:
-    why_not = missing()
-    if why_not:
-        pytest.skip(why_not)
 
 
 @pytest.fixture

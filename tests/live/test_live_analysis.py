@@ -7,9 +7,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from cli.support import mxwire as of_file
 
 from mxwire.capture import open_capture
+from tests.cli.support import mxwire as of_file
 
 from .commands import running
 from .namespaces import Port

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
-from link.link_frames import BROADCAST, frame
 
 from mxwire.capture import open_capture
+from tests.link.link_frames import BROADCAST, frame
 
 from .commands import LONGEST
 from .namespaces import Namespace, Port, as_nobody

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 from mxwire.frames import FrameBatch
 from mxwire.link import LinkError, LinkStatistics, Mode, PacketLink, XdpLink
@@ -28,6 +27,7 @@ from mxwire.link.ring_v2 import SlotRing
 from mxwire.link.ring_v3 import BlockRing
 from mxwire.link.sender import FEW
 from mxwire.link.sendmmsg import BatchSender
+from tests.link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 from . import bpf
 from .namespaces import Laboratory, Namespace, Port, as_nobody

@@ -22,10 +22,10 @@ from mxwire.scenarios.local_host import hosted
 from mxwire.wire.dialect import MXOE
 
 from .commands import running
-from .namespaces import Laboratory, Port, missing
+from .namespaces import Laboratory, Port
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.realtime, pytest.mark.skipif(missing() is not None, reason=missing() or "")]
+pytestmark = [pytest.mark.realtime, pytest.mark.usefixtures("_namespaces_work")]
 
 PAIRS = 6
 """Cables that scenarios are played over at the same time; they mostly wait."""

@@ -7,9 +7,9 @@ import threading
 import time
 
 import pytest
-from link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 from mxwire.link import LinkError, LinkStatistics, PacketLink, Tap
+from tests.link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 from .namespaces import Port
 

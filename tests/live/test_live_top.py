@@ -7,7 +7,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from cli.support import mxwire
+
+from tests.cli.support import mxwire
 
 from .commands import running
 from .namespaces import Port

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 from mxwire.frames import FrameBatch
 from mxwire.link import LinkError, LinkStatistics, PacketLink, XdpLink, XdpSender, xdp
@@ -23,6 +22,7 @@ from mxwire.link.bpf import BpfProgram, XdpMode
 from mxwire.link.bpf_code import XdpAction, give
 from mxwire.link.umem import CHUNK, SHORT_CHUNK, BindFlag, XdpSocket
 from mxwire.link.xdp_transmit import TRANSMIT_BYTES
+from tests.link.link_frames import BROADCAST, batch, contents, frame, numbered, tagged
 
 from . import bpf
 from .namespaces import Laboratory, Port, as_nobody

@@ -13,7 +13,6 @@ import pytest
 
 from mxwire.interop.namespaces import made
 from tests.forked import ROOT, start
-from tests.live.namespaces import missing
 
 pytest_plugins = "pytester"
 
@@ -101,7 +100,7 @@ def test_tests_that_need_hosts_are_skipped_without_them(pytester, run):
     result.stdout.fnmatch_lines(["*an external host is described by --mxwire-config FILE*"])
 
 
-@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+@pytest.mark.usefixtures("_namespaces_work")
 def test_a_mistake_in_the_file_is_reported_in_one_line(pytester, run):
     pytester.makepyfile("def test_external(mxwire_external): raise AssertionError")
     pytester.makefile(".toml", hosts="x = 1\n")
@@ -142,7 +141,7 @@ patience = 60
 """
 
 
-@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+@pytest.mark.usefixtures("_namespaces_work")
 def test_an_external_host_is_tested(pytester, run):
     left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
     Path("hosts.toml").write_text(CONFIG.format(left=left, right=right, python=sys.executable, cli=ROOT / "cli.py"))
@@ -164,7 +163,7 @@ def test_an_external_host_is_tested(pytester, run):
     assert left_over == ""
 
 
-@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+@pytest.mark.usefixtures("_namespaces_work")
 def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
     """Here it is omx_perf, which the first test leaves in the middle of a measurement."""
     left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
@@ -205,7 +204,7 @@ def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
     result.assert_outcomes(passed=2, failed=1)
 
 
-@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+@pytest.mark.usefixtures("_namespaces_work")
 def test_a_scenario_that_fails_has_the_program_restarted(pytester, run):
     """The next one is played to a host that has forgotten everything, and is met again."""
     left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
@@ -225,7 +224,7 @@ def test_a_scenario_that_fails_has_the_program_restarted(pytester, run):
     assert starts.read_text() == "\n\n"
 
 
-@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+@pytest.mark.usefixtures("_namespaces_work")
 def test_scenarios_with_calls_are_played_by_a_driver(pytester, run):
     left, right = f"mxp-{os.getpid()}-left", f"mxp-{os.getpid()}-right"
     driver = f"ip netns exec {right} {sys.executable} {ROOT / 'cli.py'} scenario host -i veth1"

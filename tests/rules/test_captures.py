@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from wire.support import CAPTURES, DATA, dialect_of, read_capture
 
 from mxwire.capture import open_capture
 from mxwire.rules import CAPTURE, Judge
 from mxwire.wire.codec import codec_of
+from tests.wire.support import CAPTURES, DATA, dialect_of, read_capture
 
 STARTED = replace(CAPTURE, from_start=True, hz=250)
 SENT = replace(STARTED, as_sent=True)

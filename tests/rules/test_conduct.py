@@ -7,11 +7,11 @@ import sys
 from dataclasses import replace
 
 import pytest
-from wire.support import CAPTURES, dialect_of, read_capture
 
 from mxwire.rules import CAPTURE, LOST, SENDERS, Judge
 from mxwire.wire.codec import codec_of, parse
 from mxwire.wire.dialect import MXOE, omx
+from tests.wire.support import CAPTURES, dialect_of, read_capture
 
 from .stage import MILLISECOND, Stage
 
