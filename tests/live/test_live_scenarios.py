@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import local
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -20,6 +23,7 @@ from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, library, 
 from mxwire.scenarios.live import meet, why_not
 from mxwire.scenarios.local_host import hosted
 from mxwire.wire.dialect import MXOE
+from tests.forked import start
 
 from .commands import running
 from .namespaces import Laboratory, Port
@@ -29,6 +33,8 @@ pytestmark = [pytest.mark.realtime, pytest.mark.usefixtures("_namespaces_work")]
 
 PAIRS = 6
 """Cables that scenarios are played over at the same time; they mostly wait."""
+RING_BYTES = 4 << 20
+"""Ring of a tester, which receives few frames at a time: that of a host is larger, and takes longer to make."""
 LONGEST = 4_000_000_000
 TRIES = 4
 """On a busy machine a frame may come so late that the host has gone on; then a scenario is played again."""
@@ -41,15 +47,32 @@ def cables() -> Iterator[list[tuple[Port, Port]]]:
         yield [laboratory.pair(mtu=9000) for _ in range(PAIRS)]
 
 
-def link_of(port: Port, **options: object) -> PacketLink:
+def link_of(port: Port, **options: Any) -> PacketLink:
     with port.namespace.inside():
         return PacketLink.open(port.interface, **options)
+
+
+_here = local()
+"""The namespace of this thread, for :func:`forked_processes`."""
+
+
+@pytest.fixture
+def forked_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the other processes of a host, which do little but import mxwire."""
+
+    def started(words: list[str], **options: Any) -> subprocess.Popen[str]:
+        process = start(words, _here.namespace, **options)
+        assert process is not None
+        return process
+
+    monkeypatch.setattr("mxwire.scenarios.driver.subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": started}))
 
 
 def once(script: Script, number: int, cable: tuple[Port, Port]) -> ScenarioOutcome:
     dialects = script.played_in()
     dialect = dialects[number % len(dialects)]
-    tester = link_of(cable[0], promiscuous=True)
+    tester = link_of(cable[0], promiscuous=True, ring_bytes=RING_BYTES)
+    _here.namespace = cable[1].namespace.name
     try:
         # Other processes of the host are started in the network namespace of this thread.
         with (
@@ -70,6 +93,7 @@ def played(script: Script, number: int, cable: tuple[Port, Port]) -> ScenarioOut
     return outcome
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_all_that_a_live_host_can_be_asked_passes(cables: list[tuple[Port, Port]]) -> None:
     scripts = list(enumerate(library()))
 
