@@ -687,19 +687,8 @@ def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, tmp_path: Path,
     serving = Running(receiver, "serve", side, "--name", "beta:0")
     try:
         serving.until("Ctrl-C ends it")
-        options = (
-            "--lengths",
-            "8,5000,70000",
-            "--duration",
-            "0.05",
-            "--resolution",
-            "40%",
-            "--json",
-            "--partner",
-            side[2:],
-            "--csv",
-            tmp_path / "csv",
-        )
+        options = ("--lengths", "8,5000,70000", "--duration", "0.01", "--resolution", "40%", "--json")
+        options += ("--partner", side[2:], "--csv", str(tmp_path / "csv"))
         done = measure(sender, "messages", "-i", "veth0", "--to", "beta", "--name", "alpha:0", *options)
     finally:
         serving.end()
@@ -715,7 +704,7 @@ def test_messages_at_a_rate_are_delivered_to_a_host(wire: Cable, tmp_path: Path,
 
 
 def test_a_host_that_does_not_answer_is_one_line(wire: Cable) -> None:
-    done = measure(wire[0], "messages", "-i", "veth0", "--to", "nobody", "--timeout", "0.5")
+    done = measure(wire[0], "messages", "-i", "veth0", "--to", "nobody", "--timeout", "0.1")
     assert done.code == 2 and "nobody" in done.err and done.err.count("\n") == 1, done
 
 

@@ -199,26 +199,10 @@ def test_a_waiting_receiver_is_interrupted(ports, how):
 
 
 def test_a_receiver_that_is_killed_ends_the_measurement_with_a_reason(ports):
-    with receiver(ports[0]) as other:
+    with receiver(ports[0], "-w") as other:
         other.until("waiting")
-        with running(
-            ports[1],
-            "perf",
-            "-d",
-            "alpha:0",
-            "-N",
-            "100",
-            "-P",
-            "0",
-            "-E",
-            "50000",
-            "-M",
-            "1",
-            "-I",
-            "1",
-            "--timeout",
-            "2",
-        ) as sender:
+        options = ("-w", "-N", "100", "-P", "0", "-E", "50000", "-M", "1", "-I", "1", "--timeout", "2")
+        with running(ports[1], "perf", "-d", "alpha:0", *options) as sender:
             sender.until("length  ")
             other.process.kill()
             assert sender.end(None) == 1, sender.complained
@@ -232,8 +216,8 @@ def test_a_receiver_may_start_later_than_its_sender(ports):
     """As in a shell: mxwire perf -i veth0 & mxwire perf -i veth1 -d alpha:0."""
     with (
         running(ports[0], "serve", "--name", "alpha:0"),
-        running(ports[1], "perf", "-d", "alpha:0", "-N", "1", "-E", "10", "-P", "1") as sender,
-        running(ports[0], "perf", "--name", "alpha:0"),
+        running(ports[1], "perf", "-w", "-d", "alpha:0", "-N", "1", "-E", "10", "-P", "1") as sender,
+        running(ports[0], "perf", "-w", "--name", "alpha:0"),
     ):
         assert sender.end(None) == 0, sender.complained
     assert any(each.startswith("length") for each in sender.output)
@@ -269,7 +253,7 @@ def test_a_host_that_is_not_a_receiver_of_omx_perf_is_not_measured(ports):
 def test_an_endpoint_that_is_not_there_is_refused_with_advice(ports):
     with receiver(ports[0], "-w") as other:
         other.until("waiting")
-        done = mxwire(ports[1], "perf", "-d", "alpha:0", "-r", "9")
+        done = mxwire(ports[1], "perf", "-w", "-d", "alpha:0", "-r", "9")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "mxwire: alpha:0 refuses the connection (remote endpoint closed): endpoint 9 is not open there: "
