@@ -72,6 +72,8 @@ Examples:
 Exit code: 0 no cell is worse, 1 some are, 2 a report could not be read.
 """
 _INTERRUPTED: Final = 130
+_CELLS_OF_A_JOB: Final = 100
+"""Cells that are played while a process starts."""
 _BYTES_PER_CELL: Final = 76_000
 """Size of a site per cell, with its capture: the average of two simulated implementations in all cases."""
 _COLUMNS: Final[dict[str, ColumnKind]] = {
@@ -254,7 +256,7 @@ def _play(config: str | None, options: InteropOptions) -> int:
     orders = matrix.plan(options.selection)
     report = matrix.report_of(orders, _TITLE)
     captures = _prepare(options, len(orders))
-    with _progress(len(orders)) as progress, options.workers.campaign(len(orders)) as campaign:
+    with _progress(len(orders)) as progress, options.workers.campaign(len(orders), _CELLS_OF_A_JOB) as campaign:
         whole = matrix.run(orders, report, campaign=campaign, captures=captures, progress=progress)
     return _finish(report, options, whole=whole)
 

@@ -378,14 +378,19 @@ class WorkerOptions:
         return self.on is not None
 
     @contextmanager
-    def campaign(self, pieces: int | None = None) -> Iterator[Campaign]:
-        """Open the workers, no more of this machine than ``pieces``, and the checkpoint."""
+    def campaign(self, pieces: int | None = None, worth: int = 1) -> Iterator[Campaign]:
+        """Open the workers and the checkpoint.
+
+        There are no more processes of this machine than ``pieces``. Without ``--jobs`` each has at least ``worth``
+        pieces, the number that takes about as long as the start of a process.
+        """
         from mxwire.campaign import Campaign, open_workers
         from mxwire.campaign.checkpoint import Checkpoint
 
         on, jobs = self.on or "local", self.jobs
         if on == "local" and pieces is not None:
-            jobs = min(jobs or os.cpu_count() or 1, max(pieces, 1))
+            most = pieces if jobs else pieces // worth
+            jobs = min(jobs or os.cpu_count() or 1, max(most, 1))
         with ExitStack() as stack:
             # Every process of an MPI job executes this, and all except the first end after serving as workers, so they
             # must not open the checkpoint. Other workers may take long to start: mistakes are reported before.

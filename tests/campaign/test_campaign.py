@@ -12,6 +12,7 @@ import pytest
 
 from mxwire.campaign import Campaign, FatalPiece, open_workers
 from mxwire.campaign.checkpoint import Checkpoint
+from mxwire.cli.options import WorkerOptions
 from mxwire.errors import MxwireError
 
 
@@ -54,6 +55,14 @@ def test_answers_are_in_the_order_of_the_pieces():
         assert list(campaign.play(square, [])) == []
     assert finished[-1] == 500
     assert len(finished) < 100, "quick pieces are played in large chunks"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "pieces", "size"), [(None, 199, 1), (None, 10**6, os.cpu_count()), (2, 199, 2), (2, 1, 1), (3, 0, 1)]
+)
+def test_processes_are_started_for_enough_pieces(jobs, pieces, size):
+    with WorkerOptions(jobs=jobs).campaign(pieces, 100) as campaign:
+        assert campaign.workers.size() == size
 
 
 def test_a_piece_that_ends_its_workers_is_narrowed_and_reported(tmp_path):
