@@ -167,7 +167,7 @@ class TestSimulatedNetwork:
         assert process.returncode == 2 and errors.startswith(message) and errors.count("\n") == 1 and not out
 
     def test_a_reader_that_closes_the_pipe_ends_the_capture(self, pipe):
-        with pipe.start("mxwire-sim", "--messages", "3000", "--no-judge") as process:
+        with pipe.start("mxwire-sim", "--messages", "1000", "--no-judge") as process:
             with pipe.path.open("rb") as reading:
                 assert len(reading.read(10_000)) == 10_000
             assert process.communicate(timeout=60) == ("", "")

@@ -6,6 +6,7 @@ import json
 import stat
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import click
@@ -189,8 +190,9 @@ class TestCheck:
         assert result.exit_code == 1
         assert "wrong:           the plugin is not installed: run mxwire plugin install" in result.output
 
-    def test_all_is_well(self, target):
+    def test_all_is_well(self, target, monkeypatch):
         run("install")
+        monkeypatch.setattr("mxwire.plugin.check", cache(check))
         result = run("check")
         assert result.exit_code == 0, result.output
         assert result.output.endswith("The plugin is installed and works.\n")
@@ -222,8 +224,9 @@ class TestCheck:
         assert run("check").exit_code == 1
 
     def test_a_second_copy_under_another_name(self, target):
-        run("install")
-        (target.parent / "mxoe-copy.lua").write_bytes(SOURCE.read_bytes())
+        target.parent.mkdir(parents=True)
+        for path in (target, target.with_name("mxoe-copy.lua")):
+            path.write_bytes(SOURCE.read_bytes())
         assert any("Lua: Error during loading" in str(each) for each in check().problems)
 
     def test_a_plugin_that_decodes_differently(self, tmp_path):
