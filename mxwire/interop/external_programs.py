@@ -151,6 +151,7 @@ class LocalProcess(RunningProgram):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env=os.environ,
             )
         except OSError as error:
             raise ProgramError(f"{name}: {words[0]}: cannot be started: {error.strerror or error}") from None

@@ -69,7 +69,7 @@ class Driver(AbstractContextManager["Driver"]):
         try:
             words = shlex.split(command)
             self._process = subprocess.Popen(
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, env=os.environ
             )
         except (OSError, ValueError, IndexError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
