@@ -64,9 +64,7 @@ class ForkServer:
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.channel.settimeout(_SECONDS)
         command = [sys.executable, str(Path(__file__).with_name("fork_server.py")), str(theirs.fileno())]
-        # As for commands that are not forked (mxwire/cli/main.py).
-        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment)
+        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         theirs.close()
         self._lock = Lock()
         if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
