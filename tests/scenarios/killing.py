@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mxwire.scenarios import Script
+    from mxwire.scenarios import ScenarioOutcome, Script
     from tests.mutants import Mutant
 
 ROOT = Path(__file__).parents[2]
@@ -29,17 +29,17 @@ def _scripts() -> list[Script]:
     return list(library())
 
 
-def killers(mutants: Sequence[Mutant | None], *, every: bool = False) -> Iterator[Found]:
+def killers(mutants: Sequence[Mutant], *, every: bool = False) -> Iterator[Found]:
     """For each mutant the scenarios that do not pass with it, with the first dialect, and why; else the first of them.
 
-    Those that name the mutant's rule are tried first. None stands for the engine as it is.
+    Those that name the mutant's rule are tried first.
     """
     from tests.mutants import changed
 
     for mutant in mutants:
         found = []
         with changed(mutant):
-            for script in sorted(_scripts(), key=lambda each: mutant is None or mutant.rule not in each.rules):
+            for script in sorted(_scripts(), key=lambda each: mutant.rule not in each.rules):
                 if failure := _failure(script):
                     found.append((script.name, *failure))
                     if not every:
@@ -56,9 +56,16 @@ def _failure(script: Script) -> tuple[str, str] | None:
             outcome = run_simulated(script, dialect=dialect)
         except Exception as error:
             return dialect.name, repr(error)
-        if outcome.verdict not in ("pass", "info"):
-            return dialect.name, outcome.reason or "".join(each.text for each in outcome.remarks[:1])
+        if (reason := failure_of(outcome)) is not None:
+            return dialect.name, reason
     return None
+
+
+def failure_of(outcome: ScenarioOutcome) -> str | None:
+    """Why a scenario does not pass; None if it does."""
+    if outcome.verdict in ("pass", "info"):
+        return None
+    return outcome.reason or "".join(each.text for each in outcome.remarks[:1])
 
 
 HEADING = f"{'mutant':50} {'rule':10} {'by':>4}  scenarios"

@@ -1,4 +1,7 @@
-"""Scenarios fail when they should: every mutant of the engine is killed by one of the library."""
+"""Scenarios fail when they should: every mutant of the engine is killed by one of the library.
+
+``test_library.py`` tests that the engine as it is is killed by none.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,3 @@ def test_a_scenario_reports_its_cause() -> None:
     pipeline, libacks = killers(chosen)
     assert libacks[0][2] == "TRUC: liback_acknum is 0, expected 1"
     assert pipeline[0][0].startswith("medium/")
-
-
-def test_the_engine_as_it_is_is_killed_by_none() -> None:
-    assert list(killers([None], every=True)) == [[]]

@@ -14,6 +14,7 @@ from mxwire.scenarios.judge import breaches
 from mxwire.scenarios.steps import CheckStep, ExpectStep, Relation, ScenarioStep, SendStep, walk
 from mxwire.wire.dialect import Dialect
 
+from .killing import failure_of
 from .receiver_rules import DROPS, HISTORIC, NACKED, NOT_COUNTED, NOT_TO_BE_SHOWN, ORDER_OF_TESTS, RECEIVER_RULES
 
 SCRIPTS = list(library())
@@ -35,6 +36,7 @@ def test_it_passes_in_all_dialects(script: Script) -> None:
         outcome = run_simulated(script, dialect=dialect)
         reported = f"{outcome.dialect}, line {outcome.line}: {outcome.reason} {[each.text for each in outcome.remarks]}"
         assert outcome.verdict is (ScenarioVerdict.INFO if script.info else ScenarioVerdict.PASS), reported
+        assert failure_of(outcome) is None
         breaks_no_other_rule(script, outcome, dialect)
 
 
