@@ -242,7 +242,8 @@ class FrameTrace:
         rows, which = frames[mine[in_time]], which[in_time]
         starts = np.cumsum(lengths) - lengths
         start = starts[which]
-        points = np.zeros(len(rows), POINT)
+        # For columns of NDArray[Any], mypy tries all overloads of NumPy's operators, for seconds.
+        points: Any = np.zeros(len(rows), POINT)
         points["start_ns"] = points["end_ns"] = rows["time_ns"]
         points["frame"] = points["last_frame"] = rows["frame"]
         points["message"] = rows["message"]
@@ -321,7 +322,7 @@ def _kinds(rows: NDArray[Any]) -> NDArray[np.uint8]:
     return kind
 
 
-def _lost(points: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+def _lost(points: Any, rows: Any) -> Any:
     """Return one point for each gap before a reply: the bytes after the previous data of its block."""
     gaps = np.flatnonzero((rows["role"] == REPLY) & (rows["flags"] & GAP != 0))[:GAPS_LOCATED]
     found = points[gaps]
@@ -337,7 +338,7 @@ def _lost(points: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
     return found[found["high"] > found["low"]]
 
 
-def thin(points: NDArray[Any], most: int) -> tuple[NDArray[Any], int]:
+def thin(points: Any, most: int) -> tuple[NDArray[Any], int]:
     """Return at most ``most`` points, and the number of those left out.
 
     Runs of one kind whose bytes follow each other become one point each; if that is not enough, points of the most

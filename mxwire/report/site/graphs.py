@@ -106,7 +106,8 @@ def style_data() -> dict[str, Any]:
 
 def graph_data(graph: SequenceGraph, names: Mapping[int, str], start_ns: int) -> dict[str, Any]:
     """Return a time-sequence graph for the script; times are differences in nanoseconds."""
-    points = graph.points
+    # For columns of NDArray[Any], mypy tries all overloads of NumPy's operators, for seconds.
+    points: Any = graph.points
     first = int(points["start_ns"][0]) - start_ns if len(points) else 0
     return {
         "title": graph_title(graph, names),
