@@ -303,7 +303,7 @@ def test_the_c_side_is_clean_under_the_sanitizers(
     """The library and the program with AddressSanitizer and UndefinedBehaviorSanitizer."""
     from mxwire.myriexpress.build import build
 
-    flags = "-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
+    flags = "-O0 -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
     # A thread that is not notified, but finds a change only at the end of its sleep, is too late for its case.
     monkeypatch.setenv("CFLAGS", f"{flags} -DLONGEST_MS=20000")
     made = build(tmp_path / "prefix")
