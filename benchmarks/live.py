@@ -241,7 +241,7 @@ def endure(workers: Workers, minutes: float) -> dict[str, Any]:
     memory: list[tuple[float, float]] = []
     while len(memory) < 3 or time.monotonic() < until:
         for dialect in ("mxoe", "omx:9000"):
-            found = workers.run("mixture", dialect, {"seconds": min(5.0, max(0.2, minutes * 6))})
+            found = workers.run("mixture", dialect, {"seconds": min(5.0, max(0.05, minutes * 6))})
         memory.append((found["rss"], found["receiver_rss"]))
     # Caches that the first rounds fill, such as template caches, do not count as growth.
     settled = memory[1]
