@@ -78,7 +78,7 @@ class FarProcess:
         self._pipe, theirs = Pipe()
         with theirs:
             self._process = start(
-                *(port, "live.far_process", "--pipe", str(theirs.fileno())),
+                *(port, "tests.live.far_process", "--pipe", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 stdout=self._output,
                 stderr=subprocess.STDOUT,

@@ -1,6 +1,6 @@
-"""A process with live hosts that does what a test calls in it, see :mod:`live.far`. It ends when the test does.
+"""A process with live hosts that does what a test calls in it, see :mod:`tests.live.far`. It ends when the test does.
 
-Run it as ``python -m live.far_process``, from the folder ``tests``.
+Run it as ``python -m tests.live.far_process``, from the root of the repository.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A live host of mxwire as a process: it echoes, or makes calls. It reports events as one JSON object per line.
 
-Run it as ``python -m live.host_process``, from the folder ``tests``.
+Run it as ``python -m tests.live.host_process``, from the root of the repository.
 """
 
 from __future__ import annotations

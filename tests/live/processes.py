@@ -55,12 +55,12 @@ class PeerProcess:
 
 def start_peer(port: Port, *options: str) -> PeerProcess:
     """Start the peer with further options; it must be read until its end."""
-    return start(port, "live.independent.peer", *options)
+    return start(port, "tests.live.independent.peer", *options)
 
 
 def start_host(port: Port, *options: str) -> PeerProcess:
     """The same of a live host of mxwire."""
-    return start(port, "live.host_process", *options)
+    return start(port, "tests.live.host_process", *options)
 
 
 def run_mxwire(port: Port, *arguments: str) -> list[dict[str, Any]]:
@@ -80,4 +80,4 @@ def start(port: Port, module: str, *options: str, **how: Any) -> PeerProcess:
     command = [sys.executable, "-m", module, "--interface", port.interface, *options]
     # The package need not be installed: the root of the repository is where it lies.
     environment = os.environ | {"PYTHONPATH": str(TESTS.parent)}
-    return PeerProcess(port.namespace.start(*command, cwd=TESTS, env=environment, **how))
+    return PeerProcess(port.namespace.start(*command, cwd=TESTS.parent, env=environment, **how))

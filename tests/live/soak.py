@@ -166,7 +166,7 @@ class SoakHost:
         self, port: Port, name: str, peer: str, dialect: str, rate: float, random: Random, mortal: bool
     ) -> None:
         self.port = port
-        self._command = (*(() if mortal else ALLOCATOR), sys.executable, "-m", "live.soak_host")
+        self._command = (*(() if mortal else ALLOCATOR), sys.executable, "-m", "tests.live.soak_host")
         self.name = name
         self._options = ("--name", name, "--peer", peer, "--dialect", dialect, "--rate", str(rate))
         self._random = random
@@ -184,7 +184,7 @@ class SoakHost:
         self.process = self.port.namespace.start(
             *self._command,
             *words,
-            cwd=TESTS,
+            cwd=TESTS.parent,
             env=os.environ | {"PYTHONPATH": str(TESTS.parent)},
             stdin=subprocess.PIPE,
         )

@@ -4,7 +4,7 @@ It reports one event per line on standard output, so that the events survive ``k
 standard input: ``pause``, ``resume``, ``measure``, ``reopen`` and ``end``. The content of a message follows from its
 match information, which consists of the session of the sending endpoint and a number.
 
-Run it as ``python -m live.soak_host``, from the folder ``tests``.
+Run it as ``python -m tests.live.soak_host``, from the root of the repository.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 
 from .namespaces import Laboratory, Port, sweep
 
-TESTS = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def names() -> set[str]:
@@ -48,11 +48,11 @@ def test_nothing_is_left_even_by_a_test_that_fails(_namespaces_work: None) -> No
 
 def test_remains_of_killed_runs_are_swept_up(_namespaces_work: None) -> None:
     program = (
-        "import os; from live.namespaces import Laboratory; lab = Laboratory(); "
+        "import os; from tests.live.namespaces import Laboratory; lab = Laboratory(); "
         "print(lab.machine().name, flush=True); os.kill(os.getpid(), 9)"
     )
     killed = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(TESTS)}
+        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}
     )
     left = killed.stdout.strip()
     assert left in names()
