@@ -33,9 +33,6 @@ for name in ("COLUMNS", "LINES"):
     if name not in os.environ:
         os.unsetenv(name)
 
-# NumPy's threads, one per processor, would only spin in each process that imports it (mxwire/cli/main.py).
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 # Imported modules and collected tests are never garbage, and the tests create many objects but few cycles. With the
 # usual threshold, the collector would take a third of the time of some tests.
 gc.disable()

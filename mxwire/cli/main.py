@@ -44,7 +44,6 @@ _COMPLETES = "_MXWIRE_COMPLETE"
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 _COLLECTION = 200_000, 20, 100
 """Thresholds of the garbage collector: new objects before the youngest are searched, and searches before older ones."""
-_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 _FIRST_RANK_SECONDS = 2.0
 """Time by which the first process of an MPI job may start later than the others."""
 _OF_OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF}
@@ -164,10 +163,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    # NumPy starts a thread per processor, which only spins for 30 ms. Programs of the user that a command starts get
-    # os.environ, which does not have this variable.
-    if _BLAS_THREADS not in os.environ:
-        os.putenv(_BLAS_THREADS, "1")
     if _COMPLETES in os.environ:
         from mxwire.cli.completion import register
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -122,28 +121,6 @@ def test_every_option_is_explained(command):
     assert found is not None
     for parameter in found.params:
         assert isinstance(parameter, click.Argument) or parameter.help, parameter.name
-
-
-THREADS = """
-import os
-from mxwire.cli import main
-try:
-    main(["info", "--json", "captures/mxoe-connect.pcap"])
-except SystemExit:
-    pass
-print(len(os.listdir("/proc/self/task")))
-print(os.environ.get("OPENBLAS_NUM_THREADS"), os.popen("echo $OPENBLAS_NUM_THREADS").read(), end="")
-"""
-
-
-def test_numpy_starts_no_threads_unless_the_user_wants_them():
-    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    command = [sys.executable, "-c", THREADS]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
-    assert done.stdout.splitlines()[-2:] == ["1", "None 1"]
-    environment["OPENBLAS_NUM_THREADS"] = "2"
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
-    assert done.stdout.splitlines()[-1] == "2 2"
 
 
 def test_module_and_script_are_the_same_command():
