@@ -107,6 +107,12 @@ def tree(module: Path) -> ast.Module:
     return ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(module: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a file: several tests look at each."""
+    return tuple(ast.walk(tree(module)))
+
+
 def offences(look: Callable[[Path], Iterable[str]], modules: Iterable[Path] = MODULES) -> dict[str, list[str]]:
     """The offences in each module that has any. One test for all modules, since a test takes longer than a module."""
     found = {str(module): sorted(look(module)) for module in modules}
@@ -121,7 +127,7 @@ def tops(module: Path) -> set[str]:
 
 def _imports(module: Path) -> Iterator[str]:
     package = list(module.with_suffix("").parts[:-1])
-    for node in ast.walk(tree(module)):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -172,8 +178,8 @@ def test_meaning_does_no_io():
 
     def look(module):
         forbidden = INPUT_AND_OUTPUT - {"random"} if room(module) in ("protocol", "simulation") else INPUT_AND_OUTPUT
-        nodes = ast.walk(tree(module))
-        called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        calls = [node.func for node in nodes(module) if isinstance(node, ast.Call)]
+        called = {each.id for each in calls if isinstance(each, ast.Name)}
         builtins = {"open", "print", "input", "exec", "eval"} - UNROLLED.get(module, set())
         return tops(module) & forbidden | called & builtins
 
@@ -188,7 +194,7 @@ def test_randomness_is_passed_in():
     def look(module):
         return {
             f"line {node.lineno}: {ast.unparse(node)}"
-            for node in ast.walk(tree(module))
+            for node in nodes(module)
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random"
         }
 
@@ -225,7 +231,7 @@ def test_one_module_has_the_displays_that_redraw_themselves():
 def test_no_display_takes_standard_output():
     made = [
         {each.arg: each.value for each in node.keywords}
-        for node in ast.walk(tree(DISPLAYS))
+        for node in nodes(DISPLAYS)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Progress", "Live")
     ]
     assert len(made) == 2
@@ -239,7 +245,7 @@ def test_class_names_are_unique():
     """A name stands for one class in the whole package, so a search for it finds one definition."""
     places: dict[str, list[str]] = {}
     for module in MODULES:
-        for node in ast.walk(tree(module)):
+        for node in nodes(module):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(str(module))
     assert len(places) > 500

@@ -47,6 +47,12 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a file: several tests look at each."""
+    return tuple(ast.walk(tree(path)))
+
+
 def numbers_of(module: object) -> dict[str, int]:
     return {name: value for name, value in vars(module).items() if name.isupper() and isinstance(value, int)}
 
@@ -82,7 +88,7 @@ def test_no_number_of_the_protocol_is_written_again():
     def look(path):
         return [
             f"line {node.lineno}: {node.value:#x} is {DISTINCTIVE[node.value]}"
-            for node in ast.walk(tree(path))
+            for node in nodes(path)
             if isinstance(node, ast.Constant) and type(node.value) is int and node.value in DISTINCTIVE
         ]
 
@@ -97,7 +103,7 @@ def test_no_name_of_a_number_is_defined_again():
 def test_no_field_of_an_ethernet_header_is_cut_out_by_its_offset():
     def look(path):
         found = []
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if (
                 not isinstance(node, ast.Subscript)
                 or not isinstance(node.slice, ast.Slice)
