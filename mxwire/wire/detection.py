@@ -151,7 +151,9 @@ class _PairEvidence:
 
     def dialect(self) -> tuple[Dialect | None, float]:
         """The most likely dialect and its confidence."""
-        count = {hint: int(self.counts[hint]) for hint in Hint}
+        count = self.counts.tolist()
+        if not any(count):
+            return None, 0.0
         sixteen = count[Hint.MEDIUM_PIPELINE_12] + count[Hint.MEDIUM_PIPELINE]
         generation: Generation = "N4"
         against: set[Hint] = set()
@@ -170,8 +172,6 @@ class _PairEvidence:
             weight[family] += hint.strength * count[hint]
             if count[hint]:
                 strongest[family] = max(strongest[family], hint.strength)
-        if not any(weight.values()):
-            return None, 0.0
         family = max(weight, key=lambda each: weight[each])
         confidence = strongest[family] * weight[family] / sum(weight.values())
         return (MXOE if family == "mxoe" else self._omx(generation)), confidence
@@ -193,6 +193,10 @@ class _PairEvidence:
         if 0 < self.fragment_payload < _MXOE_REPLY and self.longest_fragment <= self.fragment_payload:
             return omx(_limit(self.fragment_payload + MEDIUM_DATA_OFFSET), generation)
         return omx(DEFAULT_FRAME_LIMIT, generation, frame_limit_known=False)
+
+
+_NO_EVIDENCE: Final = _PairEvidence()
+"""That of most pairs in a crowd."""
 
 
 def _limit(frame_limit: int) -> int:
@@ -277,7 +281,7 @@ class Detector:
         """The detection for every pair of hosts, in order of appearance."""
         detections = []
         for code, key in enumerate(self._pairs.keys[: CodeTable.others]):
-            pair = self._evidence.get(code, _PairEvidence())
+            pair = self._evidence.get(code, _NO_EVIDENCE)
             dialect, confidence = pair.dialect()
             evidence = tuple(
                 DialectEvidence(hint.text, hint.supports, int(pair.counts[hint]), pair.first[hint])
