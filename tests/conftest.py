@@ -51,6 +51,10 @@ settings.register_profile("mxwire", deadline=None, print_blob=True, suppress_hea
 settings.load_profile("mxwire")
 
 
+_BEFORE_LONGEST = 100
+"""Tests before the first of the longest in each share."""
+
+
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that all processes of this run share."""
@@ -108,6 +112,17 @@ def forked_sides(monkeypatch: pytest.MonkeyPatch) -> None:
         return process
 
     monkeypatch.setattr("mxwire.bench.stage.subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": started}))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spread the longest tests over the processes, each of which begins with its share of the list, so that none is
+    left for the end; the first tests of each share run while the hosts are compiled."""
+    longest = [each for each in items if each.get_closest_marker("longest")]
+    share = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if share > 10 * _BEFORE_LONGEST:
+        items[:] = [each for each in items if each not in longest]
+        for number, each in enumerate(longest):
+            items.insert((number * share + _BEFORE_LONGEST) % len(items), each)
 
 
 def pytest_collection_finish() -> None:

@@ -129,6 +129,32 @@ def test_interrupted_while_waiting_for_input():
     process.stdin.close()
 
 
+IGNORED = """
+import signal, sys, weakref
+from mxwire.__main__ import main
+
+class Module:
+    pass
+
+def interrupt(event, about):
+    if event == "import" and about[0] == "mxwire.cli":
+        module = Module()
+        callback = weakref.ref(module, lambda _: signal.raise_signal(signal.SIGINT))
+        del module
+
+sys.addaudithook(interrupt)
+main()
+"""
+"""Ctrl-C in a callback that ends the life of an object, in which Python ignores it."""
+
+
+def test_an_interrupt_that_python_ignores_is_repeated():
+    words = [sys.executable, "-c", IGNORED, "simulate", "--seeds", "0-99999", "--jobs", "1"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+
+
 def test_a_bad_table_target_leaves_nothing_behind(tmp_path):
     target = tmp_path / "frames.parquet"
     assert mxwire("decode", "--to", target, tmp_path / "absent.pcap", CAPTURES / "mxoe-connect.pcap").code == 2

@@ -87,6 +87,7 @@ def parts() -> list[list[str]]:
     return [[str(file.relative_to(ROOT)) for file in files[part::PARTS]] for part in range(PARTS)]
 
 
+@pytest.mark.longest
 @pytest.mark.parametrize("files", parts(), ids=lambda files: Path(files[0]).stem)
 def test_interpreted_tests_pass_compiled(compiled, files):
     """Also that the runs of the simulator are the same, byte by byte: their digests are."""

@@ -141,6 +141,7 @@ def test_every_packet_type_has_a_page_with_all_its_fields(name: str) -> None:
     assert f"--type {name} --count 1" in page
 
 
+@pytest.mark.longest
 def test_the_site(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """One test, since the site takes long to build. Pages that no test has rendered yet are rendered first, forked."""
     pytest.importorskip("mkdocs", reason="mkdocs is not installed")
