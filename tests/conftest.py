@@ -51,8 +51,8 @@ settings.register_profile("mxwire", deadline=None, print_blob=True, suppress_hea
 settings.load_profile("mxwire")
 
 
-_BEFORE_LONGEST = 100
-"""Tests before the first of the longest in each share."""
+_LARGE_SHARE = 1000
+"""Number of tests of a process from which on their order matters."""
 
 
 @pytest.fixture(scope="session")
@@ -115,14 +115,25 @@ def forked_sides(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread the longest tests over the processes, each of which begins with its share of the list, so that none is
-    left for the end; the first tests of each share run while the hosts are compiled."""
+    """Order the tests for several processes, each of which begins with its share of the list.
+
+    Tests of live hosts mostly wait: half of the processes begin with them, while the others compute. The longest tests
+    are early in each share, so that none is left for the end, but after tests that run while the hosts are compiled.
+    """
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    share = len(items) // processes
+    if share < _LARGE_SHARE:
+        return
+    waiting = [each for each in items if each.path.parts[-2] == "live"]
     longest = [each for each in items if each.get_closest_marker("longest")]
-    share = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if share > 10 * _BEFORE_LONGEST:
-        items[:] = [each for each in items if each not in longest]
-        for number, each in enumerate(longest):
-            items.insert((number * share + _BEFORE_LONGEST) % len(items), each)
+    set_apart = {*waiting, *longest}
+    items[:] = [each for each in items if each not in set_apart]
+    begins = -(-processes // 2)
+    for number in range(begins):
+        part = waiting[len(waiting) * number // begins : len(waiting) * (number + 1) // begins]
+        items[number * share : number * share] = part
+    for number, each in enumerate(longest):
+        items.insert((number * share + _LARGE_SHARE // 10) % len(items), each)
 
 
 def pytest_collection_finish() -> None:
