@@ -10,7 +10,7 @@ _SIGINT = 2
 
 
 def _interrupt_again(ignored: "sys.UnraisableHookArgs") -> None:
-    """Interrupt once more after Python has ignored Ctrl-C, as it does in the callbacks that end each import."""
+    """Interrupt once more after Python has ignored Ctrl-C, as it does in the callback at the end of each import."""
     if ignored.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(ignored)
         return

@@ -51,10 +51,6 @@ settings.register_profile("mxwire", deadline=None, print_blob=True, suppress_hea
 settings.load_profile("mxwire")
 
 
-_LARGE_SHARE = 1000
-"""Number of tests of a process from which on their order matters."""
-
-
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that all processes of this run share."""
@@ -112,6 +108,10 @@ def forked_sides(monkeypatch: pytest.MonkeyPatch) -> None:
         return process
 
     monkeypatch.setattr("mxwire.bench.stage.subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": started}))
+
+
+_LARGE_SHARE = 1000
+"""Number of tests per process from which on their order matters."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

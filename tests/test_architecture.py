@@ -104,6 +104,7 @@ def imports(module: Path) -> frozenset[str]:
 
 @cache
 def tree(module: Path) -> ast.Module:
+    """A file, absolute or relative to the folder of the package."""
     return ast.parse((PACKAGE.parent / module).read_text(encoding="utf-8"))
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
 from mxwire import ethernet, units
 from mxwire.wire import numbers
+from tests.test_architecture import PACKAGE, nodes, tree
 
-PACKAGE = Path(__file__).parents[1] / "mxwire"
 HOMES = {PACKAGE / "wire" / "numbers.py", PACKAGE / "ethernet.py", PACKAGE / "units.py"}
 MODULES = sorted(set(PACKAGE.rglob("*.py")) - HOMES)
 
@@ -40,17 +39,6 @@ DISTINCTIVE = {
 """Values that can mean nothing else: a literal of one of them is a second definition."""
 ETHERNET_FIELDS = {(0, 6), (6, 12), (12, 14), (16, 18), (14, None)}
 """Slices of a frame, with 0 for a missing start."""
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
-def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """All nodes of a file: several tests look at each."""
-    return tuple(ast.walk(tree(path)))
 
 
 def numbers_of(module: object) -> dict[str, int]:

@@ -42,6 +42,7 @@ _NAME_WIDTH = max(map(len, COMMANDS))
 _COMPLETES = "_MXWIRE_COMPLETE"
 """Environment variable that completion scripts set, and users who request such a script."""
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+"""Environment variable for the number of threads of NumPy's matrix library."""
 _COLLECTION = 200_000, 20, 100
 """Thresholds of the garbage collector: new objects before the youngest are searched, and searches before older ones."""
 _FIRST_RANK_SECONDS = 2.0

@@ -378,18 +378,18 @@ class WorkerOptions:
         return self.on is not None
 
     @contextmanager
-    def campaign(self, pieces: int | None = None, worth: int = 1) -> Iterator[Campaign]:
+    def campaign(self, pieces: int | None = None, least: int = 1) -> Iterator[Campaign]:
         """Open the workers and the checkpoint.
 
-        There are no more processes of this machine than ``pieces``. Without ``--jobs`` each has at least ``worth``
-        pieces, the number that takes about as long as the start of a process.
+        There are no more processes of this machine than ``pieces``. Without ``--jobs``, each has at least ``least``
+        pieces: about as many as are played while a process starts.
         """
         from mxwire.campaign import Campaign, open_workers
         from mxwire.campaign.checkpoint import Checkpoint
 
         on, jobs = self.on or "local", self.jobs
         if on == "local" and pieces is not None:
-            most = pieces if jobs else pieces // worth
+            most = pieces if jobs else pieces // least
             jobs = min(jobs or os.cpu_count() or 1, max(most, 1))
         with ExitStack() as stack:
             # Every process of an MPI job executes this, and all except the first end after serving as workers, so they
@@ -412,7 +412,7 @@ _WORKERS: Final = (
         shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
         help="Workers: local (processes of this machine), dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
     ),
-    integer_option("Processes of this machine.  [default: one per CPU]", "--jobs", least=1),
+    integer_option("Processes of this machine.  [default: at most one per CPU]", "--jobs", least=1),
     click.option(
         "--checkpoint",
         metavar="FILE",

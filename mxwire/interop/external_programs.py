@@ -151,7 +151,7 @@ class LocalProcess(RunningProgram):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env=os.environ,
+                env=os.environ,  # since the command sets a variable of this process only
             )
         except OSError as error:
             raise ProgramError(f"{name}: {words[0]}: cannot be started: {error.strerror or error}") from None

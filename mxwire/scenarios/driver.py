@@ -68,6 +68,7 @@ class Driver(AbstractContextManager["Driver"]):
         self._rest = b""
         try:
             words = shlex.split(command)
+            # os.environ, since the command sets a variable of this process only.
             self._process = subprocess.Popen(
                 words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, env=os.environ
             )

@@ -34,6 +34,7 @@ _PLAIN: Final = frozenset((int, float, str, bytes, bool, type(None)))
 _RECORDS: Final = (Codec, Counter, Counters, Dialect, Digest, Scenario, type)
 """Types of objects that have no effect on later steps, or that do not change in a run."""
 _RANDOM: Final = Struct(f">{len(Random().getstate()[1])}I")
+"""The numbers in the state of a random generator."""
 _ABSENT: Final = object()
 _SKIPPED: Final = {Network: ("frames", "lost", "observers", "_planned"), World: ("restart_listeners", "taps")}
 

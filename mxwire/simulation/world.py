@@ -439,10 +439,9 @@ class Incidents:
         self._due: list[tuple[int, str, int]] = []
         last = max(1, world.scenario.messages * 9 // 10)
         for kind in INCIDENTS:
-            count = getattr(world.scenario, kind)
-            draws = stream(world.scenario.seed, "incidents", kind) if count else self._rng
-            for _ in range(count):
-                self._due.append((draws.randrange(last), kind, draws.getrandbits(32)))
+            if count := getattr(world.scenario, kind):
+                draws = stream(world.scenario.seed, "incidents", kind)
+                self._due += [(draws.randrange(last), kind, draws.getrandbits(32)) for _ in range(count)]
         self._due.sort(reverse=True)
         self.planned = [each for each in world.scenario.faults if each.victim is not None]
         """Planned faults of applications that have not happened yet."""
