@@ -33,9 +33,8 @@ run: $(VENV)/.run
 	@$(MXWIRE) interop --implementation open-mx-1.5 --implementation native-mx --case sizes
 	@echo; echo 'That was mxwire. Next: source $(BIN)/activate, then mxwire --help.'
 
-# The checks beside the tests leave the processors to tests that need a clock.
 test:
-	@$(MAKE) --no-print-directory -j5 style types generated unit FIRST='style system' BESIDE='nice -n 10'
+	@$(MAKE) --no-print-directory -j5 style types generated unit FIRST='style system'
 
 check: style types generated
 
@@ -45,15 +44,15 @@ style: setup
 
 # Nothing reads mypy's cache on a machine of continuous integration.
 types: setup
-	$(BESIDE) $(BIN)/mypy --no-error-summary $(if $(CI),--no-incremental --cache-dir=/dev/null)
+	$(BIN)/mypy --no-error-summary $(if $(CI),--no-incremental --cache-dir=/dev/null)
 
 generated: setup
-	$(BESIDE) $(BIN)/python -m mxwire.wire.generate --check
-	$(BESIDE) $(BIN)/python -m mxwire.dissector.build --check
-	$(BESIDE) $(BIN)/python -m mxwire.rules.index --check
-	$(BESIDE) $(BIN)/python tools/readme.py --check
-	$(BESIDE) $(BIN)/python tools/prose.py
-	$(BESIDE) $(BIN)/python -m mxwire.cli.names --check
+	$(BIN)/python -m mxwire.wire.generate --check
+	$(BIN)/python -m mxwire.dissector.build --check
+	$(BIN)/python -m mxwire.rules.index --check
+	$(BIN)/python tools/readme.py --check
+	$(BIN)/python tools/prose.py
+	$(BIN)/python -m mxwire.cli.names --check
 
 unit: setup $(FIRST)
 	@$(BIN)/python tools/run_tests.py

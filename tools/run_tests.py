@@ -2,15 +2,14 @@
 
     python tools/run_tests.py [--workers N] [TESTS ...]
 
-Run pytest three times: the tests marked ``realtime``, beside them the others, and then, one after another, those that
-failed. A test that fails and then passes is flaky: it is named and counted, and the third flaky test fails the run.
-With CI=true a skipped test fails the run too. The last line has the total in pytest's format. The module is also a
-plugin of pytest (``-p tools.run_tests``), which writes the result of a run to a file.
+Run pytest three times: the tests that need no clock; by themselves those that do, which are marked ``realtime``; and
+then, one after another, those that failed. A test that fails and then passes is flaky: it is named and counted, and the
+third flaky test fails the run. With CI=true a skipped test fails the run too. The last line has the total in pytest's
+format. The module is also a plugin of pytest (``-p tools.run_tests``), which writes the result of a run to a file.
 
-Tests marked ``realtime`` mostly wait, but must notice at once when the wait is over. So they have a higher priority
-than the others, which get the time that is left, and their output is printed at the end. Of the other tests, many wait
-for a moment, so there are five processes on two processors. Before these start, pytest's bytecode of the test files is
-stored, which each process would otherwise make for itself; the live hosts are compiled in the background.
+Many tests wait for a moment, so there are five processes on two processors, and twice as many for the tests that need a
+clock, which mostly wait. Before the first start, pytest's bytecode of the test files is stored, which each process
+would otherwise make for itself; the live hosts are compiled in the background.
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pytest
@@ -42,7 +40,6 @@ MOST_FLAKY = 2
 """Maximum number of flaky tests; more fail the run, because they hide defects."""
 MOST_RERUN = 30
 """Maximum number of failures that are rerun; with more, something is broken."""
-LOWER_PRIORITY = ("nice", "-n", "10")
 NONE_COLLECTED = 5
 """pytest's exit code where no test was selected."""
 
@@ -119,28 +116,24 @@ def prepared() -> Iterator[None]:
     bytecode = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "tools.run_tests", "--store-bytecode"]
     compilation = [sys.executable, str(ROOT / "tools" / "compile.py")]
     environment = os.environ | {"MXWIRE_OPTIMIZE": "0"}
-    with subprocess.Popen(
-        [*LOWER_PRIORITY, *compilation], env=environment, stdout=subprocess.DEVNULL, process_group=0
-    ) as process:
+    with subprocess.Popen(compilation, env=environment, stdout=subprocess.DEVNULL, process_group=0) as process:
         try:
-            subprocess.run(
-                [*LOWER_PRIORITY, *bytecode], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
-            )
+            subprocess.run(bytecode, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
             yield
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def run(*options: str, before: Sequence[str] = (), output: IO[str] | None = None) -> Outcome:
-    """Run pytest with options; ``before``: a command that starts it.
+def run(*options: str) -> Outcome:
+    """Run pytest with options.
 
     Raises :class:`RunError` if it was interrupted or could not start.
     """
     with tempfile.TemporaryDirectory(prefix="mxwire-tests-") as folder:
         file = Path(folder, "outcome")
-        command = [*before, sys.executable, "-m", "pytest", "-p", "tools.run_tests", f"--outcome={file}", *options]
-        code = subprocess.run(command, stdout=output, check=False).returncode
+        command = [sys.executable, "-m", "pytest", "-p", "tools.run_tests", f"--outcome={file}", *options]
+        code = subprocess.run(command, check=False).returncode
         if code == NONE_COLLECTED:
             return Outcome()
         if code not in (0, 1) or not file.exists():
@@ -153,19 +146,11 @@ def run(*options: str, before: Sequence[str] = (), output: IO[str] | None = None
 
 def run_all(tests: Sequence[str], workers: int, preparation: AbstractContextManager[None]) -> tuple[Outcome, list[str]]:
     """Run the tests; returns the total, and the node ids of the flaky tests."""
-    few = (f"-n{min(workers, -(-3 * _processors() // 2))}", "--dist=worksteal", f"-m={REALTIME}", *_color())
-    many = (f"-n{workers}", "--dist=worksteal", f"-m=not {REALTIME}")
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as output, ThreadPoolExecutor() as pool:
-        clocked = pool.submit(run, *few, *tests, output=output)
-        try:
-            with preparation:
-                print("\nTests that need no clock:", flush=True)
-                total = run(*many, *tests, before=LOWER_PRIORITY)
-                total.add(clocked.result())
-        finally:
-            wait([clocked])
-            output.seek(0)
-            print(f"\nTests that need a clock:\n{output.read()}", end="", flush=True)
+    with preparation:
+        print("\nTests that need no clock:", flush=True)
+        total = run(f"-n{workers}", "--dist=worksteal", f"-m=not {REALTIME}", *tests)
+    print("\nTests that need a clock:", flush=True)
+    total.add(run(f"-n{2 * workers}", "--dist=worksteal", f"-m={REALTIME}", *tests))
     if not 0 < len(total.failed) <= MOST_RERUN:
         return total, []
     print(f"\nRerun, one after another: {_counted(len(total.failed), 'failed test')}", flush=True)
@@ -198,11 +183,6 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _color() -> Sequence[str]:
-    """Return the option with which pytest writes to a file as it writes to the terminal."""
-    return ("--color=yes",) if sys.stdout.isatty() else ()
-
-
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
@@ -214,7 +194,7 @@ def main() -> int:
         "--workers",
         type=int,
         default=-(-5 * _processors() // 2),
-        help="processes that run tests, at most; default: five on two processors",
+        help="processes that run tests, and twice as many those that need a clock; default: five on two processors",
     )
     parser.add_argument("--no-compile", action="store_true", help="compile only when a test of compiled code starts")
     parser.add_argument("tests", nargs="*", help="files or folders; default: all tests")

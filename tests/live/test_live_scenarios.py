@@ -31,7 +31,7 @@ from .namespaces import Laboratory, Port
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.realtime, pytest.mark.usefixtures("_namespaces_work")]
 
-PAIRS = 6
+PAIRS = 12
 """Cables that scenarios are played over at the same time; they mostly wait."""
 RING_BYTES = 4 << 20
 """Ring of a tester, which receives few frames at a time: that of a host is larger, and takes longer to make."""
