@@ -94,6 +94,10 @@ _OVERTAKEN = (
     "a host with defect D-1 that receives a CONNECT request after the NOTIFYs behind it expects number 1 again, "
     "and waits for numbers that its partner does not send any more"
 )
+_TWICE = (
+    "a restarted host with defect D-1 that receives messages before a CONNECT request of their sender expects number 1 "
+    "again, and accepts these messages once more if they are retransmitted"
+)
 _ENOUGH_RESENDS = 12
 """Number of retransmissions from which random loss alone does not make a host abandon another host."""
 
@@ -114,6 +118,8 @@ def fallen(scenario: Scenario) -> dict[str, str]:
     if parts and any(profile.has(each) for profile in profiles for each in _PARTING):
         why = "partners with the defects D-3, D-4, D-5 or D-13 lose each other, and do not always reconnect"
         reasons |= dict.fromkeys((*_OF_PARTNERS, "rules"), why)
+    if parts and any(profile.has(Defect.REPLY_LEAVES_REVERSE_SESSION) for profile in profiles):
+        reasons["once"] = _TWICE
     if _forgets_what_overtook(scenario, profiles):
         reasons |= dict.fromkeys((*_OF_PARTNERS, "rules"), _OVERTAKEN)
     if _teaches_wrong_indexes(scenario):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mxwire.protocol import EngineEndpoint, Node, Partner
+from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.card.pull import PullState, PullTransfer
 from mxwire.protocol.library.reliability import AckState
 
@@ -75,6 +76,13 @@ def idle(node: Node) -> bool:
     if any(each.state is PullState.RUNNING for each in _pulls(node)):
         return False
     return all(endpoint.deadline() is None for endpoint in node.endpoints.values())
+
+
+def shares_handles(card: CardEndpoint) -> bool:
+    """Return whether a pull of an earlier opening of an endpoint is running, and may have the handle of one of its
+    pulls (D-13)."""
+    orphans = (each for each in card.timers if each.state is PullState.ORPHANED)
+    return any(each.endpoint.number == card.number and each.endpoint.slots is not card.slots for each in orphans)
 
 
 def _pulls(node: Node) -> Iterator[PullTransfer]:

@@ -273,8 +273,12 @@ class Ledger:
     # Judgement.
 
     def judge_orders(self) -> None:
-        """Check that messages of one sender were matched in order (R-MAT-02)."""
-        for takes in self._taken.values():
+        """Check that messages of one sender were matched in order (R-MAT-02).
+
+        A message that is delivered twice is a breach of ``once``, and is in no order.
+        """
+        for taken in self._taken.values():
+            takes = [each for each in taken if each.message.delivered == 1]
             takes.sort(key=lambda each: (each.message.order, each.order))
             newest = -1
             for place, take in enumerate(takes):

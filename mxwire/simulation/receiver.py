@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mxwire.protocol import Defect, EngineEndpoint, Request, Status
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.simulation import workload
+from mxwire.simulation.inventory import shares_handles
 from mxwire.simulation.ledger import REFUSALS, MatchedReceive
 
 if TYPE_CHECKING:
@@ -222,11 +223,17 @@ class SimulatedReceiver:
                 f"reported {request.transferred} of {request.length}",
             )
         content = posted.content()
-        # A late nack may end the send of a large message that is still being pulled; the region may then hold another
-        # message, because responders do not check the counter (R-NAK-05, R-PUL-15).
-        withdrawn = message.large and message.status in REFUSALS
+        # The send of a large message that is still being pulled may end by a late nack, or by the NOTIFY of a pull from
+        # an earlier session of its sender (R-MEA-14); the region may then hold another message, because responders do
+        # not check the counter (R-NAK-05, R-PUL-15).
+        ended_early = message.status in REFUSALS or (message.status is not None and message.transferred < size)
+        withdrawn = message.large and ended_early
         if content[:size] != ledger.data_of(message)[:size] and not withdrawn:
-            ledger.breach("content", f"message {number} of {message.length} bytes arrived with other bytes")
+            if message.large and shares_handles(self._endpoint.card):
+                # The replies to the pull of a closed endpoint are taken as data of this one (D-13).
+                ledger.counts["fallen"] += 1
+            else:
+                ledger.breach("content", f"message {number} of {message.length} bytes arrived with other bytes")
         elif content[size:] != bytes([_EMPTY]) * (len(content) - size):
             ledger.breach("memory", f"message {number} of {message.length} bytes was written beyond its end")
         matched = MatchedReceive(posted.order, wanted.value, wanted.mask, message)

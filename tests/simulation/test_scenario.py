@@ -129,13 +129,13 @@ def test_no_invariant_is_waived_without_a_reason() -> None:
         ({"loss": 0.1, "resend_maximum": 3}, {"status", "partner"}, "random loss alone"),
         (
             {"profiles": (OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND), "kill": 1},
-            {"delivery", "status", "partner", "liveness", "leftovers", "numbers", "rules"},
-            "D-3, D-4, D-5 or D-13",
+            {"delivery", "once", "status", "partner", "liveness", "leftovers", "numbers", "rules"},
+            "defect",
         ),
         (
             {"profiles": (OPEN_MX_1_5_AS_FOUND,), "resend_maximum": 3},
-            {"delivery", "status", "partner", "liveness", "leftovers", "numbers", "rules"},
-            "lose each other",
+            {"delivery", "once", "status", "partner", "liveness", "leftovers", "numbers", "rules"},
+            "defect",
         ),
         (
             {"profiles": (OPEN_MX_1_5_AS_FOUND,), "reorder": 0.2},

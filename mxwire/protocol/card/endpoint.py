@@ -68,7 +68,8 @@ class CardEndpoint:
         self.lenient = port.profile.has(Defect.REPLY_LENGTH_UNCHECKED)
         """True if a reply of an unexpected length counts as complete (D-10)."""
         self._disorderly = port.profile.has(Defect.FIRST_PULLS_OUT_OF_ORDER)
-        self._timers = timers
+        self.timers = timers
+        """The timers of all pulls of the interface, orphans included."""
         self._ready = ready
         self.ready = False
         """True if the interface lists this endpoint as having new events."""
@@ -86,7 +87,7 @@ class CardEndpoint:
         pull = PullTransfer(self, self.slots.take(), source, memory, total, context)
         self.pulls[pull.handle] = pull
         pull.fire(PullEvent.START, now)
-        self._timers.watch(pull)
+        self.timers.watch(pull)
         return pull
 
     def late_pulls(self) -> bool:
@@ -101,7 +102,7 @@ class CardEndpoint:
     def pull_vanished(self, pull: PullTransfer) -> None:
         """Forget a pull, and free its handle."""
         self.pulls.pop(pull.handle, None)
-        self._timers.forget(pull)
+        self.timers.forget(pull)
         self.slots.give_back(pull.handle)
 
     def offer(self, message: LocalMessage) -> bool:
