@@ -13,7 +13,7 @@ from mxwire.wire.codec import codec_of, parse
 from mxwire.wire.dialect import MXOE, omx
 from tests.wire.support import CAPTURES, dialect_of, read_capture
 
-from .stage import MILLISECOND, Stage
+from .stage import KEY, MILLISECOND, Stage
 
 DIALECTS = pytest.mark.parametrize("dialect", [MXOE, omx(1500), omx(9000)], ids=str)
 
@@ -420,6 +420,21 @@ def test_a_suspended_target_answers_requests_from_before_it_was_abandoned():
     assert quiet(on)
     on.send(on.b.reply(), delivered_ns=on.time_ns)
     assert [each.rule for each in on.found] == ["R-CON-08"]
+
+
+@pytest.mark.rule("R-CON-08", "R-RTX-05", "R-GEN-01")
+@pytest.mark.parametrize("vantage", [SENDERS, replace(CAPTURE, from_start=True)], ids=["senders", "capture"])
+def test_a_suspended_target_refuses_the_key_of_an_abandoned_connect(vantage):
+    """It answers after its requester has connected again, with another key and the same number."""
+    on = Stage(vantage=vantage).connect()
+    on.a.connects = 1
+    times = {"delivered_ns": on.time_ns} if vantage is SENDERS else {}
+    on.send(on.a.request(connect_seqnum=3, app_key=KEY + 1), after_ms=5000, **times)
+    on.send(on.a.request(connect_seqnum=3, target_recv_seqnum_start=0x70F1), after_ms=5000, **times)
+    on.a.connects = 4
+    on.send(on.b.reply(connect_status_code=11), on.b.reply(), **times)
+    assert "R-CON-08" not in [each.rule for each in on.found]
+
 
 
 @pytest.mark.rule("R-CLS-05", "R-RTX-05")

@@ -137,6 +137,9 @@ def reply_by_key(seen: JudgedFrame) -> Breach | None:
     connect, endpoint, frame = seen.connect, seen.endpoint, seen.frame
     if connect is None or endpoint is None or endpoint.key is None or endpoint.session != frame.target_session_id:
         return None
+    if connect.other_keys:
+        # An application that was suspended answers all requests of one number, also those with another key (R-GEN-01).
+        return None
     required = ConnectStatus.SUCCESS if connect.key == endpoint.key else ConnectStatus.BAD_KEY
     if frame.connect_status_code != required:
         return Breach(

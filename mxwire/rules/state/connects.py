@@ -102,6 +102,7 @@ def apply_request(seen: JudgedFrame) -> None:
     exact = seen.delivered_ns is not None
     if seen.status is FrameStatus.NEW or known is None:
         former = flow.connects.get(frame.connect_seqnum)
+        other_keys = False
         if flow.connect_next and frame.connect_seqnum == 0:
             flow.restart = True
             flow.forgot = former is None or seen.time_ns - former.last_ns >= seen.within_reordering
@@ -112,6 +113,8 @@ def apply_request(seen: JudgedFrame) -> None:
             # A suspended target also answers earlier requests of the same number, which it had received before.
             arrivals += max(0, former.deliveries - former.replies)
             exact = exact and former.exact
+            unanswered = former.deliveries > former.replies or not exact
+            other_keys = unanswered and (former.other_keys or former.key != frame.app_key)
         flow.connects[frame.connect_seqnum] = ObservedConnect(
             session=frame.src_session_id,
             key=frame.app_key,
@@ -122,6 +125,7 @@ def apply_request(seen: JudgedFrame) -> None:
             deliveries=arrivals,
             exact=exact,
             target_epoch=flow.destination.epoch,
+            other_keys=other_keys,
         )
     else:
         known.deliveries += arrivals
@@ -174,7 +178,7 @@ def apply_reply(seen: JudgedFrame) -> None:
         _count_reply(seen, connect)
         if connect.reply is None:
             connect.reply = (frame.target_session_id, frame.connect_status_code)
-        if frame.connect_status_code == 0:
+        if frame.connect_status_code == 0 and not connect.other_keys:
             flow.source.key = connect.key
     _disturb(seen, flow)
     if frame.connect_status_code == 0 and not seen.lost:

@@ -40,6 +40,8 @@ class ObservedConnect:
     """Opening of the target at the time of the first request."""
     reply: tuple[int, int] | None = None
     """Target's session and status of the first reply."""
+    other_keys: bool = False
+    """True if earlier requests of this number with another key may be answered yet."""
 
 
 @dataclass(slots=True, eq=False)
