@@ -58,6 +58,9 @@ class Defect(StrEnum):
     """A HOST_QUERY with very long padding is answered with magic 0."""
     ODD_NACK_ENDS_PULL = "R-NAK-09"
     """A NACK_MCP of type 0, 5 or 6 ends the pull as a success, as aborted, or as timed out."""
+    TRANSFERS_WITH_ANY_HOST = "R-PUL-15"
+    """A region may be pulled by any host that knows its number and the session, not only by the host to which it was
+    announced; and a pull accepts data and refusals from any host (R-PUL-05)."""
     NOTIFIES_NEXT_SESSION = "R-MEA-14"
     """The NOTIFY of a refused pull goes to the partner's new session, if there is one."""
     FIRST_PULLS_OUT_OF_ORDER = "R-MEA-15"

@@ -12,8 +12,9 @@ from mxwire.protocol import Defect, Profile
 from mxwire.protocol.card import bulk
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.codec import codec_of
+from mxwire.wire.enums import PacketType
 from mxwire.wire.packets import HostQuery, NackMcp, Pull
-from tests.conformance.host import ADDRESS, TAUGHT, Host, Outcome
+from tests.conformance.host import ADDRESS, PARTNER, TAUGHT, Host, Outcome
 from tests.conformance.verdicts import Verdict, read_verdicts
 from tests.wire.support import DIALECTS, VERDICT_FILES
 
@@ -39,6 +40,19 @@ def is_refused(verdict: Verdict) -> bool:
     return index < len(BESIDE) and BESIDE[index] != verdict.frame[6:12]
 
 
+def is_taken_from_anybody(verdict: Verdict) -> bool:
+    """Return whether the real driver has taken data of a pull from another host than its partner."""
+    other = verdict.frame[16:17] == bytes([PacketType.PULL_REPLY]) and verdict.frame[6:12] != PARTNER
+    return verdict.state == "pull" and other and not any(each.startswith("Drop") for each in verdict.counters)
+
+
+def intended(frame: bytes) -> bytes:
+    """A frame from the host that its index designates; of a pull, from the partner."""
+    if frame[16] in (PacketType.PULL_REPLY, PacketType.NACK_MCP):
+        return frame[:6] + PARTNER + frame[12:14] + b"\xff\xff" + frame[16:]
+    return frame[:6] + BESIDE[frame[15]] + frame[12:]
+
+
 @cache
 def verdicts_of(name: str, run: str) -> tuple[Verdict, ...]:
     return tuple(each for each in read_verdicts(name) if run_of(each) == run)
@@ -52,9 +66,11 @@ def outcomes(name: str, run: str, profile: Profile) -> dict[int, Outcome]:
     for verdict in verdicts_of(name, run):
         host.prepare(verdict, name)
         found[verdict.id] = host.judge(verdict.frame)
+        # A frame that is dropped without the defect must arrive all the same, or the rest of the run would be early.
         if run == "lib and pull" and verdict.replies and is_refused(verdict) and not profile.has(Defect.NACK_TO_INDEX):
-            # The intended message must arrive all the same, or the rest of the run would be early.
-            host.judge(verdict.frame[:6] + BESIDE[verdict.frame[15]] + verdict.frame[12:])
+            host.judge(intended(verdict.frame))
+        if is_taken_from_anybody(verdict) and not profile.has(Defect.TRANSFERS_WITH_ANY_HOST):
+            host.judge(intended(verdict.frame))
         host.tidy(verdict)
     return found
 
@@ -115,6 +131,7 @@ def is_odd_nack(name: str, verdict: Verdict) -> bool:
 EXPLAINED = {
     Defect.NACK_TO_INDEX: (lambda _name, verdict: is_refused(verdict), (75, 77, 71)),
     Defect.REPLY_LENGTH_UNCHECKED: (lambda _name, verdict: verdict.state == "pull", (14, 14, 14)),
+    Defect.TRANSFERS_WITH_ANY_HOST: (lambda _name, verdict: is_taken_from_anybody(verdict), (1, 1, 1)),
     Defect.REPLY_RENAMES_SELF: (lambda _name, verdict: "new own name" in verdict.what, (1, 1, 1)),
     Defect.FIRST_FRAME_BEYOND_PAYLOAD: (starts_beyond_payload, (20, 27, 23)),
     Defect.LONG_QUERY_LOSES_MAGIC: (is_long_query, (2, 2, 0)),

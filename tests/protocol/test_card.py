@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from mxwire.protocol import Counter, Status
 from mxwire.protocol.card.interface import HostInterface
-from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
+from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, Profile
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import omx
 from mxwire.wire.numbers import NO_SESSION
@@ -77,6 +78,77 @@ def test_pulls_that_are_refused_and_in_which_order(change, counter, nack):
     assert world.nodes[0].counters[counter] == 1
     assert world.nodes[0].counters[Counter.RECV_PULL_REQUEST] == before + 1
     assert [each.nack_type for each in world.sent(NackMcp)] == ([] if nack is None else [nack])
+
+
+def spied_on(profile: Profile = OPEN_MX_1_5, **options: Any) -> tuple[World, Pull]:
+    """A message for the second of three hosts, and the PULL of the third, which has only been refused a connect."""
+    world = World(hosts=3, profile=profile, **options)
+    pull = pullable(world, 100_000, 10_000)
+    spy = world.open(2, 3)
+    refused = spy.connect(address(0), pull.dst_endpoint, KEY + 1)
+    world.settle()
+    assert refused.status is Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY
+    # The refusal names the session (R-CON-08).
+    assert world.sent(ConnectReply, 0)[-1].target_session_id == pull.session
+    index = world.sent(ConnectReply, 0)[-1].src_dst_peer_index
+    theirs = world.nodes[0].peers.by_address(address(2))
+    assert theirs is not None and theirs.index == index
+    return world, replace(pull, src_mac=address(2), dst_src_peer_index=index, src_endpoint=3)
+
+
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_a_region_is_served_to_its_partner_only(blocks: int) -> None:
+    """R-PUL-14: to any other host it is unknown, also in the batch path; a real host serves it (R-PUL-15)."""
+    world, pull = spied_on()
+    stolen = [replace(pull, frame_index=8 * block, block_length=4096 * 8) for block in range(min(blocks, 3))]
+    world.clear()
+    world.inject(0, *stolen)
+    world.settle()
+    assert world.sent(PullReply) == []
+    assert [each.nack_type for each in world.sent(NackMcp)] == [4] * len(stolen)
+    assert {each.dst_mac for each in world.sent(NackMcp)} == {address(2)}
+    assert world.nodes[0].counters[Counter.DROP_PULL_BAD_REGION] == len(stolen)
+    partner = world.nodes[0].peers.by_address(address(1))
+    assert partner is not None
+    assert len(replies(world, replace(pull, src_mac=address(1), dst_src_peer_index=partner.index))) == 3
+
+
+def test_a_real_host_serves_a_region_to_any_host() -> None:
+    """R-PUL-15: whether or not the host compares addresses (D-6)."""
+    world, pull = spied_on(OPEN_MX_1_5_AS_FOUND)
+    assert len(replies(world, pull)) == 3
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_a_pull_takes_data_and_refusals_from_its_partner_only(count: int) -> None:
+    """R-PUL-05, R-NAK-09: from another host they are dropped, as if the handle were unknown, also in the batch path."""
+    world = World(hosts=3)
+    one, two, there, _ = world.pair()
+    world.lose = lambda host, frame: type(frame) is PullReply
+    memory = bytearray(50_000)
+    receive = two.receive(memory)
+    one.send(there, pattern(50_000))
+    world.milliseconds(1)
+    reply = world.sent(PullReply)[0]
+    third = world.nodes[1].peers.by_address(address(2))
+    assert third is not None
+    before = world.nodes[1].counters[Counter.DROP_REPLY_BAD_HANDLE]
+    forged = replace(reply, src_mac=address(2), data=bytes(4096))
+    nack = NackMcp(
+        dst_mac=reply.dst_mac,
+        src_mac=address(2),
+        dst_src_peer_index=third.index,
+        src_endpoint=two.number,
+        nack_type=4,
+        src_pull_handle=reply.dst_pull_handle,
+        src_magic=reply.dst_magic,
+    )
+    world.inject(1, *[forged] * count, nack)
+    assert world.nodes[1].counters[Counter.DROP_REPLY_BAD_HANDLE] == before + count + 1
+    assert not receive.done
+    world.lose = lambda host, frame: False
+    world.seconds(2)
+    assert receive.status is Status.SUCCESS and bytes(memory) == pattern(50_000)
 
 
 def test_offsets_wrap_around():

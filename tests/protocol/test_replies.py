@@ -73,7 +73,7 @@ def test_any_blocks_of_two_transfers(dialect, blocks, first, pieces):
     data = pattern(162 * dialect.block_length)
     cut = len(data) // pieces
     memory = Segments([data[place : place + cut] for place in range(0, len(data), cut)])
-    region = RegionTable(1, 0).register(memory, 0)
+    region = RegionTable(1, 0).register(memory, 0, b"\x02\0\0\0\0\x01")
     for handle, block, short, offset in blocks:
         # The second transfer may begin within a frame; the first frame of its blocks then is not full.
         inside = first if handle and block == 0 else 0

@@ -436,7 +436,6 @@ def test_a_suspended_target_refuses_the_key_of_an_abandoned_connect(vantage):
     assert "R-CON-08" not in [each.rule for each in on.found]
 
 
-
 @pytest.mark.rule("R-CLS-05", "R-RTX-05")
 def test_number_1_is_expected_after_a_reset_of_an_abandoned_partner():
     on = Stage()

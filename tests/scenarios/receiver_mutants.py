@@ -236,9 +236,8 @@ RECEIVER_MUTANTS = (
         "the length of the whole is compared",
         "R-PUL-15",
         _CARD,
-        "        if region is None:\n            self.counters[Counter.DROP_PULL_BAD_REGION] += 1\n",
-        "        if region is None or frame.total_length > region.length:\n"
-        "            self.counters[Counter.DROP_PULL_BAD_REGION] += 1\n",
+        "        if region is None or (self.strict_regions and region.partner != peer.address):\n            # To",
+        "        if region is None or frame.total_length > region.length:\n            # To",
     ),
     Mutant(
         "an early NOTIFY is forgotten",

@@ -142,25 +142,26 @@ def pull_replies(interface: HostInterface, run: FrameRun, now: int) -> None:
     sequences = headers["frame_seqnum"].tolist()
     offsets = headers["msg_offset"].tolist()
     starts = [each + layout.header_end for each in run.starts]
-    changes = (handles[1:] != handles[:-1]) | (magics[1:] != magics[:-1])
+    sources = headers["src_mac"]
+    changes = (handles[1:] != handles[:-1]) | (magics[1:] != magics[:-1]) | (sources[1:] != sources[:-1]).any(axis=1)
     fits = [True]
     if max(lengths) > min(run.lengths) - layout.header_end:
         fits = [length <= size - layout.header_end for length, size in zip(lengths, run.lengths, strict=True)]
         changes |= np.array([one != other for one, other in pairwise(fits)])
     for first, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), len(headers)]):
-        which = int(handles[first]), int(magics[first]), fits[first % len(fits)]
+        which = int(handles[first]), int(magics[first]), sources[first].tobytes(), fits[first % len(fits)]
         part = PullReplyRun(
             sequences[first:end], offsets[first:end], lengths[first:end], starts[first:end], run.batch.buffer
         )
         _pull_replies(interface, which, part, now)
 
 
-def _pull_replies(interface: HostInterface, which: tuple[int, int, bool], part: PullReplyRun, now: int) -> None:
-    """Pass replies with the same handle and magic to their pull."""
-    handle, magic, fits = which
+def _pull_replies(interface: HostInterface, which: tuple[int, int, bytes, bool], part: PullReplyRun, now: int) -> None:
+    """Pass replies with the same handle, magic and source to their pull."""
+    handle, magic, source, fits = which
     count = len(part.sequences)
     endpoint = interface.endpoints.get((magic ^ PULL_MAGIC) & 0xFF)
-    pull = endpoint.pulls.get(handle) if endpoint is not None else None
+    pull = interface.pull_of(endpoint, handle, source) if endpoint is not None else None
     if not fits:
         interface.counters[Counter.DROP_BAD_FRAME_LENGTH] += count
     elif endpoint is None:

@@ -18,7 +18,7 @@ from mxwire.ethernet import DESTINATION, ETHERTYPE, ETHERTYPE_MXOE
 from mxwire.native import quick_struct
 from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
 from mxwire.protocol.card.outgoing import EAGER_NUMBERS, Port
-from mxwire.protocol.card.pull import PullEvent, PullTimers
+from mxwire.protocol.card.pull import PullEvent, PullTimers, PullTransfer
 from mxwire.protocol.card.replies import FRAMES_MAXIMUM, PullReplies, region_offset, replies_needed
 from mxwire.protocol.corridor import Arrival, EagerArrival, LibackArrival
 from mxwire.protocol.counters import Counter, Tally
@@ -175,6 +175,9 @@ class HostInterface(Port):
         self.slots: dict[int, HandleSlots] = {}
         self.timers = PullTimers(profile)
         self.strict_address = not profile.has(Defect.NACK_TO_INDEX)
+        self.strict_transfers = not profile.has(Defect.TRANSFERS_WITH_ANY_HOST)
+        self.strict_regions = self.strict_transfers and self.strict_address
+        """True if only the host to which a region was announced may pull it; with D-6 any host may use its index."""
         self._long_query = _LONG_QUERY if profile.has(Defect.LONG_QUERY_LOSES_MAGIC) else _NEVER
         self._pull_nacks = _PULL_NACKS | (_ODD_PULL_NACKS if profile.has(Defect.ODD_NACK_ENDS_PULL) else {})
         self._refuse = self._nack_lib
@@ -431,7 +434,8 @@ class HostInterface(Port):
             self.counters[Counter.DROP_PULL_BAD_REPLIES] += 1
             return
         region = endpoint.regions.at(frame.pulled_rdma_id)
-        if region is None:
+        if region is None or (self.strict_regions and region.partner != peer.address):
+            # To any other host than the partner, the region is unknown.
             self.counters[Counter.DROP_PULL_BAD_REGION] += 1
             self._nack_mcp(peer, NackType.BAD_RDMAWIN, frame)
             return
@@ -466,6 +470,7 @@ class HostInterface(Port):
         if (
             region is None
             or (self.strict_address and peer.address != frame.src_mac)
+            or (self.strict_regions and region.partner != peer.address)
             or start + length > region.length
             or self.outgoing.bulk_bytes + length > self.profile.reply_bytes_maximum
         ):
@@ -502,20 +507,22 @@ class HostInterface(Port):
         endpoint = self.endpoint_of_magic(frame.dst_magic)
         if endpoint is None:
             return
-        data = np.frombuffer(frame.data, np.uint8)
-        self.reply(endpoint, frame.dst_pull_handle, frame.frame_seqnum, frame.msg_offset, data, now)
-
-    def reply(self, endpoint: CardEndpoint, handle: int, sequence: int, offset: int, data: Any, now: int) -> None:
-        """Pass the data of a PULL_REPLY to its pull (R-PUL-05, from step 3)."""
-        pull = endpoint.pulls.get(handle)
+        pull = self.pull_of(endpoint, frame.dst_pull_handle, frame.src_mac)
         if pull is None:
             self.counters[Counter.DROP_REPLY_BAD_HANDLE] += 1
             return
-        dropped = pull.reply(sequence, offset, data, now)
+        dropped = pull.reply(frame.frame_seqnum, frame.msg_offset, np.frombuffer(frame.data, np.uint8), now)
         if dropped is not None:
             self.counters[dropped] += 1
         if endpoint.ring.ended.count:
             endpoint.announce()
+
+    def pull_of(self, endpoint: CardEndpoint, handle: int, source: bytes) -> PullTransfer | None:
+        """The running pull with a handle, or None; only the host to which its PULLs are addressed may answer them."""
+        pull = endpoint.pulls.get(handle)
+        if pull is None or (self.strict_transfers and pull.source.peer.address != source):
+            return None
+        return pull
 
     def endpoint_of_magic(self, magic: int) -> CardEndpoint | None:
         """The open endpoint designated by the magic of a reply; only its low 8 bits matter (R-PUL-05)."""
@@ -543,7 +550,7 @@ class HostInterface(Port):
         endpoint = self.endpoint_of_magic(frame.src_magic)
         if endpoint is None:
             return
-        pull = endpoint.pulls.get(frame.src_pull_handle)
+        pull = self.pull_of(endpoint, frame.src_pull_handle, frame.src_mac)
         if pull is None:
             self.counters[Counter.DROP_REPLY_BAD_HANDLE] += 1
             return

@@ -43,6 +43,8 @@ class Region:
     offset: int
     """Offset of the message in the region, in bytes (R-RDV-02)."""
     memory: Segments
+    partner: bytes
+    """Address of the host to which the message is announced; no other host may pull it."""
     requested: int = 0
     """End of the furthest range that was requested, in bytes from the start of the region."""
 
@@ -79,10 +81,11 @@ class RegionTable:
         """True if a region is free."""
         return bool(self._free)
 
-    def register(self, memory: Segments, offset: int) -> Region:
-        """Make a message available for pulling; the use counter of the slot increases by one, modulo 256."""
+    def register(self, memory: Segments, offset: int, partner: bytes) -> Region:
+        """Make a message available for pulling by the host with address ``partner``; the use counter of the slot
+        increases by one, modulo 256."""
         number = self._free.pop()
-        region = Region(number, self._uses[number], offset, memory)
+        region = Region(number, self._uses[number], offset, memory, partner)
         self._uses[number] = (self._uses[number] + 1) & 0xFF
         self._live[number] = region
         return region

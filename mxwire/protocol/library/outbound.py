@@ -425,7 +425,9 @@ class LargeSend(Request):
         """Register the message as a region (R-RDV-01)."""
         endpoint, partner = self.endpoint, self.partner
         assert partner is not None
-        region = endpoint.card.regions.register(self.packet.memory, endpoint.profile.region_offset)
+        region = endpoint.card.regions.register(
+            self.packet.memory, endpoint.profile.region_offset, partner.peer.address
+        )
         self.packet.region = region
         endpoint.rendezvous += 1
         partner.large_sends[region.number, region.use] = self
