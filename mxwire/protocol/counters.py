@@ -68,6 +68,12 @@ class Counter(StrEnum):
     PULL_TIMEOUT_ABORT = "Pull Timeout Abort"
     DROP_INVALID_TYPE = "Drop Invalid Packet Type"
     DROP_UNKNOWN_TYPE = "Drop Unknown Packet Type"
+    # The limits of mxwire's own, which the driver does not have.
+    DROP_PARTNERS_FULL = "Drop Connect Partner Table Full"
+    DROP_EARLY_FULL = "Drop Early Packet Memory Full"
+    DROP_UNEXPECTED_FULL = "Drop Unexpected Message Memory Full"
+    DROP_NOTIFIES_FULL = "Drop Rndv Unacked Notifies Full"
+    DROP_REPLIES_FULL = "Drop Pull Reply Queue Full"
 
 
 class Tally:

@@ -309,6 +309,7 @@ def test_replies_that_wait_to_leave_are_bounded():
     world.inject(0, *[pull] * 2000)
     node: Node = world.nodes[0]
     assert len(node.transmit(world.now).buffer) < 1_100_000
+    assert node.counters[Counter.DROP_REPLIES_FULL] == 2000 - 1_000_000 // 32768
     world.inject(0, pull)
     world.settle()
     assert len(world.sent(PullReply)) == 8
@@ -330,6 +331,7 @@ def test_early_packets_take_bounded_memory():
         one.send(there, pattern(32768, place))
     world.settle()
     assert 0 < two.early_bytes <= 100_000
+    assert world.nodes[1].counters[Counter.DROP_EARLY_FULL] > 0
     assert len(back.window.early) < 9
     world.seconds(5)
     assert statuses(*receives) == [Status.SUCCESS] * 10

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mxwire.protocol import Defect, EventKind, LocalProtocolError, Status
+from mxwire.protocol import Counter, Defect, EventKind, LocalProtocolError, Status
 from mxwire.protocol.library.connect import ConnectState
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.units import SECOND
@@ -317,5 +317,6 @@ def test_the_number_of_partners_is_limited():
     request = other.connect(address(1), 2, KEY)
     world.seconds(1)
     assert not request.done
+    assert world.nodes[1].counters[Counter.DROP_PARTNERS_FULL] > 0
     with pytest.raises(LocalProtocolError, match="partners"):
         one.connect(address(1), 9, KEY)

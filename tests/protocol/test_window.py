@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxwire.protocol import Defect, Status
+from mxwire.protocol import Counter, Defect, Status
 from mxwire.protocol.library.reliability import distance, number, same_session, session_bits, successor
 from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.wire.packets import Medium, Notify, Tiny, Truc
+from mxwire.wire.packets import Medium, Notify, Rndv, Tiny, Truc
 
-from .world import World, lose_first, pattern
+from .world import World, address, lose_first, pattern
 
 VALUES = st.integers(0, 0xFFFF)
 
@@ -158,6 +158,7 @@ def test_no_memory_is_as_if_it_had_been_lost():
         one.send(there, b"x", match)
     world.settle()
     assert (two.matching.unexpected, back.rx_next) == (2, 3)
+    assert world.nodes[1].counters[Counter.DROP_UNEXPECTED_FULL] == 1
     for _ in range(2):
         two.receive(bytearray(1), 0, 0)
     world.seconds(1)
@@ -166,6 +167,37 @@ def test_no_memory_is_as_if_it_had_been_lost():
     one.send(there, pattern(4000))
     world.seconds(1)
     assert back.rx_next == 5
+
+
+def test_large_messages_of_a_partner_that_acks_no_notify_are_bounded():
+    """R-ORD-03, R-NOT-01: each RNDV that is received needs a NOTIFY, which is kept until it is acked."""
+    world = World(profile=replace(OPEN_MX_1_5, outstanding_maximum=4))
+    one, two, there, back = world.pair()
+    world.lose = lambda host, frame: host == 1
+    rndv = Rndv(
+        dst_mac=address(1),
+        src_mac=address(0),
+        dst_src_peer_index=1,
+        dst_endpoint=two.number,
+        src_endpoint=one.number,
+        lib_seqnum=1,
+        lib_piggyack=1,
+        match_a=0,
+        match_b=0,
+        session=two.session,
+        msg_length=0,
+        pulled_rdma_id=0,
+        pulled_rdma_seqnum=23,
+        pulled_rdma_offset=0,
+    )
+    receives = [two.receive(bytearray(1)) for _ in range(20)]
+    for sequence in range(1, 21):
+        world.inject(1, replace(rndv, lib_seqnum=sequence))
+        world.settle()
+    assert (len(back.deliveries), len(back.notifies)) == (4, 4)
+    assert back.rx_next == 9 and sum(each.done for each in receives) == 4
+    assert world.nodes[1].counters[Counter.DROP_NOTIFIES_FULL] == 1
+    assert there.fwd == two.session
 
 
 def test_numbers_wrap_around():

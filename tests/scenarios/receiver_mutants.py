@@ -229,8 +229,8 @@ RECEIVER_MUTANTS = (
         "a block is served once",
         "R-PUL-12",
         _CARD,
-        "        region.requested = max(region.requested, end)\n        if count",
-        "        if region.requested >= end:\n            return\n        region.requested = end\n        if count",
+        "        region.requested = max(region.requested, end)\n        if self",
+        "        if region.requested >= end:\n            return\n        region.requested = end\n        if self",
     ),
     Mutant(
         "the length of the whole is compared",

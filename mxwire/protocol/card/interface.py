@@ -447,7 +447,9 @@ class HostInterface(Port):
             self.counters[Counter.DROP_PULL_BAD_RANGE] += 1
             return
         region.requested = max(region.requested, end)
-        if count and self.outgoing.bulk_bytes + frame.block_length <= self.profile.reply_bytes_maximum:
+        if self.outgoing.bulk_bytes + frame.block_length > self.profile.reply_bytes_maximum:
+            self.counters[Counter.DROP_REPLIES_FULL] += 1
+        elif count:
             self.counters[Counter.SEND_PULL_REPLY] += count
             self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))
 

@@ -240,8 +240,11 @@ def take_request(endpoint: LibraryEndpoint, peer: Peer, frame: ConnectRequest) -
     status = ConnectStatus.SUCCESS if frame.app_key == endpoint.key else ConnectStatus.BAD_KEY
     if status == ConnectStatus.SUCCESS or endpoint.profile.has(Defect.WRONG_KEY_CHANGES_PARTNER):
         partner = endpoint.partner(peer, frame.src_endpoint)
-        if partner is None or endpoint.neighbour(partner) is not None:
-            # No room for another partner, or the frame pretends to come from an endpoint of this host (R-LOC-02).
+        if partner is None:
+            endpoint.card.port.counters[Counter.DROP_PARTNERS_FULL] += 1
+            return
+        if endpoint.neighbour(partner) is not None:
+            # The frame pretends to come from an endpoint of this host (R-LOC-02).
             return
         _adopt(partner, frame)
     else:

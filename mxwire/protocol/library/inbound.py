@@ -15,6 +15,7 @@ import numpy as np
 
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.corridor import Arrival, EagerArrival, Fragments
+from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.matching import Keepable
 from mxwire.protocol.library.reliability import JUST_BEFORE, AckEvent, distance, successor
 from mxwire.protocol.machine import Machine, TransitionTable
@@ -24,7 +25,7 @@ from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
 from mxwire.wire.packets import Medium, Notify, Rndv
 
 if TYPE_CHECKING:
-    from mxwire.protocol.library.partner import MessageTarget, Partner
+    from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner
 
 FRAGMENTS_MAXIMUM: Final = 256
 """Number of values of ``frag_seqnum``; a length that needs more fragments is not valid (R-MED-03)."""
@@ -187,6 +188,7 @@ class Window:
         """Keep an early packet, without an ack; duplicates, and packets for which there is no memory, are dropped."""
         endpoint, size = self.partner.endpoint, _size(arrival)
         if endpoint.early_bytes + size > endpoint.profile.early_bytes_maximum:
+            endpoint.card.port.counters[Counter.DROP_EARLY_FULL] += 1
             return
         kept = self.early.setdefault(arrival.sequence & NUMBER_MASK, [])
         if kept and not (isinstance(arrival.frame, Medium) and isinstance(kept[0].frame, Medium)):
@@ -280,7 +282,13 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
 
 
 def _handle_rendezvous(partner: Partner, info: int, frame: Rndv) -> bool:
-    """Match a large message, which is pulled only after the match (R-RDV-03, R-MAT-05)."""
+    """Match a large message, which is pulled only after the match (R-RDV-03, R-MAT-05).
+
+    Each needs a NOTIFY. A partner that acks none of them may not announce more, or they would fill the memory.
+    """
+    if partner.notifies.count >= partner.endpoint.profile.outstanding_maximum:
+        partner.port.counters[Counter.DROP_NOTIFIES_FULL] += 1
+        return False
     receive = partner.endpoint.matching.arrive(info)
     if receive is None:
         return take_unmatched(Unexpected(partner, info, frame.msg_length, rendezvous=frame))
@@ -324,6 +332,13 @@ def _only_fragment(arrival: Arrival) -> bytes | None:
     return data if len(data) == arrival.frame.length else None
 
 
+def _counted(endpoint: LibraryEndpoint, kept: bool) -> bool:
+    """Count an unexpected message for which there is no memory."""
+    if not kept:
+        endpoint.card.port.counters[Counter.DROP_UNEXPECTED_FULL] += 1
+    return kept
+
+
 def take_unmatched(message: Unexpected) -> bool:
     """Take a message without a receive; return False if there is no memory for it, or its partner was disconnected.
 
@@ -334,16 +349,16 @@ def take_unmatched(message: Unexpected) -> bool:
     endpoint = partner.endpoint
     matching = endpoint.matching
     if matching.offered or (matching.handler is not None and matching.deferred):
-        return endpoint.put_off(message)
+        return _counted(endpoint, endpoint.put_off(message))
     if matching.handler is None:
-        return matching.keep(message)
+        return _counted(endpoint, matching.keep(message))
     epoch = partner.epoch
     consumed = matching.offer(message)
     if partner.epoch != epoch:
         return False
     receive = None if consumed else matching.arrive(message.match_info)
     if not consumed and receive is None:
-        return matching.keep(message)
+        return _counted(endpoint, matching.keep(message))
     message.waiting = False
     if receive is not None:
         receive.take_unexpected(message)
