@@ -49,6 +49,10 @@ _ANNOUNCED: Final = struct.Struct(">QI")
 EVERY: Final = 250 * MILLISECOND
 """Interval between two announcements of an ``Introduction``."""
 _LOW: Final = 0xFFFF_FFFF
+_GROUP: Final = 1 << 40
+"""The bit of a broadcast or multicast address, in the address as a number."""
+_HEARD_MAXIMUM: Final = 1024
+"""Maximum number of sources that an ``Introduction`` queries."""
 
 
 # Frames.
@@ -220,6 +224,9 @@ class Discovery(Machine):
         else:
             return
         if nic == self._own or nic >> 48 or self._serials.get(nic) == serial:
+            return
+        if (not nic or nic & _GROUP) and not self.profile.has(Defect.ANY_RAW_ANNOUNCES):
+            # No host has such an address, and name queries to a group would reach all hosts.
             return
         if nic not in self._serials and len(self._serials) >= self.peers.maximum:
             return
@@ -430,7 +437,8 @@ class Introduction:
     def receive(self, raw: bytes) -> None:
         """Take any frame from the wire."""
         to, source = raw[: DESTINATION.stop], raw[SOURCE.start : SOURCE.stop]
-        if source == self._address:
+        unknown = source not in self.heard and source not in self._known
+        if source == self._address or (unknown and len(self.heard) >= _HEARD_MAXIMUM):
             return
         frame = parse(raw, MXOE)
         queried = isinstance(frame, HostQuery) and to == self._address

@@ -90,6 +90,22 @@ def test_raw_packets_other_than_announcements_are_ignored():
     assert len(world.nodes[0].peers) == 1
 
 
+@pytest.mark.parametrize("nic", ["000000000000", "ffffffffffff", "01005e000001"])
+def test_no_host_has_the_address_of_a_group(nic: str) -> None:
+    """R-MEA-22: a real host enters it, and queries its name, which reaches all hosts of the group."""
+    found = {}
+    for profile in (OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND):
+        world = World(hosts=1, announce=True, profile=profile)
+        number = int(nic, 16)
+        forged = Announcement(
+            dst_mac=b"\xff" * 6, src_mac=address(1), nic_id_hi=number >> 32, nic_id_lo=number & 0xFFFFFFFF, serial=1
+        )
+        world.inject(0, forged)
+        world.seconds(1)
+        found[profile.name] = len(world.nodes[0].peers), len(world.sent(HostQuery))
+    assert found == {OPEN_MX_1_5.name: (1, 0), OPEN_MX_1_5_AS_FOUND.name: (2, 1)}
+
+
 def test_raw_frames_wait_for_a_program_and_are_limited():
     """R-DISC-06, R-MEA-10: 33 at most, of 1024 bytes at most; "queue full" is tested first."""
     world = World(hosts=1)

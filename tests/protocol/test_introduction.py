@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -135,3 +136,17 @@ def test_the_packets_are_the_same_in_all_dialects(dialect: Dialect):
     for raw in MXOE_FRAMES:
         assert codec.parse(raw) == parse(raw, MXOE)
         assert codec.build(parse(raw, MXOE)) == raw
+
+
+def test_forged_sources_are_queried_up_to_a_limit() -> None:
+    """R-HOST-02: each source is queried until it replies; known hosts are found all the same."""
+    ours = introduction(known=(BETA,))
+    forged = query(bytes(6), BROADCAST, 1)
+    for number in range(3000):
+        ours.receive(codec_of(MXOE).build(replace(forged, src_mac=b"\2\1" + number.to_bytes(4, "big"))))
+    assert len(ours.heard) == 1024
+    leaving = ours.transmit(SECOND)
+    assert len(leaving) <= 1 + 2 * 1024 + 1
+    asked = HostQuery(dst_mac=BETA, src_mac=OURS, src_dst_peer_index=3, magic=1)
+    ours.receive(codec_of(MXOE).build(answer(asked, BETA, 3, "beta:0")))
+    assert ours.found("beta:0") == BETA
