@@ -155,6 +155,9 @@ class Survey:
             yield dialect_query(own, peer, self._length)
 
     def _of(self, address: bytes) -> _HostNotes:
+        """The notes on a host; those on a source that has no place in the peer table are not kept."""
+        if address not in self._notes and self._core.node.peers.by_address(address) is None:
+            return _HostNotes()
         return self._notes.setdefault(address, _HostNotes())
 
     def _meet(self, address: bytes) -> None:

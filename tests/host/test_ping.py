@@ -295,3 +295,20 @@ def test_statistics_are_those_of_ping():
     assert (times.minimum, times.average, times.maximum, times.deviation) == (2, 4.0, 6, 2**0.5)
     assert (times.median, times.percentile_99, trips.loss) == (4, 6, pytest.approx(0.2))
     assert [percentile(list(range(1, 101)), each) for each in (1, 50, 99, 100)] == [1, 50, 99, 100]
+
+
+def test_sources_without_a_place_in_the_peer_table_are_not_noted(network):
+    link = network.attach()
+    with Host(network.attach(), name="beta", background=False) as beta:
+        survey = Survey(beta)
+        frame = Announcement(dst_mac=b"\xff" * 6, src_mac=link.address, nic_id_hi=0x0200, nic_id_lo=1, serial=7)
+        raw = codec_of(dialect_by_name("mxoe")).build(frame)
+        rounds = survey.rounds(PATIENCE, every=0.0)
+        next(rounds)
+        for first in range(0, 5000, 500):
+            sources = [b"\2\7" + number.to_bytes(4, "big") for number in range(first, first + 500)]
+            link.send(FrameBatch.from_frames([raw[:6] + each + raw[12:] for each in sources]))
+            next(rounds)
+        most = beta.core.node.peers.maximum
+        assert len(survey.hosts()) == most - 1
+        assert len(survey._notes) <= most
