@@ -17,6 +17,8 @@ LONGEST: Final = 256 << 20
 PENDING_MESSAGES: Final = 1024
 PENDING_BYTES: Final = 256 << 20
 """Limits of the messages per client that are received but not yet answered; further ones are discarded."""
+HELD_BYTES: Final = 1 << 30
+"""Limit of the messages of all clients: their number is that of the partners, which only other hosts determine."""
 _FEW: Final = 2
 """Number of messages that are always allowed, so that a single message may be longer than the limit."""
 
@@ -52,15 +54,17 @@ class Client:
     leaving: deque[Request] = field(default_factory=deque)
     """Answers that have not ended."""
 
-    def busy(self) -> bool:
-        """True if its pending messages reach a limit, so that further ones are discarded."""
+    def pending(self) -> tuple[int, int]:
+        """Number and bytes of its pending messages."""
         while self.leaving and self.leaving[0].done:
             self.leaving.popleft()
-        count = len(self.arriving) + len(self.leaving)
-        if count < _FEW:
-            return False
-        size = sum(each.request.length for each in self.arriving) + sum(each.length for each in self.leaving)
-        return count >= PENDING_MESSAGES or size >= PENDING_BYTES
+        arriving = sum(min(each.request.length, LONGEST) for each in self.arriving if not each.discarded)
+        return len(self.arriving) + len(self.leaving), arriving + sum(each.length for each in self.leaving)
+
+    def busy(self) -> bool:
+        """True if its pending messages reach a limit, so that further ones are discarded."""
+        count, size = self.pending()
+        return count >= _FEW and (count >= PENDING_MESSAGES or size >= PENDING_BYTES)
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +84,7 @@ class Service(Pending[None]):
     and dropped.
     """
 
-    __slots__ = ("_active", "_core", "_endpoints", "_scratch", "clients", "counts", "echo", "longest")
+    __slots__ = ("_active", "_core", "_endpoints", "_held", "_scratch", "clients", "counts", "echo", "longest")
 
     def __init__(self, endpoints: Sequence[Endpoint], *, echo: bool, longest: int = LONGEST) -> None:
         self._endpoints = [each.engine for each in endpoints]
@@ -92,6 +96,8 @@ class Service(Pending[None]):
         """Clients by partner, in the order of their first messages."""
         self._active: dict[Client, None] = {}
         self._scratch = bytearray(0)
+        self._held = 0
+        """Bytes of pending messages at most: those at the last count, and all since."""
 
     def ready(self) -> bool:
         """Receive and answer messages; return False."""
@@ -110,10 +116,18 @@ class Service(Pending[None]):
                 # The client's host has this host in its peer table now, so it will answer a name query that it may have
                 # ignored before (R-HOST-04).
                 self._core.node.ask_names()
-        discarded = client.busy()
-        memory = bytearray(0) if discarded else self._memory(min(found.length, self.longest))
+        length = min(found.length, self.longest)
+        discarded = client.busy() or (self.echo and not self._has_room(length))
+        memory = bytearray(0) if discarded else self._memory(length)
         client.arriving.append(IncomingMessage(endpoint.receive(memory, 0, 0), memory, discarded))
         self._active[client] = None
+
+    def _has_room(self, length: int) -> bool:
+        """Return whether a message of ``length`` bytes, which is counted, leaves all clients within the limit."""
+        if self._held + length > HELD_BYTES:
+            self._held = sum(each.pending()[1] for each in self.clients.values())
+        self._held += length
+        return self._held <= HELD_BYTES
 
     def _memory(self, length: int) -> bytearray:
         """Memory for a message: separate memory if it is echoed, otherwise memory shared by all messages."""

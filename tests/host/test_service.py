@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from mxwire.host import Host, HostTimeoutError
+from mxwire.host import service as service_module
 from mxwire.host.service import PENDING_MESSAGES, Service
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Status
@@ -106,6 +107,23 @@ def test_a_client_that_takes_no_answers_is_not_given_all_memory(pair):
     assert first.counts.messages + first.counts.failed == many and first.counts.refused > 0
     assert len(first.leaving) <= PENDING_MESSAGES
     assert (second.counts.answers, second.counts.refused) == (1, 0)
+
+
+@pytest.mark.parametrize("echo", [True, False])
+def test_all_clients_together_have_a_limit_too(pair, monkeypatch, echo):
+    """Announcements of large messages alone must not take the memory: the number of clients is that of partners."""
+    monkeypatch.setattr(service_module, "HELD_BYTES", 1_000_000)
+    service = Service([pair.two], echo=echo)
+    clients = [pair.alpha.open_endpoint() for _ in range(6)]
+    with serving(pair.beta, service):
+        for each in clients:
+            partner = each.connect("beta", 3, timeout=PATIENCE)
+            # The answer stays with the server, since no receive is posted for it.
+            each.wait(each.isend(partner, bytes(300_000)), PATIENCE)
+    with pair.beta.core.section:
+        held = sum(each.pending()[1] for each in service.clients.values())
+    assert held <= 1_000_000
+    assert service.counts.refused == (3 if echo else 0)
 
 
 def test_a_client_that_goes_in_the_middle_is_counted_and_others_are_served(pair):
