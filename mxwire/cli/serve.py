@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Ctrl-C ends the command and prints a summary. A client that does not receive its answers gets no more of them while 1024
-messages or 256 MiB for it are in flight.
+messages or 256 MiB for it, or 1 GiB for all clients, are in flight.
 
 \b
 Examples:

@@ -197,6 +197,21 @@ def test_a_waiting_sender_is_served_when_the_one_before_has_vanished(stage):
     assert "no progress with" in slave.reasons[0]
 
 
+def test_a_sender_waits_for_one_turn_however_often_it_asks(stage):
+    """Another one cannot fill the memory of the receiver with requests."""
+    slave = stage.slave()
+    with stage.host("alpha") as alpha, stage.host("gamma") as gamma:
+        hands = Hands(alpha.open_endpoint(0, DEFAULT_KEY), AFTERWARDS)
+        endpoint = gamma.open_endpoint(0, DEFAULT_KEY)
+        away = endpoint.connect("beta", 0, DEFAULT_KEY, timeout=PATIENCE)
+        ready = endpoint.ireceive(maximum=100)
+        endpoint.wait_all([endpoint.isend(away, AFTERWARDS.pack(), MATCH) for _ in range(50)], PATIENCE)
+        endpoint.flush(PATIENCE)
+        assert [hands.round(length).length for length in EXPECTED] == EXPECTED
+        assert slave.receiver.ignored == 49
+        assert endpoint.wait(ready, PATIENCE).length == 0
+
+
 def test_a_vanishing_stranger_does_not_end_a_measurement(stage):
     """Its large message has been taken by the receive that was posted for the sender."""
     slave = stage.slave()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
@@ -260,7 +259,8 @@ class PerfReceiver:
     def __init__(self, waiter: PerfWaiter) -> None:
         self._waiter = waiter
         self._endpoint: Endpoint = waiter.endpoint
-        self._queue: deque[_QueuedParameters] = deque()
+        self._queue: dict[Partner, _QueuedParameters] = {}
+        """The senders that wait for their turn, in the order of their requests; each has one request."""
         self._served: Partner | None = None
         self.ignored = 0
         """Messages that were neither parameters nor part of the current measurement."""
@@ -273,7 +273,7 @@ class PerfReceiver:
         for parameters that cannot be served; it may be called again after either error.
         """
         self._drop_the_gone()
-        queued = self._queue.popleft() if self._queue else self._first_message(idle)
+        queued = self._queue.pop(next(iter(self._queue))) if self._queue else self._first_message(idle)
         parameters = PerfParameters.unpack(queued.data)
         parameters.check()
         return PerfRequest(queued.partner, parameters, queued.epoch)
@@ -365,10 +365,12 @@ class PerfReceiver:
 
     def _put_off(self, message: Message) -> None:
         """Handle a message of another sender: queue parameters, and ignore other messages."""
-        if message.length == PARAMETERS_LENGTH:
-            self._queue.append(_queued(message))
-        else:
+        queued = _queued(message) if message.length == PARAMETERS_LENGTH else None
+        known = None if queued is None else self._queue.get(queued.partner)
+        if queued is None or (known is not None and known.epoch == queued.epoch):
             self.ignored += 1
+        else:
+            self._queue[queued.partner] = queued
 
     def _crowded(self) -> bool:
         """True if another sender waits for its turn."""
@@ -379,7 +381,7 @@ class PerfReceiver:
         return found is not None and found.length == PARAMETERS_LENGTH and found.partner is not self._served
 
     def _drop_the_gone(self) -> None:
-        self._queue = deque(each for each in self._queue if each.partner.epoch == each.epoch)
+        self._queue = {partner: each for partner, each in self._queue.items() if partner.epoch == each.epoch}
 
     def forget(self, measurement: PerfRequest) -> None:
         """Disconnect from the sender after a measurement, unless it has restarted or requested another one."""
@@ -389,7 +391,7 @@ class PerfReceiver:
         # The next sender from the same endpoint must not connect between the check and the end of the connection.
         with self._endpoint.host.core.section:
             self._drop_the_gone()
-            if not _over(measurement) and all(each.partner is not measurement.partner for each in self._queue):
+            if not _over(measurement) and measurement.partner not in self._queue:
                 self._endpoint.disconnect(measurement.partner)
 
 
