@@ -7,7 +7,6 @@ detects the loss of one. Everything else is common to all kinds and is in ``camp
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -39,8 +38,6 @@ RANK_VARIABLES: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_C
 
 Slurm's is the last: in a Slurm job, processes of mpirun inherit that of mpirun itself.
 """
-_NO_DASHBOARD = {"dashboard": False, "dashboard_address": ":0"}
-"""The scheduler always opens an HTTP port: use any free one, since another user may occupy the default port."""
 
 
 class WorkerPool(Protocol):
@@ -231,10 +228,11 @@ def _dask(kind: str, detail: str, processes: int) -> Iterator[WorkerPool]:
                     _check_queue(Path(detail), cluster)
                 yield DaskPool(client)
         elif detail == "local":
+            private_dask = _private_dask("--on dask:local")
             failures = {"distributed.scheduler.allowed-failures": _LOCAL_FAILURES}
             with (
                 dask.config.set(failures),
-                local_cluster(distributed, processes) as cluster,
+                private_dask.local_cluster(processes) as cluster,
                 distributed.Client(cluster) as client,
             ):
                 yield DaskPool(client)
@@ -246,20 +244,12 @@ def _dask(kind: str, detail: str, processes: int) -> Iterator[WorkerPool]:
                 yield DaskPool(client)
 
 
-@contextmanager
-def local_cluster(distributed: Any, processes: int) -> Iterator[Any]:
-    """Start a Dask cluster of worker processes on this machine."""
-    # Dask passes variables such as OPENBLAS_NUM_THREADS to its workers by setting them in this process.
-    before = dict(os.environ)
-    try:
-        with distributed.LocalCluster(
-            n_workers=processes, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-        ) as cluster:
-            yield cluster
-    finally:
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ.update(before)
+def _private_dask(needed_by: str) -> Any:
+    """Return the module of private clusters, whose certificates need one more package."""
+    import_extra("cryptography", "dask", needed_by)
+    from mxwire.campaign import private_dask
+
+    return private_dask
 
 
 @contextmanager
@@ -269,7 +259,7 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
         # The client itself would wait for the file without limit.
         where = json.loads(Path(address).read_text())["address"] if address.endswith(".json") else address
         client = distributed.Client(where, timeout=_CONNECT_SECONDS)
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise MxwireError(f"--on dask:{address}: the scheduler cannot be reached: {reason}") from None
     with client:
@@ -295,6 +285,9 @@ def _slurm_cluster(path: Path) -> Iterator[Any]:
     finally:
         for each, handler in handlers.items():
             signal.signal(each, handler)
+    private_dask = _private_dask("--on dask-slurm")
+    from dask import config
+
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -307,9 +300,17 @@ def _slurm_cluster(path: Path) -> Iterator[Any]:
     arguments = {name: value for name, value in settings.items() if name not in _SLURM_KEYS}
     # The work is bound by the processor and holds Python's lock: one process per core.
     arguments.setdefault("processes", arguments.get("cores", 1))
+    # Jobs read the certificate and its key from there: files of mode 0600, removed at the end.
+    shared = config.get("jobqueue.slurm.shared-temp-directory", None)
+    arguments.setdefault("shared_temp_directory", shared or str(Path.cwd()))
     with ExitStack() as stack:
         try:
-            cluster = jobqueue.SLURMCluster(**arguments, scheduler_options=_NO_DASHBOARD)
+            for name, own in (
+                ("worker_extra_args", private_dask.WORKER_WORDS),
+                ("job_script_prologue", private_dask.JOB_PROLOGUE),
+            ):
+                arguments[name] = [*own, *arguments.get(name, ())]
+            cluster = jobqueue.SLURMCluster(**arguments, **private_dask.JOB_ARGUMENTS)
             stack.enter_context(cluster)
             _check_job(path, cluster.job_script())
             cluster.scale(jobs=jobs)

@@ -41,7 +41,7 @@ Examples:
   mxwire simulate --seeds 0-1999 --jobs 2                  two thousand runs, each with its own faults
   mxwire simulate --seeds 0-1999 --dialect omx:1500 --kill 2
   mxwire simulate --local one-copy --processes 3 --kill 1  several processes per host, with shared memory
-  mxwire simulate --seeds 0-99999 --on dask:tcp://head:8786 --checkpoint seeds.jsonl --to runs.parquet
+  mxwire simulate --seeds 0-99999 --on dask:tls://head:8786 --checkpoint seeds.jsonl --to runs.parquet
   mxwire simulate --workload large --faults lose@7,die:1@31 --pcap out.pcapng      exactly these faults
   mxwire simulate --exhaustive 1                           every single fault of every small workload
   mxwire simulate --exhaustive 2 --workload train          every pair of faults of one of them

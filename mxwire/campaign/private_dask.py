@@ -1,0 +1,80 @@
+"""Dask clusters that only their owner can use.
+
+A Dask scheduler runs the functions of each client that reaches it, and so does a worker, on a port that every user of
+the machine can reach. All processes of a private cluster therefore authenticate each other by TLS, with a certificate
+made for the run, and do not open the HTTP ports that Dask opens even without a dashboard. Workers keep their files in
+a directory of the user: they import modules from there, and Dask's own, in ``/tmp``, may belong to another user.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from distributed import Nanny, Scheduler, Security, SpecCluster, Worker
+
+
+class PrivateScheduler(Scheduler):  # type: ignore[misc]
+    """A scheduler without an HTTP port."""
+
+    def start_http_server(self, *_: Any, **__: Any) -> None:
+        """Serve nothing."""
+
+
+class PrivateWorker(Worker):  # type: ignore[misc]
+    """A worker without an HTTP port."""
+
+    def start_http_server(self, *_: Any, **__: Any) -> None:
+        """Serve nothing."""
+
+
+JOB_ARGUMENTS: Final[dict[str, Any]] = {
+    "security": True,
+    "scheduler_cls": PrivateScheduler,
+    "scheduler_options": {"dashboard": False},
+}
+"""Arguments of a ``dask_jobqueue`` cluster that make its scheduler private."""
+WORKER_WORDS: Final = ("--worker-class", f"{__name__}.{PrivateWorker.__name__}", "--no-dashboard")
+"""Arguments of ``dask worker`` that make a worker private."""
+JOB_PROLOGUE: Final = (
+    "DASK_TEMPORARY_DIRECTORY=$(mktemp -d) || exit",
+    "export DASK_TEMPORARY_DIRECTORY",
+    """trap 'rm -rf "$DASK_TEMPORARY_DIRECTORY"' EXIT""",
+)
+"""Lines of a job's shell script."""
+
+
+@contextmanager
+def local_cluster(processes: int) -> Iterator[Any]:
+    """Start a cluster of worker processes on this machine."""
+    # Dask passes variables such as OPENBLAS_NUM_THREADS to its workers by setting them in this process.
+    before = dict(os.environ)
+    common = {
+        "host": "127.0.0.1",
+        "protocol": "tls://",
+        "security": Security.temporary(),
+        "dashboard": False,
+    }
+    try:
+        with tempfile.TemporaryDirectory(prefix="mxwire-dask-", ignore_cleanup_errors=True) as folder:
+            own = {
+                "nthreads": 1,
+                "worker_class": PrivateWorker,
+                "local_directory": folder,
+                "silence_logs": logging.CRITICAL,
+            }
+            with SpecCluster(
+                scheduler={"cls": PrivateScheduler, "options": common | {"port": 0}},
+                workers={number: {"cls": Nanny, "options": common | own} for number in range(processes)},
+                security=common["security"],
+                silence_logs=logging.CRITICAL,
+            ) as cluster:
+                yield cluster
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
