@@ -275,10 +275,13 @@ class Ledger:
     def judge_orders(self) -> None:
         """Check that messages of one sender were matched in order (R-MAT-02).
 
-        A message that is delivered twice is a breach of ``once``, and is in no order.
+        A message that is delivered twice is a breach of ``once``, and is in no order. Nor is one that its sender has
+        reported as lost, where partners with defects lose each other: a receiver with D-4 keeps early packets from
+        before it was abandoned, and delivers them when new ones fill the gap.
         """
+        parting = "delivery" in self.fallen
         for taken in self._taken.values():
-            takes = [each for each in taken if each.message.delivered == 1]
+            takes = [each for each in taken if each.message.delivered == 1 and not (parting and each.message.excuse)]
             takes.sort(key=lambda each: (each.message.order, each.order))
             newest = -1
             for place, take in enumerate(takes):

@@ -58,7 +58,25 @@ DELIVERED_TWICE = Scenario(
 """A restarted host expects number 1 again after a CONNECT request that was lost at first (D-1, R-CON-12)."""
 OUT_OF_ORDER = draw_scenario(50000203, profiles=(AS_FOUND,), kill=2)
 """A message that is delivered twice is in no order."""
-RUNS = {"handle": SHARED_HANDLE, "region": DEAD_REGION, "twice": DELIVERED_TWICE, "order": OUT_OF_ORDER}
+LATE_AFTER_LOSS = Scenario(
+    800013367,
+    messages=40,
+    dialect=omx(9000),
+    profiles=(AS_FOUND,),
+    largest=129,
+    resend_maximum=24,
+    gap=0,
+    reorder=0.3,
+    held=30 * MILLISECOND,
+)
+"""A message that was reported as lost is delivered after a later one, by a receiver that was not reset (D-4)."""
+RUNS = {
+    "handle": SHARED_HANDLE,
+    "region": DEAD_REGION,
+    "twice": DELIVERED_TWICE,
+    "order": OUT_OF_ORDER,
+    "late": LATE_AFTER_LOSS,
+}
 
 
 def run(scenario: Scenario) -> RunOutcome:
