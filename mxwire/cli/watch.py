@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import socket
+import os
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -29,24 +29,23 @@ If there are too many frames to follow all messages, complete pairs are sampled:
 \b
 Examples:
   mxwire watch -i eth0 --prometheus :9086       then: curl localhost:9086/metrics
-  mxwire watch -i eth0 --prometheus 127.0.0.1:9086 --peers hosts.txt
+  mxwire watch -i eth0 --prometheus 0.0.0.0:9086      on all addresses, for other machines
   mxwire watch -i eth0 --prometheus :9086 --json | jq -c 'select(.event == "opened")'
 
 \b
 A dashboard for Grafana: examples/grafana-mxwire.json. Exit code: 0 after Ctrl-C or --duration, 2 if it cannot run.
 """
 _MAX_PAIRS = 1024
-_REQUEST_TIMEOUT = 10
-"""Seconds after which a client that sends nothing is disconnected."""
+_DEFAULT_HOST = "127.0.0.1"
 
 
 def _address(value: str) -> tuple[str, int]:
-    """An option type: ``:9086``, ``9086``, ``127.0.0.1:9086`` or ``[::1]:9086``; no host stands for all addresses."""
+    """An option type: ``:9086``, ``9086``, ``127.0.0.1:9086`` or ``[::1]:9086``; no host stands for 127.0.0.1."""
     host, _, port = value.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
     if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
         raise click.BadParameter(f"{value!r} is not an address: write :9086, or 127.0.0.1:9086")
-    return host, int(port)
+    return host or _DEFAULT_HOST, int(port)
 
 
 @click.command(epilog=EPILOG)
@@ -57,7 +56,7 @@ def _address(value: str) -> tuple[str, int]:
     metavar="[HOST]:PORT",
     type=_address,
     required=True,
-    help="Serve metrics at http://HOST:PORT/metrics; without HOST on all addresses of this machine.",
+    help="Serve metrics at http://HOST:PORT/metrics; without HOST on 127.0.0.1.",
 )
 @shared.duration_option(None, "End after S seconds.")
 @shared.integer_option(
@@ -90,7 +89,7 @@ def command(
         _served(address) as (collector, port),
         observation(inputs, decoding, filters, interval=1.0, pairs=pairs) as observed,
     ):
-        note(f"metrics at http://{address[0] or socket.gethostname()}:{port}/metrics")
+        note(f"metrics at http://{address[0]}:{port}/metrics")
         report.emit("serving", interface=interface, host=address[0], port=port)
         news = _FindingNews(report)
         for snapshot in observed.run():
@@ -104,27 +103,35 @@ def _served(address: tuple[str, int]) -> Iterator[tuple[TrafficCollector, int]]:
 
     Raises :class:`~mxwire.errors.MxwireError` if the address cannot be used.
     """
-    from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+    from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
 
+    from mxwire.cli.metrics_server import served
     from mxwire.report.prometheus import TrafficCollector
 
     registry = CollectorRegistry()
     collector = TrafficCollector()
     registry.register(collector)
     ProcessCollector(registry=registry)
+    # Generated once per snapshot, since any number of clients may request it.
+    newest: tuple[TrafficSnapshot | None, bytes] = (None, generate_latest(registry))
+
+    def page() -> bytes:
+        nonlocal newest
+        snapshot = collector.snapshot
+        if newest[0] is not snapshot:
+            newest = (snapshot, generate_latest(registry))
+        return newest[1]
+
     host, port = address
-    try:
-        server, thread = start_http_server(port, host or "0.0.0.0", registry)
-    except OSError as error:
-        raise MxwireError(f"{host}:{port}: metrics cannot be served: {error.strerror or error}") from None
-    # Without a timeout, a client that sends nothing would occupy a thread.
-    server.RequestHandlerClass.timeout = _REQUEST_TIMEOUT  # type: ignore[attr-defined]
-    try:
-        yield collector, server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with ExitStack() as stack:
+        try:
+            port = stack.enter_context(served(host, port, page, CONTENT_TYPE_LATEST))
+        except OSError as error:
+            # Python adds the address to the text, except to that of unknown names, whose numbers are negative.
+            number = error.errno or 0
+            reason = os.strerror(number) if number > 0 else error.strerror or error
+            raise MxwireError(f"{host}:{port}: metrics cannot be served: {reason}") from None
+        yield collector, port
 
 
 class _FindingNews:
