@@ -106,8 +106,8 @@ MUTANTS = (
         "pipeline ignored",
         "1.3.2, R-MED-02",
         "library/inbound.py",
-        "place: int = number << frame.frag_pipeline",
-        "place: int = number << 12",
+        "return number << pipeline",
+        "return number << 12",
         NATIVE,
     ),
     Mutant(
@@ -396,8 +396,8 @@ MUTANTS = (
         "pieces of a vector begin with the first bytes",
         "R-MSC-03",
         "arguments.py",
-        "piece[start : start + count] = data[done : done + count]",
-        "piece[start : start + count] = data[:count]",
+        "view[start : start + count] = data[done : done + count]",
+        "view[start : start + count] = data[:count]",
     ),
     Mutant(
         "regions never given back",

@@ -20,7 +20,6 @@ from mxwire.ethernet import (
 from mxwire.frames import FrameBatch
 from mxwire.link.errors import LinkError
 from mxwire.link.link import LinkStatistics
-from mxwire.link.ring import SHORT
 from mxwire.link.wakeup import Wakeup, wait_readable
 
 ROOM = 16384
@@ -176,11 +175,11 @@ class MemoryLink:
         return self._batch(self._take())
 
     def receive_few(self) -> list[bytes] | FrameBatch:
-        """Receive as ``receive`` does without waiting; up to ``_FEW`` short frames are returned as copies."""
+        """Receive as ``receive`` does without waiting; up to ``_FEW`` frames are returned as copies."""
         if not (self._waiting or self._wakeup.is_set or self._gone or self._closed):
             return _NO_FRAMES
         frames = self._take()
-        if len(frames) > _FEW or any(len(frame) > SHORT for _, frame in frames):
+        if len(frames) > _FEW:
             return self._batch(frames)
         return [frame for _, frame in frames]
 

@@ -25,7 +25,7 @@ VLAN_VALID: Final = 0x10
 VLAN_TPID_VALID: Final = 0x40
 RING_BYTES: Final = 64 << 20
 SHORT: Final = 256
-"""Maximum length in bytes of frames for which a copy is cheaper than a batch."""
+"""Maximum length in bytes of frames of which many are copied; longer ones are copied if few frames wait."""
 _RX_RING: Final = 5
 _SMALLEST: Final = 1 << 20
 

@@ -25,7 +25,8 @@ Three costs determine the design of this code, because a round trip of small mes
   filled. After a poll that found no frame, a caller is waiting for this very frame, so ``take_short`` takes it alone,
   without reading the slot behind it (``_quiet``).
 * *Building a batch* has a fixed cost by columns (a few NumPy calls) and a cost per frame one by one; ``_FEW`` is the
-  number of frames at which they are equal.
+  number of frames at which they are equal. The engine pays a similar fixed cost per batch, so up to ``_FEW`` frames of
+  any length are handed over as copies; only if more wait are frames longer than ``SHORT`` left for a batch.
 
 A run of slots never extends past the end of the ring, so that all slots of a batch are contiguous, and ``_by_column``
 is a slice of one structured array. A block is the unit of allocation in the kernel. Slots must not straddle blocks
@@ -99,7 +100,7 @@ class SlotRing(ReceiveRing):
         self._notes: NDArray[Any] = self.memory.view(layout)
         self._status: NDArray[np.uint32] = self._notes["status"]
         self._starts = np.arange(self.slots, dtype=np.int64) * slot
-        self._first = 0
+        self._first = self._beyond = 0
         self._taken = 0
         self._quiet = False
         """True if a poll has found no frame since the last one was taken."""
@@ -142,7 +143,7 @@ class SlotRing(ReceiveRing):
         return arrivals
 
     def take_short(self) -> list[bytes] | None:
-        """Take copies of the next frames while they are few, short, complete and untagged; None if there are none."""
+        """Take copies of the next frames while they are short or few, complete and untagged; None if there are none."""
         return self._take_short() if self._take_quickly is None else self._take_quickly()
 
     def _take_short(self) -> list[bytes] | None:
@@ -153,13 +154,14 @@ class SlotRing(ReceiveRing):
             return None
         # After a poll without success, return this frame at once, before the next slot is read.
         last = place + 1 if self._quiet else min(place + _FEW, self.slots)
+        self._beyond = place + _FEW
         self._quiet = False
         while True:
             fence()
             start = place * self._slot
             note: tuple[int, int, int, int] = _read_note(mapped, start)
             status, whole, snapped, mac = note
-            if snapped > SHORT or snapped != whole or status & VLAN_VALID:
+            if snapped != whole or status & VLAN_VALID or (snapped > SHORT and self._has_many()):
                 break
             start += mac
             frames.append(mapped[start : start + snapped])
@@ -169,6 +171,10 @@ class SlotRing(ReceiveRing):
                 break
         self._first = 0 if place == self.slots else place
         return frames
+
+    def _has_many(self) -> bool:
+        """True if more frames wait than ``take_short`` copies at once."""
+        return self._beyond < self.slots and bool(self._words[self._beyond * self._words_per_slot] & USER)
 
     def _count(self) -> int:
         """Number of consecutive filled slots, up to the end of the ring."""

@@ -43,8 +43,10 @@ class FrameSender:
         return sent
 
     def send_few(self, frames: list[bytes] | list[memoryview]) -> int:
-        """Send single frames with a system call each; return the number sent."""
+        """Send single frames; return the number sent."""
         count = len(frames)
+        if _send_frames is None and count >= FEW:
+            return self.send(FrameBatch.from_frames(map(bytes, frames)))
         sent: int = self._send_each(frames) if _send_frames is None else _send_frames(self._descriptor, frames)
         if sent < count:
             # Retry from this frame on, with backoff.

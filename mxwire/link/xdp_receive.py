@@ -170,7 +170,7 @@ class XdpReceiveRing(ReceiveRing):
         return Arrivals(start, length, length, np.full(len(start), time.time_ns()))
 
     def take_short(self) -> list[bytes] | None:
-        """Take copies of the next frames while they are few and short; release them at once."""
+        """Take copies of the next frames while they are few or short; release them at once."""
         if not self.ready():
             return None
         frames: list[bytes] = []
@@ -183,7 +183,8 @@ class XdpReceiveRing(ReceiveRing):
         for number in range(self._at, self._at + most):
             at = number & mask
             size = words[2 * at + 1]
-            if size > SHORT:
+            # A frame in several parts has a flag above its length.
+            if size > LOW_WORD or (size > SHORT and available > _FEW):
                 break
             address = words[2 * at]
             position = (address & _POSITION) + (address >> POSITION_BITS)

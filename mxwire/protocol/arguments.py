@@ -68,43 +68,41 @@ class Segments:
     buffer, and for a read-only buffer if ``writable``.
     """
 
-    __slots__ = ("_arrays", "_only", "_starts", "length")
+    __slots__ = ("_arrays", "_only", "_starts", "_views", "length")
 
     def __init__(self, data: Any, *, writable: bool = False) -> None:
         self._arrays: list[Bytes] | None = None
-        """The segments as arrays; None if there is a single segment, which is then in ``_only``."""
+        """The segments as arrays, created on first use: creating one takes longer than copying a short message."""
         self._only: bytes | memoryview | None = None
+        """The only segment; None if there are several, which are then in ``_views``."""
+        self._views: list[memoryview] = []
         self._starts = _AT_START
-        # Most messages are ``bytes``, which need no check. Creating an array would take longer than copying a message
-        # of a few bytes.
+        # Most messages are ``bytes``, which need no check.
         if type(data) is bytes and not writable:
             self._only = data
             self.length = len(data)
             return
-        if type(data) is bytearray:
-            self._only = view_of(data)
-            self.length = len(data)
-            return
-        if type(data) is _VIEW and _is_flat(data, writable):
+        if type(data) is bytearray or (type(data) is _VIEW and _is_flat(data, writable)):
             # Create a separate view, because the caller may release ``data``.
             self._only = view_of(data)
             self.length = len(data)
             return
         if isinstance(data, _BUFFERS) or not isinstance(data, Sequence) or _is_buffer(data):
-            self._arrays = [_flat(data, writable)]
-            self.length = len(self._arrays[0])
+            self._only = _flat(data, writable)
+            self.length = len(self._only)
             return
         pieces = list(data)
         if len(pieces) > SEGMENTS_MAXIMUM:
             raise LocalProtocolError(
                 Status.SEGMENTS_BAD_COUNT, f"{len(pieces)} segments: a message has {SEGMENTS_MAXIMUM} at most"
             )
-        self._arrays = [_flat(piece, writable) for piece in pieces]
         self._starts = []
         self.length = 0
-        for piece in self._arrays:
+        for piece in pieces:
+            view = _flat(piece, writable)
+            self._views.append(view)
             self._starts.append(self.length)
-            self.length += len(piece)
+            self.length += len(view)
 
     def __len__(self) -> int:
         """The number of bytes."""
@@ -113,57 +111,55 @@ class Segments:
     @property
     def _pieces(self) -> list[Bytes]:
         if self._arrays is None:
-            assert self._only is not None
-            self._arrays = [_flat(self._only, False)]
+            views = self._views if self._only is None else [self._only]
+            self._arrays = [np.frombuffer(each, np.uint8) if len(each) else np.empty(0, np.uint8) for each in views]
         return self._arrays
 
     def view(self, offset: int, length: int) -> Bytes | None:
         """A view of ``length`` bytes from ``offset``; None if they are not in one segment."""
-        if len(self._pieces) == 1:
+        if self._only is not None:
             return self._pieces[0][offset : offset + length]
-        for piece, start, count in self._spans(offset, length):
-            return piece[start : start + count] if count == length else None
+        for place, start, count in self._spans(offset, length):
+            return self._pieces[place][start : start + count] if count == length else None
         return np.empty(0, np.uint8)
+
+    def part(self, offset: int, length: int) -> memoryview | None:
+        """A view of ``length`` bytes from ``offset`` that is not an array; None if there are several segments."""
+        return None if self._only is None else view_of(self._only)[offset : offset + length]
 
     def take(self, offset: int, out: Bytes) -> None:
         """Copy ``len(out)`` bytes, starting at ``offset``, into ``out``."""
-        if len(self._pieces) == 1:
+        if self._only is not None:
             out[:] = self._pieces[0][offset : offset + len(out)]
             return
         done = 0
-        for piece, start, count in self._spans(offset, len(out)):
-            out[done : done + count] = piece[start : start + count]
+        for place, start, count in self._spans(offset, len(out)):
+            out[done : done + count] = self._pieces[place][start : start + count]
             done += count
 
-    def put(self, offset: int, data: Bytes) -> int:
+    def put(self, offset: int, data: Bytes | bytes | memoryview) -> int:
         """Store ``data`` at ``offset``, truncated at the end of the memory; return the number of bytes stored."""
         room = min(len(data), max(0, self.length - offset))
-        if len(self._pieces) == 1:
-            self._pieces[0][offset : offset + room] = data[:room]
+        if not room:
+            return 0
+        if room < len(data):
+            data = data[:room]
+        only: Any = self._only
+        if only is not None:
+            only[offset : offset + room] = data
             return room
         done = 0
-        for piece, start, count in self._spans(offset, room):
-            piece[start : start + count] = data[done : done + count]
+        for place, start, count in self._spans(offset, room):
+            view: Any = self._views[place]
+            view[start : start + count] = data[done : done + count]
             done += count
         return room
-
-    def put_bytes(self, data: bytes | memoryview) -> None:
-        """Store a short message at the start, truncated at the end of the memory."""
-        room = min(len(data), self.length)
-        if not room:
-            return
-        if isinstance(self._only, memoryview):
-            self._only[:room] = data if room == len(data) else data[:room]
-        else:
-            self.put(0, np.frombuffer(data, np.uint8))
 
     def copy(self) -> bytes:
         """A copy of all bytes."""
         if self._only is not None:
             return self._only if isinstance(self._only, bytes) else self._only.tobytes()
-        if len(self._pieces) == 1:
-            return self._pieces[0].tobytes()
-        return b"".join(piece.tobytes() for piece in self._pieces)
+        return b"".join(self._views)
 
     def kept(self) -> Segments:
         """The message in memory that does not change: this object if it is one ``bytes`` object, otherwise a copy."""
@@ -173,14 +169,14 @@ class Segments:
         """Address and length of each segment in the memory of this process."""
         return [(each.__array_interface__["data"][0], len(each)) for each in self._pieces]
 
-    def _spans(self, offset: int, length: int) -> Iterator[tuple[Bytes, int, int]]:
-        """Yield segment, offset in the segment and number of bytes for each segment in a range of bytes."""
+    def _spans(self, offset: int, length: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the number of a segment, the offset in it and the number of bytes for each segment in a range."""
         place = bisect_right(self._starts, offset) - 1
         while length > 0:
-            piece, start = self._pieces[place], offset - self._starts[place]
-            count = min(length, len(piece) - start)
+            start = offset - self._starts[place]
+            count = min(length, len(self._views[place]) - start)
             if count > 0:
-                yield piece, start, count
+                yield place, start, count
                 offset += count
                 length -= count
             place += 1
@@ -204,7 +200,8 @@ def _is_flat(view: memoryview, writable: bool) -> bool:
         return False
 
 
-def _flat(piece: Any, writable: bool) -> Bytes:
+def _flat(piece: Any, writable: bool) -> memoryview:
+    """Return a view of the bytes of a buffer."""
     try:
         view = memoryview(piece)
     except TypeError:
@@ -218,4 +215,8 @@ def _flat(piece: Any, writable: bool) -> Bytes:
         raise LocalProtocolError(Status.BAD_REQUEST, f"{type(piece).__name__} is not contiguous in memory")
     if writable and view.readonly:
         raise LocalProtocolError(Status.BAD_REQUEST, f"{type(piece).__name__} cannot be received into: it is read-only")
-    return np.frombuffer(view, np.uint8) if view.nbytes else np.empty(0, np.uint8)
+    if view.ndim == 1 and view.format == "B":
+        return view
+    # A view without bytes cannot be cast, and one in the byte order of another machine only by NumPy.
+    array: Any = np.frombuffer(view, np.uint8) if view.nbytes else bytearray()
+    return memoryview(array)

@@ -6,12 +6,8 @@ the ring full is dropped and counted; retransmission repairs the loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mxwire.native import mypyc_attr
 from mxwire.protocol.machine import Queue
@@ -31,8 +27,8 @@ class Arrival:
     def __init__(self, peer: Peer, frame: Any, endpoint: int, sequence: int = 0, piggyback: int = 0) -> None:
         self.peer = peer
         self.frame = frame
-        """A :class:`~mxwire.wire.packets.Frame` of a type for the library; None for an :class:`EagerArrival` or
-        :class:`LibackArrival`."""
+        """A :class:`~mxwire.wire.packets.Frame` of a type for the library; None for an :class:`EagerArrival`,
+        :class:`Fragment` or :class:`LibackArrival`."""
         self.endpoint = endpoint
         """``src_endpoint``."""
         self.sequence = sequence
@@ -66,43 +62,59 @@ class LibackArrival(Arrival):
         """``liback_acknum``."""
 
 
-class Fragments(Arrival):
-    """Consecutive MEDIUM fragments of one message, not yet copied out of their batch."""
+@mypyc_attr(free_list_len=1)
+class Fragment(Arrival):
+    """A MEDIUM fragment with its data; like an :class:`EagerArrival` it has no frame object."""
 
-    __slots__ = ("buffer", "lengths", "numbers", "starts", "surplus")
+    __slots__ = ("data", "length", "match_info", "number", "pipeline")
 
     def __init__(
         self,
         peer: Peer,
-        frame: Medium,
-        numbers: list[int],
-        starts: list[int],
-        lengths: list[int],
-        buffer: NDArray[np.uint8],
+        endpoint: int,
+        sequence: int,
+        piggyback: int,
+        match_info: int,
+        length: int,
+        pipeline: int | None,
+        number: int,
+        data: bytes,
     ) -> None:
-        # ``frame`` is the first fragment; its data is not used.
-        super().__init__(peer, frame, frame.src_endpoint, frame.lib_seqnum, frame.lib_piggyack)
-        self.numbers = numbers
-        """``frag_seqnum`` of each."""
-        self.starts = starts
-        """Offset in ``buffer`` of the data of each."""
-        self.lengths = lengths
-        """``frag_length`` of each."""
-        self.buffer = buffer
-        self.surplus = False
-        """True if fragments remained when the message was complete."""
+        super().__init__(peer, None, endpoint, sequence, piggyback)
+        self.match_info = match_info
+        self.length = length
+        """Length of the whole message in bytes."""
+        self.pipeline = pipeline
+        """``frag_pipeline``; None if the format has no such field."""
+        self.number = number
+        """``frag_seqnum``."""
+        self.data = data
 
-    def __iter__(self) -> Iterator[Fragments]:
-        """Iterate over the fragments, one per item."""
-        for number, start, length in zip(self.numbers, self.starts, self.lengths, strict=True):
-            yield Fragments(self.peer, self.frame, [number], [start], [length], self.buffer)
+    @property
+    def whole(self) -> bool:
+        """True if the fragment is its message, as a SMALL is."""
+        return self.number == 0 and len(self.data) == self.length
 
-    def detach(self) -> None:
-        """Copy the data, so that the buffer of the batch may be reused."""
-        pieces = [self.buffer[start : start + length] for start, length in zip(self.starts, self.lengths, strict=True)]
-        self.buffer = np.concatenate(pieces) if pieces else self.buffer[:0]
-        ends = np.cumsum(self.lengths)
-        self.starts = [int(end) - length for end, length in zip(ends, self.lengths, strict=True)]
+
+def match_info_of(frame: Any) -> int:
+    """The 64 bits of match information of a message."""
+    info: int = (frame.match_a << 32) | frame.match_b
+    return info
+
+
+def fragment_of(peer: Peer, frame: Medium) -> Fragment:
+    """The arrival of a parsed MEDIUM fragment."""
+    return Fragment(
+        peer,
+        frame.src_endpoint,
+        frame.lib_seqnum,
+        frame.lib_piggyack,
+        match_info_of(frame),
+        frame.length,
+        frame.frag_pipeline,
+        frame.frag_seqnum,
+        frame.data,
+    )
 
 
 @dataclass(slots=True)
@@ -132,7 +144,7 @@ class Ring:
     ``batch`` - 1 slots are neither free nor in use.
     """
 
-    __slots__ = ("_attached", "_batch", "_held", "_read", "ended", "maximum", "received")
+    __slots__ = ("_batch", "_held", "_read", "ended", "maximum", "received")
 
     def __init__(self, maximum: int, batch: int = 1) -> None:
         self.maximum = maximum
@@ -144,8 +156,6 @@ class Ring:
         """Number of slots that are not free."""
         self._read = 0
         """Number of these slots whose frames the library has read."""
-        self._attached = 0
-        """Number of newest arrivals that may point into a batch."""
 
     def __bool__(self) -> bool:
         """Return whether any event is queued."""
@@ -157,30 +167,19 @@ class Ring:
         return self.maximum - self._held
 
     def push(self, event: Arrival | LocalMessage) -> bool:
-        """Append an arrival; return False if there is no room for its frames."""
-        count = len(event.numbers) if type(event) is Fragments else 1
-        if self._held + count > self.maximum:
+        """Append an arrival; return False if there is no room."""
+        if self._held == self.maximum:
             return False
-        self._held += count
-        self._attached = self._attached + 1 if self.received.count else 1
+        self._held += 1
         self.received.append(event)
         return True
 
     def pop(self) -> Arrival | LocalMessage:
         """Take the oldest arrival."""
         event = self.received.popleft()
-        self._read += len(event.numbers) if type(event) is Fragments else 1
+        self._read += 1
         if self._read >= self._batch:
             left = self._read % self._batch
             self._held -= self._read - left
             self._read = left
         return event
-
-    def detach(self) -> None:
-        """Copy the data of arrivals that still point into a batch."""
-        count = self.received.count
-        for place in range(max(0, count - self._attached), count):
-            event = self.received[place]
-            if type(event) is Fragments:
-                event.detach()
-        self._attached = 0

@@ -217,7 +217,7 @@ class NeighbourMessage:
         receive = self._receive
         if receive is None or offset != self._filled or offset + len(data) > self._wanted:
             return
-        receive.memory.put(offset, np.frombuffer(data, np.uint8))
+        receive.memory.put(offset, data)
         self._filled += len(data)
         if self._filled == self._wanted:
             self._receive = None

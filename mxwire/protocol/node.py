@@ -216,11 +216,7 @@ class Node:
             part = batch if len(batch) <= SLICE else batch.part(first, first + SLICE)
             bulk.receive(board, part, now)
             self._hear_announcements(now)
-            try:
-                self._progress_ready(now)
-            finally:
-                for card in board.ready:
-                    card.ring.detach()
+            self._progress_ready(now)
         if self.handler_calls.raised:
             self._raise_from_handlers()
 
@@ -405,7 +401,7 @@ class Node:
                     endpoint.progress(now)
                 finally:
                     if card.ring.received.count:
-                        # The remaining arrivals still point into the batch, and the caller must detach them.
+                        # A handler has raised an exception: another pass takes the remaining arrivals.
                         card.announce()
 
     def _raise_from_handlers(self) -> None:

@@ -102,7 +102,8 @@ def test_without_timely_timers_wait():
     assert len(node.transmit_few(deadline)) == 1
 
 
-def test_bulk_never_leaves_by_itself():
+def test_a_few_replies_leave_without_a_batch():
+    """As many replies as ``few`` permits leave as bytes, with the contents that a batch has."""
     world = World()
     one, two, there, _ = world.pair()
     two.receive(bytearray(40_000))
@@ -111,8 +112,13 @@ def test_bulk_never_leaves_by_itself():
     asked = world.nodes[1].transmit_few(world.now)
     assert isinstance(asked, list) and [type(world.codec.parse(each)) for each in asked][-1] is Pull
     world.nodes[0].receive_few(asked, world.now)
-    batch = world.nodes[0].transmit_few(world.now)
-    assert isinstance(batch, FrameBatch) and len(batch) == 10
+    outgoing = world.nodes[0].interfaces[0].outgoing
+    pieces = list(outgoing._pieces)
+    replies = world.nodes[0].transmit_few(world.now, few=10)
+    assert isinstance(replies, list) and len(replies) == 10
+    outgoing._pieces, outgoing.frames, outgoing.bulk_bytes = pieces, 10, 1
+    batch = world.nodes[0].transmit_few(world.now, few=9)
+    assert isinstance(batch, FrameBatch) and [batch.frame(place) for place in range(10)] == replies
 
 
 def test_handlers_that_raise_are_heard():

@@ -76,8 +76,8 @@ def receives_take_the_newest_message(patch):
 @breaks("content")
 def the_first_byte_is_lost(patch):
     def put(original: Any, memory: Segments, offset: int, data: Any) -> int:
-        changed = data.copy()
-        changed[:1] ^= 1
+        changed = bytearray(data)
+        changed[:1] = bytes(each ^ 1 for each in changed[:1])
         return original(memory, offset, changed)
 
     wrap(patch, Segments, "put", put)
@@ -85,10 +85,10 @@ def the_first_byte_is_lost(patch):
 
 @breaks("memory")
 def one_byte_too_many_is_written(patch):
-    def put_bytes(original: Any, memory: Segments, data: bytes) -> None:
-        original(memory, data + b"!")
+    def put(original: Any, memory: Segments, offset: int, data: Any) -> int:
+        return original(memory, offset, bytes(data) + b"!")
 
-    wrap(patch, Segments, "put_bytes", put_bytes)
+    wrap(patch, Segments, "put", put)
 
 
 @breaks("address", processes=2, largest=128, judged=False)

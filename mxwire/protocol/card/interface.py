@@ -12,15 +12,13 @@ from random import Random
 from struct import Struct
 from typing import Any, Final
 
-import numpy as np
-
 from mxwire.ethernet import DESTINATION, ETHERTYPE, ETHERTYPE_MXOE
 from mxwire.native import quick_struct
 from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
 from mxwire.protocol.card.outgoing import EAGER_NUMBERS, Port
 from mxwire.protocol.card.pull import PullEvent, PullTimers, PullTransfer
 from mxwire.protocol.card.replies import FRAMES_MAXIMUM, PullReplies, region_offset, replies_needed
-from mxwire.protocol.corridor import Arrival, EagerArrival, LibackArrival
+from mxwire.protocol.corridor import Arrival, EagerArrival, Fragment, LibackArrival, fragment_of
 from mxwire.protocol.counters import Counter, Tally
 from mxwire.protocol.discovery import Names, RawQueue
 from mxwire.protocol.peers import Peer, PeerTable
@@ -95,11 +93,24 @@ _LIBACK_FIELDS: Final = (
     "liback.session_id",
     "liback.acknum",
 )
+_FRAGMENT_FIELDS: Final = (
+    "length",
+    "lib_seqnum",
+    "lib_piggyack",
+    "match_a",
+    "match_b",
+    "session",
+    "frag_length",
+    "frag_seqnum",
+    "frag_pipeline",
+)
+_REPLY_FIELDS: Final = ("src_mac", "frame_seqnum", "frame_length", "msg_offset", "dst_pull_handle", "dst_magic")
 _KNOWN_MAXIMUM: Final = 1024
 """Maximum number of entries for senders and packet types: more than the usual number of partners."""
 _FRAME_LENGTH_MAXIMUM: Final = 0xFFFF
 _NEVER: Final = 1 << 32
 _PULL: Final = int(PacketType.PULL)
+_PULL_REPLY: Final = int(PacketType.PULL_REPLY)
 _ACK_TYPE: Final = int(TrucType.ACK)
 _VLAN_TAGS: Final = (b"\x81\x00", b"\x88\xa8")
 _ETHERTYPE: Final = ETHERTYPE_MXOE.to_bytes(2, "big")
@@ -110,7 +121,7 @@ _DESTINATION_END: Final[int] = DESTINATION.stop
 
 
 class HeaderReader:
-    """A reader of the header fields that decide whether a TINY, SMALL or TRUC is accepted."""
+    """A reader of the header fields that decide whether a TINY, SMALL, MEDIUM or TRUC is accepted."""
 
     __slots__ = ("header_end", "maximum", "read", "read_head", "received")
 
@@ -120,14 +131,14 @@ class HeaderReader:
         self.read_head: Callable[[bytes], tuple[bytes, int, int, int]] = codec.reader(name, *_HEAD_FIELDS).unpack_from
         self.header_end: int = fields.size
         self.maximum = maximum
-        """Maximum length of a message in bytes; 0 for TRUCs, which have none."""
+        """Maximum length in bytes of a message, or of a fragment; 0 for TRUCs, which have none."""
         self.received = received
         """The counter of frames of this type."""
 
 
 class KnownSender:
-    """The result of checking the first part of a TINY, SMALL or TRUC, which is the same in all such packets from one
-    endpoint."""
+    """The result of checking the first part of a TINY, SMALL, MEDIUM or TRUC, which is the same in all such packets
+    from one endpoint."""
 
     __slots__ = ("endpoint", "peer", "reader", "sender")
 
@@ -168,7 +179,7 @@ class HostInterface(Port):
         self.ready: list[CardEndpoint] = []
         """The endpoints with new events in their ring, each once: see :meth:`CardEndpoint.announce`."""
         self._known: dict[bytes, KnownSender] = {}
-        """The senders whose TINYs, SMALLs and TRUCs have been accepted, by the first part of their headers."""
+        """The senders whose TINYs, SMALLs, MEDIUMs and TRUCs have been accepted, by the first part of their headers."""
         self._newest_head = b""
         self._newest: KnownSender | None = None
         """The sender of the newest frame, if it is known."""
@@ -184,10 +195,20 @@ class HostInterface(Port):
         received = self.counters.by_name
         codec, eager = self.codec, Struct(f">{self.tiny.shared}x{EAGER_NUMBERS}")
         liback = codec.reader("truc", *_LIBACK_FIELDS)
+        fragment = codec.reader("medium", *_FRAGMENT_FIELDS)
+        self._pipelined = "frag_pipeline" in codec.layout("medium").by_name
         self._truc_reader = HeaderReader(codec, "truc", 0, received[Counter.RECV_LIBACK], liback)
+        self._medium_reader = HeaderReader(
+            codec, "medium", dialect.receive_slot, received[Counter.RECV_MEDIUM_FRAG], fragment
+        )
+        reply = quick_struct(codec.reader("pull_reply", *_REPLY_FIELDS))
+        self._read_reply: Callable[[bytes], Any] = reply.unpack_from
+        self._reply_end: int = reply.size
+        self._replies_received: Tally = received[Counter.RECV_PULL_REPLY]
         self._readers: dict[int, HeaderReader] = {
             PacketType.TINY: HeaderReader(codec, "tiny", TINY_MAXIMUM, received[Counter.RECV_TINY], eager),
             PacketType.SMALL: HeaderReader(codec, "small", SMALL_MAXIMUM, received[Counter.RECV_SMALL], eager),
+            PacketType.MEDIUM: self._medium_reader,
             PacketType.TRUC: self._truc_reader,
         }
         self._take: dict[type, Callable[[Any, int], None]] = {
@@ -239,6 +260,8 @@ class HostInterface(Port):
 
     def take(self, frame: bytes, now: int) -> None:
         """Check one frame, and act on it."""
+        if len(frame) > TYPE_OFFSET and frame[TYPE_OFFSET] == _PULL_REPLY and self._take_data(frame, now):
+            return
         head = frame[: self.tiny.shared]
         if head != self._newest_head:
             # Most frames come from the sender of the one before.
@@ -316,17 +339,20 @@ class HostInterface(Port):
             self.counters[Counter.DROP_BAD_ENDPOINT] += 1
             self._nack_lib(peer, self._missing(frame.dst_endpoint), frame)
             return
-        self._deliver(endpoint, Arrival(peer, frame, frame.src_endpoint))
+        self._deliver(endpoint, Arrival(peer, frame, frame.src_endpoint), frame)
 
     def _take_message(self, frame: Any, _now: int) -> None:
         """Check peer index, endpoint and session of TINY, SMALL, MEDIUM, RNDV and NOTIFY, in this order (R-NAK-01)."""
         target = self._target(frame, self._refuse)
         if target is not None:
-            arrival = Arrival(target[1], frame, frame.src_endpoint, frame.lib_seqnum, frame.lib_piggyack)
-            self._deliver(target[0], arrival)
+            if type(frame) is Medium:
+                arrival: Arrival = fragment_of(target[1], frame)
+            else:
+                arrival = Arrival(target[1], frame, frame.src_endpoint, frame.lib_seqnum, frame.lib_piggyack)
+            self._deliver(target[0], arrival, frame)
 
     def _take_quickly(self, frame: bytes, reader: HeaderReader) -> bool:
-        """Take a TINY, SMALL or TRUC that passes all checks; return False, and do nothing, for any other frame.
+        """Take a TINY, SMALL, MEDIUM or TRUC that passes all checks; return False, and do nothing, for any other frame.
 
         The effect is that of :meth:`_take_message` or :meth:`_take_truc`, in a fraction of the time.
         """
@@ -349,7 +375,7 @@ class HostInterface(Port):
         return True
 
     def _take_known(self, frame: bytes, known: KnownSender) -> bool:
-        """Take a TINY, SMALL or TRUC whose first part is known to be correct; return False if the rest is not."""
+        """Take a frame whose first part is known to be correct; return False if the rest is not."""
         reader, endpoint = known.reader, known.endpoint
         end = reader.header_end
         if len(frame) < end:
@@ -361,6 +387,17 @@ class HostInterface(Port):
             if kind != _ACK_TYPE or length < LIBACK_LENGTH or not session == inner == endpoint.session:
                 return False
             arrival = LibackArrival(known.peer, known.sender, sequence, count)
+        elif reader is self._medium_reader:
+            fields: Any = reader.read(frame)
+            size: int = fields[6]
+            if size > reader.maximum or size > len(frame) - end or fields[5] != endpoint.session:
+                return False
+            info = fields[3] << 32 | fields[4]
+            pipeline = fields[8] if self._pipelined else None
+            data: bytes = frame[end : end + size]
+            arrival = Fragment(
+                known.peer, known.sender, fields[1], fields[2], info, fields[0], pipeline, fields[7], data
+            )
         else:
             eager: tuple[int, int, int] = reader.read(frame)
             first, info, session = eager
@@ -401,10 +438,10 @@ class HostInterface(Port):
             return None
         return endpoint, peer
 
-    def _deliver(self, endpoint: CardEndpoint, arrival: Arrival) -> None:
+    def _deliver(self, endpoint: CardEndpoint, arrival: Arrival, frame: Frame) -> None:
         """Put a frame into the ring of an endpoint."""
         if endpoint.ring.push(arrival):
-            self.counters[_RECEIVED[type(arrival.frame)]] += 1
+            self.counters[_RECEIVED[type(frame)]] += 1
             endpoint.announce()
         else:
             self.counters[Counter.DROP_RING_FULL] += 1
@@ -420,7 +457,7 @@ class HostInterface(Port):
         elif frame.liback_session_id != endpoint.session:
             self.counters[Counter.DROP_BAD_SESSION] += 1
         else:
-            self._deliver(endpoint, Arrival(peer, frame, frame.src_endpoint))
+            self._deliver(endpoint, Arrival(peer, frame, frame.src_endpoint), frame)
 
     def _take_pull(self, frame: Pull, _now: int) -> None:
         """Answer a PULL at once, regardless of earlier ones (R-PUL-12 to R-PUL-15)."""
@@ -509,11 +546,34 @@ class HostInterface(Port):
         endpoint = self.endpoint_of_magic(frame.dst_magic)
         if endpoint is None:
             return
-        pull = self.pull_of(endpoint, frame.dst_pull_handle, frame.src_mac)
+        data = frame.data
+        self._fill(endpoint, frame.dst_pull_handle, frame.src_mac, frame.frame_seqnum, frame.msg_offset, data, now)
+
+    def _take_data(self, frame: bytes, now: int) -> bool:
+        """Take a well-formed PULL_REPLY to this interface, as :meth:`_take_pull_reply` does; return False, and do
+        nothing, for any other frame."""
+        end = self._reply_end
+        if len(frame) < end or frame[:_DESTINATION_END] != self.address or frame[_TYPE_START:_TYPE_END] != _ETHERTYPE:
+            return False
+        fields: tuple[bytes, int, int, int, int, int] = self._read_reply(frame)
+        source, sequence, length, offset, handle, magic = fields
+        if length > len(frame) - end:
+            return False
+        self._replies_received.count += 1
+        endpoint = self.endpoint_of_magic(magic)
+        if endpoint is not None:
+            self._fill(endpoint, handle, source, sequence, offset, frame[end : end + length], now)
+        return True
+
+    def _fill(
+        self, endpoint: CardEndpoint, handle: int, source: bytes, sequence: int, offset: int, data: bytes, now: int
+    ) -> None:
+        """Pass the data of a PULL_REPLY to its pull (R-PUL-05, from step 3)."""
+        pull = self.pull_of(endpoint, handle, source)
         if pull is None:
             self.counters[Counter.DROP_REPLY_BAD_HANDLE] += 1
             return
-        dropped = pull.reply(frame.frame_seqnum, frame.msg_offset, np.frombuffer(frame.data, np.uint8), now)
+        dropped = pull.reply(sequence, offset, data, now)
         if dropped is not None:
             self.counters[dropped] += 1
         if endpoint.ring.ended.count:
@@ -542,7 +602,7 @@ class HostInterface(Port):
         if endpoint is None:
             self.counters[Counter.DROP_BAD_ENDPOINT] += 1
         else:
-            self._deliver(endpoint, Arrival(peer, frame, frame.src_endpoint))
+            self._deliver(endpoint, Arrival(peer, frame, frame.src_endpoint), frame)
 
     def _take_nack_mcp(self, frame: NackMcp, _now: int) -> None:
         """End the pull that a NACK_MCP refuses (R-NAK-09); other types are ignored."""

@@ -1,7 +1,8 @@
 """The transmitting half of an interface: counters, prepared headers, and the queue of frames for the link.
 
-Single frames are queued as bytes. Bulk frames (replies to PULLs, MEDIUM fragments) are queued as objects that are
-written into the batch when the link takes it, so that a payload is copied once.
+Frames are queued as bytes, except the replies to PULLs: these are queued as objects whose frames are built when the
+link takes them, so that a payload is copied once. Up to ``FEW`` frames are handed to the link as a list of bytes, since
+a batch has a fixed cost of some 20 us; more frames are written into one batch.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _FIRST: Final = np.zeros(1, np.int64)
 _FIRST.flags.writeable = False
 
 
-FEW: Final = 4
-"""Up to this number of frames, single frames are faster than a batch."""
+FEW: Final = 32
+"""Up to this number of frames, single frames are faster than a batch (benchmarks/curve.py)."""
 
 
 class Bulk(Protocol):
@@ -46,6 +47,9 @@ class Bulk(Protocol):
     """The length of each frame in bytes."""
     even: int
     """The length of every frame if all are equal, otherwise 0."""
+
+    def frames(self) -> list[bytes]:
+        """Build the frames one by one, which is faster for a few."""
 
     def write(self, out: NDArray[np.uint8]) -> None:
         """Build the frames into ``out``, one after another; its size is the sum of ``lengths``."""
@@ -83,16 +87,24 @@ class Outgoing:
             self._pieces.append(bulk)
 
     def take(self, now: int, first_number: int, few: int) -> list[bytes] | FrameBatch:
-        """Take all frames, as bytes if they are at most ``few`` and not bulk.
+        """Take all frames, as bytes if they are at most ``few``.
 
         Otherwise they are one batch with the time ``now`` (ns) and numbers from ``first_number``.
         """
-        pieces, bulky = self._pieces, self.bulk_bytes > 0
+        pieces, bulky, waiting = self._pieces, self.bulk_bytes > 0, self.frames
         if not pieces:
             return []
         self._pieces, self.frames, self.bulk_bytes = [], 0, 0
-        if len(pieces) <= few and not bulky:
-            return pieces  # type: ignore[return-value]  # Without bulk all pieces are frames.
+        if waiting <= few:
+            if not bulky:
+                return pieces  # type: ignore[return-value]  # Without bulk all pieces are frames.
+            frames: list[bytes] = []
+            for piece in pieces:
+                if isinstance(piece, bytes):
+                    frames.append(piece)
+                else:
+                    frames += piece.frames()
+            return frames
         if len(pieces) == 1 and type(pieces[0]) is bytes:
             return _single(pieces[0], now, first_number)
         offset, length = _places(pieces)
@@ -170,6 +182,10 @@ class Port:
         self.tiny = HeaderPacker(self.codec, "tiny", sent[Counter.SEND_TINY], _EAGER_FIELDS, EAGER_NUMBERS)
         self.small = HeaderPacker(self.codec, "small", sent[Counter.SEND_SMALL], _EAGER_FIELDS, EAGER_NUMBERS)
         self.liback = HeaderPacker(self.codec, "truc", sent[Counter.SEND_LIBACK], _LIBACK_FIELDS, _LIBACK_NUMBERS)
+        self.medium = quick_struct(self.codec.header("medium")[0])
+        """Packs the header of a MEDIUM fragment."""
+        self.fragment_place = self.codec.stretch("medium", "frag_length", "frag_seqnum")
+        """Offset and packer of the fields in which the fragments of a message differ."""
         self.pull_block = self.codec.stretch("pull", "first_frame_offset", "block_length", "frame_index")
         """Offset and packer of the fields of a PULL that designate its block."""
 

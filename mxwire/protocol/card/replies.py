@@ -6,16 +6,20 @@ from the application's memory into the batch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.ethernet import ETHERTYPE_MXOE
+from mxwire.native import quick_struct
 from mxwire.protocol.arguments import Segments
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
+from mxwire.wire.enums import PacketType
 from mxwire.wire.formats import PULL_REPLY
 from mxwire.wire.layout import header_type, layout_of
 from mxwire.wire.packets import Pull, PullReply
@@ -24,6 +28,7 @@ _LAYOUT: Final = layout_of(PULL_REPLY)
 _HEADER: Final = header_type(_LAYOUT)
 _HEADER_SIZE: Final = _LAYOUT.header_end
 _SHORTEST: Final = PULL_REPLY.minimum_length
+_TYPE: Final = int(PacketType.PULL_REPLY)
 _MODULO: Final = 1 << 32
 FRAMES_MAXIMUM: Final = 256
 """Maximum number of frames per object."""
@@ -56,6 +61,15 @@ class Region:
     def view(self, start: int, length: int) -> NDArray[np.uint8] | None:
         """A view of bytes of the region; None if they are not in one segment of the message."""
         return self.memory.view(start - self.offset, length) if start >= self.offset else None
+
+    def part(self, start: int, length: int) -> bytes | memoryview:
+        """Bytes of the region, without a copy if they are in one segment of the message."""
+        found = self.memory.part(start - self.offset, length) if start >= self.offset else None
+        if found is not None:
+            return found
+        out = np.empty(length, np.uint8)
+        self.take(start, out)
+        return out.tobytes()
 
     def take(self, start: int, out: NDArray[np.uint8]) -> None:
         """Copy bytes of the region from ``start`` into ``out``; bytes before the message are zero."""
@@ -173,7 +187,7 @@ class PullReplies:
     __slots__ = (
         "_data",
         "_first",
-        "_headers",
+        "_identity",
         "_payload",
         "_region",
         "_sequence",
@@ -190,7 +204,7 @@ class PullReplies:
         self._data = _data_lengths(pull.first_frame_offset, length, self._payload, count)
         self._total = sum(self._data)
         self._region = region
-        self._headers = _headers(dialect, pull.src_mac, source, pull.src_pull_handle, pull.src_magic)
+        self._identity = (dialect, pull.src_mac, source, pull.src_pull_handle, pull.src_magic)
         self._sequence = pull.frame_index
         self._start = message_offset(pull, dialect)
         # Offset in the region of the data of the first frame.
@@ -205,7 +219,7 @@ class PullReplies:
         data = self._total
         if (
             more._region is not self._region
-            or more._headers is not self._headers
+            or more._identity != self._identity
             or more._sequence != self._sequence + count
             or more._first != self._first + data
             or more._start != self._start + data
@@ -219,6 +233,20 @@ class PullReplies:
         if more.even != self.even:
             self.even = 0
         return True
+
+    def frames(self) -> list[bytes]:
+        """Build the frames one by one, as :meth:`write` does, which is slower for a few frames."""
+        dialect, destination, source, handle, magic = self._identity
+        pack = _header_packer(dialect)
+        found: list[bytes] = []
+        taken = 0
+        for place, length in enumerate(self._data):
+            number, offset = (self._sequence + place) & 0xFF, (self._start + taken) % _MODULO
+            head: bytes = pack(destination, source, ETHERTYPE_MXOE, _TYPE, number, length, offset, handle, magic)
+            frame = head + self._region.part(self._first + taken, length)
+            found.append(frame if len(frame) >= _SHORTEST else frame + bytes(_SHORTEST - len(frame)))
+            taken += length
+        return found
 
     def write(self, out: NDArray[np.uint8]) -> None:
         """Build the frames; the payload is copied once, from the sender's memory."""
@@ -241,12 +269,12 @@ class PullReplies:
     def _full(self, place: int, count: int, taken: int) -> NDArray[np.uint8]:
         """The headers of ``count`` full frames after ``taken`` bytes of data."""
         expected = (self._region.length - self._first - taken) // self._payload
-        return self._headers.full(self._sequence + place, (self._start + taken) % _MODULO, count, expected)
+        return _headers(*self._identity).full(self._sequence + place, (self._start + taken) % _MODULO, count, expected)
 
     def _write_one(self, out: NDArray[np.uint8], place: int, taken: int) -> None:
         """Build one frame, after ``taken`` bytes of data."""
         length = self._data[place]
-        out[:_HEADER_SIZE] = self._headers.template
+        out[:_HEADER_SIZE] = _headers(*self._identity).template
         _fill(np.ndarray((1,), _HEADER, out), self._sequence + place, self._start + taken, length)
         self._region.take(self._first + taken, out[_HEADER_SIZE : _HEADER_SIZE + length])
         out[_HEADER_SIZE + length :] = 0
@@ -258,6 +286,13 @@ class PullReplies:
         if rest == full:
             return len(full)
         return max(1, len(full) - 1) if rest[:-1] == full[:-1] else 1
+
+
+@cache
+def _header_packer(dialect: Dialect) -> Callable[..., bytes]:
+    """A function that packs the header of a reply."""
+    pack: Callable[..., bytes] = quick_struct(codec_of(dialect).header("pull_reply")[0]).pack
+    return pack
 
 
 @lru_cache(maxsize=256)

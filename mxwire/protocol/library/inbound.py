@@ -11,10 +11,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from mxwire.protocol.arguments import Segments
-from mxwire.protocol.corridor import Arrival, EagerArrival, Fragments
+from mxwire.protocol.corridor import Arrival, EagerArrival, Fragment, match_info_of
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.matching import Keepable
 from mxwire.protocol.library.reliability import JUST_BEFORE, AckEvent, distance, successor
@@ -22,7 +20,7 @@ from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import Defect
 from mxwire.protocol.status import Status
 from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
-from mxwire.wire.packets import Medium, Notify, Rndv
+from mxwire.wire.packets import Notify, Rndv
 
 if TYPE_CHECKING:
     from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner
@@ -130,11 +128,6 @@ class Window:
         partner.acknowledge(arrival.piggyback)
         place = self.place(arrival.sequence)
         if place is WindowPlace.NEXT:
-            if self.early and type(arrival) is Fragments and len(arrival.numbers) > 1:
-                # Early packets are handled right after the first fragment, before the others (R-ORD-04).
-                for each in arrival:
-                    self.arrive(each)
-                return
             if self._next(arrival) and self.early:
                 self._drop_stale(arrival)
                 self._drain()
@@ -142,10 +135,7 @@ class Window:
             self._behind(arrival)
         elif place is WindowPlace.EARLY:
             self._keep(arrival)
-        if type(arrival) is Fragments and arrival.surplus:
-            # Fragments after the end of the message are duplicates. The window has moved, so compute their place again.
-            place = self.place(arrival.sequence)
-        if place is WindowPlace.JUST_BEFORE:
+        elif place is WindowPlace.JUST_BEFORE:
             # The ack of the newest packet may have been lost.
             self.partner.acks.fire(AckEvent.AT_ONCE)
 
@@ -180,7 +170,7 @@ class Window:
     def _behind(self, arrival: Arrival) -> None:
         """Take a further fragment of an incomplete MEDIUM; a duplicate is dropped without owing an ack (R-MED-05)."""
         reassembly = self.partner.incomplete.get(arrival.sequence)
-        if reassembly is not None and isinstance(arrival.frame, Medium):
+        if reassembly is not None and isinstance(arrival, Fragment):
             reassembly.add(arrival)
             self.partner.advance()
 
@@ -191,11 +181,9 @@ class Window:
             endpoint.card.port.counters[Counter.DROP_EARLY_FULL] += 1
             return
         kept = self.early.setdefault(arrival.sequence & NUMBER_MASK, [])
-        if kept and not (isinstance(arrival.frame, Medium) and isinstance(kept[0].frame, Medium)):
+        if kept and not (isinstance(arrival, Fragment) and isinstance(kept[0], Fragment)):
             return
-        if isinstance(arrival, Fragments):
-            arrival.detach()
-        if sum(map(_count, kept)) < _FRAGMENTS_KEPT and not _is_duplicate(arrival, kept):
+        if len(kept) < _FRAGMENTS_KEPT and not _is_duplicate(arrival, kept):
             kept.append(arrival)
             self._account(size)
 
@@ -226,26 +214,15 @@ class Window:
 
 def _size(arrival: Any) -> int:
     """Bytes of memory that an early packet occupies."""
-    if isinstance(arrival, Fragments):
-        return _PACKET_SIZE + sum(arrival.lengths)
-    carrier = arrival if isinstance(arrival, EagerArrival) else arrival.frame
+    carrier = arrival if isinstance(arrival, (EagerArrival, Fragment)) else arrival.frame
     return _PACKET_SIZE + len(getattr(carrier, "data", b""))
 
 
-def _count(arrival: Arrival) -> int:
-    return len(arrival.numbers) if isinstance(arrival, Fragments) else 1
-
-
-def _numbers(arrival: Any) -> list[int]:
-    return arrival.numbers if isinstance(arrival, Fragments) else [arrival.frame.frag_seqnum]
-
-
 def _is_duplicate(arrival: Arrival, kept: list[Arrival]) -> bool:
-    """Return whether all fragments of an early MEDIUM are kept already."""
-    if not kept:
+    """Return whether a fragment of an early MEDIUM is kept already."""
+    if not isinstance(arrival, Fragment):
         return False
-    known = {number for each in kept for number in _numbers(each)}
-    return known.issuperset(_numbers(arrival))
+    return any(isinstance(each, Fragment) and each.number == arrival.number for each in kept)
 
 
 # Packets in sequence.
@@ -259,6 +236,10 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
     data: bytes
     if isinstance(arrival, EagerArrival):
         info, data = arrival.match_info, arrival.data
+    elif isinstance(arrival, Fragment):
+        if not arrival.whole:
+            return _handle_medium(partner, arrival)
+        info, data = arrival.match_info, arrival.data
     else:
         frame: Any = arrival.frame
         kind = type(frame)
@@ -268,8 +249,6 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
             if send is not None:
                 send.notified(frame.total_length)
             return True
-        if kind is Medium:
-            return _handle_medium(partner, arrival)
         info = match_info_of(frame)
         if kind is Rndv:
             return _handle_rendezvous(partner, info, frame)
@@ -296,40 +275,30 @@ def _handle_rendezvous(partner: Partner, info: int, frame: Rndv) -> bool:
     return True
 
 
-def _handle_medium(partner: Partner, arrival: Arrival) -> bool:
+def _handle_medium(partner: Partner, arrival: Fragment) -> bool:
     """Match a MEDIUM when the first of its fragments arrives, whatever its fragment number (R-MED-01)."""
-    frame = arrival.frame
     endpoint = partner.endpoint
-    if frame.length > endpoint.card.dialect.fragment_payload * FRAGMENTS_MAXIMUM:
+    if arrival.length > endpoint.card.dialect.fragment_payload * FRAGMENTS_MAXIMUM:
         return False
-    info = match_info_of(frame)
-    reassembly = Reassembly(partner, frame.lib_seqnum, info, frame.length)
+    info = arrival.match_info
+    reassembly = Reassembly(partner, arrival.sequence, info, arrival.length)
     receive = endpoint.matching.arrive(info)
     if receive is not None:
         receive.take_fragments(partner, info, reassembly)
     else:
-        message = Unexpected(partner, info, frame.length, reassembly=reassembly)
+        message = Unexpected(partner, info, arrival.length, reassembly=reassembly)
         if endpoint.matching.handler is not None:
-            message.data = _only_fragment(arrival)
+            # A fragment other than the first one may also carry the whole message.
+            message.data = arrival.data if len(arrival.data) == arrival.length else None
         if not take_unmatched(message):
             return False
         if message.waiting:
             reassembly.buffer_it()
             if not endpoint.matching.offered:
                 message.data = None
-    partner.incomplete[frame.lib_seqnum] = reassembly
+    partner.incomplete[arrival.sequence] = reassembly
     reassembly.add(arrival)
     return True
-
-
-def _only_fragment(arrival: Arrival) -> bytes | None:
-    """The data of a MEDIUM that has a single fragment, for the unexpected handler; None if it has several."""
-    if isinstance(arrival, Fragments):
-        start, length = arrival.starts[0], arrival.lengths[0]
-        data = arrival.buffer[start : start + length].tobytes()
-    else:
-        data = arrival.frame.data
-    return data if len(data) == arrival.frame.length else None
 
 
 def _counted(endpoint: LibraryEndpoint, kept: bool) -> bool:
@@ -374,12 +343,6 @@ def _hurry_ack_of_notify(partner: Partner) -> None:
     at_once = partner.endpoint.profile.notify_acked_at_once
     if at_once if at_once is not None else partner.endpoint.card.dialect.family == "mxoe":
         partner.acks.fire(AckEvent.AT_ONCE)
-
-
-def match_info_of(frame: Any) -> int:
-    """The 64 bits of match information of a message."""
-    info: int = (frame.match_a << 32) | frame.match_b
-    return info
 
 
 # Reassembly.
@@ -451,41 +414,29 @@ class Reassembly(Machine):
         """Store the data in a buffer of the engine, until a receive is posted (R-MAT-05)."""
         self.memory = Segments(bytearray(self.length), writable=True)
 
-    def add(self, arrival: Arrival) -> None:
-        """Take fragments; duplicates are dropped (R-MED-03)."""
-        if isinstance(arrival, Fragments):
-            buffer = arrival.buffer
-            for number, start, length in zip(arrival.numbers, arrival.starts, arrival.lengths, strict=True):
-                if self.state is not ReassemblyState.INCOMPLETE:
-                    arrival.surplus = True
-                    return
-                self._fragment(arrival.frame, number, buffer[start : start + length])
-        else:
-            frame = arrival.frame
-            self._fragment(frame, frame.frag_seqnum, np.frombuffer(frame.data, np.uint8))
-
-    def _fragment(self, frame: Any, number: int, data: Any) -> None:
-        """Take one fragment; any number and any length are valid, even no bytes (R-MEA-13)."""
+    def add(self, arrival: Fragment) -> None:
+        """Take one fragment; any number and any length are valid, even no bytes (R-MEA-13). Duplicates are dropped
+        (R-MED-03)."""
+        number, data = arrival.number, arrival.data
         bit = 1 << number
         if self._seen & bit:
             return
         self._seen |= bit
         self._received += len(data)
         if self.memory is not None:
-            offset = self._offset(frame, number)
+            offset = self._offset(arrival.pipeline, number)
             self.memory.put(offset, data)
             if self.receive is None:
                 self._kept.append((offset, len(data)))
         last = self._received == self.length
         self.fire(ReassemblyEvent.LAST_FRAGMENT if last else ReassemblyEvent.FRAGMENT)
 
-    def _offset(self, frame: Any, number: int) -> int:
+    def _offset(self, pipeline: int | None, number: int) -> int:
         """Offset of a fragment in the message, in bytes (R-MED-02)."""
         endpoint = self.partner.endpoint
-        if frame.frag_pipeline is None or endpoint.profile.pipeline_ignored:
+        if pipeline is None or endpoint.profile.pipeline_ignored:
             return number * endpoint.card.dialect.fragment_payload
-        place: int = number << frame.frag_pipeline
-        return place
+        return number << pipeline
 
     def fail(self, status: Status) -> None:
         """End without the missing fragments, since the partner was reset."""
@@ -499,7 +450,7 @@ class Reassembly(Machine):
         if data is not None:
             # Copy only the fragments that have arrived, because other receives may have stored a message in the same
             # memory.
-            kept = np.frombuffer(data.copy(), np.uint8)
+            kept = memoryview(data.copy())
             for offset, length in self._kept:
                 receive.memory.put(offset, kept[offset : offset + length])
         if self.state is ReassemblyState.COMPLETE:

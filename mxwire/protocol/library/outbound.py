@@ -14,9 +14,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, ClassVar, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.replies import Region
@@ -27,7 +24,6 @@ from mxwire.protocol.library.reliability import Delivery, NumberedPacket
 from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.status import EventKind, Status
 from mxwire.wire.enums import PacketType
-from mxwire.wire.layout import header_type, layout_of
 from mxwire.wire.numbers import NO_PEER_INDEX, TINY_MAXIMUM
 from mxwire.wire.packets import Notify, Rndv
 
@@ -38,6 +34,7 @@ _LOW: Final = 0xFFFF_FFFF
 # Looking up a member of an enumeration takes as long as packing a number, and these are used for each message.
 _TINY: Final = int(PacketType.TINY)
 _SMALL: Final = int(PacketType.SMALL)
+_MEDIUM: Final = int(PacketType.MEDIUM)
 _SUCCESS: Final = Status.SUCCESS
 
 
@@ -104,64 +101,48 @@ class MediumPacket(NumberedPacket):
         self._pipeline = pipeline
 
     def emit(self, delivery: Delivery, piggyback: int) -> bool:
-        """Queue all fragments at the port."""
+        """Build all fragments, and queue them at the port."""
         partner = delivery.partner
         port = partner.port
-        layout = layout_of(port.dialect.medium_format)
-        count = max(1, -(-len(self._data) // self._fragment))
-        headers = np.zeros(count, header_type(layout))
-        headers["dst_mac"] = np.frombuffer(partner.peer.address, np.uint8)
-        headers["src_mac"] = np.frombuffer(port.address, np.uint8)
-        headers["ethertype"] = ETHERTYPE_MXOE
-        headers["dst_src_peer_index"] = partner.peer.index_for(port.number)
-        headers["ptype"] = PacketType.MEDIUM
-        headers["dst_endpoint"] = partner.number
-        headers["src_endpoint"] = partner.endpoint.number
-        headers["length"] = len(self._data)
-        headers["lib_seqnum"] = delivery.sequence
-        headers["lib_piggyack"] = piggyback
-        headers["match_a"] = self.match_info >> 32
-        headers["match_b"] = self.match_info & _LOW
-        headers["session"] = delivery.session
-        sizes = [min(self._fragment, len(self._data) - at) for at in range(0, count * self._fragment, self._fragment)]
-        headers["frag_length"] = sizes
-        headers["frag_seqnum"] = np.arange(count)
-        if "frag_pipeline" in layout.by_name:
-            headers["frag_pipeline"] = self._pipeline
+        data, fragment = self._data, self._fragment
+        length = len(data)
+        fields = [
+            partner.peer.address,
+            port.address,
+            ETHERTYPE_MXOE,
+            partner.peer.index_for(port.number),
+            _MEDIUM,
+            partner.number,
+            partner.endpoint.number,
+            length,
+            delivery.sequence,
+            piggyback,
+            self.match_info >> 32,
+            self.match_info & _LOW,
+            delivery.session,
+            min(fragment, length),
+            0,
+        ]
+        if self._pipeline is not None:
+            fields.append(self._pipeline)
+        # The checksum is 0 as in a release build (wire format, section 8).
+        fields.append(0)
+        head: bytes = port.medium.pack(*fields)
+        shortest = port.dialect.medium_format.minimum_length
+        if length <= fragment:
+            frame = head + data
+            port.outgoing.put(frame if len(frame) >= shortest else frame + bytes(shortest - len(frame)))
+            port.counters[Counter.SEND_MEDIUM_SQ_FRAG] += 1
+            return True
+        at, place = port.fragment_place
+        before, behind = head[:at], head[at + place.size :]
+        count = -(-length // fragment)
+        for number in range(count):
+            part = data[number * fragment : (number + 1) * fragment]
+            frame = before + place.pack(len(part), number) + behind + part
+            port.outgoing.put(frame if len(frame) >= shortest else frame + bytes(shortest - len(frame)))
         port.counters[Counter.SEND_MEDIUM_SQ_FRAG] += count
-        port.outgoing.put_bulk(_FragmentFrames(headers, self._data, sizes, layout.format.minimum_length))
         return True
-
-
-class _FragmentFrames:
-    """The frames of a MEDIUM, built when the link takes them."""
-
-    __slots__ = ("_data", "_headers", "_sizes", "even", "lengths")
-
-    def __init__(self, headers: NDArray[np.void], data: bytes, sizes: list[int], shortest: int) -> None:
-        self._headers = headers
-        self._data = data
-        self._sizes = sizes
-        self.lengths = [max(shortest, headers.itemsize + size) for size in sizes]
-        # The last fragment is nearly always shorter.
-        self.even = 0
-
-    def append(self, _more: _FragmentFrames) -> bool:
-        """Return False: two messages have different headers."""
-        return False
-
-    def write(self, out: NDArray[np.uint8]) -> None:
-        """Write header, data and padding of each frame."""
-        head = self._headers.itemsize
-        data = np.frombuffer(self._data, np.uint8)
-        at = taken = 0
-        rows = self._headers.view(np.uint8).reshape(len(self._sizes), head)
-        for row, size, length in zip(rows, self._sizes, self.lengths, strict=True):
-            out[at : at + head] = row
-            out[at + head : at + head + size] = data[taken : taken + size]
-            out[at + head + size : at + length] = 0
-            at += length
-            taken += size
 
 
 class RndvPacket(NumberedPacket):

@@ -191,7 +191,7 @@ class Receive(MessageTarget):
             self.follow(_MESSAGE)
             self.finish(_SUCCESS, len(data))
             return
-        self.memory.put_bytes(data)
+        self.memory.put(0, data)
         status, transferred = self._whole()
         self.fire(ReceiveEvent.MESSAGE, status, transferred)
 
@@ -254,7 +254,7 @@ class Receive(MessageTarget):
                 return
             # Another receive has truncated the message and returned it.
             self._taken(message.partner, message.match_info, message.length)
-            self.memory.put_bytes(message.data)
+            self.memory.put(0, message.data)
             self.fire(ReceiveEvent.MESSAGE, _TRUNCATED, min(len(message.data), self.memory.length))
 
     def start(self, now: int) -> None:
