@@ -26,6 +26,7 @@ from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.myriexpress.program_options import ProgramOptions, read_options
 from mxwire.myriexpress.stamp import stamp
 from mxwire.protocol import Counter, LocalProtocolError, Partner, Peer, Request, Status
+from mxwire.protocol.corridor import SHARED_THRESHOLD
 from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.connect import ConnectCall
 from mxwire.protocol.library.endpoint import medium_threshold
@@ -170,7 +171,7 @@ class Entries:
             *(self.connect, self.cancel, self.disconnect, self.probe, self.suspend),
             *(self.handle, self.set_timeout, self.find_host, self.find_nic, self.board, self.info),
         )
-        self._calls.attach(self.step, self.send, self.receive, _code_of_error, SMALL_MAXIMUM)
+        self._calls.attach(self.step, self.send, self.receive, _code_of_error, SHARED_THRESHOLD)
         for each in entries:
             self._ffi.def_extern(f"mxw_{each.__name__}", error=_FAILURE, onerror=_code_of_error)(each)
 
