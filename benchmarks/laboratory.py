@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+# At the end, so that the compiled modules of PYTHONPATH are found first.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import mxwire.protocol.node
 from tests.live.namespaces import Laboratory, Port, missing
 
 ROOT = Path(__file__).resolve().parents[1]
+_RESTARTED = "MXWIRE_BENCHMARK_RESTARTED"
+"""Set in the environment of the restarted program, which must find the compiled modules."""
 __all__ = ["Laboratory", "Port", "command_line", "compiled", "missing", "options_of", "run_compiled"]
 
 
@@ -56,4 +59,6 @@ def run_compiled() -> None:
         print("measuring mxwire interpreted", file=sys.stderr)
         return
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"PYTHONPATH": str(folder)})
+    if os.environ.get(_RESTARTED):
+        raise SystemExit(f"{folder} was compiled, but {mxwire.protocol.node.__file__} was imported")
+    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"PYTHONPATH": str(folder), _RESTARTED: "1"})
