@@ -45,12 +45,33 @@ _JOINT: Final = {"half_seen": "; "}
 """Separators of lists written as text, for columns whose separator is not a space."""
 
 
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""First characters of a text that a spreadsheet runs as a formula; the last three may precede one."""
+
+
 def _flat(table: pl.LazyFrame) -> pl.LazyFrame:
-    """Convert lists to text, for CSV, which has no lists."""
+    """Convert lists to text, for CSV, which has no lists, and disarm formulas as :func:`_csv_cell` does."""
     import polars as pl
 
-    lists = [name for name, kind in table.collect_schema().items() if isinstance(kind, pl.List)]
-    return table.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(_JOINT.get(name, " ")) for name in lists)
+    kinds = table.collect_schema()
+    lists = [name for name, kind in kinds.items() if isinstance(kind, pl.List)]
+    texts = [name for name, kind in kinds.items() if getattr(kind, "inner", kind) in _text_kinds()]
+    joined = table.with_columns(
+        pl.col(name).cast(pl.List(pl.String)).list.join(_JOINT.get(name, " ")) for name in lists
+    )
+    return joined.with_columns(
+        pl.when(pl.any_horizontal(pl.col(name).cast(pl.String).str.starts_with(each) for each in _FORMULA))
+        .then(pl.concat_str(pl.lit("'"), pl.col(name).cast(pl.String)))
+        .otherwise(pl.col(name).cast(pl.String))
+        .alias(name)
+        for name in texts
+    )
+
+
+def _text_kinds() -> tuple[type[pl.DataType], ...]:
+    import polars as pl
+
+    return (pl.String, pl.Categorical, pl.Enum)
 
 
 _SINKS: Final[dict[str, Callable[[pl.LazyFrame, Path], object]]] = {
@@ -157,10 +178,15 @@ def _text_columns(table: Table, as_json: bool) -> Iterator[list[str]]:
 
 
 def _csv_cell(value: Any, joint: str | None = None) -> str:
-    """Return a CSV cell (RFC 4180): empty for None; quoted if necessary, and for an empty text."""
+    """Return a CSV cell (RFC 4180): empty for None; quoted if necessary, and for an empty text.
+
+    Hosts choose their names, and a text that a spreadsheet would run as a formula gets an apostrophe.
+    """
     if value is None:
         return ""
     text = joint.join(map(str, value)) if joint is not None else str(value)
+    if text.startswith(_FORMULA) and isinstance(value[0] if joint is not None else value, str):
+        text = f"'{text}"
     if not text or any(character in text for character in ',"\n\r'):
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import resource
 import sys
@@ -12,6 +13,7 @@ import polars as pl
 import pytest
 
 from mxwire.analysis.table import TableWriter
+from mxwire.analysis.table_file import RecordTable
 from mxwire.capture import open_capture
 from mxwire.errors import MxwireError
 from mxwire.wire.decoder import DecodedBatch, Decoder
@@ -138,6 +140,32 @@ def test_without_polars_the_same_bytes_are_written(tmp_path, capture, suffix, re
     by_polars = written(tmp_path / f"polars{suffix}", capture)
     request.getfixturevalue("no_polars")
     assert written(tmp_path / f"plain{suffix}", capture) == by_polars
+
+
+@pytest.mark.parametrize("polars", [True, False])
+def test_a_spreadsheet_runs_no_name_of_a_host(tmp_path, polars, request):
+    names = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", '=HYPERLINK("a,b")', "alpha", "a=1", "", None]
+    if not polars:
+        request.getfixturevalue("no_polars")
+    kinds = {
+        "name": "String",
+        "host": "Categorical",
+        "names": "List(String)",
+        "number": "Int64",
+        "numbers": "List(Int32)",
+    }
+    file = tmp_path / "names.csv"
+    with RecordTable(file, kinds) as table:
+        for each in names:
+            joint = None if each is None else [each, "beta"]
+            table.add({"name": each, "host": each, "names": joint, "number": -1, "numbers": [-1, -2]})
+    with file.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    safe = [f"'{each}" for each in names[:8]] + names[8:10]
+    assert [each["name"] for each in rows] == [*safe, "", ""]
+    assert [each["host"] for each in rows] == [*safe, "", ""]
+    assert [each["names"] for each in rows] == [*(f"{each} beta" for each in safe), " beta", ""]
+    assert {(each["number"], each["numbers"]) for each in rows} == {("-1", "-1 -2")}
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
