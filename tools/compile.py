@@ -24,6 +24,7 @@ import sysconfig
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_LEVEL = "2"
@@ -115,12 +116,23 @@ def missing() -> str | None:
     return None
 
 
+def _settings() -> dict[str, Any]:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        tools: dict[str, Any] = tomllib.load(file)["tool"]
+    return tools
+
+
+def shipped() -> dict[str, str]:
+    """Return the files and folders outside the package that an installation has inside: the place of each."""
+    places: dict[str, str] = _settings()["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    return places
+
+
 def digest(package: Path) -> str:
     """Return a digest of everything that determines the result."""
     from mypy.version import __version__
 
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        settings = tomllib.load(file)["tool"]["mypy"]
+    settings = f"{_settings()['mypy']} {shipped()}"
     found = hashlib.sha256(f"{sys.version} {__version__} {_BUILD} {LEVEL} {settings}".encode())
     for path in sorted([*package.rglob("*.py"), package / NATIVE, Path(__file__)]):
         found.update(path.read_bytes())
@@ -147,6 +159,9 @@ def _renew(folder: Path) -> bool:
         return False
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "mxwire", folder / "mxwire", ignore=shutil.ignore_patterns("__pycache__"))
+    # Links, since these files change more often than the modules, and need not be compiled again.
+    for source, place in shipped().items():
+        (folder / place).symlink_to(ROOT / source)
     # The public face refers to all of the package, which would be checked too.
     face = folder / "mxwire" / "__init__.pyi"
     face.write_text("__version__: str\n")

@@ -77,6 +77,8 @@ _FEWEST_BURSTS: Final = 3
 _MOST_BURSTS: Final = 20
 _SPINS: Final = (1_000, 10_000, 100_000)
 _LARGE: Final = 16384
+_LEAST_RISE: Final = 1e-3
+"""Share of the gap by which it must rise over a segment to have a slope; less is rounding or noise."""
 TOLERANCE: Final = 0.15
 ROUND_TRIPS: Final = ", round trips"
 """Appended to a carrier: the parameter by the second method."""
@@ -297,7 +299,7 @@ def segments(carrier: str) -> list[tuple[int, int]]:
 
 
 def gaps_per_byte(recording: Recording, carrier: str) -> Iterator[dict[str, Any]]:
-    """G by segment: the slope of g over size by least squares, in ns per byte."""
+    """G by segment: the slope of g over size by least squares, in ns per byte; no rate for a segment without slope."""
     series = recording.named("g")
     if series is None:
         return
@@ -307,7 +309,9 @@ def gaps_per_byte(recording: Recording, carrier: str) -> Iterator[dict[str, Any]
         if len(points) < 2:
             continue
         slope, intercept = np.polyfit([size for size, _ in points], [gap for _, gap in points], 1)
-        rate = 1e3 / (slope * 1e3) if slope > 0 else None
+        # Equal gaps have a slope of some 1e-19, by rounding; its inverse would be no rate.
+        rises = slope * (points[-1][0] - points[0][0]) > _LEAST_RISE * max(gap for _, gap in points)
+        rate = 1 / float(slope) if rises else None
         yield {
             "from": points[0][0],
             "to": points[-1][0],

@@ -144,9 +144,10 @@ def round_marks(found: dict[str, Any], *, spinning: bool = True) -> tuple[str, .
 
 @contextmanager
 def kept(recording: Recording, points: Points) -> Iterator[None]:
-    """Keep what has been measured if the study ends early: by Ctrl-C, or because a side is lost.
+    """Keep the measurements of a study that ends early: by Ctrl-C, or because a side is lost or fails.
 
-    Then the recording is marked as partial, with the reason; KeyboardInterrupt is raised again afterwards.
+    Then the recording is marked as partial, with the reason. KeyboardInterrupt is raised again afterwards, and so is
+    the error of a study that has measured nothing.
     """
     try:
         yield
@@ -155,9 +156,11 @@ def kept(recording: Recording, points: Points) -> Iterator[None]:
         recording.remarks.append("interrupted by Ctrl-C")
         points.fill()
         raise
-    except (SideLostError, SilenceError) as error:
+    except MxwireError as error:
         recording.complete = False
         recording.remarks.append(f"ended early: {error}")
+        if not points.fill().series and not isinstance(error, (SideLostError, SilenceError)):
+            raise
     points.fill()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,15 +13,19 @@ from mxwire.cli.bench_options import BenchOptions
 from mxwire.cli.live import end_like_interrupt
 from mxwire.cli.notes import note
 from mxwire.cli.options import integer_option, json_option
+from mxwire.errors import MxwireError
 from mxwire.output_file import check_writable, write_file
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from mxwire.bench.claims.claim import Claim, ClaimEvidence, ClaimVerdict
     from mxwire.bench.record import Recording
     from mxwire.bench.stage import StudyStage
+
+    _Study = Callable[[Callable[[Recording], object]], object]
 
 EPILOG = """\b
 Claims are those of three texts: S0 (kernel and user space), S1 (five libraries, 1998), S2 (Open-MX, 2011). A verdict is
@@ -93,13 +98,18 @@ def claims(
     bench.check(live=not sources and not model_only)
     if markdown is not None:
         check_writable(markdown)
-    interrupted = False
+    interrupted = failed = False
     if sources:
         evidence = read_evidence(sources)
     else:
         recordings: list[Recording] = []
         try:
-            _run(bench, model_only, recordings)
+            for study, measure in _studies(bench, model_only):
+                try:
+                    measure(recordings.append)
+                except MxwireError as error:
+                    failed = True
+                    note(f"{study}: not measured: {error}")
         except KeyboardInterrupt:
             interrupted = True
         evidence = ClaimEvidence([each for each in recordings if each.series])
@@ -119,19 +129,19 @@ def claims(
         write_file(markdown, page(evidence))
     if html is not None:
         _page(html, evidence, verdicts)
-    partial = [recording for recording in evidence.recordings if not recording.complete]
-    for recording in partial:
+    unfinished = [recording for recording in evidence.recordings if not recording.complete]
+    for recording in unfinished:
         reason = recording.remarks[-1] if recording.remarks else "its recording has no end"
         note(f"{recording.study}: partial: {reason}")
     if interrupted:
         note("interrupted by Ctrl-C: studies that did not run, or not to their end, leave claims not applicable")
         sys.exit(130)
-    if partial:
+    if failed or unfinished:
         sys.exit(1)
 
 
-def _run(bench: BenchOptions, model_only: bool, recordings: list[Recording]) -> None:
-    """Run the studies in turn; each is in ``recordings`` from its beginning."""
+def _studies(bench: BenchOptions, model_only: bool) -> Iterator[tuple[str, _Study]]:
+    """Yield the studies with their names; one that fails does not prevent the next."""
     from mxwire.bench.claims.library_study import run_libraries
     from mxwire.bench.claims.model_study import run_model
     from mxwire.bench.cost.tables import CLOVERTOWN
@@ -139,10 +149,10 @@ def _run(bench: BenchOptions, model_only: bool, recordings: list[Recording]) -> 
     from mxwire.bench.machine import compiled_folder, live_refusal
     from mxwire.bench.mtu import MtuStudy, run_mtu
 
-    run_model(bench.quick, bench.progress, recordings.append)
-    run_libraries(bench.quick, bench.progress, recordings.append)
+    yield "model", partial(run_model, bench.quick, bench.progress)
+    yield "libraries", partial(run_libraries, bench.quick, bench.progress)
     modelled = MtuStudy(mtus=(1500, 9000), surroundings=RankSurroundings(CLOVERTOWN), copy_engine=True)
-    run_mtu(modelled, bench.study, bench.progress, recordings.append)
+    yield "mtu", partial(run_mtu, modelled, bench.study, bench.progress)
     refusal = None if not model_only else "--model-only"
     refusal = refusal or live_refusal()
     if refusal is not None:
@@ -156,13 +166,18 @@ def _run(bench: BenchOptions, model_only: bool, recordings: list[Recording]) -> 
     def opened(package: Path | None) -> AbstractContextManager[StudyStage]:
         return open_stage(StageOptions(package=package))
 
-    measure_path(opened, bench.study, bench.progress, recording_made=recordings.append)
-    with opened(compiled_folder()) as stage:
-        measure_logp(
-            stage, bench.study, ("mxoe", "tcp", "frames"), _LOGP_SIZES, bench.progress, recording_made=recordings.append
-        )
+    def logp(recording_made: Callable[[Recording], object]) -> None:
+        with opened(compiled_folder()) as stage:
+            carriers = ("mxoe", "tcp", "frames")
+            measure_logp(stage, bench.study, carriers, _LOGP_SIZES, bench.progress, recording_made=recording_made)
+
+    def path(recording_made: Callable[[Recording], object]) -> None:
+        measure_path(opened, bench.study, bench.progress, recording_made=recording_made)
+
+    yield "path", path
+    yield "logp", logp
     live = MtuStudy(mtus=(1500, 9000), blocks=(8,), delays=(), surroundings=RankSurroundings(package=compiled_folder()))
-    run_mtu(live, bench.study, bench.progress, recordings.append)
+    yield "mtu", partial(run_mtu, live, bench.study, bench.progress)
 
 
 def _write(path: Path, recordings: list[Recording]) -> None:

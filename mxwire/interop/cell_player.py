@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ from mxwire.interop.stage import PATIENCE, Stage
 from mxwire.output_file import create_folder
 from mxwire.protocol import LocalProtocolError
 from mxwire.rules import Verdict, Violation
+from mxwire.words import count_of
 
 _IMPATIENCE: Final = 3.0
 """Seconds that a case waits for an event that must not occur."""
@@ -135,12 +136,18 @@ def cell_of(
     hosts: HostTable,
     findings: Sequence[Violation],
     captures: Path | None,
+    left_out: Collection[int] = (),
 ) -> Cell:
-    """Return the result of a performed case as a cell."""
+    """Return the result of a performed case as a cell.
+
+    ``left_out`` are the numbers of frames that were not judged, because they continue exchanges from before the cell.
+    """
     names = {side.address: side.name for side in stage.sides}
     found = _that_count(part, hosts, findings)
     diagnosis = () if outcome.works else tuple(diagnose(stage.frames, hosts, stage.sides, names))
     verdict, reason = _verdict(expected, outcome, found, diagnosis)
+    if left_out:
+        reason += f"; not judged: {count_of(len(left_out), 'frame')} of exchanges from before this cell"
     log = stage.events
     events = (*log.lines, f"… and {log.left_out} more") if log.left_out else tuple(log.lines)
     cell = replace(
@@ -159,7 +166,7 @@ def cell_of(
         return cell
     file = capture_name(order)
     comment = f"mxwire interop: {order.name}, seed {order.seed}: {verdict}: {reason}"
-    texts, whole = comments(stage.frames, found), verdict in ("fail", "non-strict")
+    texts, whole = comments(stage.frames, found, left_out), verdict in ("fail", "non-strict")
     write_capture(captures / file, stage.frames, texts, names, comment, whole=whole)
     return replace(cell, capture=file)
 

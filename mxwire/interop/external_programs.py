@@ -51,14 +51,17 @@ class ExternalPrograms:
         self.starts = 0
         """Number of programs started."""
         self._suspects: dict[Role, str] = {}
-        """Programs in an unknown state, with the reason."""
+        """Programs that were ended because of a failure, with the reason."""
 
     def suspect(self, roles: Iterable[Role], why: str) -> None:
-        """Have programs restarted before their next use, because a failure left them in an unknown state.
+        """End programs that a failure left in an unknown state, perhaps in the middle of a transfer.
 
-        ``why`` is for the report, and for the user who restarts a program by hand.
+        Otherwise they would continue it during the next cells. ``why`` is for the report, and for the user who ends
+        a program by hand.
         """
-        self._suspects |= dict.fromkeys(self._running.keys() & set(roles), why)
+        for role in self._running.keys() & set(roles):
+            self._end(role, why)
+            self._suspects[role] = why
 
     def start(self, role: Role, note: Callable[[str], object] = _unheard) -> EndpointAddress:
         """Make sure that the program with a role runs; return its address.
@@ -72,11 +75,12 @@ class ExternalPrograms:
         name = external.implementation.name
         if program is None:
             raise UnplayableCase(f"no program of {name} is configured for {role!r}")
-        running, why = self._running.get(role), self._suspects.get(role)
+        running = self._running.get(role)
         if running is not None and not running.alive:
-            why = "it had ended by itself"
-        if running is not None and why is not None:
-            self._restart(role, program, why)
+            self.suspect((role,), "it had ended by itself")
+        why = self._suspects.pop(role, None)
+        if why is not None:
+            self._start_again(role, program)
             note(f"{name}: {program.start!r} was restarted: {why}")
         elif running is None:
             for other in [each for each, found in self._running.items() if found.program.endpoint == program.endpoint]:
@@ -93,12 +97,10 @@ class ExternalPrograms:
 
     def restart(self, role: Role, why: str) -> EndpointAddress:
         """End a program if it runs, and start it, as :meth:`start` does."""
-        if role in self._running:
-            self._suspects[role] = why
+        self.suspect((role,), why)
         return self.start(role)
 
-    def _restart(self, role: Role, program: ProgramDescription, why: str) -> None:
-        self._end(role, why)
+    def _start_again(self, role: Role, program: ProgramDescription) -> None:
         try:
             self._start(role, program)
         except ProgramError:
@@ -112,7 +114,6 @@ class ExternalPrograms:
         self.starts += 1
 
     def _end(self, role: Role, why: str = "") -> None:
-        self._suspects.pop(role, None)
         self._running.pop(role).end(why)
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,8 +18,10 @@ from mxwire.interop.stage import RecordedFrame, Stage
 from mxwire.rules import LOST as NEVER
 from mxwire.rules import Judge, Vantage, Violation
 from mxwire.simulation.wire_judge import vantage_of
-from mxwire.wire.codec import Codec, codec_of
+from mxwire.wire.codec import Codec, Malformed, codec_of
 from mxwire.wire.dialect import Dialect
+from mxwire.wire.numbers import NO_SESSION
+from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, Pull
 
 _ADDRESSES: Final = slice(0, 12)
 
@@ -48,6 +50,7 @@ _FRAME: Final = Struct(">QI")
 _ECHOED: Final = "a HOST_REPLY with the index of its query teaches a wrong one"
 _KEPT: Final = 256
 """Bytes per frame in the capture of a cell with the expected result: all headers, and the beginning of the data."""
+_INHERITED: Final = "of an exchange before this cell: not judged"
 _QUERIES: Final = 1_000_000_000
 
 
@@ -88,18 +91,61 @@ class HostTable:
         )
 
 
+def sessions_named(frames: Sequence[RecordedFrame], hosts: HostTable, own: bytes) -> frozenset[int]:
+    """Return the sessions that frames of other hosts than ``own`` name as their destination's."""
+    return frozenset(session for _, _, session in _naming_sessions(frames, hosts, own))
+
+
+def inherited(
+    frames: Sequence[RecordedFrame], hosts: HostTable, own: bytes, earlier: Collection[int] = ()
+) -> frozenset[int]:
+    """Return the numbers of frames that continue exchanges from before the first frame.
+
+    The host at ``own`` opens endpoints with new sessions for each cell, so a frame of another host that names a session
+    of ``earlier``, or a PULL that names one which ``own`` has not announced, was caused by an earlier cell or run: a
+    host repeats the PULLs of a closed endpoint for 512 s (R-MEA-21).
+    """
+    codec = codec_of(hosts.dialect(own))
+    announced = set()
+    for each in frames:
+        frame = codec.parse(each.frame) if each.frame[SOURCE] == own else None
+        if isinstance(frame, ConnectRequest):
+            announced.add(frame.src_session_id)
+        elif isinstance(frame, ConnectReply):
+            announced.add(frame.target_session_id)
+    return frozenset(
+        number
+        for number, frame, session in _naming_sessions(frames, hosts, own)
+        if session not in announced and (session in earlier or isinstance(frame, Pull))
+    )
+
+
+def _naming_sessions(frames: Sequence[RecordedFrame], hosts: HostTable, own: bytes) -> Iterator[tuple[int, Frame, int]]:
+    """Yield the frames of other hosts that name a session of their destination: number, frame and session."""
+    for number, each in enumerate(frames, 1):
+        source = each.frame[SOURCE]
+        if source == own:
+            continue
+        frame = codec_of(hosts.dialect(source)).parse(each.frame)
+        session = getattr(frame, "session", NO_SESSION)
+        if not isinstance(frame, Malformed) and session != NO_SESSION:
+            yield number, frame, session
+
+
 def judge(
     frames: Sequence[RecordedFrame],
     hosts: HostTable,
     *,
     exact: bool,
+    left_out: Collection[int] = (),
     reboots: Sequence[tuple[int, bytes]] = (),
     slowest: int = 0,
 ) -> list[Violation]:
     """Return the breaches of rules that the frames show; frames are numbered from 1.
 
     With ``exact``, times are exact transmission times. ``reboots`` gives restarts of hosts, each as the number of
-    frames before it and the address; ``slowest`` is the maximum delay of a frame in ns.
+    frames before it and the address; ``slowest`` is the maximum delay of a frame in ns. The frames with the numbers
+    ``left_out`` are not judged.
     """
     judging = Judge(lambda source, _: hosts.dialect(source), hosts.vantage(exact=exact))
     codecs: dict[bytes, Codec] = {}
@@ -108,6 +154,8 @@ def judge(
     for number, each in enumerate(frames, 1):
         while waiting and waiting[0][0] < number:
             judging.restarted(waiting.pop(0)[1], frames[number - 1].time_ns - slowest)
+        if number in left_out:
+            continue
         source = each.frame[SOURCE]
         codec = codecs.get(source)
         if codec is None:
@@ -139,9 +187,11 @@ def digest(frames: Sequence[RecordedFrame], start: int = 0) -> str:
     return digest.hexdigest()
 
 
-def comments(frames: Sequence[RecordedFrame], findings: Sequence[Violation]) -> dict[int, str]:
-    """Return the comments on frames in the capture, by frame number."""
-    noted: dict[int, list[str]] = {}
+def comments(
+    frames: Sequence[RecordedFrame], findings: Sequence[Violation], left_out: Collection[int] = ()
+) -> dict[int, str]:
+    """Return the comments on frames in the capture, by frame number; those ``left_out`` were not judged."""
+    noted: dict[int, list[str]] = {number: [_INHERITED] for number in left_out}
     for violation in findings:
         for number in violation.frames:
             noted.setdefault(number, []).append(

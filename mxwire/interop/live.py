@@ -76,6 +76,8 @@ class LiveStage(Stage):
     ) -> None:
         super().__init__(patience)
         self.stranger = stranger
+        self.before: list[RecordedFrame] = []
+        """Frames of the case before this one, and until this one began."""
         self._impaired = treatment.name != "none"
         both = stranger is not None
         self._links = [CuttingLink(_treated(link, treatment, seed, both=both), both=both) for link in links]
@@ -192,6 +194,7 @@ class LiveStage(Stage):
                 each.link.change(sending=treatment.faults, receiving=treatment.faults, seed=seed)
         self._impaired = treatment.name != "none"
         self.patience = patience
+        self.before = self.frames
         self.frames, self.events, self.reports = [], EventLog(), []
         self.reboots.clear()
         self.applications.clear()

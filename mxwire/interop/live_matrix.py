@@ -18,7 +18,7 @@ from mxwire.interop.configuration import ExternalHost, InterfaceLocation, LiveCo
 from mxwire.interop.expectations import CellExpectation, expected_of
 from mxwire.interop.external_programs import ExternalPrograms
 from mxwire.interop.impairments import treatment_by_name
-from mxwire.interop.judge import HostTable, judge
+from mxwire.interop.judge import HostTable, inherited, judge, sessions_named
 from mxwire.interop.live import ExternalPeer, LiveStage
 from mxwire.interop.matrix import CellSelection, cell_by_name, selected_cases
 from mxwire.interop.namespaces import inside, made
@@ -79,6 +79,8 @@ class LivePlayer:
         self._programs: dict[str, ExternalPrograms] = {}
         self._stack = stack
         self._heard: set[str] = set()
+        self._earlier: set[int] = set()
+        """Sessions of endpoints on the left that external hosts named before the current cell."""
         self._last: tuple[tuple[str, str], LiveStage] | None = None
         """The stage against an external host, with the names of its pair."""
 
@@ -105,7 +107,12 @@ class LivePlayer:
         if external is not None:
             stage = self._against(external, order, left, patience)
             hosts = hosts_against(stage, left, right, external)
-            return self._judged(order, part, stage, expected, hosts, self.programs(external))
+            own = stage.left.address
+            self._earlier |= sessions_named(stage.before, hosts, own)
+            try:
+                return self._judged(order, part, stage, expected, hosts, self.programs(external))
+            finally:
+                self._earlier |= sessions_named(stage.frames, hosts, own)
         stage = between(self._configuration, (left, right), order.impairment, order.seed, part.introduction, patience)
         try:
             return self._judged(order, part, stage, expected, HostTable.on(stage, (left, right)))
@@ -125,13 +132,20 @@ class LivePlayer:
         try:
             outcome = perform(part, stage)
             works = outcome.works
+        except KeyboardInterrupt:
+            # The run ends, and its programs with it; the user must not be asked to restart one.
+            works = True
+            raise
         finally:
             if programs is not None and not works:
                 programs.suspect(stage.roles, f"{order.name} did not succeed")
-        findings = judge(stage.frames, hosts, exact=False, reboots=stage.reboots)
+        left_out: frozenset[int] = frozenset()
+        if programs is not None:
+            left_out = inherited(stage.frames, hosts, stage.left.address, self._earlier)
+        findings = judge(stage.frames, hosts, exact=False, left_out=left_out, reboots=stage.reboots)
         if any(each.several for each in self._programs.values()):
             findings = [each for each in findings if each.rule not in _OF_SEVERAL]
-        return cell_of(order, part, stage, expected, outcome, hosts, findings, self._captures)
+        return cell_of(order, part, stage, expected, outcome, hosts, findings, self._captures, left_out)
 
     def _against(self, external: ExternalHost, order: CellOrder, left: HostSetup, patience: float) -> LiveStage:
         """Return the stage with one host of mxwire, the same for all cases."""

@@ -143,6 +143,17 @@ def test_the_gap_per_byte_is_the_slope_within_each_kind_of_message():
     assert found[2]["MB/s"] == pytest.approx(2000)
 
 
+@pytest.mark.parametrize("gaps", [(5.0, 5.0, 5.0), (0.3, 0.3, 0.1 + 0.2), (1e4, 1e4, 1e4 + 1e-6), (5.0, 4.0, 3.0)])
+def test_a_segment_without_slope_has_no_rate(gaps):
+    points = [_point("mxoe", gap, size) for gap, size in zip(gaps, (1, 77, 128), strict=True)]
+    recording = Recording("logp", Conditions(), [Series("g", "µs", measurements=points)])
+    (found,) = gaps_per_byte(recording, "mxoe")
+    assert found["MB/s"] is None
+    recording.facts["gap per byte"] = {"mxoe": [found]}
+    text = plain(list(logp_blocks(replace(recording, series=[*recording.series, Series("RTT/2", "µs")]))), 80)
+    assert re.search(r"^mxoe +1-128 +-?\d+\.\d{3}$", text, re.MULTILINE)
+
+
 def test_the_format_of_netgauge():
     with MemoryStage() as stage:
         recording = measure_logp(stage, StudyOptions(1, True), ["ring"], [1, 1024, 2048])

@@ -159,7 +159,10 @@ def test_points_keep_one_sample_per_round_and_the_marks_of_rounds():
     assert measured.counts == {"rounds disturbed": 1.0, "rounds lost": 1.0}
 
 
-@pytest.mark.parametrize("error", [SideLostError("the passive side has ended"), KeyboardInterrupt()])
+STALLED = StageError("rank 1's side: no answer within 15 s")
+
+
+@pytest.mark.parametrize("error", [SideLostError("the passive side has ended"), STALLED, KeyboardInterrupt()])
 def test_a_study_that_ends_early_keeps_its_measurements(error):
     made = recording()
     points = Points(made)
@@ -177,6 +180,15 @@ def test_a_study_that_ends_early_keeps_its_measurements(error):
         study()
     assert not made.complete and len(made.remarks) == 1
     assert made.named("trip").measurements[0].samples == (1.0,)
+
+
+def test_a_study_that_measured_nothing_reports_its_error():
+    made = recording()
+    points = Points(made)
+    points.declare("trip", "µs")
+    with pytest.raises(StageError, match="rank 1"), kept(made, points):
+        raise STALLED
+    assert not made.complete
 
 
 def test_contestants_take_turns_and_one_that_loses_messages_is_left_out():

@@ -6,6 +6,10 @@ import json
 import re
 
 import pytest
+from click.testing import CliRunner
+
+from mxwire.bench.record import read_recordings
+from mxwire.cli.bench_claims import claims
 
 from .support import mxwire
 
@@ -50,6 +54,35 @@ def test_mtu_draws_the_bound_beside_the_rates():
     lines = [json.loads(line) for line in done.out.splitlines()]
     delayed = {each["name"] for each in lines if each.get("series") == "rate by delay"}
     assert {"mxoe, 8 frames per block", "bound: mxoe, 8 frames per block", "omx:9000, 32 frames per block"} <= delayed
+
+
+def test_a_stalled_study_of_claims_costs_neither_its_beginning_nor_the_others(tmp_path, monkeypatch):
+    """One study ends after its first measurement, another one before."""
+    from mxwire.bench.claims import library_study
+    from mxwire.bench.imb.rank_stage import ModelRanks
+    from mxwire.bench.stage import StageError
+
+    def stall(*_):
+        raise StageError("rank 1's side: no answer within 15 s")
+
+    def stalling(measure):
+        measured = []
+
+        def run(self, benchmark, *rest):
+            measured.append(None)
+            return measure(self, benchmark, *rest) if len(measured) < 4 else stall()
+
+        return run
+
+    path = tmp_path / "claims.jsonl"
+    monkeypatch.setattr(ModelRanks, "measure", stalling(ModelRanks.measure))
+    monkeypatch.setattr(library_study, "LibraryPair", stall)
+    done = CliRunner().invoke(claims, ["S1", "S2", "--model-only", "--quick", "-w", str(path)])
+    assert done.exit_code == 1, done.output
+    assert "model: partial: ended early: rank 1's side: no answer within 15 s" in done.stderr
+    assert "libraries: not measured: rank 1's side" in done.stderr and "mtu: not measured" in done.stderr
+    (model,) = read_recordings(path)
+    assert model.study == "model" and model.series and not model.complete
 
 
 def test_claims_are_judged_from_a_recording(tmp_path):

@@ -79,6 +79,24 @@ def test_the_uncompiled_modules_are_present(compiled):
     assert all((compiled / "mxwire" / each).exists() and reason for each, reason in compiling.LEFT.items())
 
 
+def test_compiled_commands_find_the_files_outside_the_package(compiled):
+    """The library of scenarios, the plugin for Wireshark and its capture are those of the checkout."""
+    for words in (["scenario", "list"], ["scenario", "run", "connect/bad-key"], ["plugin", "path"]):
+        done, interpreted = (run(folder, "-m", "mxwire", *words) for folder in (compiled, ROOT))
+        assert done.stderr == interpreted.stderr == "" and done.returncode == 0
+        assert words[0] == "plugin" or done.stdout == interpreted.stdout != ""
+    program = (
+        "from mxwire.shipped import scenario_names\nfrom mxwire.dissector.location import *\n"
+        "from mxwire.plugin.check import shipped_capture\n"
+        "print(scenario_names())\n"
+        "for each in (plugin_path(), colour_rules_path(), filter_buttons_path(), shipped_capture()):\n"
+        "    print(each.resolve())"
+    )
+    done, interpreted = (run(folder, "-c", program) for folder in (compiled, ROOT))
+    assert (done.stdout, done.stderr) == (interpreted.stdout, "")
+    assert "connect/bad-key" in done.stdout
+
+
 def parts() -> list[list[str]]:
     """The files of tests, longest first and dealt out, so that the processes of the test run share them."""
     tests = ROOT / "tests"
