@@ -1,7 +1,8 @@
 """The checkpoint of a campaign: a file of finished chunks, from which an interrupted campaign continues.
 
-One JSON object per line: first the header with the version of mxwire and the campaign, then per finished chunk the
-series, the position of its first piece, and the answers. A line cut off by the end of the process is ignored.
+One JSON object per line: first the header with the version of mxwire and the campaign, then per finished chunk a digest
+of the rest of its line, the series, the position of its first piece, and the answers. A line cut off by the end of the
+process is ignored; one that does not agree with its digest is an error, since its answers may be anything.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from mxwire import __version__
 from mxwire.errors import MxwireError, OutputError
 from mxwire.output_file import check_regular
+
+_LONGEST_HEADER: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Checkpoint:
             self._file = path.open("ab")
             self._file.truncate(size)
             if not size:
-                self._write(self._header)
+                self._write(_text(self._header))
         except OSError as error:
             raise OutputError.of(path, error) from None
 
@@ -53,20 +57,22 @@ class Checkpoint:
         """Read the chunks of an earlier run; return the number of bytes in complete lines."""
         if not self.path.exists():
             return 0
-        size = 0
         with self.path.open("rb") as lines:
-            for line in lines:
-                try:
-                    entry = json.loads(line) if line.endswith(b"\n") else None
-                except ValueError:
-                    entry = None
-                if not size and entry != self._header:
-                    raise MxwireError(self._refusal(entry))
-                if entry is None:
+            header = lines.readline(_LONGEST_HEADER)
+            if not header:
+                return 0
+            entry = _json(header) if header.endswith(b"\n") else None
+            if entry != self._header:
+                raise MxwireError(self._refusal(entry))
+            size = len(header)
+            for number, line in enumerate(lines, 2):
+                if not line.endswith(b"\n"):
                     break
-                if size:
-                    answers = enumerate(entry["answers"], entry["first"])
-                    self._known |= {(entry["series"], place): answer for place, answer in answers}
+                entry = _json(line) if line == _line(line.partition(b",")[2]) else None
+                if entry is None:
+                    raise MxwireError(f"{self.path}: line {number} is damaged: name another file")
+                answers = enumerate(entry["answers"], entry["first"])
+                self._known |= {(entry["series"], place): answer for place, answer in answers}
                 size += len(line)
         return size
 
@@ -87,13 +93,14 @@ class Checkpoint:
 
     def add(self, series: str, first: int, answers: Sequence[Any]) -> None:
         """Append a finished chunk, and sync the file."""
+        entry = {"series": series, "first": first, "answers": list(answers)}
         try:
-            self._write({"series": series, "first": first, "answers": list(answers)})
+            self._write(_line(_text(entry)[1:]))
         except OSError as error:
             raise OutputError.of(self.path, error) from None
 
-    def _write(self, entry: dict[str, Any]) -> None:
-        self._file.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+    def _write(self, line: bytes) -> None:
+        self._file.write(line)
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -104,3 +111,20 @@ class Checkpoint:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _text(entry: Any) -> bytes:
+    return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+
+
+def _line(rest: bytes) -> bytes:
+    """Return the line of a chunk that ends with ``rest``, and begins with its digest."""
+    return b'{"digest":"%s",%s' % (blake2b(rest, digest_size=16).hexdigest().encode(), rest)
+
+
+def _json(line: bytes) -> Any:
+    """Return the value of a line; None if it is not JSON."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from struct import Struct
+from struct import Struct, unpack, unpack_from
 from typing import NamedTuple
 
 import numpy as np
@@ -32,9 +32,9 @@ from mxwire.words import count_of, printable
 
 FILE_HEADER_BYTES = SMALLEST_CONTROL_BLOCKS[BlockType.SECTION_HEADER]
 
-MOST_INTERFACES = 65536
-"""Maximum number of interfaces per section: a section with more is damaged or hostile, and the limit bounds the table
-of interfaces."""
+MOST_SECTIONS = MOST_INTERFACES = 65536
+"""Maximum numbers of sections and interfaces per file: a file with more is damaged or hostile, and compressed, millions
+of them take only a few kilobytes."""
 MOST_DESCRIBED = 100
 """Maximum sections and interfaces of a file kept as metadata."""
 MOST_NAMES = 65536
@@ -87,7 +87,7 @@ class PcapngDecoder:
         self.names: dict[bytes, str] = {}
         self._name = name
         self._little_endian = True
-        self._sections_seen = 0
+        self._sections_seen = self._interfaces_seen = 0
         self._table = InterfaceTable()
         self._skipped: dict[int, SkippedFrames] = {}
         """By link type."""
@@ -121,6 +121,11 @@ class PcapngDecoder:
                 self._note_statistics(body)
             elif block_type == BlockType.NAME_RESOLUTION:
                 self.names |= islice(ethernet_names(self._order, body), MOST_NAMES - len(self.names))
+            else:
+                _, chunk.start = scanner.blocks(
+                    chunk.buffer, chunk.start, chunk.end, self._little_endian, block_type, SMALLEST_BLOCK_BYTES
+                )
+                continue
             chunk.start += length
 
     def cut_off(self, chunk: ChunkBuffer) -> str:
@@ -162,13 +167,13 @@ class PcapngDecoder:
         head = chunk.buffer[chunk.start : chunk.start + SMALLEST_BLOCK_BYTES].tobytes()
         if head[:4] == _SECTION_HEADER_TYPE:
             self._little_endian = self._section_is_little_endian(chunk, head[8:])
-        block_type, length = Struct(f"{self._order}II4x").unpack(head)
+        block_type, length = unpack(f"{self._order}II4x", head)
         if not _smallest_block(block_type) <= length <= LARGEST_BLOCK_BYTES:
             raise self._damaged(chunk.offset, f"a block of type {block_type:#x} claims {length} bytes")
         self.needed = length
         if chunk.available < length:
             return None
-        (trailing,) = Struct(f"{self._order}I").unpack_from(chunk.buffer.data, chunk.start + length - 4)
+        (trailing,) = unpack_from(f"{self._order}I", chunk.buffer.data, chunk.start + length - 4)
         if trailing != length:
             raise self._damaged(
                 chunk.offset,
@@ -190,11 +195,13 @@ class PcapngDecoder:
         )
 
     def _begin_section(self, chunk: ChunkBuffer, body: bytes) -> None:
-        major, minor = Struct(f"{self._order}4x2H").unpack_from(body)
+        major, minor = unpack_from(f"{self._order}4x2H", body)
         if major != 1:
             raise self._damaged(
                 chunk.offset, f"a section claims version {major}.{minor} of the pcapng format, of which only 1.x exists"
             )
+        if self._sections_seen == MOST_SECTIONS:
+            raise self._damaged(chunk.offset, f"a file has more than {MOST_SECTIONS} sections")
         self._sections_seen += 1
         self._table = InterfaceTable()
         if len(self.sections) < MOST_DESCRIBED:
@@ -211,9 +218,10 @@ class PcapngDecoder:
 
     def _add_interface(self, chunk: ChunkBuffer, body: bytes) -> None:
         number = len(self._table)
-        if number == MOST_INTERFACES:
-            raise self._damaged(chunk.offset, f"a section has more than {MOST_INTERFACES} interfaces")
-        link_type, snap_length = Struct(f"{self._order}HxxI").unpack_from(body)
+        if self._interfaces_seen == MOST_INTERFACES:
+            raise self._damaged(chunk.offset, f"a file has more than {MOST_INTERFACES} interfaces")
+        self._interfaces_seen += 1
+        link_type, snap_length = unpack_from(f"{self._order}HxxI", body)
         options = self._options(body[8:])
         name = _text(options, InterfaceOption.NAME)
         label = f"interface {number}" + (f" ({printable(name[:80])})" if name else "")
@@ -244,12 +252,12 @@ class PcapngDecoder:
 
     def _note_statistics(self, body: bytes) -> None:
         """Record the drops of an interface; later blocks about the same interface have cumulative counts."""
-        if len(body) < _STATISTICS_HEAD:
+        if len(body) <= _STATISTICS_HEAD:
             return
-        (number,) = Struct(f"{self._order}I").unpack_from(body)
+        (number,) = unpack_from(f"{self._order}I", body)
         options = self._options(body[_STATISTICS_HEAD:])
         found = (options.get(code, b"") for code in (StatisticsOption.DROPPED, StatisticsOption.DROPPED_BY_SYSTEM))
-        dropped = sum(Struct(f"{self._order}Q").unpack(each)[0] for each in found if len(each) == 8)
+        dropped = sum(unpack(f"{self._order}Q", each)[0] for each in found if len(each) == 8)
         key = self._sections_seen, number
         if key in self._dropped or len(self._dropped) < MOST_DESCRIBED:
             self._dropped[key] = max(self._dropped.get(key, 0), dropped)
@@ -258,7 +266,7 @@ class PcapngDecoder:
         resolution = options.get(InterfaceOption.RESOLUTION, b"")
         offset = options.get(InterfaceOption.TIME_OFFSET, b"")
         return TimestampClock.from_option(
-            resolution[0] if resolution else 6, Struct(f"{self._order}q").unpack(offset)[0] if len(offset) == 8 else 0
+            resolution[0] if resolution else 6, unpack(f"{self._order}q", offset)[0] if len(offset) == 8 else 0
         )
 
     def _options(self, data: bytes) -> dict[int, bytes]:

@@ -126,13 +126,40 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     file.write_text('{"mxwire":"0.0","campaign":"one"}\n')
     with pytest.raises(MxwireError, match=r"of mxwire 0\.0, this is"):
         Checkpoint(file, "one")
-    for text in ("hello\n", "[1]\n", '{"campaign":"one"}\n', "{"):
+    for text in ("hello\n", "[1]\n", '{"campaign":"one"}\n', "{", "[" * 100_000 + "\n", "\0" * 100):
         file.write_text(text)
         with pytest.raises(MxwireError, match="not a checkpoint"):
             Checkpoint(file, "one")
         assert file.read_text() == text
     with pytest.raises(MxwireError, match=r"cannot be written: No such file or directory; create its directory first$"):
         Checkpoint(tmp_path / "none" / "file", "one")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda line: line.replace(b"16", b"17"),
+        lambda line: line.replace(b'"first":4', b'"first":[]'),
+        lambda line: b'{"series":"","first":4,"answers":[16]}\n',
+        lambda line: b"{}\n",
+        lambda line: b"5\n",
+        lambda line: b"\0" * 50 + b"\n",
+        lambda line: b"[" * 100_000 + b"\n",
+        lambda line: line[:-9] + b"\n",
+        lambda line: b"\n",
+    ],
+)
+def test_a_damaged_line_of_a_checkpoint_is_reported_and_left_as_it_is(tmp_path, damage):
+    file = tmp_path / "checkpoint"
+    with open_workers(jobs=1) as workers, Checkpoint(file, "numbers") as known:
+        list(Campaign(workers, known).play(square, range(5)))
+    lines = file.read_bytes().splitlines(keepends=True)
+    place = next(number for number, line in enumerate(lines) if b"16" in line.partition(b"answers")[2])
+    text = b"".join([*lines[:place], damage(lines[place]), *lines[place + 1 :]])
+    file.write_bytes(text)
+    with pytest.raises(MxwireError, match=rf"checkpoint: line {place + 1} is damaged: name another file$"):
+        Checkpoint(file, "numbers")
+    assert file.read_bytes() == text
 
 
 @pytest.mark.parametrize("on", ["", "elsewhere", "dask", "dask:", "dask-slurm:", "mpi:3", "local:2"])

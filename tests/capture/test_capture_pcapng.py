@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import struct
 
@@ -21,6 +22,7 @@ from capture_builders import (
 )
 
 from mxwire.capture import open_capture
+from mxwire.capture.pcapng import PcapngDecoder
 from mxwire.errors import CaptureError
 from mxwire.frames import LINKTYPE_ETHERNET, LINKTYPE_LINUX_SLL
 
@@ -279,9 +281,37 @@ def test_more_interfaces_than_there_can_be():
     data = section() + interface() * 65537
     with (
         open_capture(io.BytesIO(data)) as reader,
-        pytest.raises(CaptureError, match="a section has more than 65536 interfaces"),
+        pytest.raises(CaptureError, match="a file has more than 65536 interfaces"),
     ):
         read_all(reader)
+
+
+@pytest.mark.parametrize(("repeated", "many"), [(section(), "sections"), (section() + interface() * 2, "interfaces")])
+def test_a_few_compressed_kilobytes_of_sections_are_refused(repeated, many):
+    packed = gzip.compress(repeated * 65537)
+    with (
+        open_capture(io.BytesIO(packed)) as reader,
+        pytest.raises(CaptureError, match=f"a file has more than 65536 {many}"),
+    ):
+        read_all(reader)
+
+
+@pytest.mark.parametrize("numba", [False, True])
+def test_blocks_of_unknown_types_are_skipped_together(monkeypatch, numba):
+    if numba:
+        pytest.importorskip("numba")
+    looked_at = []
+    whole_block = PcapngDecoder._whole_block
+
+    def counted(self, chunk):
+        looked_at.append(chunk.offset)
+        return whole_block(self, chunk)
+
+    monkeypatch.setattr(PcapngDecoder, "_whole_block", counted)
+    unknown = (block(0x7777, b"") + block(0x7778, b"abcd")) * 50_000
+    with open_capture(io.BytesIO(section() + interface() + unknown + enhanced(FRAME)), numba=numba) as reader:
+        assert len(read_all(reader)) == 1
+    assert len(looked_at) < 20
 
 
 def test_many_sections_are_read_but_not_all_described():
