@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from mxwire.errors import MxwireError, OutputError
 from mxwire.extras import import_extra
+from mxwire.order_statistics import percentile
 from mxwire.words import count_of
 
 VIRTUAL_TIME: Final = "virtual time"
@@ -120,7 +121,7 @@ class Measurement:
     @property
     def p99(self) -> float:
         """99th percentile of single operations if they were recorded, otherwise of the samples."""
-        return self.details.get("p99", self._ordered[min(int(len(self.samples) * 0.99), len(self.samples) - 1)])
+        return self.details.get("p99", percentile(self._ordered, 99))
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Confidence interval of the median from order statistics, which assumes no distribution.

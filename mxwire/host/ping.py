@@ -14,6 +14,7 @@ from mxwire.frames import FrameBatch
 from mxwire.host.control_frames import ControlFrameObserver, ObservedFrame, host_query
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.host import Host
+from mxwire.order_statistics import percentile
 from mxwire.protocol import Peer, Status
 from mxwire.protocol import Request as EngineRequest
 from mxwire.wire.numbers import DEFAULT_KEY, QUERY_MAGICS
@@ -180,7 +181,7 @@ class PingTimes:
     """Standard deviation, which ping(8) calls mdev."""
     median: int
     percentile_99: int
-    """99% of the round trips took at most this time."""
+    """The 99th percentile, as :func:`~mxwire.order_statistics.percentile` defines it, like the median."""
 
 
 class PingStatistics:
@@ -216,14 +217,9 @@ class PingStatistics:
             average=average,
             maximum=ordered[-1],
             deviation=math.sqrt(sum((each - average) ** 2 for each in ordered) / len(ordered)),
-            median=percentile(ordered, 50),
-            percentile_99=percentile(ordered, 99),
+            median=round(percentile(ordered, 50)),
+            percentile_99=round(percentile(ordered, 99)),
         )
-
-
-def percentile(ordered: list[int], percent: int) -> int:
-    """Smallest value that at least ``percent`` of 100 values do not exceed (nearest rank)."""
-    return ordered[max(0, math.ceil(percent * len(ordered) / 100) - 1)]
 
 
 class Pinger:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from mxwire.order_statistics import percentile
+
 LARGE = 4 << 20
 UNDER_WAY = 4
 """Large messages in flight."""
@@ -80,4 +82,4 @@ def half_trips(trip: Callable[[], None], count: int) -> Found:
         times.append(now - before)
         before = now
     counted = sorted(times[int(count * WARM) :])
-    return {"value": counted[len(counted) // 2] / 2000, "p99": counted[int(len(counted) * 0.99)] / 2000}
+    return {"value": percentile(counted, 50) / 2000, "p99": percentile(counted, 99) / 2000}

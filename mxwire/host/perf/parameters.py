@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
+from mxwire.order_statistics import percentile
 
 MATCH: Final = 0x1234_5678_8765_4321
 """Match information of the parameters and of all measured messages."""
@@ -136,7 +137,7 @@ class PerfResult:
 
     def percentile(self, percent: float) -> float:
         """Time in µs that ``percent`` % of the iterations did not exceed."""
-        return self.times[min(len(self.times) - 1, int(len(self.times) * percent / 100))]
+        return percentile(self.times, percent)
 
     def line(self) -> str:
         """Line of omx_perf: length, µs, MB/s, MiB/s."""

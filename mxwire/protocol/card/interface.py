@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Any, Final
 
 from mxwire.ethernet import DESTINATION, ETHERTYPE, ETHERTYPE_MXOE
-from mxwire.native import quick_struct
+from mxwire.native import quick_struct, view_of
 from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
 from mxwire.protocol.card.outgoing import EAGER_NUMBERS, Port
 from mxwire.protocol.card.pull import PullEvent, PullTimers, PullTransfer
@@ -562,11 +562,12 @@ class HostInterface(Port):
         self._replies_received.count += 1
         endpoint = self.endpoint_of_magic(magic)
         if endpoint is not None:
-            self._fill(endpoint, handle, source, sequence, offset, frame[end : end + length], now)
+            # A view, because slicing would copy the data once more.
+            self._fill(endpoint, handle, source, sequence, offset, view_of(frame)[end : end + length], now)
         return True
 
     def _fill(
-        self, endpoint: CardEndpoint, handle: int, source: bytes, sequence: int, offset: int, data: bytes, now: int
+        self, endpoint: CardEndpoint, handle: int, source: bytes, sequence: int, offset: int, data: Any, now: int
     ) -> None:
         """Pass the data of a PULL_REPLY to its pull (R-PUL-05, from step 3)."""
         pull = self.pull_of(endpoint, handle, source)

@@ -311,7 +311,9 @@ class PullTransfer(Machine):
 
     # Frames.
 
-    def reply(self, sequence: int, offset: int, data: NDArray[np.uint8] | bytes, now: int) -> Counter | None:
+    def reply(
+        self, sequence: int, offset: int, data: NDArray[np.uint8] | bytes | memoryview, now: int
+    ) -> Counter | None:
         """Take one PULL_REPLY: ``frame_seqnum``, ``msg_offset`` and data. Return the reason if it is dropped, or None.
 
         The checks and their order are those of R-PUL-05 from step 4; "outside" means outside of the buffer (R-MEA-08).
