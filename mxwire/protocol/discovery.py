@@ -416,6 +416,8 @@ class Introduction:
         """The source addresses of all frames, in the order of their first frames."""
         self.names: dict[bytes, str] = {}
         """The names of the hosts that have replied, by address, in the order of their replies."""
+        self.magics: dict[bytes, int] = {}
+        """The magic of the last query of each host that has sent one."""
         self._address = address
         self._name = name
         self._index = index
@@ -445,6 +447,7 @@ class Introduction:
         if isinstance(frame, HostReply) and to == self._address:
             self.names[source] = hostname_text(frame.hostname)
         if isinstance(frame, HostQuery) and queried:
+            self.magics[source] = frame.magic
             self._leaving.append(answer(frame, self._address, self._index, self._name))
         if queried or source not in self.heard:
             # The source of a query may have learnt of this host only now; before, it would not reply (R-HOST-04).

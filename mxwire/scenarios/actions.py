@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mxwire.errors import MxwireError
 from mxwire.protocol import LocalProtocolError
 from mxwire.scenarios.expression import Value
 from mxwire.scenarios.tester import Tester
+
+
+class LateAnswerError(MxwireError):
+    """The application did not answer in time; the scenario fails, and the next one can be played."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +58,12 @@ class ScenarioApplication(Protocol):
 
 
 def answer(application: ScenarioApplication | None, action: Invocation | Query) -> Any:
-    """Carry out ``action``; return the result of the call or, if it is refused, the refusal as an exception object."""
+    """Carry out ``action``; return the result of the call or, if it is refused or late, the exception object."""
     if application is None:
         return None
-    if isinstance(action, Query):
-        if isinstance(action.target, LocalProtocolError):
-            return {"status": int(action.target.status), "done": 1}
-        return application.ask(action)
+    if isinstance(action, Query) and isinstance(action.target, LocalProtocolError):
+        return {"status": int(action.target.status), "done": 1}
     try:
-        return application.call(action)
-    except LocalProtocolError as error:
+        return application.ask(action) if isinstance(action, Query) else application.call(action)
+    except (LocalProtocolError, LateAnswerError) as error:
         return error

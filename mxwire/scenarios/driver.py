@@ -24,10 +24,10 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.link import Link
 from mxwire.protocol import LocalProtocolError, Status
-from mxwire.scenarios.actions import Invocation, Query
+from mxwire.scenarios.actions import Invocation, LateAnswerError, Query
 from mxwire.scenarios.expression import Value
 from mxwire.scenarios.live import LiveTarget, drain, run_live, why_not
-from mxwire.scenarios.outcome import ScenarioOutcome
+from mxwire.scenarios.outcome import ScenarioOutcome, ScenarioVerdict
 from mxwire.scenarios.processes import FIRST
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated import skipped
@@ -57,6 +57,10 @@ class DriverError(MxwireError):
     """A driver cannot be started, or does not answer correctly."""
 
 
+class LateDriverError(DriverError, LateAnswerError):
+    """A driver did not answer one question in time, but may answer the next."""
+
+
 class Driver(AbstractContextManager["Driver"]):
     """A running driver; an :class:`~mxwire.scenarios.actions.ScenarioApplication`.
 
@@ -66,6 +70,8 @@ class Driver(AbstractContextManager["Driver"]):
     def __init__(self, command: str) -> None:
         self._command = command
         self._rest = b""
+        self._owed = 0
+        """Number of questions without an answer; answers have the order of the questions."""
         try:
             words = shlex.split(command)
             # os.environ, since the command sets a variable of this process only.
@@ -169,7 +175,12 @@ class Driver(AbstractContextManager["Driver"]):
             self._process.stdin.flush()
         except OSError:
             raise self._ended() from None
-        line = self._line()
+        self._owed += 1
+        end = time.monotonic() + PATIENCE
+        while self._owed:
+            # The answer to an earlier question, of which its scenario has failed, comes first.
+            line = self._line(end)
+            self._owed -= 1
         try:
             answer = json.loads(line)
         except ValueError:
@@ -178,12 +189,12 @@ class Driver(AbstractContextManager["Driver"]):
             raise self._wrong(line.decode(errors="replace").strip())
         return answer
 
-    def _line(self) -> bytes:
+    def _line(self, end: float) -> bytes:
         assert self._process.stdout is not None
-        end = time.monotonic() + PATIENCE
         while b"\n" not in self._rest:
             if not select.select([self._process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
-                raise DriverError(f"the driver {self._command!r} did not answer within {PATIENCE:g} s")
+                kind = LateDriverError if self._owed == 1 else DriverError
+                raise kind(f"the driver {self._command!r} did not answer within {PATIENCE:g} s")
             data = os.read(self._process.stdout.fileno(), 65536)
             if not data:
                 raise self._ended()
@@ -208,15 +219,18 @@ def run_driven(
 
     Without ``harmful``, scenarios that stop real hosts are skipped, even though the host has a driver.
 
-    Raises :class:`DriverError`, :class:`~mxwire.link.errors.LinkError` if the link is lost, and
-    :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as written.
+    It fails if the driver answers late. Raises :class:`DriverError`, :class:`~mxwire.link.errors.LinkError` if the link
+    is lost, and :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as written.
     """
     why = why_not(script, dialect, True)
     if why is None and script.harmful and not harmful:
         why = f"it is harmful: {script.harmful}"
     if why is None:
         drain(link)
-    found = why or driver.host(script, dialect, link.address)
+    try:
+        found = why or driver.host(script, dialect, link.address)
+    except LateDriverError as error:
+        return ScenarioOutcome(script, ScenarioVerdict.FAIL, dialect.name, reason=f"no host: {error}")
     if isinstance(found, str):
         return skipped(script, dialect, found)
     return run_live(script, link, found, application=driver, seed=seed)

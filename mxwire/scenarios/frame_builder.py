@@ -118,10 +118,9 @@ def _query(tester: Tester, given: Given) -> Fields:
 
 def _reply_with_name(tester: Tester, given: Given) -> Fields:
     name = given.get("hostname", tester.station.name + b"\0")
-    query = tester.station.query
     return {
         "src_dst_peer_index": tester.station.place,
-        "magic": HOST_QUERY_MAGIC if query is None else query.magic,
+        "magic": tester.target.magic,
         "hostname": name,
         "length": len(name),
     }

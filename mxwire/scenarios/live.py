@@ -28,8 +28,8 @@ from mxwire.scenarios.tester import TestedEndpoint
 from mxwire.units import SECOND
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.dialect import MXOE, Dialect
-from mxwire.wire.numbers import DEFAULT_KEY, NO_SESSION
-from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, NackMcp, Pull, PullReply
+from mxwire.wire.numbers import DEFAULT_KEY, HOST_QUERY_MAGIC, NO_SESSION
+from mxwire.wire.packets import Announcement, ConnectReply, ConnectRequest, Frame, NackMcp, Pull, PullReply
 
 PATIENCE: Final = 500_000_000
 """Nanoseconds that a frame may be late and still be accepted, as non-strict."""
@@ -50,6 +50,10 @@ _PLACE: Final = 0x0101
 """Index of the host in the tester's peer table: that of the default tester's host (``cast.py``)."""
 MEETING_TIMEOUT: Final = 15.0
 """Timeout in seconds: a host to which the tester is new queries its name at once or after 5 s."""
+_FORGED: Final = (
+    "it sends with a source address that is not the tester's: a bridge or switch may not deliver such frames, "
+    "and may deliver frames for that address to the tester for a while"
+)
 SEEDS: Final = 1 << 32
 """Number of seeds."""
 
@@ -68,6 +72,8 @@ class LiveTarget:
     """First endpoint number beyond the host's range."""
     name: str = ""
     """Its host name, if known."""
+    magic: int = HOST_QUERY_MAGIC
+    """Magic of its host queries."""
 
 
 def meet(
@@ -88,7 +94,8 @@ def meet(
     introduction = Introduction(link.address, _NAME, index=_PLACE, serial=serial, every=SECOND, known=known)
     mac = converse(link, introduction, lambda: introduction.found(host), timeout)
     if mac is not None:
-        return LiveTarget(mac, dialect, endpoint, key, name=introduction.names[mac])
+        magic = introduction.magics.get(mac, HOST_QUERY_MAGIC)
+        return LiveTarget(mac, dialect, endpoint, key, name=introduction.names[mac], magic=magic)
     target = host if isinstance(host, str) else mac_text(host)
     heard = [f"{name} ({mac_text(mac)})" for mac, name in introduction.names.items()]
     heard += [mac_text(mac) for mac in introduction.heard if mac not in introduction.names]
@@ -133,7 +140,7 @@ def run_live(
         return skipped(script, target.dialect, why)
     seed = new_seed() if seed is None else seed % SEEDS
     addresses = {each.host: address_of(link.address, each.host) for each in script.actors} | {HOST: link.address}
-    known = TestedEndpoint(target.mac, target.endpoint, target.key, target.closed, target.beyond)
+    known = TestedEndpoint(target.mac, target.endpoint, target.key, target.closed, target.beyond, magic=target.magic)
     cast = Cast(script, target.dialect, known, addresses, Random(seed), shift=shift_of(seed))
     reception = Reception(script, cast)
     early = [each for each in drain(link) if application is not None and reception.takes_early(each[1])]
@@ -144,6 +151,8 @@ def run_live(
         run.arrive(arrived, raw)
     _Player(run, reception, link, application).play()
     _note_passed_over(run, reception)
+    if script.forges_source:
+        run.notes.append(Remark(0, _FORGED))
     return outcome_of(run, target.dialect, "", seed, origin=0, start=start)
 
 
@@ -328,6 +337,9 @@ class Reception:
         destination = raw[: _ETHERNET_ADDRESSES // 2]
         if not (destination in self._addresses or is_group(destination) or packet in self._elsewhere):
             return False
+        if isinstance(frame, Announcement):
+            # A daemon announces the interface, and a neighbour of the host may use its source address (R-DISC-05).
+            return frame.nic_id_hi << 32 | frame.nic_id_lo == int.from_bytes(self._host, "big")
         if isinstance(frame, Malformed) or self._is_ours(frame):
             return True
         self.passed_over[packet] += 1

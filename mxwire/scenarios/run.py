@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from mxwire.protocol import LocalProtocolError
 from mxwire.scenarios import steps
-from mxwire.scenarios.actions import Action, Invocation, Query, Transmission
+from mxwire.scenarios.actions import Action, Invocation, LateAnswerError, Query, Transmission
 from mxwire.scenarios.cast import Cast, RunScope, argument_of
 from mxwire.scenarios.conditions import described, differences, expectation_text, expected_text, field_values, packet_of
 from mxwire.scenarios.errors import ScriptError
@@ -97,7 +97,7 @@ class ScenarioRun:
         self.notes: list[Remark] = []
         self.bound: dict[str, Any] = {}
         self.heard = 0
-        """Number of frames received from the host."""
+        """Number of frames received from the host; announcements count only if the scenario expects them."""
         self.expecting = False
         """True if the scenario has expected an answer so far."""
         self._codec = codec_of(cast.dialect)
@@ -159,9 +159,10 @@ class ScenarioRun:
         """Take a frame of the host."""
         self.now = max(self.now, now)
         self.log.append((now, False, raw))
-        self.heard += 1
         frame = self._codec.parse(raw)
-        self._queue.append(ReceivedFrame(now, len(self.log) - 1, frame, packet_of(frame)))
+        packet = packet_of(frame)
+        self.heard += packet not in PASSED_OVER - self.script.packets
+        self._queue.append(ReceivedFrame(now, len(self.log) - 1, frame, packet))
 
     @property
     def verdict(self) -> ScenarioVerdict:
@@ -229,6 +230,8 @@ class ScenarioRun:
         target = self.bound.get(step.target) if step.target else None
         began = self.now
         answer = yield Invocation(step.verb, arguments, step.flags, target, tester)
+        if isinstance(answer, LateAnswerError):
+            raise ExpectationFailure(step, f"{step.verb}: {answer}")
         if isinstance(answer, LocalProtocolError) and not step.bind:
             raise ExpectationFailure(step, f"{step.verb} was refused: {answer}")
         if step.bind:
@@ -253,8 +256,10 @@ class ScenarioRun:
 
     def _check_once(self, step: steps.CheckStep) -> Generator[Any, Any, ExpectationFailure | None]:
         tester = self.cast.tester(step.tester)
-        values: Mapping[str, Value] | None
+        values: Mapping[str, Value] | LateAnswerError | None
         values = yield Query(step.subject, self.bound.get(step.target), tester)
+        if isinstance(values, LateAnswerError):
+            raise ExpectationFailure(step, f"{step.subject}: {values}")
         if values is None:
             self._not_checked(step, step.conditions)
             return None

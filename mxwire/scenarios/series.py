@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mxwire.ethernet import mac_bytes
 from mxwire.link import open_link
@@ -12,7 +11,7 @@ from mxwire.protocol import Profile, profile_by_name
 from mxwire.scenarios.driver import Driver, run_driven
 from mxwire.scenarios.files import load, paths_of
 from mxwire.scenarios.live import MEETING_TIMEOUT, meet, run_live
-from mxwire.scenarios.outcome import Remark, ScenarioOutcome, ScenarioVerdict
+from mxwire.scenarios.outcome import ScenarioOutcome, ScenarioVerdict
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.simulated import run_simulated
 from mxwire.wire.dialect import Dialect, dialect_by_name
@@ -20,12 +19,6 @@ from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-
-_FORGED: Final = (
-    "played last: it sends with a source address that is not the tester's, "
-    "and a learning switch may deliver that host's frames to the tester for a while"
-)
 
 
 def scripts_of(names: Iterable[str]) -> Iterator[Script]:
@@ -87,7 +80,7 @@ def play_live(
     with closing(open_link(interface, via, promiscuous=True)) as link:
         target = meet(link, target_host, dialect_by_name(dialect), endpoint=endpoint, key=key, timeout=MEETING_TIMEOUT)
         for number, script in enumerate(scripts):
-            yield _noted(run_live(script, link, target, seed=seed + number, harmful=harmful))
+            yield run_live(script, link, target, seed=seed + number, harmful=harmful)
 
 
 def play_driven(
@@ -110,16 +103,9 @@ def play_driven(
     only = dialect_by_name(dialect or "mxoe")
     with closing(open_link(interface, via, promiscuous=True)) as link, Driver(command) as driver:
         for number, script in enumerate(scripts):
-            yield _noted(run_driven(script, link, driver, only, seed + number, harmful=harmful))
+            yield run_driven(script, link, driver, only, seed + number, harmful=harmful)
 
 
 def _in_order(names: Iterable[str]) -> list[Script]:
     """The scenarios, with those that mislead a learning switch at the end."""
     return sorted(scripts_of(names), key=lambda each: each.forges_source)
-
-
-def _noted(outcome: ScenarioOutcome) -> ScenarioOutcome:
-    """Add a remark on the effect of a forged source on later runs."""
-    if outcome.verdict is ScenarioVerdict.SKIPPED or not outcome.script.forges_source:
-        return outcome
-    return replace(outcome, remarks=(*outcome.remarks, Remark(0, _FORGED)))

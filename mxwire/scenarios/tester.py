@@ -30,6 +30,8 @@ class TestedEndpoint:
     """First endpoint number beyond the host's range."""
     session: int | None = None
     """Session id of the endpoint, once any tester has learned it by connecting."""
+    magic: int = numbers.HOST_QUERY_MAGIC
+    """Magic of the host's last query; until one is received, that of a driver that was just loaded (R-HOST-03)."""
 
 
 @dataclass(slots=True)
@@ -91,6 +93,7 @@ class Tester:
         match frame:
             case packets.HostQuery():
                 self.station.query = frame
+                self.target.magic = frame.magic
             case packets.ConnectReply(connect_status_code=0):
                 if self.session != frame.target_session_id:
                     self.next = frame.target_recv_seqnum_start

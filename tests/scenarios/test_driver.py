@@ -16,11 +16,11 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 from mxwire.link import MemoryLink, memory_pair
 from mxwire.protocol import LocalProtocolError
-from mxwire.scenarios import ScenarioVerdict, load, run_live
+from mxwire.scenarios import ScenarioVerdict, load, parse, run_live
 from mxwire.scenarios import driver as driver_module
 from mxwire.scenarios.actions import Invocation, Query
 from mxwire.scenarios.cast import Cast
-from mxwire.scenarios.driver import CallResult, Driver, DriverError
+from mxwire.scenarios.driver import CallResult, Driver, DriverError, LateDriverError, run_driven
 from mxwire.scenarios.local_host import DrivenHost
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.tester import TestedEndpoint
@@ -128,6 +128,57 @@ def test_a_driver_that_does_not_come_or_does_not_stay(monkeypatch: pytest.Monkey
     with Driver("sleep 1000") as driver, pytest.raises(DriverError, match=r"did not answer within 0\.2 s"):
         driver.host(SCRIPT, MXOE, US)
     assert driver._process.poll() is not None, "it is left running"
+
+
+SLOW = """
+import json, sys, time
+for number, line in enumerate(sys.stdin):
+    asked = json.loads(line)
+    if number == int(sys.argv[1]):
+        time.sleep(float(sys.argv[2]))
+    if asked["do"] == "host":
+        answer = {"address": "02:00:00:00:00:09"} if "send" in asked["text"] else {"cannot": asked["scenario"]}
+    else:
+        answer = {"made": number} if asked["do"] == "call" else {"known": None}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+def slow(number: int, seconds: float) -> Driver:
+    """A driver that answers one question late."""
+    return Driver(shlex.join([sys.executable, "-c", SLOW, str(number), str(seconds)]))
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "title: Nothing is sent\n! send length=1 as $sent\n"),
+        (1, "title: A message is sent\n! send length=1 as $sent\n"),
+        (2, "title: A message is sent\n! send length=1 as $sent\n? $sent status=success\n"),
+    ],
+)
+def test_a_late_answer_fails_its_scenario_only(monkeypatch: pytest.MonkeyPatch, number: int, text: str) -> None:
+    """The next question is not answered by it."""
+    monkeypatch.setattr(driver_module, "PATIENCE", 5.0)
+    link, other = memory_pair()
+    with slow(number, 6.0) as driver:
+        late = run_driven(parse(text, name="late"), link, driver, MXOE)
+        after = run_driven(parse("title: None\nwait 1ms\n", name="next"), link, driver, MXOE)
+    assert late.verdict is ScenarioVerdict.FAIL and "did not answer within 5 s" in late.reason
+    assert (after.verdict, after.reason) == (ScenarioVerdict.SKIPPED, "next")
+    link.close()
+    other.close()
+
+
+def test_a_driver_that_answers_no_more_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_module, "PATIENCE", 0.2)
+    monkeypatch.setattr(driver_module, "_END_SECONDS", 0.1)
+    with Driver("sleep 1000") as driver:
+        with pytest.raises(LateDriverError):
+            driver.host(SCRIPT, MXOE, US)
+        with pytest.raises(DriverError) as second:
+            driver.host(SCRIPT, MXOE, US)
+    assert not isinstance(second.value, LateDriverError)
 
 
 class InThisProcess(Driver):

@@ -38,6 +38,13 @@ def test_it_is_found_by_its_name_and_by_its_address(links: tuple[MemoryLink, Mem
     assert found == LiveTarget(ALPHA, omx(1500), 3, 4, name="alpha:0")
 
 
+def test_the_magic_of_its_queries_is_learned(links: tuple[MemoryLink, MemoryLink]) -> None:
+    """It is higher by one for each time that the host has forgotten its peers (R-HOST-03)."""
+    ours, others = links
+    say(others, query(ALPHA, OURS, 1, 0x13052010), answer(query(OURS, ALPHA, 1), ALPHA, 1, "alpha:0"))
+    assert meet(ours, "alpha:0").magic == 0x13052010
+
+
 def test_other_hosts_are_listed_instead(links: tuple[MemoryLink, MemoryLink]) -> None:
     ours, others = links
     say(others, announcement(BETA, 1), answer(query(OURS, ALPHA, 1), ALPHA, 1, "alpha:0"))
