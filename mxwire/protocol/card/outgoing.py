@@ -36,7 +36,7 @@ _FIRST: Final = np.zeros(1, np.int64)
 _FIRST.flags.writeable = False
 
 
-FEW: Final = 32
+FEW: Final = 64
 """Up to this number of frames, single frames are faster than a batch (benchmarks/curve.py)."""
 
 
