@@ -7,6 +7,9 @@
 # make soak      soak live hosts only (SOAK=SECONDS)
 # make compiled  compile the modules that run for every frame, into build/compiled
 # make docs      build the documentation into site/
+# make lock      choose the newest versions of the packages for the tests
+#
+# make test as root installs missing programs with apt, make run a missing Python: APT=no prevents both.
 
 # Another Python named on the command line gets its own environment.
 VENV ?= .venv$(if $(filter command,$(origin PYTHON)),-$(notdir $(PYTHON)))
@@ -18,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHOW := captures/mxoe-every-type.pcap
 WRONG := captures/mxoe-no-reverse-connect.pcap
 
-.PHONY: run test check style types generated unit coverage docs compiled bench nightly soak setup system clean
+.PHONY: run test check style types generated unit coverage docs compiled bench nightly soak setup lock system clean
 
 run: $(VENV)/.run
 	@echo '$$ mxwire info $(SHOW)'; $(MXWIRE) info $(SHOW)
@@ -105,10 +108,13 @@ $(VENV)/.run: $(VENV)/.python
 	@touch $@
 
 # Also what make run needs.
-$(VENV)/.test: $(VENV)/.python
+$(VENV)/.test: $(VENV)/.python tools/requirements.txt tools/requirements-uv.txt
 	@echo 'Installing mxwire and the packages for tests and documentation into $(VENV): about 1.1 GB. This takes a minute.'
-	@sh tools/install-packages $(VENV) --editable '.[table,report,fast,scapy,plot,docs,test]'
+	@sh tools/install-packages $(VENV)
 	@touch $(VENV)/.run $@
+
+lock: setup
+	@PATH=$(BIN):$$PATH sh tools/lock-packages
 
 # After the environment, since both may use apt.
 system: | $(VENV)/.python
