@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from laboratory import Laboratory, Port, command_line, compiled, options_of, run_compiled
+from laboratory import Laboratory, Port, command_line, compiled, options_of
 
 from mxwire.host import Endpoint, Host
 from mxwire.wire.dialect import dialect_by_name
@@ -303,12 +303,9 @@ def draw(curve: Curve, path: Path, conditions: str) -> None:
 def main() -> int:
     """Measure and print; return 1 if a goal is missed."""
     parser = command_line(__doc__, rounds=5)
-    parser.add_argument("--interpreted", action="store_true", help="measure mxwire without compiling it")
     parser.add_argument("--steered", action="store_true", help="steer frames to the receiver's processor")
     parser.add_argument("--plot", type=Path, help="draw the curve into this file")
     options = options_of(parser)
-    if not options.interpreted:
-        run_compiled()
     load, curve = os.getloadavg()[0], Curve()
     with tempfile.TemporaryDirectory() as folder, Laboratory() as laboratory:
         peers = Path(folder, "curve_peers")

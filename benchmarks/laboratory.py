@@ -17,29 +17,38 @@ from tests.live.namespaces import Laboratory, Port, missing
 ROOT = Path(__file__).resolve().parents[1]
 _RESTARTED = "MXWIRE_BENCHMARK_RESTARTED"
 """Set in the environment of the restarted program, which must find the compiled modules."""
-__all__ = ["Laboratory", "Port", "command_line", "compiled", "missing", "options_of", "run_compiled"]
+__all__ = ["Laboratory", "Port", "command_line", "compiled", "missing", "options_of"]
 
 
-def command_line(description: str | None, rounds: int) -> argparse.ArgumentParser:
-    """Return a parser with the common options; ``rounds`` is the default number of rounds."""
+def command_line(description: str | None, rounds: int, *, compiles: bool = True) -> argparse.ArgumentParser:
+    """Return a parser with the common options; ``rounds`` is the default number of rounds.
+
+    Unless ``compiles`` is false, :func:`options_of` restarts the program with mxwire compiled.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--rounds", type=int, default=rounds, help="measurements of each; the best counts (%(default)s)"
     )
     parser.add_argument("--quick", action="store_true", help="one short round, as a test")
     parser.add_argument("--json", action="store_true", help="one object per line")
+    if compiles:
+        text = "measure mxwire without compiling it, as --quick does"
+        parser.add_argument("--interpreted", action="store_true", help=text)
     return parser
 
 
-def options_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Parse the options; exit if veth pairs cannot be created here."""
+def options_of(parser: argparse.ArgumentParser, *, wired: bool = True) -> argparse.Namespace:
+    """Parse the options, and restart the program compiled if it is to be; if ``wired``, exit unless veth pairs can be
+    created here."""
     options = parser.parse_args()
-    if options.quick:
-        options.rounds = 1
-    why_not = missing()
+    why_not = missing() if wired else None
     if why_not:
         print(why_not, file=sys.stderr)
         raise SystemExit(2)
+    if options.quick:
+        options.rounds = 1
+    elif not getattr(options, "interpreted", True):
+        _run_compiled()
     return options
 
 
@@ -48,7 +57,7 @@ def compiled() -> bool:
     return not mxwire.protocol.node.__file__.endswith(".py")
 
 
-def run_compiled() -> None:
+def _run_compiled() -> None:
     """Restart this program with mxwire compiled, unless it is already; print a note if it cannot be compiled."""
     if compiled():
         return

@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import IO
 
-from laboratory import Laboratory, Port, command_line, compiled, options_of, run_compiled
+from laboratory import Laboratory, Port, command_line, compiled, options_of
 
 from mxwire.host import Endpoint, Host
 from mxwire.myriexpress.build import Installation, build
@@ -218,11 +218,8 @@ def _row(measure: Measure, library: float, python: float | None) -> Row:
 
 def main() -> int:
     parser = command_line(__doc__, 7)
-    parser.add_argument("--interpreted", action="store_true", help="do not compile mxwire")
     parser.add_argument("--prefix", type=Path, help="use the library that is built there (mxwire library build)")
     options = options_of(parser)
-    if not (options.interpreted or options.quick):
-        run_compiled()
     with tempfile.TemporaryDirectory() as folder, Laboratory() as laboratory:
         installation = build(Path(folder, "prefix")) if options.prefix is None else Installation(options.prefix)
         program = Path(folder, "library_program")

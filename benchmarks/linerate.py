@@ -311,7 +311,7 @@ def contests(bench: Bench, with_c: bool) -> list[tuple[Contest, dict[str, Callab
 
 
 def main() -> None:
-    parser = command_line(__doc__, 5)
+    parser = command_line(__doc__, rounds=5, compiles=False)
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a round (%(default)s)")
     parser.add_argument("--only", default="", help="only contests with this text in their name")
     options = options_of(parser)

@@ -26,7 +26,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from laboratory import Laboratory, Port, command_line, compiled, options_of, run_compiled
+from laboratory import Laboratory, Port, command_line, compiled, options_of
 
 from mxwire.bench import roles
 from mxwire.bench.roles.common import RoleSide
@@ -253,10 +253,7 @@ def main() -> int:
     """Measure and print; return 1 if a goal is missed."""
     parser = command_line(__doc__, rounds=5)
     parser.add_argument("--minutes", type=float, help="minutes for which memory is observed (0.1; quick: two rounds)")
-    parser.add_argument("--interpreted", action="store_true", help="measure mxwire without compiling it")
     options = options_of(parser)
-    if not options.interpreted:
-        run_compiled()
     report = Report(options.json)
     with Laboratory() as laboratory:
         workers = Workers(laboratory.pair(9000))

@@ -1,6 +1,6 @@
 """Measure the CPU time of messages without waiting: both hosts in one process, on a real veth pair.
 
-    sudo python benchmarks/live_processor.py [--rounds N] [--quick] [--json]
+    sudo python benchmarks/live_processor.py [--rounds N] [--quick] [--interpreted] [--json]
 
 The hosts take turns in one thread, so that each poll finds a frame at once. The results are not rates (for these see
 ``live.py``), but hardly depend on the load of the machine, and show the effect of a change in mxwire: the time of both

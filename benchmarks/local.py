@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from laboratory import command_line, run_compiled
+from laboratory import command_line, options_of
 
 from mxwire.host import Host, HostError
 from mxwire.host.sharing import MachineSharing
@@ -221,10 +221,7 @@ LIMIT = "C"
 def main() -> int:
     """Run the command and return its exit code: 1 if a goal is missed."""
     parser = command_line(__doc__, 200)
-    parser.add_argument("--interpreted", action="store_true", help="do not compile mxwire")
-    options = parser.parse_args()
-    if not (options.interpreted or options.quick):
-        run_compiled()
+    options = options_of(parser, wired=False)
     rounds = 1 if options.quick else options.rounds
     refusal = copy_refusal()
     rows: dict[tuple[str, int], float] = {}

@@ -213,7 +213,7 @@ Verdict = tuple[Goal, float, float | None, bool | None]
 
 def main() -> int:
     """Measure and print; return 1 if a goal is missed."""
-    options = options_of(command_line(__doc__, rounds=9))
+    options = options_of(command_line(__doc__, rounds=9, compiles=False))
     load = os.getloadavg()[0]
     with Laboratory() as laboratory, tempfile.TemporaryDirectory() as folder:
         ports = laboratory.pair(9000)
