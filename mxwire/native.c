@@ -58,11 +58,21 @@ static int
 Struct_init(Struct *self, PyObject *arguments, PyObject *keywords)
 {
     PyObject *format;
+    /* A value may run code of its own while it is packed, which must not change the items. */
+    if (self->items != NULL) {
+        PyErr_SetString(PyExc_TypeError, "Struct is made once");
+        return -1;
+    }
     if (!no_keywords("Struct", keywords) || !PyArg_ParseTuple(arguments, "U", &format))
         return -1;
-    const char *text = PyUnicode_AsUTF8(format);
+    Py_ssize_t length;
+    const char *text = PyUnicode_AsUTF8AndSize(format, &length);
     if (text == NULL)
         return -1;
+    if ((size_t)length != strlen(text)) {
+        PyErr_SetString(struct_error, "a format has no null character");
+        return -1;
+    }
     if (*text == '>' || *text == '!')
         self->big = 1;
     else if (*text == '<')
@@ -73,7 +83,6 @@ Struct_init(Struct *self, PyObject *arguments, PyObject *keywords)
         PyErr_SetString(struct_error, "a format begins with its byte order");
         return -1;
     }
-    PyMem_Free(self->items);
     /* At most as many values as digits allow, which formats of packets do not come near. */
     Py_ssize_t room = 64;
     self->items = PyMem_Calloc(room, sizeof(Item));
@@ -467,13 +476,19 @@ SlotReader_init(SlotReader *self, PyObject *arguments, PyObject *keywords)
     if (!no_keywords("SlotReader", keywords) ||
         !PyArg_ParseTuple(arguments, "Onnn", &memory, &self->slot, &self->few, &self->shortest))
         return -1;
-    if (self->slot < (Py_ssize_t)sizeof(struct tpacket2_hdr) || self->few > SLOTS_AT_ONCE) {
+    if (self->slot < (Py_ssize_t)sizeof(struct tpacket2_hdr) || self->few > SLOTS_AT_ONCE || self->few < 1 ||
+        self->shortest < 0) {
         PyErr_SetString(PyExc_ValueError, "the slots are too small, or too many at once");
         return -1;
     }
     if (PyObject_GetBuffer(memory, &self->memory, PyBUF_WRITABLE) < 0)
         return -1;
     self->slots = self->memory.len / self->slot;
+    if (self->slots == 0) {
+        PyErr_SetString(PyExc_ValueError, "the memory has no slot");
+        PyBuffer_Release(&self->memory);
+        return -1;
+    }
     return 0;
 }
 
@@ -500,6 +515,11 @@ status_at(SlotReader *self, Py_ssize_t place)
 static PyObject *
 SlotReader_take(SlotReader *self, PyObject *Py_UNUSED(nothing))
 {
+    /* Python may set the head. */
+    if (self->head < 0 || (self->memory.obj != NULL && self->head >= self->slots)) {
+        PyErr_SetString(PyExc_ValueError, "the ring has no such slot");
+        return NULL;
+    }
     if (self->memory.obj == NULL || !(status_at(self, self->head) & TP_STATUS_USER)) {
         self->quiet = 1;
         Py_RETURN_NONE;
@@ -513,10 +533,10 @@ SlotReader_take(SlotReader *self, PyObject *Py_UNUSED(nothing))
     int many = -1;
     do {
         struct tpacket2_hdr *note = slot_at(self, place);
-        if (note->tp_snaplen > (uint32_t)self->shortest && many < 0)
+        if (note->tp_snaplen > self->shortest && many < 0)
             many = beyond < self->slots && status_at(self, beyond) & TP_STATUS_USER;
-        if ((note->tp_snaplen > (uint32_t)self->shortest && many) || note->tp_snaplen != note->tp_len ||
-            (note->tp_status & TP_STATUS_VLAN_VALID) || note->tp_mac + note->tp_snaplen > self->slot)
+        if ((note->tp_snaplen > self->shortest && many) || note->tp_snaplen != note->tp_len ||
+            (note->tp_status & TP_STATUS_VLAN_VALID) || (Py_ssize_t)note->tp_mac + note->tp_snaplen > self->slot)
             break;
         frames[count] = PyBytes_FromStringAndSize((char *)note + note->tp_mac, note->tp_snaplen);
         if (frames[count] == NULL)
@@ -584,19 +604,20 @@ send_frames(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t 
     if (descriptor == -1 && PyErr_Occurred())
         return NULL;
     static unsigned calls;
-    Py_ssize_t sent = 0, count = PyList_GET_SIZE(arguments[1]);
-    while (sent < count) {
+    Py_ssize_t sent = 0;
+    /* Other code that runs meanwhile may change the list. */
+    while (sent < PyList_GET_SIZE(arguments[1])) {
         Py_buffer views[SENT_AT_ONCE];
         struct iovec pieces[SENT_AT_ONCE];
         struct mmsghdr messages[SENT_AT_ONCE];
         int some = 0, done;
-        for (; some < SENT_AT_ONCE && sent + some < count; some++) {
+        for (; some < SENT_AT_ONCE && sent + some < PyList_GET_SIZE(arguments[1]); some++) {
             if (PyObject_GetBuffer(PyList_GET_ITEM(arguments[1], sent + some), &views[some], PyBUF_SIMPLE) < 0)
                 break;
             pieces[some] = (struct iovec){views[some].buf, (size_t)views[some].len};
             messages[some] = (struct mmsghdr){.msg_hdr = {.msg_iov = &pieces[some], .msg_iovlen = 1}};
         }
-        int last = sent + some == count, failed = PyErr_Occurred() != NULL;
+        int last = sent + some >= PyList_GET_SIZE(arguments[1]), failed = PyErr_Occurred() != NULL;
         /* Only after the last frame: another thread that runs meanwhile may close the descriptor. */
         PyThreadState *released = !failed && ++calls >= HELD_CALLS && last ? PyEval_SaveThread() : NULL;
         if (failed)
@@ -661,7 +682,7 @@ Records_init(Records *self, PyObject *arguments, PyObject *keywords)
         return -1;
     Py_ssize_t words = control / 8, room = self->memory.len - control;
     if (produced >= words || consumed >= words || asleep >= words || starved >= words || room <= 0 ||
-        room & (room - 1) || control & 7 || (uintptr_t)self->memory.buf & 7 ||
+        room & (room - 1) || longest > (uint64_t)room || control & 7 || (uintptr_t)self->memory.buf & 7 ||
         (produced | consumed | asleep | starved) < 0) {
         PyErr_SetString(PyExc_ValueError, "the memory has no such ring");
         PyBuffer_Release(&self->memory);
@@ -724,6 +745,8 @@ take_flag(Records *self, uint64_t *flag)
 static int
 has_room(Records *self, uint64_t span)
 {
+    if (span > self->room)
+        return 0;
     uint64_t left = self->room - (self->position & (self->room - 1));
     uint64_t needed = span <= left ? span : left + span;
     if (self->position + needed - self->seen <= self->room)
@@ -754,8 +777,6 @@ RecordWriter_put(Records *self, PyObject *const *arguments, Py_ssize_t given)
         PyErr_SetString(PyExc_TypeError, "put takes two parts");
         return NULL;
     }
-    if (self->memory.obj == NULL)
-        Py_RETURN_FALSE;
     Py_buffer head, data;
     if (PyObject_GetBuffer(arguments[0], &head, PyBUF_SIMPLE) < 0)
         return NULL;
@@ -764,8 +785,9 @@ RecordWriter_put(Records *self, PyObject *const *arguments, Py_ssize_t given)
         return NULL;
     }
     uint64_t length = (uint64_t)head.len + (uint64_t)data.len, span = 8 + ((length + 7) & ~(uint64_t)7);
-    int fits = has_room(self, span);
-    if (fits == 0) {
+    /* The parts may have run code that closed the ring. */
+    int closed = self->memory.obj == NULL, fits = closed ? 0 : has_room(self, span);
+    if (fits == 0 && !closed) {
         self->blocked = 1;
         store(self->starved, 1);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -7,7 +7,6 @@ import socket
 import struct
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from mxwire.link import packet_filter
 from mxwire.link.errors import LinkError
@@ -89,11 +88,6 @@ def take_error(opened: socket.socket) -> int:
 
 def permission_advice() -> str:
     """Return the message for a process without the capability."""
-    python = Path(sys.executable)
-    if python.is_symlink():
-        # Among the interpreters in DIR/bin, scripts installed by pip use this one.
-        copy = "python3 -m venv --copies DIR; sudo setcap cap_net_raw+ep DIR/bin/python"
-        give = f"grant it to a separate Python ({copy})"
-    else:
-        give = f"grant it to this Python (sudo setcap cap_net_raw+ep {python})"
-    return f"raw Ethernet frames need CAP_NET_RAW: use sudo, or {give}"
+    # Not setcap alone: everyone may run an ordinary Python, and would read and forge all frames with it.
+    own = "sudo setpriv --reuid $USER --regid $(id -g) --init-groups --inh-caps +net_raw --ambient-caps +net_raw $SHELL"
+    return f"raw Ethernet frames need CAP_NET_RAW: use sudo, or a shell with it ({own})"

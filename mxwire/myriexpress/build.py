@@ -15,9 +15,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Final
 
+import mxwire
 from mxwire.errors import MxwireError
 from mxwire.extras import import_extra
 from mxwire.myriexpress.stamp import SOURCES, stamp
+from mxwire.native import native
 
 LIBRARY: Final = "libmyriexpress.so"
 SECOND_NAME: Final = "libopen-mx.so.0"
@@ -39,6 +41,7 @@ void mxwc_name_partner(uint32_t partner, uint32_t endpoint, uint64_t nic_id, uin
 int mxwc_unexpected(uint32_t endpoint, uint32_t partner, uint64_t match_info, uint32_t length, void *data);
 const char *mxwc_build(void);
 char *getenv(const char *name);
+char *secure_getenv(const char *name);
 """
 _START: Final = (
     f"import mxwire_calls\nfrom {_ENGINE_MODULE} import ffi, lib\nfrom mxwire.myriexpress.entries import attach\n"
@@ -142,7 +145,7 @@ def build(prefix: Path) -> Installation:
     with tempfile.TemporaryDirectory(prefix="mxwire-build-") as folder:
         work = Path(folder)
         _write_engine(cffi, work / "engine.c")
-        quoted = {"MXW_BUILD": stamp(), "MXW_EXECUTABLE": sys.executable}
+        quoted = {"MXW_BUILD": stamp(), "MXW_EXECUTABLE": sys.executable, "MXW_COMPILED": _compiled()}
         _compile(
             [*cc, *_flags(), f"-I{include}", f"-I{SOURCES}", *(f'-D{name}="{text}"' for name, text in quoted.items())],
             [str(work / "engine.c")],
@@ -158,6 +161,11 @@ def build(prefix: Path) -> Installation:
         )
         _install(made, work)
     return made
+
+
+def _compiled() -> str:
+    """The folder of this mxwire if it is a compiled one, which no environment of Python contains; else nothing."""
+    return "" if native is None else str(Path(mxwire.__file__).resolve().parents[1])
 
 
 def _version() -> str:
@@ -254,8 +262,6 @@ def _replace(source: Path, target: Path) -> None:
 
 
 def _package_text(made: Installation) -> str:
-    import mxwire
-
     # pkg-config treats an unescaped space as the end of an option.
     prefix, libdir, includedir = (str(each).replace(" ", r"\ ") for each in (made.prefix, made.folder, made.include))
     # Some linkers drop libraries that precede the objects that need them.

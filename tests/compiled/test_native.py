@@ -72,6 +72,23 @@ def test_struct_refuses_formats_that_it_does_not_support(native, form):
         native.Struct(form)
 
 
+def test_a_struct_is_made_once_even_while_it_packs(native):
+    form = native.Struct(">H")
+
+    class Hostile:
+        def __index__(self) -> int:
+            with pytest.raises(TypeError, match="made once"):
+                form.__init__("<64Q")
+            return 258
+
+    assert form.pack(Hostile()) == b"\1\2"
+    assert (form.size, form.format) == (2, ">H")
+    with pytest.raises(struct.error, match="null"):
+        native.Struct(">B\0Q")
+    unmade = native.Struct.__new__(native.Struct)
+    assert (unmade.pack(), unmade.unpack_from(b"")) == (b"", ())
+
+
 def test_numbers_of_4_bytes_have_no_sign(native):
     packed = native.Struct(">2I").pack(0x7FFF_FFFF, 0xFFFF_FFFF)
     assert native.Struct(">2I").unpack_from(packed) == (0x7FFF_FFFF, 0xFFFF_FFFF)
@@ -249,5 +266,21 @@ def test_a_ring_refuses_memory_that_is_not_one(native):
             native.RecordReader(mmap.mmap(-1, size), *LAYOUT)
     with pytest.raises(ValueError, match="no such ring"):
         native.RecordReader(mmap.mmap(-1, SIDE), control, longest, *places[:3], control // 8)
+    with pytest.raises(ValueError, match="no such ring"):
+        native.RecordReader(mmap.mmap(-1, SIDE), control, SIDE, *places)
     with pytest.raises(TypeError):
         native.RecordWriter(array.array("Q", [0]), control)
+    writer = native.RecordWriter(mmap.mmap(-1, SIDE), *LAYOUT)
+    assert not writer.has_room((1 << 64) - 1)
+
+
+def test_slots_outside_of_the_memory_are_refused(native):
+    with pytest.raises(ValueError, match="no slot"):
+        native.SlotReader(bytearray(SLOT - 1), SLOT, ring_v2._FEW, SHORT)
+    with pytest.raises(ValueError, match="too small"):
+        native.SlotReader(bytearray(SLOT), SLOT, ring_v2._FEW, -1)
+    reader = native.SlotReader(bytearray(SLOT * SLOTS), SLOT, ring_v2._FEW, SHORT)
+    for place in (-1, SLOTS, 1 << 40):
+        reader.head = place
+        with pytest.raises(ValueError, match="no such slot"):
+            reader.take()

@@ -673,7 +673,7 @@ def test_without_permission(silent, command):
 def test_doctor_explains_how_to_get_permission(silent):
     done = as_nobody(silent, "doctor")
     assert done.code == 1 and "problem  permission" in done.out
-    assert done.out.count("CAP_NET_RAW") == 1 and "→ use sudo, or grant it" in done.out
+    assert done.out.count("CAP_NET_RAW") == 1 and "→ use sudo, or a shell with it" in done.out
 
 
 def as_nobody(port: Port, *words: str) -> Done:

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "interface.h"
 #include "direct.h"
@@ -215,8 +216,9 @@ static int add_module(char *error, size_t room)
 
 /* Start Python with the executable of the build, so that it finds the packages of its environment. Variables such as
  * PYTHONHOME are meant for other programs, and the locale, the streams, the signals and the arguments are the program's:
- * an isolated Python reads and changes none of them. */
-static PyStatus start_python(void)
+ * an isolated Python reads and changes none of them. A program with privileges that its user does not have (secure) runs
+ * no code of the user. */
+static PyStatus start_python(int secure)
 {
     PyPreConfig before;
     PyPreConfig_InitIsolatedConfig(&before);
@@ -227,8 +229,8 @@ static PyStatus start_python(void)
     PyConfig config;
     PyConfig_InitIsolatedConfig(&config);
     /* mxwire may be installed there. */
-    config.isolated = 0;
-    config.user_site_directory = 1;
+    config.isolated = secure;
+    config.user_site_directory = !secure;
     status = PyConfig_SetBytesString(&config, &config.executable, MXW_EXECUTABLE);
     if (!PyStatus_Exception(status))
         status = PyConfig_SetBytesString(&config, &config.program_name, MXW_EXECUTABLE);
@@ -238,20 +240,26 @@ static PyStatus start_python(void)
     return status;
 }
 
-/* A compiled mxwire is selected by PYTHONPATH. The threads of OpenBLAS, one per processor, would do nothing. */
+/* A compiled mxwire is that of the build, or is selected by PYTHONPATH. The threads of OpenBLAS, one per processor, would
+ * do nothing. In a secure program, Python and its packages see no variables: no name of a file, a folder or a library. */
 static const char mxw_own_preparation[] =
     "import os, sys\n"
-    "paths = os.environ.get('PYTHONPATH', '').split(os.pathsep)\n"
-    "sys.path[:0] = [each for each in paths if each and os.path.isdir(os.path.join(each, 'mxwire'))]\n"
     "threads = 'OPENBLAS_NUM_THREADS'\n"
-    "before = os.environ.setdefault(threads, '')\n"
-    "os.environ[threads] = before or '1'\n"
+    "before = os.environ.get(threads)\n"
+    "paths = os.environ.get('PYTHONPATH', '').split(os.pathsep)\n"
+    "if secure:\n"
+    "    os.environ, paths = {}, []\n"
+    "paths.append(compiled)\n"
+    "sys.path[:0] = [each for each in paths if each and os.path.isdir(os.path.join(each, 'mxwire'))]\n"
+    "os.putenv(threads, before or '1')\n"
     "try:\n"
     "    import numpy\n"
     "except ImportError:\n"
     "    pass\n"
-    "if not before:\n"
-    "    del os.environ[threads]\n";
+    "if before is None:\n"
+    "    os.unsetenv(threads)\n"
+    "else:\n"
+    "    os.putenv(threads, before)\n";
 
 /* cffi would print a traceback. */
 static const char mxw_imports[] =
@@ -265,12 +273,16 @@ static const char mxw_imports[] =
     "    failure = ''\n";
 
 /* Import the engine; with the interpreter acquired. Return 0, or -1 with the reason in error. */
-static int import_engine(int own, char *error, size_t room)
+static int import_engine(int own, int secure, char *error, size_t room)
 {
     PyObject *names = PyDict_New(), *done = NULL;
     const char *failure = NULL;
-    if (names && own)
-        Py_XDECREF(PyRun_String(mxw_own_preparation, Py_file_input, names, names));
+    if (names && own) {
+        PyObject *values = Py_BuildValue("{sisN}", "secure", secure, "compiled", PyUnicode_DecodeFSDefault(MXW_COMPILED));
+        if (values && !PyDict_Update(names, values))
+            Py_XDECREF(PyRun_String(mxw_own_preparation, Py_file_input, names, names));
+        Py_XDECREF(values);
+    }
     PyErr_Clear();
     if (names)
         done = PyRun_String(mxw_imports, Py_file_input, names, names);
@@ -295,9 +307,11 @@ CFFI_DLLEXPORT int mxw_start(const struct mxw_callbacks *callbacks, struct mxw_s
     mxw_library = callbacks;
     mxw_memory = shared;
     *own = !Py_IsInitialized();
+    /* File capabilities, or another user or group than that of the caller. */
+    int secure = getauxval(AT_SECURE) != 0;
     PyGILState_STATE state = PyGILState_UNLOCKED;
     if (*own) {
-        PyStatus status = start_python();
+        PyStatus status = start_python(secure);
         if (PyStatus_Exception(status)) {
             snprintf(error, room, "Python (%s) does not start: %.200s", MXW_EXECUTABLE,
                      status.err_msg ? status.err_msg : "without a reason");
@@ -306,7 +320,7 @@ CFFI_DLLEXPORT int mxw_start(const struct mxw_callbacks *callbacks, struct mxw_s
     } else {
         state = PyGILState_Ensure();
     }
-    int failed = add_module(error, room) || import_engine(*own, error, room) ? -1 : 0;
+    int failed = add_module(error, room) || import_engine(*own, secure, error, room) ? -1 : 0;
     if (*own)
         PyEval_SaveThread();
     else

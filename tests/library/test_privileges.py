@@ -1,0 +1,59 @@
+"""Programs with privileges that their user does not have run no code of the user, and read no file that it names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mxwire.myriexpress.build import Installation
+from tests.library.conftest import Compile
+
+PROGRAM = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "myriexpress.h"
+int main(void) {
+    mx_set_error_handler(MX_ERRORS_RETURN);
+    mx_return_t code = mx_init();
+    printf("%d %s\\n", code, getenv("PYTHONPATH") ? "PYTHONPATH" : "");
+    return 0;
+}
+"""
+RUNS = "import os; open(os.environ['MARKER'], 'a').write(__name__ + '\\n')\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a program to another group needs root")
+def test_a_privileged_program_runs_no_code_of_its_user(
+    compile_program: Compile, installation: Installation, alone: dict[str, str], tmp_path: Path
+):
+    source = tmp_path / "privileged.c"
+    source.write_text(PROGRAM)
+    # LD_LIBRARY_PATH has no effect on such a program.
+    ordinary = compile_program(source, f"-Wl,-rpath,{installation.folder}")
+    user = tmp_path / "user"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for package in (user / "mxwire", user / "lib" / version / "site-packages" / "numpy"):
+        package.mkdir(parents=True)
+        package.joinpath("__init__.py").write_text(RUNS)
+    (user / "lib" / version / "site-packages" / "user.pth").write_text(RUNS)
+    marker = tmp_path / "marker"
+    named = alone | {"PYTHONPATH": str(user), "PYTHONUSERBASE": str(user), "MARKER": str(marker)}
+    mine = subprocess.run([ordinary], env=named, capture_output=True, text=True, check=False)
+    assert mine.stdout == "6 PYTHONPATH\n" and "mxwire" in marker.read_text(), mine.stderr
+    marker.unlink()
+    no_peers = alone | {"MXWIRE_PEERS": str(user / "none")}
+    refused = subprocess.run([ordinary], env=no_peers, capture_output=True, text=True, check=False)
+    assert str(user / "none") in refused.stderr
+
+    privileged = tmp_path / "privileged"
+    shutil.copy(ordinary, privileged)
+    # A program of another group than its user's, which the kernel treats as one with file capabilities.
+    os.chown(privileged, -1, 65534)
+    privileged.chmod(0o2755)
+    done = subprocess.run([privileged], env=named | no_peers, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, marker.exists()) == ("0 PYTHONPATH\n", "", False)
