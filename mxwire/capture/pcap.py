@@ -22,6 +22,8 @@ MAGIC_NANOSECONDS = 0xA1B23C4D
 
 ORDINARY_LARGEST_FRAME = 256 << 10
 """The snap length that capture programs use for "no limit"."""
+_LONGEST_PAUSE = 86_400
+"""Seconds between the last frame before damage and the first one after it, at most."""
 LARGEST_FRAME = 16 << 20
 """Longer frames are treated as damage, whatever the snap length in the header."""
 
@@ -77,6 +79,7 @@ class PcapDecoder:
             )
         self._largest = max(ORDINARY_LARGEST_FRAME, min(snap_length, LARGEST_FRAME))
         self._header = Struct(f"{order}8xI")
+        self._last_seconds: int | None = None
         self.sections = [CaptureSection(self._little_endian)]
         self.interfaces = [
             CaptureInterface(0, 0, self._link_type, snap_length, ticks_per_second, self._frame_check_bytes)
@@ -94,6 +97,30 @@ class PcapDecoder:
             chunk.start = following
             yield self._batch(chunk, records)
         self._check_next(chunk)
+
+    def plausible(self, chunk: ChunkBuffer, first: int) -> NDArray[np.int64]:
+        """Places in the buffer from ``first`` where a record may begin that ends at another one, or at the end."""
+        places = np.arange(first, chunk.end - RECORD_HEADER_BYTES + 1)
+        following = self._ends(chunk, places)
+        places, following = places[following > 0], following[following > 0]
+        ends = following == chunk.end
+        inside = following <= chunk.end - RECORD_HEADER_BYTES
+        ends[inside] = self._ends(chunk, following[inside]) > 0
+        found: NDArray[np.int64] = places[ends]
+        return found
+
+    def _ends(self, chunk: ChunkBuffer, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The end of the record at each place; 0 if its header is implausible."""
+        if not len(places):
+            return places
+        words = np.ndarray((chunk.end - 3,), "<u4" if self._little_endian else ">u4", chunk.buffer, strides=(1,))
+        seconds, ticks, captured, original = (words[places + 4 * each].astype(np.int64) for each in range(4))
+        plausible = (captured <= original) & (captured > 0) & (original <= self._largest)
+        plausible &= ticks * self._nanoseconds_per_tick < 10**9
+        if self._last_seconds is not None:
+            plausible &= abs(seconds - self._last_seconds) < _LONGEST_PAUSE
+        ends: NDArray[np.int64] = np.where(plausible, places + RECORD_HEADER_BYTES + captured, 0)
+        return ends
 
     def cut_off(self, chunk: ChunkBuffer) -> str:
         """A warning for a file that ends with the bytes in the chunk."""
@@ -119,6 +146,7 @@ class PcapDecoder:
         if self._frame_check_bytes:
             wire_length = np.maximum(wire_length - self._frame_check_bytes, 0)
             length = np.minimum(captured, wire_length)
+        self._last_seconds = int(seconds[-1])
         first_number = self.frames + 1
         self.frames += len(records)
         return FrameBatch(

@@ -24,7 +24,7 @@ from mxwire.capture.blocks import (
 from mxwire.capture.interfaces import InterfaceTable, TimestampClock
 from mxwire.capture.metadata import SUPPORTED_LINK_TYPES, CaptureInterface, CaptureSection, describe_link_type
 from mxwire.capture.notes import ethernet_names
-from mxwire.capture.scan import LARGEST_BLOCK_BYTES, SMALLEST_BLOCK_BYTES, Scanner, gather_words
+from mxwire.capture.scan import BLOCKS_TO_STOP_AT, LARGEST_BLOCK_BYTES, SMALLEST_BLOCK_BYTES, Scanner, gather_words
 from mxwire.capture.source import ChunkBuffer
 from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
@@ -127,6 +127,20 @@ class PcapngDecoder:
                 )
                 continue
             chunk.start += length
+
+    def plausible(self, chunk: ChunkBuffer, first: int) -> NDArray[np.int64]:
+        """Places in the buffer from ``first`` where a complete block begins: known, with equal lengths at both ends."""
+        end = chunk.end
+        if end - first < SMALLEST_BLOCK_BYTES:
+            return np.empty(0, np.int64)
+        words = np.ndarray((end - 3,), f"{self._order}u4", chunk.buffer, strides=(1,))
+        types, lengths = words[first : end - 11], words[first + 4 : end - 7].astype(np.int64)
+        places = np.arange(first, end - 11)
+        fits = (lengths >= SMALLEST_BLOCK_BYTES) & (lengths % 4 == 0) & (places + lengths <= end)
+        candidates: NDArray[np.int64] = places[fits & np.isin(types, BLOCKS_TO_STOP_AT)]
+        lengths = words[candidates + 4].astype(np.int64)
+        found: NDArray[np.int64] = candidates[words[candidates + lengths - 4] == lengths]
+        return found
 
     def cut_off(self, chunk: ChunkBuffer) -> str:
         """A warning for a file that ends with the bytes in the chunk."""
@@ -297,7 +311,8 @@ class PcapngDecoder:
             frames = self._all_frames(chunk, blocks[:good] + layout.header_bytes, fields)
             yield from self._batches_by_link_type(frames, fields.interface[:good])
         if good < len(blocks):
-            raise self._damaged(chunk.offset_at(int(blocks[good])), self._defect(fields, good))
+            chunk.start = int(blocks[good])
+            raise self._damaged(chunk.offset, self._defect(fields, good))
 
     def _packet_fields(self, chunk: ChunkBuffer, block_type: int, blocks: NDArray[np.int64]) -> PacketFields:
         layout = PACKET_LAYOUTS[block_type]

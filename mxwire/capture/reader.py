@@ -19,12 +19,14 @@ shown without delay.
 
 Frames before a defect are never lost. A truncated end is a warning, since it is normal for a capture in progress. A
 damaged record raises :class:`~mxwire.errors.CaptureError`, but only after all frames before it have been yielded.
+Callers that read ahead would lose these frames, so the error can be passed to a function instead. If damage is to be
+skipped, reading continues at the next place where records follow one another (:mod:`mxwire.capture.resumption`).
 Lengths in the file are never trusted further than fixed limits, so hostile input cannot exhaust memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -33,6 +35,7 @@ from mxwire.capture.pcap import FILE_HEADER_BYTES as PCAP_HEADER_BYTES
 from mxwire.capture.pcap import PcapDecoder, is_pcap
 from mxwire.capture.pcapng import FILE_HEADER_BYTES as PCAPNG_HEADER_BYTES
 from mxwire.capture.pcapng import PcapngDecoder, is_pcapng
+from mxwire.capture.resumption import resume
 from mxwire.capture.scan import ScannerChoice
 from mxwire.capture.source import (
     ByteSource,
@@ -60,16 +63,27 @@ class CaptureReader:
     Memory is limited to a few chunks, whatever the size of the file.
     """
 
-    def __init__(self, raw: RawBytes, chunk_bytes: int, scanner_choice: ScannerChoice) -> None:
+    def __init__(
+        self,
+        raw: RawBytes,
+        chunk_bytes: int,
+        scanner_choice: ScannerChoice,
+        damaged: Callable[[CaptureError], None] | None = None,
+        skip_damage: bool = False,
+    ) -> None:
         """Read up to the file header to determine the format; use ``open_capture`` instead."""
         self.warnings: list[str] = []
         """Warnings about the file, one line each; complete after all frames are read."""
         self._raw = raw
         self._scanner_choice = scanner_choice
+        self._damaged = damaged
+        self._skip_damage = skip_damage
+        self._skipped_places = self._skipped_bytes = 0
         compression = compression_of(raw.peek(MAGIC_BYTES))
         self.compression = compression.name if compression else None
         """"gzip", "zstd" or None."""
-        source: ByteSource = UnpackedBytes(raw, compression, self.warnings) if compression else raw
+        self._unpacked = UnpackedBytes(raw, compression, self.warnings) if compression else None
+        source: ByteSource = self._unpacked or raw
         self._chunk = ChunkBuffer(source, chunk_bytes)
         self._decoder = self._recognize()
         self._batches = self._read()
@@ -179,14 +193,50 @@ class CaptureReader:
         try:
             more = True
             while more:
-                yield from decoder.batches(chunk, self._scanner_choice.scanner)
-                self._scanner_choice.reconsider(self._frames_to_come())
-                more = self._fill(decoder.needed, decoder.frames)
+                try:
+                    yield from decoder.batches(chunk, self._scanner_choice.scanner)
+                    self._scanner_choice.reconsider(self._frames_to_come())
+                    more = self._fill(decoder.needed, decoder.frames)
+                except CaptureError as damage:
+                    more = self._is_past(damage)
+                else:
+                    # A damaged length may reach beyond the end, over many good records.
+                    more = more or (self._skip_damage and chunk.available > 0 and self._resume())
+            if chunk.available:
+                self.warnings.append(decoder.cut_off(chunk))
+            decoder.check_link_types()
         finally:
+            if self._skipped_places:
+                self.warnings.append(
+                    f"{self.name}: skipped {count_of(self._skipped_places, 'damaged place')}, "
+                    f"{count_of(self._skipped_bytes, 'byte')}"
+                )
             self.warnings.extend(decoder.skipped())
-        if chunk.available:
-            self.warnings.append(decoder.cut_off(chunk))
-        decoder.check_link_types()
+
+    def _is_past(self, damage: CaptureError) -> bool:
+        """Skip the damage if possible, and return True; otherwise report it, and return False, or raise it."""
+        if self._skip_damage:
+            within = not isinstance(damage.__cause__, DamagedCompression)
+            # Behind damaged compression, the incomplete record in the buffer has lost its end.
+            if (within or (self._unpacked is not None and self._unpacked.resume())) and self._resume():
+                return True
+            self._skipped_places += 1
+            self._skipped_bytes += self._chunk.available
+            self._chunk.start = self._chunk.end
+            return False
+        if self._damaged is None:
+            raise damage
+        self._chunk.start = self._chunk.end
+        self._damaged(damage)
+        return False
+
+    def _resume(self) -> bool:
+        before = self._chunk.offset
+        found = resume(self._decoder, self._chunk, lambda needed: self._fill(needed, self._decoder.frames))
+        if found:
+            self._skipped_places += 1
+            self._skipped_bytes += self._chunk.offset - before
+        return found
 
     def _frames_to_come(self) -> float:
         """Estimate the remaining frames: by size for a file; for a pipe, as many as so far."""
@@ -196,13 +246,20 @@ class CaptureReader:
 
 
 def open_capture(
-    source: str | Path | BinaryIO, *, chunk_bytes: int = 4 << 20, numba: bool | None = None
+    source: str | Path | BinaryIO,
+    *,
+    chunk_bytes: int = 4 << 20,
+    numba: bool | None = None,
+    damaged: Callable[[CaptureError], None] | None = None,
+    skip_damage: bool = False,
 ) -> CaptureReader:
     """Open a pcap or pcapng capture, plain or compressed with gzip or zstd, for reading.
 
     ``source`` is a path, ``"-"`` for standard input, or a binary stream. ``chunk_bytes`` is the size of a read and
     therefore of a batch. ``numba`` selects scan loops compiled with numba, whose import takes half a second: always,
-    never, or (None) if it is installed and the file is large enough to profit.
+    never, or (None) if it is installed and the file is large enough to profit. Damage after the file header ends the
+    frames: its error is passed to ``damaged`` if given, and raised otherwise. With ``skip_damage`` reading continues
+    behind the damage, with a warning.
 
     Raises ``CaptureError`` if the source is not a readable capture.
     """
@@ -211,7 +268,7 @@ def open_capture(
     scanner_choice = ScannerChoice(numba)
     raw = open_raw(source)
     try:
-        return CaptureReader(raw, chunk_bytes, scanner_choice)
+        return CaptureReader(raw, chunk_bytes, scanner_choice, damaged, skip_damage)
     except BaseException:
         raw.close()
         raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from glob import glob, has_magic
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from mxwire.capture.reader import CaptureReader, open_capture
-from mxwire.errors import CaptureNotFoundError
+from mxwire.errors import CaptureError, CaptureNotFoundError
 from mxwire.frames import FrameBatch
 
 _MEMBER: Final = re.compile(r"(.*)-(\d{5,})((?:\.[^/]*)?)")
@@ -64,8 +64,16 @@ def rings_of(files: Iterable[str]) -> list[tuple[str, ...]]:
 class CaptureRing:
     """The frames of several files, one after another, with numbers that continue from file to file."""
 
-    def __init__(self, files: Sequence[str]) -> None:
+    def __init__(
+        self,
+        files: Sequence[str],
+        damaged: Callable[[CaptureError], None] | None = None,
+        skip_damage: bool = False,
+    ) -> None:
+        """``damaged`` and ``skip_damage`` are those of :func:`~mxwire.capture.open_capture`."""
         self.files = files
+        self._damaged = damaged
+        self._skip_damage = skip_damage
         self.warnings: list[str] = []
         self.names: dict[bytes, str] = {}
         """Host names in the files read so far."""
@@ -80,7 +88,9 @@ class CaptureRing:
         self._open(0)
 
     def _open(self, place: int) -> None:
-        self._reader = self._stack.enter_context(open_capture(self.files[place]))
+        self._reader = self._stack.enter_context(
+            open_capture(self.files[place], damaged=self._damaged, skip_damage=self._skip_damage)
+        )
 
     @property
     def name(self) -> str:

@@ -8,9 +8,10 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
 import zstandard
@@ -167,6 +168,8 @@ class Compression:
     decompressor: Callable[[], _Decompressor]
     piece_bytes: int
     """Compressed bytes to unpack at once, limited so that hostile ones expand to at most about 32 MiB."""
+    duplicate: Callable[[Any], _Decompressor | None]
+    """Return a decompressor in the same state, or None if its library cannot duplicate one."""
 
 
 def _is_zstd_start(head: bytes) -> bool:
@@ -176,14 +179,25 @@ def _is_zstd_start(head: bytes) -> bool:
 
 COMPRESSIONS = (
     # Deflate expands one byte to at most 1032 bytes; zstd expands a block of 4 bytes to at most 128 KiB.
-    Compression("gzip", lambda head: head[:3] == b"\x1f\x8b\x08", lambda: zlib.decompressobj(31), 16 << 10),
-    Compression("zstd", _is_zstd_start, lambda: zstandard.ZstdDecompressor().decompressobj(), 1 << 10),
+    Compression(
+        "gzip", lambda head: head[:3] == b"\x1f\x8b\x08", lambda: zlib.decompressobj(31), 16 << 10, lambda it: it.copy()
+    ),
+    Compression("zstd", _is_zstd_start, lambda: zstandard.ZstdDecompressor().decompressobj(), 1 << 10, lambda _: None),
 )
 
 
 def compression_of(head: bytes) -> Compression | None:
     """The compression of a file with these first four bytes, or None."""
     return next((compression for compression in COMPRESSIONS if compression.is_start(head)), None)
+
+
+def _unpacked_before_damage(member: _Decompressor | None, piece: bytes) -> bytes:
+    """The bytes that a damaged piece unpacks to before the damage: decompressors discard them with the error."""
+    unpacked: list[bytes] = []
+    if member is not None:
+        with suppress(zlib.error):
+            unpacked.extend(member.decompress(piece[place : place + 1]) for place in range(len(piece)))
+    return b"".join(unpacked)
 
 
 class UnpackedBytes:
@@ -202,6 +216,8 @@ class UnpackedBytes:
         self._member: _Decompressor | None = None
         self._finished = False
         self._failure: DamagedCompression | CaptureError | None = None
+        self._pending: DamagedCompression | None = None
+        """Damage to be raised after the bytes in ``_unpacked``."""
 
     def read_into(self, target: memoryview) -> int:
         """Read as in :class:`ByteSource`; raise ``DamagedCompression`` after returning all bytes before the damage."""
@@ -224,8 +240,25 @@ class UnpackedBytes:
             raise self._failure
         return written
 
+    def resume(self) -> bool:
+        """Continue after damage at the next member of the file; return False if there is none."""
+        self._at = min(self._at + 1, len(self._packed))
+        while True:
+            rest = self._packed[self._at :]
+            for place in range(len(rest) - 3):
+                if self._compression.is_start(rest[place : place + 4]):
+                    self._at += place
+                    self._member, self._failure, self._finished = None, None, False
+                    return True
+            self._at += max(len(rest) - 3, 0)
+            if not self._read_packed():
+                return False
+
     def _unpack_more(self) -> None:
         """Unpack the next part, or set ``_finished`` at the end."""
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            raise pending
         if self._member is None and not self._start_member():
             self._finished = True
             return
@@ -233,13 +266,16 @@ class UnpackedBytes:
             raise DamagedCompression(f"the {self._compression.name} file is cut off")
         assert self._member is not None
         piece = self._packed[self._at : self._at + self._compression.piece_bytes]
+        before = self._compression.duplicate(self._member)
         try:
             self._unpacked = memoryview(self._member.decompress(piece))
         except (zlib.error, zstandard.ZstdError) as error:
             near = self._raw.bytes_read - len(self._packed) + self._at
-            raise DamagedCompression(
+            self._pending = DamagedCompression(
                 f"the {self._compression.name} file is damaged near its byte {near} ({printable(str(error))})"
-            ) from error
+            )
+            self._unpacked = memoryview(_unpacked_before_damage(before, piece))
+            return
         self._at += len(piece)
         if self._member.eof:
             self._at -= len(self._member.unused_data)

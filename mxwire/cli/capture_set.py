@@ -41,6 +41,7 @@ def _analysed(analysis: Analysis, files: Files) -> Record:
         except MxwireError as error:
             notes.note(str(error))
             failed = True
+        failed |= notes.note_damage()
     # Conversations form reference cycles, and commands collect cycles rarely, so the conversations of many captures
     # would stay in memory.
     gc.collect(1)

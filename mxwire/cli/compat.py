@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.filters import FilterOptions, names_option
-from mxwire.cli.options import FILE, DecodingOptions, ethertype_option, host_type, json_option
+from mxwire.cli.options import (
+    FILE,
+    DecodingOptions,
+    damage_option,
+    ethertype_option,
+    host_type,
+    json_option,
+    option_group,
+)
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 
@@ -41,14 +49,14 @@ Exit code: 0 no obstacle found, 1 something does not work between them, 2 a file
 @click.option("--pair", metavar="A B", type=host_type, nargs=2, help="Compare these hosts.  [default: the busiest]")
 @names_option
 @json_option("JSON Lines: sides, classes, the conclusion.")
-@ethertype_option
+@option_group("decoding", DecodingOptions, ethertype_option, damage_option)
 def command(
     first: str,
     second: str | None,
     pair: tuple[HostChoice, HostChoice] | None,
     peers: Path | None,
     as_json: bool,
-    ethertypes: tuple[int, ...],
+    decoding: DecodingOptions,
 ) -> None:
     """Report how two hosts were built, which messages they can exchange, and what to change."""
     from mxwire.analysis.compatibility import judge_sides
@@ -56,7 +64,7 @@ def command(
     from mxwire.report.document import show
     from mxwire.report.json_line import json_line
 
-    one, other, exchanged = _sides_of(first, second, pair, peers, ethertypes)
+    one, other, exchanged = _sides_of(first, second, pair, peers, decoding)
     judgement = judge_sides(one, other, {name for (_, name), (count, _) in (exchanged or {}).items() if count})
     if as_json:
         for record in compatibility_records(one, other, judgement, exchanged):
@@ -72,7 +80,7 @@ def _sides_of(
     second: str | None,
     pair: tuple[HostChoice, HostChoice] | None,
     peers: Path | None,
-    ethertypes: tuple[int, ...],
+    decoding: DecodingOptions,
 ) -> tuple[Side, Side, Exchanged | None]:
     """The two hosts to compare, and the messages between them if they are in one capture.
 
@@ -82,26 +90,25 @@ def _sides_of(
 
     addresses: list[int | None] = [None, None]
     if pair is not None:
-        addresses = [_address(*each, peers, ethertypes) for each in zip((first, second or first), pair, strict=True)]
+        addresses = [_address(*each, peers, decoding) for each in zip((first, second or first), pair, strict=True)]
     if pair is not None and addresses[0] == addresses[1] and second is None:
         raise MxwireError(f"--pair names {pair[0]} twice: name two hosts")
     if second is None:
-        return _of_one(first, addresses, ethertypes)
+        return _of_one(first, addresses, decoding)
     refuse_twice(first, second, "name it once to compare the two hosts in it")
     sides = []
     for path, host in zip((first, second), addresses, strict=True):
-        seen = _seen(path, ethertypes)
+        seen = _seen(path, decoding)
         sides.append(seen.side(_present(path, seen, host), f"{path}"))
     return sides[0], sides[1], None
 
 
-def _address(path: str, host: HostChoice, peers: Path | None, ethertypes: tuple[int, ...]) -> int:
+def _address(path: str, host: HostChoice, peers: Path | None, decoding: DecodingOptions) -> int:
     """The address of a host, which may be given by a name that the capture announces."""
     from mxwire.cli.reading import selection_of
 
     if host.endpoint is not None:
         raise MxwireError(f"--pair {host}: hosts are compared as a whole; leave out the endpoint")
-    decoding = DecodingOptions(ethertypes=ethertypes)
     addresses = selection_of(FilterOptions(hosts=(host,), peers=peers), path, decoding).addresses or frozenset()
     if len(addresses) > 1:
         raise MxwireError(
@@ -110,10 +117,10 @@ def _address(path: str, host: HostChoice, peers: Path | None, ethertypes: tuple[
     return next(iter(addresses))
 
 
-def _of_one(path: str, hosts: list[int | None], ethertypes: tuple[int, ...]) -> tuple[Side, Side, Exchanged]:
+def _of_one(path: str, hosts: list[int | None], decoding: DecodingOptions) -> tuple[Side, Side, Exchanged]:
     from mxwire.cli.notes import note
 
-    seen = _seen(path, ethertypes)
+    seen = _seen(path, decoding)
     if hosts == [None, None]:
         if len(seen.hosts) < 2:
             who = f"only {mac_text(seen.hosts[0])} sends" if seen.hosts else "no host sends anything"
@@ -125,12 +132,12 @@ def _of_one(path: str, hosts: list[int | None], ethertypes: tuple[int, ...]) -> 
     return one, other, seen.between(one.address, other.address)
 
 
-def _seen(path: str, ethertypes: tuple[int, ...]) -> Sides:
+def _seen(path: str, decoding: DecodingOptions) -> Sides:
     from mxwire.analysis.compatibility import Sides
     from mxwire.cli.reading import capture_of, judged_batches, note_frames
 
-    decoder, seen = DecodingOptions(ethertypes=ethertypes).decoder(), Sides()
-    with capture_of(path) as reader:
+    decoder, seen = decoding.decoder(), Sides()
+    with capture_of(path, decoding.skip_damage) as reader:
         for decoded in judged_batches(decoder, reader):
             seen.observe(decoded)
         seen.finish()

@@ -43,7 +43,7 @@ def command(inputs: shared.Inputs, as_json: bool, filters: FilterOptions, decodi
     limited = filters.selection().is_limited
     failures = Failures()
     for name in inputs.names:
-        with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
+        with failures.noted(), inputs.open(name, decoding.ethertypes, decoding.skip_damage) as reader:
             selector = ConversationSelector(selection_of(filters, name, decoding, live=inputs.live))
             decoder, follower = decoding.decoder(), Follower(marks=selector.needs_marks)
             for decoded in judged_batches(decoder, reader):

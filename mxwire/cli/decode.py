@@ -178,7 +178,7 @@ def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | 
     decoder = options.decoding.decoder()
     marker = _marker(options, selection)
     shown = 0
-    with capture_of(path) as reader:
+    with capture_of(path, options.decoding.skip_damage) as reader:
         output.begin(reader.name, decoder, selection.names if options.filters.by_name else None)
         for decoded in decoded_batches(decoder, reader, streams=options.target is None):
             if options.write is not None or options.filters.by_name:
@@ -228,7 +228,7 @@ def _decode_files(options: DecodeOptions, folder: Path, files: Files) -> Iterato
     # The table is partitioned by these two columns.
     fields = None if options.fields is None else [*dict.fromkeys([*options.fields, "source", "time_ns"])]
     builder, rows = TableBuilder(fields), 0
-    with ring_of(files) as ring, DatasetPart(folder, files[0], "time_ns") as part:
+    with ring_of(files, options.decoding.skip_damage) as ring, DatasetPart(folder, files[0], "time_ns") as part:
         for decoded in decoded_batches(decoder, ring):
             marks = None if marker is None else marker.observe(decoded)
             places = selection.places(decoded, marks, decoder.start_ns)

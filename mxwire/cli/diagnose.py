@@ -134,7 +134,7 @@ def command(
         # The kernel can filter for one EtherType only: with two, it passes all frames.
         given = decoding.ethertypes
         listened = (given or (ETHERTYPE_MXOE,)) * 2 if all_protocols else given
-        with failures.noted(), inputs.open(name, listened) as reader:
+        with failures.noted(), inputs.open(name, listened, decoding.skip_damage) as reader:
             selector = FindingSelector(selection_of(filters, name, decoding, live=inputs.live))
             decoder = decoding.decoder()
             examination = Examination(decoder)
@@ -193,7 +193,7 @@ def _diagnose_files(
 
     selector, decoder = FindingSelector(selection_of(filters, files, decoding)), decoding.decoder()
     examination = Examination(decoder)
-    with ring_of(files) as ring:
+    with ring_of(files, decoding.skip_damage) as ring:
         _examine(examination, decoder, ring, selector, quiet=True)
         selector.left_out = 0
         findings = [each for each in examination.findings() if not wanted or each.id in wanted]

@@ -74,7 +74,11 @@ def command(
     with _PartialFile(None if to_output else target) as assembly:
         content = Content(assembly.write)
         message = follow_message(
-            file, number, decoding.decoder(), lambda decoded, frames, found, _: content.take(decoded, frames, found)
+            file,
+            number,
+            decoding.decoder(),
+            lambda decoded, frames, found, _: content.take(decoded, frames, found),
+            skip_damage=decoding.skip_damage,
         )
         gaps = content.gaps(message.length)
         if (gaps or message.length is None) and not partial:

@@ -42,7 +42,12 @@ def command(choice: MessageChoice, as_json: bool, filters: FilterOptions, decodi
     number = choice.number_in(decoding, filters)
     names = filters.host_names() if filters.by_name else None
     message = follow_message(
-        choice.file, number, decoder, lambda decoded, frames, _, marks: ladder.take(decoded, frames, marks), names
+        choice.file,
+        number,
+        decoder,
+        lambda decoded, frames, _, marks: ladder.take(decoded, frames, marks),
+        names,
+        decoding.skip_damage,
     )
     if as_json:
         for step in ladder.steps:

@@ -42,7 +42,7 @@ def command(
     filters.selection()  # mistakes are reported before anything is read
     failures = Failures()
     for path in files:
-        with failures.noted(), capture_of(path) as reader:
+        with failures.noted(), capture_of(path, decoding.skip_damage) as reader:
             selector = FrameSelector(selection_of(filters, path, decoding))
             decoder, inventory = decoding.decoder(), Inventory(messages=not quick)
             for decoded in decoded_batches(decoder, reader):

@@ -12,7 +12,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +110,12 @@ class _Commands(CommandGroup):
         with _one_line_errors():
             try:
                 result = super().invoke(ctx)
-            except SystemExit:
+            except MxwireError:
+                _has_damage()
+                raise
+            except SystemExit as end:
+                if end.code in (None, 0, 1) and _has_damage():
+                    end.code = 2
                 # The command chose this exit code because a check failed. It is kept even if the reader of the output
                 # has ended, because otherwise `mxwire diagnose … | head` would exit with 0 or 1 by chance.
                 try:
@@ -122,7 +127,20 @@ class _Commands(CommandGroup):
                 # Before any message about the end, even the newline after ^C.
                 progress.erase()
             sys.stdout.flush()
+            if _has_damage():
+                sys.exit(2)
             return result
+
+
+def _has_damage() -> bool:
+    """Print the damage of captures after all other output; return False if there is none."""
+    module = sys.modules.get("mxwire.cli.notes")
+    if module is None or not module.damage:
+        return False
+    progress.erase()
+    with suppress(BrokenPipeError):
+        sys.stdout.flush()
+    return bool(module.note_damage())
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def command(
         raise MxwireError("--keep-both needs -w FILE: give both")
     if filters.selection().is_limited and target is None:
         raise MxwireError("a filter limits the frames that are written: give -w FILE as well")
-    comparison = _compare(first, second, keep_both)
+    comparison = _compare(first, second, keep_both, decoding.skip_damage)
     written = _write(first, second, comparison, target, filters, decoding) if target is not None else None
     if as_json:
         record = merge_record(first, second, comparison, target, written)
@@ -80,7 +80,7 @@ def command(
         show(blocks)
 
 
-def _compare(first: str, second: str, keep_both: bool) -> MergePlan:
+def _compare(first: str, second: str, keep_both: bool, skip_damage: bool) -> MergePlan:
     """Match the frames of two captures; raise :class:`~mxwire.errors.MxwireError` if they do not fit together."""
     from mxwire.analysis.merging import Fingerprints, plan
     from mxwire.capture.time_order import in_time_order
@@ -88,7 +88,7 @@ def _compare(first: str, second: str, keep_both: bool) -> MergePlan:
 
     def fingerprints(path: str) -> Fingerprints:
         prints = Fingerprints(path)
-        with capture_of(path) as reader, reading_bar(reader) as update:
+        with capture_of(path, skip_damage) as reader, reading_bar(reader) as update:
             for batch in in_time_order(reader):
                 prints.add(batch)
                 update()
@@ -108,17 +108,17 @@ def _write(
 
     from mxwire.analysis.merging import merged
     from mxwire.analysis.selection import FrameSelector
-    from mxwire.capture import create_capture, open_capture
+    from mxwire.capture import create_capture
     from mxwire.capture.time_order import in_time_order
-    from mxwire.cli.reading import reading_bar, selection_of
+    from mxwire.cli.reading import reading_bar, reopened, selection_of
 
     selection = selection_of(filters, (first, second), decoding)
     selector, decoder = FrameSelector(selection), decoding.decoder()
     names = [f"{which}: {Path(path).name}" for which, path in (("A", first), ("B", second))]
     comment = f"{names[0]}; {names[1]}, its clock set back by {made.alignment.clock.offset_ns} ns"
     with (
-        open_capture(first) as one,
-        open_capture(second) as other,
+        reopened(first, decoding.skip_damage) as one,
+        reopened(second, decoding.skip_damage) as other,
         create_capture(target, format="pcapng", comment=comment) as writer,
         reading_bar(one, other) as update,
     ):

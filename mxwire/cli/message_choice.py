@@ -76,7 +76,7 @@ class MessageChoice:
         if self.is_filtered:
             return _message_selected(self.file, filters, decoding)
         if self.frame is not None:
-            return message_of_frame(self.file, self.frame, decoding.decoder())
+            return message_of_frame(self.file, self.frame, decoding.decoder(), decoding.skip_damage)
         number = self.number or _message_number(self.words[0])
         assert number is not None
         return number
@@ -109,6 +109,7 @@ def follow_message(
     decoder: Decoder,
     take: Callable[[DecodedBatch, list[tuple[int, Role]], CapturedMessage, FrameMarks], None],
     names: HostNames | None = None,
+    skip_damage: bool = False,
 ) -> CapturedMessage:
     """Follow a capture until message ``number`` is complete, pass its frames to ``take``, and return the message.
 
@@ -121,7 +122,7 @@ def follow_message(
 
     watch = MessageWatch(number)
     follower = Follower(watch)
-    with capture_of(path) as reader:
+    with capture_of(path, skip_damage) as reader:
         for decoded in judged_batches(decoder, reader):
             follower.observe(decoded)
             if names is not None:
@@ -138,7 +139,7 @@ def follow_message(
             names.add_all(reader.names)
         note_messages(reader.name, follower, decoder)
     if watch.message is None:
-        there = f"it has {count_of(follower.messages, 'message', none='none')}"
+        there = f"it has {count_of(follower.messages, 'message', none='no')}"
         raise MxwireError(f"{path}: no message {number}: {there} (mxwire messages lists them)")
     return watch.message
 
@@ -151,13 +152,12 @@ def _message_selected(path: str, filters: FilterOptions, decoding: DecodingOptio
     """
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import MessageSelector
-    from mxwire.capture import open_capture
-    from mxwire.cli.reading import judged_batches, selection_of
+    from mxwire.cli.reading import judged_batches, reopened, selection_of
 
     selector = MessageSelector(selection_of(filters, path, decoding))
     follower, decoder = Follower(marks=selector.needs_marks), decoding.decoder()
     numbers: list[int] = []
-    with open_capture(path) as reader:
+    with reopened(path, decoding.skip_damage) as reader:
         _refuse_pipe(path, reader, "a filter")
         for decoded in judged_batches(decoder, reader):
             completed = follower.observe(decoded)
@@ -179,7 +179,7 @@ def _refuse_pipe(path: str, reader: CaptureReader, option: str) -> None:
         )
 
 
-def message_of_frame(path: str, frame: int, decoder: Decoder) -> int:
+def message_of_frame(path: str, frame: int, decoder: Decoder, skip_damage: bool = False) -> int:
     """Return the number of the message to which frame number ``frame`` of a capture belongs.
 
     An ack belongs to the newest message that it acknowledges, unless a message carries it. Raises
@@ -187,13 +187,12 @@ def message_of_frame(path: str, frame: int, decoder: Decoder) -> int:
     which cannot be read again to follow the message.
     """
     from mxwire.analysis.marks import FrameMarker
-    from mxwire.capture import open_capture
-    from mxwire.cli.reading import ethertypes_text, judged_batches
+    from mxwire.cli.reading import ethertypes_text, judged_batches, reopened
     from mxwire.report.summary import type_text
 
     marker = FrameMarker()
     # Without the warnings of capture_of: they are printed when the message is followed.
-    with open_capture(path) as reader:
+    with reopened(path, skip_damage) as reader:
         _refuse_pipe(path, reader, "--frame")
         for decoded in judged_batches(decoder, reader):
             marks = marker.observe(decoded)

@@ -84,7 +84,7 @@ def command(
     with ExitStack() as stack:
         output = _output(inputs.files, as_json, target, stack)
         for name in inputs.names:
-            with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
+            with failures.noted(), inputs.open(name, decoding.ethertypes, decoding.skip_damage) as reader:
                 selection = selection_of(filters, name, decoding, live=inputs.live)
                 selector = MessageSelector(selection)
                 decoder, follower = decoding.decoder(), Follower(marks=selector.needs_marks)
@@ -143,7 +143,7 @@ def _list_files(
     decoder, follower = decoding.decoder(), Follower(marks=selector.needs_marks)
     rows: list[tuple[Any, ...]] = []
     count = 0
-    with ring_of(files) as ring, DatasetPart(folder, files[0], "start_ns") as part:
+    with ring_of(files, decoding.skip_damage) as ring, DatasetPart(folder, files[0], "start_ns") as part:
         for message in followed(follower, decoder, ring, streams=True, selector=selector):
             if incomplete and not message.is_incomplete:
                 continue

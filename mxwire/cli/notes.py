@@ -11,9 +11,12 @@ from typing import Any
 import click
 
 from mxwire.cli import progress
+from mxwire.errors import CaptureError
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of
 
+damage: list[CaptureError] = []
+"""Damage that ended captures, reported with exit code 2 after the frames before it have been analysed."""
 _collected: list[str] | None = None
 """The list that receives notes instead of standard error."""
 
@@ -39,6 +42,14 @@ def note(text: str) -> None:
         shown.above(f"mxwire: {text}")
     else:
         click.echo(f"mxwire: {text}", err=True)
+
+
+def note_damage() -> bool:
+    """Print the damage of captures, and return whether there was any."""
+    found, damage[:] = [*damage], []
+    for each in found:
+        note(str(each))
+    return bool(found)
 
 
 def wrote(number: int, noun: str, target: object, *, what: str = "") -> None:

@@ -179,7 +179,7 @@ def observation(
                 )
             )
         else:
-            origin = stack.enter_context(capture_of(name))
+            origin = stack.enter_context(capture_of(name, decoding.skip_damage))
             source = in_time_order(origin)
         made = Observation(observer, origin, source, selection, interval, paced=paced)
         yield made

@@ -209,6 +209,9 @@ ethertype_option = click.option(
     multiple=True,
     help="EtherType that MXoE uses in this capture, if not 0x86DF; may be repeated.",
 )
+damage_option = click.option(
+    "--skip-damage", is_flag=True, help="Continue behind damage in a capture, where frames can be recognised again."
+)
 every_option = click.option(
     "--every",
     type=Amount(0.1),
@@ -274,10 +277,11 @@ def option_group(name: str, made: type[Any], *options: Decorator) -> Decorator:
 
 @dataclass(frozen=True, slots=True)
 class DecodingOptions:
-    """The dialect of the hosts, and the EtherTypes of MXoE: options of all commands that read frames."""
+    """Dialect, EtherTypes of MXoE and treatment of damage: options of all commands that read frames."""
 
     dialect: str = "auto"
     ethertypes: tuple[int, ...] = ()
+    skip_damage: bool = False
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for an unknown dialect, before anything is read."""
@@ -293,8 +297,8 @@ class DecodingOptions:
         return Decoder(dialect_or_auto(self.dialect), self.ethertypes or (ETHERTYPE_MXOE,))
 
 
-decoding_options = option_group("decoding", DecodingOptions, dialect_option, ethertype_option)
-"""``--dialect`` and ``--ethertype``, passed to the command as ``decoding``, :class:`DecodingOptions`."""
+decoding_options = option_group("decoding", DecodingOptions, dialect_option, ethertype_option, damage_option)
+"""``--dialect``, ``--ethertype`` and ``--skip-damage``, passed as ``decoding``, :class:`DecodingOptions`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +329,7 @@ class Inputs:
         return self.files if self.interface is None else (self.interface,)
 
     @contextmanager
-    def open(self, name: str, ethertypes: tuple[int, ...] = ()) -> Iterator[BatchSource]:
+    def open(self, name: str, ethertypes: tuple[int, ...] = (), skip_damage: bool = False) -> Iterator[BatchSource]:
         """Open one of :attr:`names` as a source of batches; its warnings are printed when it is closed."""
         from mxwire.cli.reading import capture_of, live_source
 
@@ -333,7 +337,7 @@ class Inputs:
             with live_source(name, seconds=self.seconds, ethertypes=ethertypes) as source:
                 yield source
         else:
-            with capture_of(name) as reader:
+            with capture_of(name, skip_damage) as reader:
                 yield reader
 
 

@@ -14,7 +14,7 @@ from mxwire.capture import CaptureReader, open_capture
 from mxwire.capture.ring import CaptureRing
 from mxwire.capture.time_order import in_time_order
 from mxwire.cli import progress
-from mxwire.cli.notes import counted, end_interrupted_line, listening, note
+from mxwire.cli.notes import counted, damage, end_interrupted_line, listening, note
 from mxwire.errors import MxwireError, OutputError
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.frames import FrameBatch
@@ -75,14 +75,19 @@ def _warned(opened: Capture) -> Iterator[Capture]:
                 note(f"warning: {warning}")
 
 
-def capture_of(path: str) -> AbstractContextManager[CaptureReader]:
-    """Open a capture; its warnings are printed when it is closed."""
-    return _warned(open_capture(path))
+def capture_of(path: str, skip_damage: bool = False) -> AbstractContextManager[CaptureReader]:
+    """Open a capture; its warnings are printed when it is closed, and damage when the command has finished."""
+    return _warned(open_capture(path, damaged=damage.append, skip_damage=skip_damage))
 
 
-def ring_of(files: Sequence[str]) -> AbstractContextManager[CaptureRing]:
-    """Open the consecutive files of a ring as one capture; its warnings are printed when it is closed."""
-    return _warned(CaptureRing(files))
+def ring_of(files: Sequence[str], skip_damage: bool = False) -> AbstractContextManager[CaptureRing]:
+    """Open the consecutive files of a ring as one capture, as :func:`capture_of` does."""
+    return _warned(CaptureRing(files, damaged=damage.append, skip_damage=skip_damage))
+
+
+def reopened(path: str, skip_damage: bool = False) -> CaptureReader:
+    """Open a capture that is also read by :func:`capture_of`, which reports its warnings and damage."""
+    return open_capture(path, damaged=lambda _: None, skip_damage=skip_damage)
 
 
 @contextmanager
@@ -263,7 +268,7 @@ def _read_names(path: str, names: HostNames, decoding: DecodingOptions) -> bool:
     """Add the names of hosts in a capture to ``names``; return False for a pipe, which cannot be read twice."""
     if path == "-":
         return False
-    with open_capture(path) as reader:
+    with reopened(path, decoding.skip_damage) as reader:
         if reader.total_bytes is None:
             return False
         for decoded in decoded_batches(decoding.decoder(), reader):
@@ -373,6 +378,8 @@ def refuse_empty(source: BatchSource, decoder: Decoder, selection: Selection | N
             f"is any host sending? (mxwire discover -i {source.name}, mxwire doctor -i {source.name})"
         )
     if not decoder.skipped:
+        if damage and str(damage[-1]).startswith(source.name):
+            raise damage.pop()
         raise MxwireError(f"{source.name}: no frames; record some with mxwire capture")
     raise MxwireError(
         f"{source.name}: no MXoE frames (EtherType {types}) among {counted(decoder.skipped, 'frame')}; is it the right "

@@ -109,7 +109,7 @@ def _source(path: str, filters: FilterOptions, decoding: DecodingOptions) -> Cap
     from mxwire.report.site.capture_site import CaptureSource
 
     decoder, names = decoding.decoder(), filters.host_names()
-    with capture_of(path) as reader:
+    with capture_of(path, decoding.skip_damage) as reader:
         names.add_all(reader.names)
         overview = CaptureOverview(decoder, selection_of(filters, path, decoding), names)
         if reader.total_bytes is None:
@@ -125,8 +125,7 @@ def _source(path: str, filters: FilterOptions, decoding: DecodingOptions) -> Cap
 
 def _again(path: str, decoding: DecodingOptions) -> Iterator[DecodedBatch]:
     """The batches of a capture that was read before, without its warnings."""
-    from mxwire.capture import open_capture
-    from mxwire.cli.reading import judged_batches
+    from mxwire.cli.reading import judged_batches, reopened
 
-    with open_capture(path) as reader:
+    with reopened(path, decoding.skip_damage) as reader:
         yield from judged_batches(decoding.decoder(), reader)

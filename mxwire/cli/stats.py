@@ -158,7 +158,7 @@ def command(
         return
     failures = Failures()
     for name in inputs.names:
-        with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
+        with failures.noted(), inputs.open(name, decoding.ethertypes, decoding.skip_damage) as reader:
             selection = selection_of(filters, name, decoding, live=inputs.live)
             decoder, timing = decoding.decoder(), Timing(seed, FrameTrace() if draws else None, selection)
             for decoded in judged_batches(decoder, reader):
@@ -192,7 +192,7 @@ def _measure_files(
 
     selection, decoder = selection_of(filters, files, decoding), decoding.decoder()
     timing = Timing(seed, None, selection)
-    with ring_of(files) as ring:
+    with ring_of(files, decoding.skip_damage) as ring:
         for decoded in judged_batches(decoder, ring):
             timing.observe(decoded, decoder.start_ns)
         timing.finish()

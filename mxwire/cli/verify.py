@@ -116,7 +116,7 @@ def command(
     verified: list[tuple[str, OrderedVerification, FindingSample]] = []
     violations = 0
     for name in inputs.names:
-        with failures.noted(), inputs.open(name, decoding.ethertypes) as reader:
+        with failures.noted(), inputs.open(name, decoding.ethertypes, decoding.skip_damage) as reader:
             decoder, findings = decoding.decoder(), FindingSample()
             selector = FindingSelector(selection_of(filters, name, decoding, live=inputs.live))
             verification = OrderedVerification(
@@ -177,7 +177,7 @@ def _verify_files(
     selector = FindingSelector(selection_of(filters, files, decoding))
     decoder, counts = decoding.decoder(), Counter[tuple[str, str, bytes]]()
     verification = OrderedVerification(vantage, selector=selector, rules=numbers, disordered=reordered)
-    with ring_of(files) as ring:
+    with ring_of(files, decoding.skip_damage) as ring:
         for violation in _findings(verification, decoder, ring, streams=True, selector=selector):
             key = violation.rule, violation.severity, violation.host
             counts[key] += 1

@@ -102,3 +102,55 @@ def test_garbage(start, data):
     frames, message = read_anything(start + data)
     again = read_anything(start + data, chunk_bytes=1)
     assert again == (frames, message)
+
+
+def blocks_of(frames):
+    return section() + interface() + b"".join(enhanced(bytes([each]) * 60) for each in frames)
+
+
+def records_of(frames):
+    return pcap_header() + b"".join(record(bytes([each]) * 60, seconds=1000 + each) for each in frames)
+
+
+@pytest.mark.parametrize(
+    ("whole", "record_bytes", "field"),
+    [(records_of(range(9)), 76, 8), (blocks_of(range(9)), 92, 4)],
+    ids=["pcap", "ng"],
+)
+@pytest.mark.parametrize("chunk_bytes", [1, 4 << 20])
+def test_reading_continues_behind_a_damaged_length(whole, record_bytes, field, chunk_bytes):
+    place = len(whole) - 4 * record_bytes + field  # the sixth record
+    damaged = whole[:place] + b"\xff" * 4 + whole[place + 4 :]
+    good, error = read_anything(whole)
+    assert not error
+    before, error = read_anything(damaged, chunk_bytes=chunk_bytes)
+    assert before == good[:5]
+    assert "damaged" in error
+    past, warnings = read_anything(damaged, chunk_bytes=chunk_bytes, skip_damage=True)
+    assert [data for *_, data in past] == [data for n, (*_, data) in enumerate(good) if n != 5]
+    assert warnings == [f"stream: skipped 1 damaged place, {record_bytes} bytes"]
+
+
+def test_reading_continues_at_the_next_member_of_a_damaged_gzip_file():
+    parts = [records_of(range(5)), *(record(bytes([each]) * 60, seconds=1000 + each) for each in range(5, 9))]
+    members = [bytearray(gzip.compress(part)) for part in parts]
+    members[2][-8] ^= 1  # its check sum: the frame is delivered, and then the damage
+    frames, warnings = read_anything(b"".join(members), skip_damage=True)
+    assert len(frames) in (8, 9)
+    assert len(warnings) == 1
+
+
+def test_frames_before_damage_within_one_piece_of_a_gzip_file_are_delivered():
+    packed = bytearray(gzip.compress(records_of(range(9))))
+    packed[-8] ^= 1
+    frames, error = read_anything(bytes(packed))
+    assert len(frames) == 9
+    assert "damaged" in error
+
+
+@seeds
+@settings(max_examples=30, deadline=None)
+@given(place=st.floats(0, 1, exclude_max=True), replacement=st.binary(min_size=1, max_size=8))
+def test_skipping_damage_ends_without_an_error_of_its_own(seed, place, replacement):
+    at = int(place * len(seed))
+    read_anything(seed[:at] + replacement + seed[at + len(replacement) :], skip_damage=True)
