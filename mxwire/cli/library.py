@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
 
@@ -13,6 +14,7 @@ from mxwire.cli.options import json_option
 EPILOG = """\b
 Examples:
   mxwire library build && mxwire library check
+  mxwire library build --libfabric                 with the provider for Open MPI, MPICH and others
   mxwire library build --prefix /opt/mxwire        for several users, with a Python that they share
   mxwire library check --json
   export PKG_CONFIG_PATH=$(mxwire library path --packages)
@@ -42,17 +44,18 @@ def command() -> None:
 
 @command.command()
 @prefix_option
+@click.option("--libfabric", is_flag=True, help="Also build the provider of libfabric, for Open MPI, MPICH and others.")
 @json_option("Print one JSON object with the paths.")
-def build(prefix: Path | None, as_json: bool) -> None:
+def build(prefix: Path | None, libfabric: bool, as_json: bool) -> None:
     """Compile the library, and install it with its headers and its pkg-config file.
 
-    It needs a C compiler, the header files and the shared library of this Python, and cffi. CC and CFLAGS in the
-    environment are used.
+    It needs a C compiler, the header files and the shared library of this Python, and cffi; the provider also needs the
+    header files of libfabric. CC and CFLAGS in the environment are used.
     """
     from mxwire.myriexpress.build import build as compile_library
     from mxwire.myriexpress.build import default_prefix
 
-    installation = compile_library((prefix or default_prefix()).absolute())
+    installation = compile_library((prefix or default_prefix()).absolute(), libfabric)
     if as_json:
         _print_json(
             {
@@ -61,10 +64,13 @@ def build(prefix: Path | None, as_json: bool) -> None:
                 "include": installation.include,
                 "package": installation.package,
             }
+            | ({"provider": installation.provider} if libfabric else {})
         )
         return
     click.echo(f"{installation.library} built, also as {installation.second_name.name}")
     click.echo(f"{installation.include / 'myriexpress.h'} and other headers copied")
+    if libfabric:
+        click.echo(f"{installation.provider} built: export FI_PROVIDER_PATH={quote(str(installation.provider.parent))}")
     click.echo(f"{installation.package} written: export PKG_CONFIG_PATH={quote(str(installation.package.parent))}")
 
 
@@ -75,13 +81,16 @@ def check(prefix: Path | None, as_json: bool) -> None:
     """Check that this mxwire has built the library, and run its self-test.
 
     The self-test is a program in C that exchanges messages with itself; it needs neither an interface nor permissions.
+    The provider of libfabric, if it was built, must be able to load, and fi_info to find it.
     """
     from mxwire.myriexpress.build import Installation, default_prefix
-    from mxwire.myriexpress.launch import run_self_test
+    from mxwire.myriexpress.launch import check_provider, run_self_test
 
     installation = Installation((prefix or default_prefix()).absolute())
     installation.require()
     steps = run_self_test(installation)
+    if installation.provider.is_file():
+        steps += check_provider(installation)
     if as_json:
         _print_json({"library": installation.library, "steps": steps})
     else:
@@ -104,7 +113,7 @@ def path(prefix: Path | None, packages: bool, as_json: bool) -> None:
         click.echo(installation.package.parent if packages else installation.folder)
 
 
-def _print_json(made: dict[str, object]) -> None:
+def _print_json(made: Mapping[str, object]) -> None:
     from mxwire.report.json_line import json_line
 
     click.echo(json_line({name: str(value) if isinstance(value, Path) else value for name, value in made.items()}))

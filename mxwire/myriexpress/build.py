@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -29,7 +30,10 @@ ENGINE: Final = Path("mxwire", "engine.so")
 PACKAGE: Final = "mxwire-mx"
 """Name of the pkg-config file."""
 _ENGINE_MODULE: Final = "mxwire_engine"
-_PARTS: Final = ("tables", "progress", "errors", "engine", "calls", "information")
+_PARTS: Final = ("tables", "progress", "errors", "engine", "calls", "information", "boards")
+PROVIDER: Final = Path("libfabric", "libmx-fi.so")
+"""Path of the libfabric provider relative to the library."""
+_PROVIDER_PARTS: Final = ("provider", "information", "addresses", "completions", "endpoint", "sending", "receiving")
 _HEADERS: Final = (
     Path("myriexpress.h"),
     Path("mx_extensions.h"),
@@ -74,6 +78,11 @@ class Installation:
     def second_name(self) -> Path:
         """The library under the name of Open-MX."""
         return self.folder / SECOND_NAME
+
+    @property
+    def provider(self) -> Path:
+        """The libfabric provider, whose folder is for ``FI_PROVIDER_PATH``; built on request."""
+        return self.folder / PROVIDER
 
     @property
     def include(self) -> Path:
@@ -130,8 +139,8 @@ def compiler() -> list[str]:
     raise MxwireError(f"there is no C compiler ({wanted}): install one, such as the package gcc or build-essential")
 
 
-def build(prefix: Path) -> Installation:
-    """Compile and install below ``prefix``, and return the files.
+def build(prefix: Path, libfabric: bool = False) -> Installation:
+    """Compile and install below ``prefix``, and return the files; ``libfabric``: with the provider for it.
 
     ``CC`` and ``CFLAGS`` in the environment are used. Raises :class:`~mxwire.errors.MxwireError` if a tool, a header or
     libpython is missing, or if compiling fails.
@@ -147,7 +156,12 @@ def build(prefix: Path) -> Installation:
         _write_engine(cffi, work / "engine.c")
         quoted = {"MXW_BUILD": stamp(), "MXW_EXECUTABLE": sys.executable, "MXW_COMPILED": _compiled()}
         _compile(
-            [*cc, *_flags(), f"-I{include}", f"-I{SOURCES}", *(f'-D{name}="{text}"' for name, text in quoted.items())],
+            [
+                *(*cc, *_flags(), f"-I{include}", f"-I{SOURCES}"),
+                *(f'-D{name}="{text}"' for name, text in quoted.items()),
+                # A string of C that is one of Python.
+                f"-DMXW_PACKAGES={json.dumps(json.dumps(sysconfig.get_path('purelib')))}",
+            ],
             [str(work / "engine.c")],
             [str(libpython), f"-Wl,-rpath,{libpython.parent}", "-o", str(work / "engine.so")],
         )
@@ -159,6 +173,8 @@ def build(prefix: Path) -> Installation:
                 *("-pthread", "-ldl", "-o", str(work / LIBRARY)),
             ],
         )
+        if libfabric:
+            _compile_provider(cc, work)
         _install(made, work)
     return made
 
@@ -166,6 +182,25 @@ def build(prefix: Path) -> Installation:
 def _compiled() -> str:
     """The folder of this mxwire if it is a compiled one, which no environment of Python contains; else nothing."""
     return "" if native is None else str(Path(mxwire.__file__).resolve().parents[1])
+
+
+def _compile_provider(cc: list[str], work: Path) -> None:
+    """Compile the provider, which finds the library beside its folder, and uses no symbol of libfabric."""
+    try:
+        _compile(
+            [*cc, *_flags(), "-Wall", "-Wextra", "-fvisibility=hidden", f"-I{SOURCES}"],
+            [str(SOURCES / "libfabric" / f"{each}.c") for each in _PROVIDER_PARTS],
+            [
+                f"-Wl,-soname,{PROVIDER.name},-z,nodelete,-z,defs,-rpath,$ORIGIN/..",
+                *("-pthread", f"-L{work}", "-lmyriexpress", "-o", str(work / PROVIDER.name)),
+            ],
+        )
+    except MxwireError as error:
+        if "rdma/" not in str(error):
+            raise
+        raise MxwireError(
+            "there are no header files of libfabric: install them, such as the package libfabric-dev"
+        ) from None
 
 
 def _version() -> str:
@@ -241,6 +276,10 @@ def _install(made: Installation, work: Path) -> None:
         made.package.parent.mkdir(parents=True, exist_ok=True)
         _replace(work / LIBRARY, made.library)
         _replace(work / "engine.so", made.engine)
+        made.provider.unlink(missing_ok=True)
+        if (work / PROVIDER.name).exists():
+            made.provider.parent.mkdir(exist_ok=True)
+            _replace(work / PROVIDER.name, made.provider)
         made.second_name.unlink(missing_ok=True)
         made.second_name.symlink_to(LIBRARY)
         for each in _HEADERS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -69,3 +70,24 @@ def run_self_test(installation: Installation) -> list[str]:
 
 def _first_line(text: str) -> str:
     return next((each.strip() for each in text.splitlines() if each.strip()), "")
+
+
+def check_provider(installation: Installation) -> list[str]:
+    """Have ``fi_info`` load the provider of libfabric, without an interface; return the step, none without ``fi_info``.
+
+    Raises :class:`~mxwire.errors.MxwireError` if it does not find the provider.
+    """
+    program = shutil.which("fi_info")
+    if program is None:
+        return []
+    done = subprocess.run(
+        [program, "-p", "mx"],
+        env=dict(os.environ) | {"MX_NO_MYRINET": "1", "FI_PROVIDER_PATH": str(installation.provider.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_SELF_TEST_TIMEOUT,
+    )
+    if done.returncode:
+        raise MxwireError(f"fi_info does not find the provider: {_first_line(done.stderr) or 'no reason'}")
+    return ["loaded by libfabric"]

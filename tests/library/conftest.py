@@ -35,7 +35,7 @@ def installation(shared_folder: Path) -> Installation:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.stamp_file.exists():
             try:
-                build(made.prefix)
+                build(made.prefix, libfabric=Path("/usr/include/rdma/fabric.h").exists())
             except MxwireError as error:
                 pytest.skip(str(error))
     return made

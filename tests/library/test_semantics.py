@@ -170,11 +170,12 @@ def test_a_python_without_mxwire_is_one_line(
     done = subprocess.run([compile_program(source)], env=variables, capture_output=True, text=True, check=False)
     reason = f"mxwire: Python ({sys.executable}) cannot import mxwire (ImportError: broken): "
     assert (done.returncode, done.stderr) == (6, f"{reason}run mxwire library build again\n")
-    # Without the packages of its environment.
+    # Another mxwire precedes that of the build.
     program = f"import ctypes, sys; sys.exit(ctypes.CDLL({str(installation.library)!r}).mx__init_api(0x301))"
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program],
-        env=alone | {"MX_ERRORS_ARE_FATAL": "0"},
+        [sys.executable, "-c", program],
+        env=variables | {"MX_ERRORS_ARE_FATAL": "0"},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
@@ -350,3 +351,16 @@ if shutil.which("valgrind"):
             check=False,
         )
         assert (done.returncode, done.stdout) == (0, "2 0 0 32768\n"), done.stderr
+
+
+def test_a_signal_that_exits_in_the_engine_does_not_hang(compile_program: Compile, alone: dict[str, str]):
+    """As the handlers do that libinfinipath installs, which Debian's libfabric loads."""
+    program = compile_program(SOURCES / "signal_exit.c")
+    runs = [
+        subprocess.Popen([program, str(delay)], env=alone | {"MXWIRE_LINGER": "0"}) for delay in (3000, 30001, 57003)
+    ]
+    try:
+        assert [each.wait(60) for each in runs] == [3, 3, 3]
+    finally:
+        for each in runs:
+            each.kill()

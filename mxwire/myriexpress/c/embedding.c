@@ -193,7 +193,16 @@ static PyObject *record(PyObject *Py_UNUSED(module), PyObject *const *values, Py
     Py_RETURN_NONE;
 }
 
+static PyObject *finalize(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(arguments))
+{
+    Py_BEGIN_ALLOW_THREADS
+    mxw_library->finalize();
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef mxw_functions[] = {
+    {"finalize", finalize, METH_NOARGS, "Call mx_finalize."},
     {"attach", attach, METH_VARARGS, "Set the functions for direct.h and exceptions, and the longest short message."},
     {"record", (PyCFunction)(void (*)(void))record, METH_FASTCALL, "Write a record of the end of a request."},
     {NULL, NULL, 0, NULL},
@@ -261,6 +270,19 @@ static const char mxw_own_preparation[] =
     "else:\n"
     "    os.putenv(threads, before)\n";
 
+/* The Python of a program may lack mxwire and the packages that it needs: those of the build follow its own. It ends
+ * before the exit handlers of C, in which mpi4py ends MPI. */
+static const char mxw_guest_preparation[] =
+    "import atexit, site, sys\n"
+    "site.addsitedir(" MXW_PACKAGES ")\n"
+    "@atexit.register\n"
+    "def finalize():\n"
+    "    import mxwire_calls\n"
+    "    mpi = sys.modules.get('mpi4py.MPI')\n"
+    "    if mpi and mpi.Is_initialized() and not mpi.Is_finalized() and sys.modules['mpi4py'].rc.finalize is not False:\n"
+    "        mpi.Finalize()\n"
+    "    mxwire_calls.finalize()\n";
+
 /* cffi would print a traceback. */
 static const char mxw_imports[] =
     "import sys\n"
@@ -283,6 +305,9 @@ static int import_engine(int own, int secure, char *error, size_t room)
             Py_XDECREF(PyRun_String(mxw_own_preparation, Py_file_input, names, names));
         Py_XDECREF(values);
     }
+    /* Its functions look their imports up there. */
+    if (names && !own)
+        Py_XDECREF(PyRun_String(mxw_guest_preparation, Py_file_input, names, names));
     PyErr_Clear();
     if (names)
         done = PyRun_String(mxw_imports, Py_file_input, names, names);

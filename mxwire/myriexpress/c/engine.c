@@ -18,6 +18,8 @@
 #define ENGINE "mxwire/engine.so"
 /* Time to wait at the end for partners to acknowledge: some retransmissions, one per half second. */
 #define LINGER_SECONDS 5.0
+/* Time that the end may take besides. */
+#define END_SECONDS 2.0
 
 struct mxw_entries mxw_engine;
 int mxw_alive;
@@ -99,19 +101,30 @@ static void prepare_for_forks(void)
     pthread_atfork(prepare_fork, parent_forked, child_forked);
 }
 
-/* A handler that exits cannot wait for its own end, and an exit does not wait for ever for one that does not return:
-   the kernel frees what is left. */
+static void *run_finalize(void *ended)
+{
+    mx_finalize();
+    __atomic_store_n((int *)ended, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* A handler that exits cannot wait for its own end, nor can the handler of a signal that has interrupted the engine,
+ * which it cannot know. The end is therefore left to another thread, and an exit waits for it, or for a handler that
+ * does not return, for a limited time: the kernel frees what is left. */
 static void at_exit(void)
 {
-    uint64_t limit = mxw_now() + (uint64_t)(mxw_seconds("MXWIRE_LINGER", LINGER_SECONDS) * 1e9);
-    if (!mxw_alive || mxw_in_handler)
+    static int ended;
+    uint64_t limit = mxw_now() + (uint64_t)((mxw_seconds("MXWIRE_LINGER", LINGER_SECONDS) + END_SECONDS) * 1e9);
+    pthread_t thread;
+    if (!mxw_alive || mxw_in_handler || finalizing)
         return;
-    while (__atomic_load_n(&mxw_handlers, __ATOMIC_ACQUIRE)) {
-        if (mxw_now() >= limit)
-            return;
+    while (__atomic_load_n(&mxw_handlers, __ATOMIC_ACQUIRE) && mxw_now() < limit)
         usleep(1000);
-    }
-    mx_finalize();
+    if (__atomic_load_n(&mxw_handlers, __ATOMIC_ACQUIRE) || pthread_create(&thread, NULL, run_finalize, &ended))
+        return;
+    pthread_detach(thread);
+    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE) && mxw_now() < limit)
+        usleep(100);
 }
 
 /* Refuse a Python of another version in this process: two of them have the same symbols. */

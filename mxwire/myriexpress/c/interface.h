@@ -47,4 +47,5 @@ struct mxw_callbacks {
     void (*drain)(void);
     void (*name_partner)(uint32_t partner, uint32_t endpoint, uint64_t nic_id, uint32_t number, uint32_t session);
     int (*unexpected)(uint32_t endpoint, uint32_t partner, uint64_t match_info, uint32_t length, void *data);
+    void (*finalize)(void);
 };

@@ -32,6 +32,10 @@ mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t endpoint_addr, void 
 mx_return_t mx_decompose_endpoint_addr2(mx_endpoint_addr_t endpoint_addr, uint64_t *nic_id, uint32_t *endpoint_id,
                                         uint32_t *session_id);
 
+/* Of mxwire: the NIC ids of the boards that mx_init would open, at most room. It may be called before mx_init, and is
+ * quick. If it fails, reason is a line of text, of at most length bytes. */
+mx_return_t mx__boards(uint64_t *nic_ids, uint32_t room, uint32_t *count, char *reason, size_t length);
+
 #ifdef __cplusplus
 }
 #endif

@@ -292,7 +292,12 @@ static int unexpected(uint32_t place, uint32_t partner, uint64_t match_info, uin
     return action == MX_RECV_FINISHED;
 }
 
-const struct mxw_callbacks mxw_callbacks = {mxw_drain, name_partner, unexpected};
+static void finalize(void)
+{
+    mx_finalize();
+}
+
+const struct mxw_callbacks mxw_callbacks = {mxw_drain, name_partner, unexpected, finalize};
 
 /* Forget everything, after mx_finalize and in the child of a fork. */
 void mxw_free_everything(void)

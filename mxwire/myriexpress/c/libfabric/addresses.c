@@ -1,0 +1,173 @@
+/* Address vectors, and the text of addresses. */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "provider.h"
+
+static int same(const struct mxf_address *one, const struct mxf_address *other)
+{
+    return one->nic_id == other->nic_id && one->number == other->number;
+}
+
+fi_addr_t mxf_find(const struct mxf_av *av, const struct mxf_address *address)
+{
+    for (size_t place = 0; av && place < av->count; place++)
+        if (same(&av->entries[place], address))
+            return place;
+    return FI_ADDR_NOTAVAIL;
+}
+
+/* Address of "host[:board]", or of the text that straddr writes; service: number of the endpoint. */
+int mxf_resolve(const char *node, const char *service, struct mxf_address *address)
+{
+    char name[MX_MAX_HOSTNAME_LEN], *end = NULL;
+    unsigned long number = service ? strtoul(service, &end, 0) : 0;
+    if (service && (end == service || *end || number > UINT32_MAX))
+        return -FI_EINVAL;
+    *address = (struct mxf_address){0, (uint32_t)number, KEY};
+    if (sscanf(node, "fi_addr_mx://%" SCNx64 ":%" SCNu32 ":%" SCNx32, &address->nic_id, &address->number,
+               &address->key) == 3)
+        return 0;
+    if (strlen(node) >= sizeof name)
+        return -FI_EINVAL;
+    strcpy(name, node);
+    int error = mxf_use_mx();
+    if (error)
+        return error;
+    mx_return_t code = mx_hostname_to_nic_id(name, &address->nic_id);
+    mxf_release_mx();
+    return code == MX_SUCCESS ? 0 : -FI_ENODATA;
+}
+
+static int add(struct mxf_av *av, const struct mxf_address *address)
+{
+    if (av->count == av->room) {
+        struct mxf_address *more = realloc(av->entries, 2 * av->room * sizeof *more);
+        if (!more)
+            return -FI_ENOMEM;
+        av->entries = more;
+        av->room *= 2;
+    }
+    av->entries[av->count++] = *address;
+    return 0;
+}
+
+static int insert(struct fid_av *fid, const void *addresses, size_t count, fi_addr_t *places, uint64_t flags,
+                  void *context)
+{
+    struct mxf_av *av = OWNER(fid, mxf_av, fid);
+    int inserted = 0, *errors = flags & FI_SYNC_ERR ? context : NULL;
+    mxf_enter();
+    for (size_t place = 0; place < count; place++) {
+        struct mxf_address address;
+        memcpy(&address, (const char *)addresses + place * sizeof address, sizeof address);
+        int error = address.nic_id == GONE ? -FI_EINVAL : add(av, &address);
+        if (places)
+            places[place] = error ? FI_ADDR_NOTAVAIL : av->count - 1;
+        if (errors)
+            errors[place] = -error;
+        inserted += !error;
+    }
+    mxf_leave();
+    return inserted;
+}
+
+static int insert_service(struct fid_av *fid, const char *node, const char *service, fi_addr_t *place, uint64_t flags,
+                          void *context)
+{
+    struct mxf_address address;
+    if (!node)
+        return -FI_EINVAL;
+    int error = mxf_resolve(node, service, &address);
+    return error ? error : insert(fid, &address, 1, place, flags, context);
+}
+
+static int remove_(struct fid_av *fid, fi_addr_t *places, size_t count, uint64_t flags)
+{
+    struct mxf_av *av = OWNER(fid, mxf_av, fid);
+    int result = 0;
+    (void)flags;
+    mxf_enter();
+    for (size_t place = 0; place < count; place++) {
+        if (places[place] < av->count)
+            av->entries[places[place]].nic_id = GONE;
+        else
+            result = -FI_EINVAL;
+    }
+    mxf_leave();
+    return result;
+}
+
+static int lookup(struct fid_av *fid, fi_addr_t place, void *address, size_t *length)
+{
+    struct mxf_av *av = OWNER(fid, mxf_av, fid);
+    mxf_enter();
+    int known = place < av->count && av->entries[place].nic_id != GONE;
+    if (known)
+        memcpy(address, &av->entries[place], *length < sizeof *av->entries ? *length : sizeof *av->entries);
+    *length = sizeof *av->entries;
+    mxf_leave();
+    return known ? 0 : -FI_EINVAL;
+}
+
+static const char *straddr(struct fid_av *fid, const void *bytes, char *buffer, size_t *length)
+{
+    struct mxf_address address;
+    (void)fid;
+    memcpy(&address, bytes, sizeof address);
+    int written = snprintf(buffer, *length, "fi_addr_mx://%" PRIx64 ":%" PRIu32 ":%" PRIx32, address.nic_id,
+                           address.number, address.key);
+    *length = (size_t)written + 1;
+    return buffer;
+}
+
+static int av_close(struct fid *fid)
+{
+    struct mxf_av *av = OWNER(fid, mxf_av, fid.fid);
+    mxf_enter();
+    int result = av->users ? -FI_EBUSY : 0;
+    if (!result) {
+        av->domain->users--;
+        free(av->entries);
+        free(av);
+    }
+    mxf_leave();
+    return result;
+}
+
+static int bind_event_queue(struct fid *fid, struct fid *other, uint64_t flags)
+{
+    (void)fid, (void)flags;
+    return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
+}
+
+static struct fi_ops fid_ops = {sizeof fid_ops, av_close,    bind_event_queue, UNSUPPORTED,
+                                UNSUPPORTED,    UNSUPPORTED, UNSUPPORTED};
+static struct fi_ops_av av_ops = {sizeof av_ops, insert, insert_service, UNSUPPORTED,
+                                  remove_,       lookup, straddr,        UNSUPPORTED};
+
+int mxf_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **result, void *context)
+{
+    if (attr && (attr->name || attr->rx_ctx_bits || attr->flags & FI_EVENT))
+        return -FI_ENOSYS;
+    struct mxf_av *av = calloc(1, sizeof *av);
+    if (!av)
+        return -FI_ENOMEM;
+    av->room = attr && attr->count ? attr->count : 64;
+    av->entries = malloc(av->room * sizeof *av->entries);
+    if (!av->entries) {
+        free(av);
+        return -FI_ENOMEM;
+    }
+    av->domain = OWNER(domain, mxf_domain, fid);
+    av->fid.fid = (struct fid){FI_CLASS_AV, context, &fid_ops};
+    av->fid.ops = &av_ops;
+    if (attr && attr->type == FI_AV_UNSPEC)
+        attr->type = FI_AV_TABLE;
+    mxf_enter();
+    av->domain->users++;
+    mxf_leave();
+    *result = &av->fid;
+    return 0;
+}

@@ -1,0 +1,322 @@
+/* Parts of libmx-fi.so, the libfabric provider "mx": fabric and domain (provider.c), capabilities (information.c),
+ * addresses (addresses.c), completions (completions.c), endpoints (endpoint.c), sends (sending.c), and receives with
+ * their matching (receiving.c).
+ *
+ * Theory of operation
+ * -------------------
+ * The provider uses the public interface of MX, and none of libfabric's functions: programs bring their own libfabric.
+ *
+ *   - Matching is done here, in the unexpected handler of MX, because MX knows neither directed receives nor ignore
+ *     masks. Receives are posted to MX only for a message that has arrived.
+ *   - A message is a header and its payload. If both fit a message that MX copies (EAGER), they are one message of MX,
+ *     whose match information is the tag. Otherwise the header is an envelope. When a receive matches it, the receiver
+ *     chooses a number, posts a receive to MX with it, and grants it to the sender, which then sends the payload. Thus
+ *     probing needs no memory, and two senders never use the same match information.
+ *   - An unexpected eager message is copied, or received into a buffer. Beyond a limit of memory (HELD_MAXIMUM) it stays
+ *     in the queue of MX. A receive there takes the oldest message with its match information, whoever has sent it: all
+ *     older ones with the same match information are received first (drain).
+ *   - The first send to an address starts a connect; sends wait in the connection's queue until it ends.
+ *
+ * One recursive lock protects everything, since a call of MX may call the handler. It is held during calls of MX that do
+ * not wait, and never during others. */
+
+#ifndef MXF_PROVIDER_H
+#define MXF_PROVIDER_H
+
+#include <pthread.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/providers/fi_prov.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "mx_extensions.h"
+
+#define SEGMENTS 4
+#define INJECT_MAXIMUM 4096
+#define HEADER 16
+/* Longest message that MX copies, less the header. */
+#define EAGER (32768 - HEADER)
+#define MESSAGE_MAXIMUM ((size_t)0x7fffffff - HEADER)
+#define CAPABILITIES                                                                                                   \
+    (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_LOCAL_COMM |           \
+     FI_REMOTE_COMM)
+#define OPERATION_FLAGS                                                                                                \
+    (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MULTI_RECV)
+/* No completion, whatever the queue's options: of fi_inject. */
+#define QUIET (UINT64_C(1) << 63)
+
+/* Match information that is no tag. */
+#define MATCH_RESERVED UINT64_C(0xffffffffffff0000)
+#define MATCH_MESSAGE (MATCH_RESERVED | 1)
+#define MATCH_GRANT (MATCH_RESERVED | 2)
+#define MATCH_BULK (MATCH_RESERVED | 0x8000)
+#define BULKS 0x8000u
+
+struct mxf_address {
+    uint64_t nic_id;
+    uint32_t number, key;
+};
+#define KEY 0x6d78u
+
+struct mxf_header {
+    uint64_t flags, data; /* data: of a remote completion queue; of a grant, the sender's number */
+};
+#define HEADER_DATA UINT64_C(1)
+#define HEADER_ENVELOPE UINT64_C(2)
+
+struct mxf_envelope {
+    struct mxf_header header;
+    uint64_t length, number;
+};
+
+/* Answer to an envelope: the length that the receiver takes, and the number of its receive. */
+struct mxf_grant {
+    struct mxf_header header;
+    uint64_t length, bulk;
+};
+#define NO_BULK UINT64_MAX
+
+/* Context of each request of MX: called at its end. */
+struct mxf_work {
+    void (*ended)(struct mxf_work *work, const mx_status_t *status);
+};
+/* The structure of which a pointer names a member. */
+#define OWNER(pointer, type, member) ((struct type *)((char *)(pointer)-offsetof(struct type, member)))
+
+struct mxf_domain {
+    struct fid_domain fid;
+    uint32_t board;
+    unsigned users;
+};
+
+struct mxf_av {
+    struct fid_av fid;
+    struct mxf_domain *domain;
+    struct mxf_address *entries; /* nic_id GONE: removed */
+    size_t count, room;
+    unsigned users;
+};
+#define GONE UINT64_MAX
+
+struct mxf_completion {
+    void *context;
+    uint64_t flags, data, tag;
+    size_t length, rest;
+    void *buffer;
+    fi_addr_t source;
+    int error;
+};
+
+/* The endpoints whose progress a queue or counter makes. */
+struct mxf_endpoints {
+    struct mxf_endpoint **list;
+    size_t count;
+};
+
+struct mxf_cq {
+    struct fid_cq fid;
+    struct mxf_domain *domain;
+    enum fi_cq_format format;
+    struct mxf_completion *ring;
+    size_t room, first, count;
+    struct mxf_endpoints endpoints;
+    unsigned signals, sleepers, users;
+};
+
+struct mxf_counter {
+    struct fid_cntr fid;
+    struct mxf_domain *domain;
+    uint64_t value, errors;
+    struct mxf_endpoints endpoints;
+    unsigned sleepers, users;
+};
+
+struct mxf_send {
+    struct mxf_work header, bulk;
+    struct mxf_endpoint *endpoint;
+    struct mxf_send *next; /* in the queue of a connection */
+    struct mxf_connection *connection;
+    void *context;
+    uint64_t flags, match, number;
+    size_t length;
+    int error, granted, pending; /* pending: requests of MX that have not ended */
+    uint32_t segments;
+    mx_segment_t segment[1 + SEGMENTS];
+    char *memory; /* of an injected message that is longer than the space below */
+    char space[256];
+};
+
+enum mxf_connected { MXF_UNCONNECTED, MXF_CONNECTING, MXF_CONNECTED };
+
+struct mxf_connection {
+    struct mxf_work work;
+    struct mxf_endpoint *endpoint;
+    enum mxf_connected state;
+    struct mxf_address address;
+    mx_endpoint_addr_t partner;
+    struct mxf_send *first, *last;
+};
+
+struct mxf_receive {
+    struct mxf_receive *previous, *next;
+    void *context;
+    uint64_t flags, tag, ignore;
+    struct mxf_address source; /* nic_id GONE: any */
+    size_t segments, length, offset;
+    unsigned pending; /* parts of a multi-receive that have not ended */
+    int retired;
+    struct iovec segment[SEGMENTS];
+};
+
+/* A message that has arrived, until it is received. */
+enum mxf_place {
+    MXF_QUEUED,   /* in the queue of MX */
+    MXF_ARRIVING, /* a request of MX receives it */
+    MXF_HELD,     /* in data */
+    MXF_ENVELOPE  /* at the sender */
+};
+
+struct mxf_message {
+    struct mxf_work work;
+    struct mxf_message *previous, *next;
+    struct mxf_endpoint *endpoint;
+    enum mxf_place place;
+    int tagged, discarded;
+    mx_endpoint_addr_t partner;
+    struct mxf_address source;
+    uint64_t match, tag;
+    size_t size, length, taken; /* of the message of MX; of the payload; of what the receive takes */
+    struct mxf_header header;
+    uint64_t number; /* of an envelope */
+    uint32_t bulk;
+    struct mxf_receive *receive;
+    struct grant *grant;
+    struct mxf_peek *peeks;
+    void *claim, *buffer;
+    struct iovec target[SEGMENTS];
+    size_t targets;
+    char *data;
+};
+
+struct mxf_peek {
+    struct mxf_peek *next;
+    void *context;
+    uint64_t flags;
+};
+
+#define LIST(type)                                                                                                     \
+    struct {                                                                                                           \
+        struct type *first, *last;                                                                                     \
+    }
+#define APPEND(list, item)                                                                                             \
+    do {                                                                                                               \
+        (item)->next = NULL;                                                                                           \
+        (item)->previous = (list)->last;                                                                               \
+        if ((list)->last)                                                                                              \
+            (list)->last->next = (item);                                                                               \
+        else                                                                                                           \
+            (list)->first = (item);                                                                                    \
+        (list)->last = (item);                                                                                         \
+    } while (0)
+#define REMOVE(list, item)                                                                                             \
+    do {                                                                                                               \
+        if ((item)->previous)                                                                                          \
+            (item)->previous->next = (item)->next;                                                                     \
+        else                                                                                                           \
+            (list)->first = (item)->next;                                                                              \
+        if ((item)->next)                                                                                              \
+            (item)->next->previous = (item)->previous;                                                                 \
+        else                                                                                                           \
+            (list)->last = (item)->previous;                                                                           \
+    } while (0)
+
+enum mxf_event { MXF_SEND, MXF_RECEIVE, MXF_EVENTS };
+
+struct mxf_endpoint {
+    struct fid_ep fid;
+    struct mxf_domain *domain;
+    struct mxf_av *av;
+    struct mxf_cq *cq[MXF_EVENTS];
+    struct mxf_counter *counter[MXF_EVENTS];
+    int selective[MXF_EVENTS];
+    uint64_t default_flags[MXF_EVENTS];
+    uint64_t caps;
+    struct mxf_address wanted, own;
+    mx_endpoint_t mx;
+    int enabled, closing;
+    size_t min_multi_receive;
+    struct mxf_connection **connections; /* by place in the address vector */
+    size_t connection_room;
+    LIST(mxf_receive) posted[2];        /* untagged and tagged */
+    LIST(mxf_message) unexpected[2];
+    LIST(mxf_message) claimed;
+    size_t held;                        /* bytes of unexpected messages in memory */
+    size_t queued;                      /* messages in the queue of MX */
+    size_t unsent;                      /* sends that MX has not ended */
+    struct mxf_send **long_sends;       /* by the low half of their number */
+    size_t long_room, long_next;
+    uint32_t *free_bulks, free_count;
+    LIST(mxf_message) waiting;          /* for the number of a bulk */
+};
+
+extern pthread_mutex_t mxf_lock;
+void mxf_enter(void);
+void mxf_leave(void);
+uint64_t mxf_now(void); /* ms */
+
+/* A line on stderr, if FI_LOG_LEVEL asks for warnings; once per place. */
+void mxf_warn(int *said, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define WARN(...)                                                                                                      \
+    do {                                                                                                               \
+        static int said;                                                                                               \
+        mxf_warn(&said, __VA_ARGS__);                                                                                  \
+    } while (0)
+
+ssize_t mxf_unsupported(void);
+/* A member of an operations structure that is not supported. */
+#define UNSUPPORTED ((void *)mxf_unsupported)
+
+int mxf_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
+                struct fi_info **info);
+int mxf_use_mx(void);
+void mxf_release_mx(void);
+int mxf_code(mx_return_t code);
+int mxf_error(mx_status_code_t code);
+
+int mxf_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av, void *context);
+fi_addr_t mxf_find(const struct mxf_av *av, const struct mxf_address *address);
+int mxf_resolve(const char *node, const char *service, struct mxf_address *address);
+
+int mxf_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
+int mxf_counter_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **counter, void *context);
+int mxf_join(struct mxf_endpoints *endpoints, struct mxf_endpoint *endpoint);
+void mxf_part(struct mxf_endpoints *endpoints, struct mxf_endpoint *endpoint);
+/* Report the end of an operation: count it, and queue the completion if it is wanted. */
+void mxf_complete(struct mxf_endpoint *endpoint, enum mxf_event event, const struct mxf_completion *completion);
+
+int mxf_endpoint_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **endpoint, void *context);
+void mxf_progress(struct mxf_endpoint *endpoint);
+
+extern struct fi_ops_msg mxf_msg_ops;
+extern struct fi_ops_tagged mxf_tagged_ops;
+void mxf_granted(struct mxf_endpoint *endpoint, const struct mxf_address *source, const struct mxf_grant *grant);
+void mxf_free_sends(struct mxf_endpoint *endpoint);
+
+ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *segments, size_t count,
+                 fi_addr_t source, uint64_t tag, uint64_t ignore, uint64_t flags, void *context);
+ssize_t mxf_cancel(fid_t fid, void *context);
+mx_unexp_handler_action_t mxf_arrived(void *context, mx_endpoint_addr_t source, uint64_t match, uint32_t length,
+                                      void *data);
+void mxf_free_receives(struct mxf_endpoint *endpoint);
+
+#endif

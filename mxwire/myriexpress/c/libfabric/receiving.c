@@ -1,0 +1,631 @@
+/* Receives: matching in the unexpected handler, unexpected messages, and the bulk of long messages. */
+
+#include "provider.h"
+
+/* Memory of an endpoint for unexpected messages; further ones stay in the queue of MX. */
+#ifndef HELD_MAXIMUM
+#define HELD_MAXIMUM (64u << 20)
+#endif
+
+struct grant {
+    struct mxf_work work;
+    struct mxf_message *message; /* NULL: discarded, or received in the meantime */
+    mx_request_t receive;
+    struct mxf_grant content;
+};
+
+static void granted(struct mxf_message *message);
+
+static int matches(const struct mxf_receive *receive, const struct mxf_message *message)
+{
+    return !((receive->tag ^ message->tag) & ~receive->ignore) &&
+           (receive->source.nic_id == GONE || (receive->source.nic_id == message->source.nic_id &&
+                                               receive->source.number == message->source.number));
+}
+
+static uint64_t kind(int tagged)
+{
+    return FI_RECV | (tagged ? FI_TAGGED : FI_MSG);
+}
+
+static struct mxf_completion describe(const struct mxf_message *message, void *context)
+{
+    int data = message->header.flags & HEADER_DATA;
+    return (struct mxf_completion){.context = context,
+                                   .flags = kind(message->tagged) | (data ? FI_REMOTE_CQ_DATA : 0),
+                                   .data = message->header.data,
+                                   .tag = message->tag,
+                                   .length = message->length,
+                                   .source = mxf_find(message->endpoint->av, &message->source)};
+}
+
+static void free_message(struct mxf_message *message)
+{
+    if (message->data)
+        message->endpoint->held -= message->size;
+    free(message->data);
+    free(message);
+}
+
+/* No further message is received into the memory of a posted receive. */
+static void retire(struct mxf_endpoint *endpoint, struct mxf_receive *receive, int tagged)
+{
+    if (!receive->retired)
+        REMOVE(&endpoint->posted[tagged], receive);
+    receive->retired = 1;
+}
+
+/* Reserve the memory of a receive for a message. */
+static void take(struct mxf_message *message, struct mxf_receive *receive)
+{
+    struct mxf_endpoint *endpoint = message->endpoint;
+    size_t skipped = receive->offset, left = message->length;
+    message->receive = receive;
+    message->targets = 0;
+    for (size_t place = 0; place < receive->segments && left; place++) {
+        struct iovec segment = receive->segment[place];
+        if (skipped >= segment.iov_len) {
+            skipped -= segment.iov_len;
+            continue;
+        }
+        size_t part = segment.iov_len - skipped < left ? segment.iov_len - skipped : left;
+        message->target[message->targets++] = (struct iovec){(char *)segment.iov_base + skipped, part};
+        left -= part;
+        skipped = 0;
+    }
+    message->taken = message->length - left;
+    message->buffer = (char *)receive->segment[0].iov_base + receive->offset;
+    receive->pending++;
+    receive->offset += message->taken;
+    if (!(receive->flags & FI_MULTI_RECV) || receive->length - receive->offset < endpoint->min_multi_receive ||
+        receive->length == receive->offset)
+        retire(endpoint, receive, message->tagged);
+}
+
+/* Report that a message was received, or not. */
+static void finish(struct mxf_message *message, int error)
+{
+    struct mxf_receive *receive = message->receive;
+    struct mxf_completion completion = describe(message, receive->context);
+    completion.length = message->taken;
+    completion.rest = message->length - message->taken;
+    completion.buffer = message->buffer;
+    completion.error = error ? error : completion.rest ? FI_ETRUNC : 0;
+    completion.flags |= receive->flags & FI_COMPLETION;
+    receive->pending--;
+    int last = receive->retired && !receive->pending;
+    if (last && receive->flags & FI_MULTI_RECV)
+        completion.flags |= FI_MULTI_RECV;
+    mxf_complete(message->endpoint, MXF_RECEIVE, &completion);
+    if (last)
+        free(receive);
+}
+
+/* The oldest posted receive for a message. */
+static struct mxf_receive *find_posted(const struct mxf_message *message)
+{
+    struct mxf_endpoint *endpoint = message->endpoint;
+    struct mxf_receive *next;
+    for (struct mxf_receive *receive = endpoint->posted[message->tagged].first; receive; receive = next) {
+        next = receive->next;
+        if (!matches(receive, message))
+            continue;
+        if (!receive->offset || message->length <= receive->length - receive->offset)
+            return receive;
+        /* A multi-receive without room for the message. */
+        retire(endpoint, receive, message->tagged);
+        if (!receive->pending) {
+            struct mxf_completion completion = {.context = receive->context,
+                                                .flags = kind(message->tagged) | FI_MULTI_RECV | FI_PEEK | FI_COMPLETION,
+                                                .source = FI_ADDR_NOTAVAIL};
+            mxf_complete(endpoint, MXF_RECEIVE, &completion);
+            free(receive);
+        }
+    }
+    return NULL;
+}
+
+static void scatter(const struct mxf_message *message, const char *payload)
+{
+    for (size_t place = 0; place < message->targets; place++) {
+        memcpy(message->target[place].iov_base, payload, message->target[place].iov_len);
+        payload += message->target[place].iov_len;
+    }
+}
+
+/* Read the header of a message; return 0 if no provider of this version has sent it. */
+static int read_header(struct mxf_message *message, const char *bytes)
+{
+    struct mxf_envelope envelope;
+    memcpy(&message->header, bytes, sizeof message->header);
+    if (message->header.flags & ~(HEADER_DATA | HEADER_ENVELOPE))
+        return 0;
+    message->length = message->size - HEADER;
+    if (!(message->header.flags & HEADER_ENVELOPE))
+        return 1;
+    if (message->size != sizeof envelope)
+        return 0;
+    memcpy(&envelope, bytes, sizeof envelope);
+    message->length = envelope.length;
+    message->number = envelope.number;
+    return envelope.length <= MESSAGE_MAXIMUM;
+}
+
+static void fetched(struct mxf_work *work, const mx_status_t *status);
+
+/* Receive a message, which is in the queue of MX or about to enter it, into a buffer. */
+static void fetch(struct mxf_message *message)
+{
+    struct mxf_endpoint *endpoint = message->endpoint;
+    mx_request_t request;
+    if (message->place == MXF_QUEUED)
+        endpoint->queued--;
+    message->place = MXF_ARRIVING;
+    message->work.ended = fetched;
+    message->data = malloc(message->size);
+    if (message->data)
+        endpoint->held += message->size;
+    /* Without memory, the message is truncated, and its receive reports that. */
+    mx_segment_t segment = {message->data, (uint32_t)message->size};
+    if (mx_irecv(endpoint->mx, &segment, message->data ? 1 : 0, message->match, MX_MATCH_MASK_NONE, &message->work,
+                 &request) != MX_SUCCESS)
+        WARN("MX refuses a receive");
+}
+
+/* Fetch the messages in the queue of MX with some match information, up to one, or all. */
+static void drain(struct mxf_endpoint *endpoint, int tagged, uint64_t match, const struct mxf_message *until)
+{
+    struct mxf_message *next;
+    if (!endpoint->queued)
+        return;
+    for (struct mxf_message *message = endpoint->unexpected[tagged].first; message; message = next) {
+        next = message == until ? NULL : message->next;
+        if (message->place == MXF_QUEUED && message->match == match)
+            fetch(message);
+    }
+}
+
+static void drop(struct mxf_message *message)
+{
+    if (message->place == MXF_ARRIVING) {
+        message->discarded = 1;
+    } else {
+        if (message->place == MXF_ENVELOPE)
+            granted(message);
+        free_message(message);
+    }
+}
+
+/* Give a message to the receive that has taken it. */
+static void deliver(struct mxf_message *message)
+{
+    if (message->place == MXF_HELD) {
+        scatter(message, message->data + HEADER);
+        finish(message, 0);
+        free_message(message);
+    } else if (message->place == MXF_ENVELOPE) {
+        granted(message);
+    }
+}
+
+static void end_peeks(struct mxf_message *message, int error)
+{
+    struct mxf_peek *peek;
+    while ((peek = message->peeks)) {
+        struct mxf_completion completion = describe(message, peek->context);
+        message->peeks = peek->next;
+        completion.flags |= FI_PEEK | FI_COMPLETION;
+        completion.error = error;
+        mxf_complete(message->endpoint, MXF_RECEIVE, &completion);
+        free(peek);
+    }
+}
+
+static void fetched(struct mxf_work *work, const mx_status_t *status)
+{
+    struct mxf_message *message = OWNER(work, mxf_message, work);
+    int known = status->code == MX_STATUS_SUCCESS && status->xfer_length == message->size &&
+                read_header(message, message->data);
+    if (!known && status->code == MX_STATUS_SUCCESS)
+        WARN("dropped a message that another version, or a plain MX program, has sent");
+    end_peeks(message, known ? 0 : FI_EIO);
+    if (known) {
+        message->place = message->header.flags & HEADER_ENVELOPE ? MXF_ENVELOPE : MXF_HELD;
+        if (message->discarded)
+            drop(message);
+        else if (message->receive)
+            deliver(message);
+        return;
+    }
+    if (message->receive) {
+        message->taken = 0;
+        finish(message, FI_EIO);
+    } else if (message->claim) {
+        REMOVE(&message->endpoint->claimed, message);
+    } else if (!message->discarded) {
+        REMOVE(&message->endpoint->unexpected[message->tagged], message);
+    }
+    free_message(message);
+}
+
+/* A message was received directly into the memory of the program. */
+static void received(struct mxf_work *work, const mx_status_t *status)
+{
+    struct mxf_message *message = OWNER(work, mxf_message, work);
+    int whole = status->code == MX_STATUS_SUCCESS || status->code == MX_STATUS_TRUNCATED;
+    int known = whole && !(message->header.flags & ~HEADER_DATA);
+    finish(message, known ? 0 : FI_EIO);
+    free_message(message);
+}
+
+static int receive_directly(struct mxf_message *message)
+{
+    mx_segment_t segments[1 + SEGMENTS];
+    mx_request_t request;
+    uint32_t count = 0;
+    drain(message->endpoint, message->tagged, message->match, NULL);
+    message->place = MXF_ARRIVING;
+    message->work.ended = received;
+    segments[count++] = (mx_segment_t){&message->header, HEADER};
+    for (size_t place = 0; place < message->targets; place++)
+        segments[count++] =
+            (mx_segment_t){message->target[place].iov_base, (uint32_t)message->target[place].iov_len};
+    return mx_irecv(message->endpoint->mx, segments, count, message->match, MX_MATCH_MASK_NONE, &message->work,
+                    &request) == MX_SUCCESS;
+}
+
+/* Long messages. */
+
+static void free_bulk(struct mxf_endpoint *endpoint, uint32_t bulk)
+{
+    endpoint->free_bulks[endpoint->free_count++] = bulk;
+    struct mxf_message *message = endpoint->waiting.first;
+    if (message) {
+        REMOVE(&endpoint->waiting, message);
+        granted(message);
+    }
+}
+
+static void bulk_ended(struct mxf_work *work, const mx_status_t *status)
+{
+    struct mxf_message *message = OWNER(work, mxf_message, work);
+    struct mxf_endpoint *endpoint = message->endpoint;
+    uint32_t bulk = message->bulk;
+    if (message->grant)
+        message->grant->message = NULL;
+    if (status->code != MX_STATUS_SUCCESS || status->msg_length != message->taken) {
+        finish(message, status->code == MX_STATUS_SUCCESS || status->code == MX_STATUS_TRUNCATED
+                            ? FI_EIO
+                            : mxf_error(status->code));
+    } else {
+        finish(message, 0);
+    }
+    free_message(message);
+    free_bulk(endpoint, bulk);
+}
+
+static void grant_ended(struct mxf_work *work, const mx_status_t *status)
+{
+    struct grant *grant = OWNER(work, grant, work);
+    struct mxf_message *message = grant->message;
+    if (message) {
+        message->grant = NULL;
+        uint32_t cancelled = 0;
+        if (status->code != MX_STATUS_SUCCESS &&
+            mx_cancel(message->endpoint->mx, &grant->receive, &cancelled) == MX_SUCCESS && cancelled)
+            bulk_ended(&message->work, status);
+    }
+    free(grant);
+}
+
+/* Let the sender of an envelope send the bulk, or forget it if no receive has taken the message. */
+static void granted(struct mxf_message *message)
+{
+    struct mxf_endpoint *endpoint = message->endpoint;
+    struct grant *grant = NULL;
+    mx_request_t request;
+    if (message->receive && !endpoint->free_count) {
+        APPEND(&endpoint->waiting, message);
+        return;
+    }
+    if (!(grant = calloc(1, sizeof *grant))) {
+        if (message->receive) {
+            finish(message, FI_ENOMEM);
+            free_message(message);
+        }
+        return;
+    }
+    grant->work.ended = grant_ended;
+    grant->content = (struct mxf_grant){{0, message->number}, message->taken, NO_BULK};
+    if (message->receive) {
+        mx_segment_t segments[SEGMENTS];
+        for (size_t place = 0; place < message->targets; place++)
+            segments[place] =
+                (mx_segment_t){message->target[place].iov_base, (uint32_t)message->target[place].iov_len};
+        message->bulk = endpoint->free_bulks[--endpoint->free_count];
+        message->place = MXF_ARRIVING;
+        message->work.ended = bulk_ended;
+        grant->content.bulk = message->bulk;
+        grant->message = message;
+        message->grant = grant;
+        if (mx_irecv(endpoint->mx, segments, (uint32_t)message->targets, MATCH_BULK | message->bulk, MX_MATCH_MASK_NONE,
+                     &message->work, &grant->receive) != MX_SUCCESS) {
+            bulk_ended(&message->work, &(mx_status_t){.code = MX_STATUS_ABORTED});
+            free(grant);
+            return;
+        }
+    }
+    mx_segment_t segment = {&grant->content, sizeof grant->content};
+    if (mx_isend(endpoint->mx, &segment, 1, message->partner, MATCH_GRANT, &grant->work, &request) != MX_SUCCESS)
+        grant_ended(&grant->work, &(mx_status_t){.code = MX_STATUS_ENDPOINT_UNREACHABLE});
+}
+
+/* The unexpected handler. */
+
+/* The message on the heap, with a copy of data if there is any. */
+static struct mxf_message *keep(const struct mxf_message *message, const void *data)
+{
+    struct mxf_message *kept = malloc(sizeof *kept);
+    if (!kept)
+        return NULL;
+    *kept = *message;
+    if (data && !(kept->data = malloc(kept->size))) {
+        free(kept);
+        return NULL;
+    }
+    if (data) {
+        memcpy(kept->data, data, kept->size);
+        kept->endpoint->held += kept->size;
+    }
+    return kept;
+}
+
+static mx_unexp_handler_action_t expected(struct mxf_message *message, const char *data)
+{
+    if (data && message->place == MXF_HELD) {
+        scatter(message, data + HEADER);
+        finish(message, 0);
+        return MX_RECV_FINISHED;
+    }
+    struct mxf_message *kept = keep(message, NULL);
+    if (!kept) {
+        finish(message, FI_ENOMEM);
+        return MX_RECV_FINISHED;
+    }
+    if (data) {
+        granted(kept);
+        return MX_RECV_FINISHED;
+    }
+    if (receive_directly(kept))
+        return MX_RECV_CONTINUE;
+    finish(kept, FI_EIO);
+    free_message(kept);
+    return MX_RECV_FINISHED;
+}
+
+static mx_unexp_handler_action_t unexpected(struct mxf_message *message, const char *data)
+{
+    struct mxf_endpoint *endpoint = message->endpoint;
+    int room = endpoint->held + message->size <= HELD_MAXIMUM;
+    struct mxf_message *kept = keep(message, room && message->place == MXF_HELD ? data : NULL);
+    if (!kept) {
+        WARN("no memory: dropped a message");
+        return MX_RECV_FINISHED;
+    }
+    APPEND(&endpoint->unexpected[kept->tagged], kept);
+    if (kept->data || (data && kept->place == MXF_ENVELOPE))
+        return MX_RECV_FINISHED;
+    kept->place = MXF_QUEUED;
+    endpoint->queued++;
+    if (room)
+        drain(endpoint, kept->tagged, kept->match, kept);
+    return MX_RECV_CONTINUE;
+}
+
+static mx_unexp_handler_action_t arrived(struct mxf_endpoint *endpoint, mx_endpoint_addr_t source, uint64_t match,
+                                         uint32_t length, const void *data)
+{
+    struct mxf_message message = {.endpoint = endpoint, .tagged = match < MATCH_RESERVED, .match = match,
+                                  .partner = source, .size = length};
+    if (endpoint->closing ||
+        mx_decompose_endpoint_addr(source, &message.source.nic_id, &message.source.number) != MX_SUCCESS)
+        return MX_RECV_FINISHED;
+    if (match == MATCH_GRANT && data && length == sizeof(struct mxf_grant)) {
+        struct mxf_grant grant;
+        memcpy(&grant, data, sizeof grant);
+        mxf_granted(endpoint, &message.source, &grant);
+        return MX_RECV_FINISHED;
+    }
+    if ((match >= MATCH_RESERVED && match != MATCH_MESSAGE) || length < HEADER || length > HEADER + EAGER ||
+        (data && !read_header(&message, data))) {
+        WARN("dropped a message that another version, or a plain MX program, has sent");
+        return MX_RECV_FINISHED;
+    }
+    message.tag = message.tagged ? match : 0;
+    if (!data)
+        message.length = length - HEADER;
+    message.place = !data ? MXF_ARRIVING : message.header.flags & HEADER_ENVELOPE ? MXF_ENVELOPE : MXF_HELD;
+    struct mxf_receive *receive = find_posted(&message);
+    if (!receive)
+        return unexpected(&message, data);
+    take(&message, receive);
+    return expected(&message, data);
+}
+
+mx_unexp_handler_action_t mxf_arrived(void *context, mx_endpoint_addr_t source, uint64_t match, uint32_t length,
+                                      void *data)
+{
+    mxf_enter();
+    mx_unexp_handler_action_t action = arrived(context, source, match, length, data);
+    mxf_leave();
+    return action;
+}
+
+/* Posting. */
+
+static ssize_t claim(struct mxf_endpoint *endpoint, struct mxf_receive *receive)
+{
+    struct mxf_message *message = endpoint->claimed.first;
+    while (message && message->claim != receive->context)
+        message = message->next;
+    if (!message)
+        return -FI_EINVAL;
+    REMOVE(&endpoint->claimed, message);
+    message->claim = NULL;
+    if (receive->flags & FI_DISCARD) {
+        struct mxf_completion completion = describe(message, receive->context);
+        completion.flags |= FI_PEEK | FI_COMPLETION;
+        mxf_complete(endpoint, MXF_RECEIVE, &completion);
+        drop(message);
+        free(receive);
+        return 0;
+    }
+    receive->retired = 1;
+    receive->flags &= ~FI_MULTI_RECV;
+    take(message, receive);
+    deliver(message);
+    return 0;
+}
+
+static struct mxf_message *find_unexpected(const struct mxf_endpoint *endpoint, int tagged,
+                                           const struct mxf_receive *receive)
+{
+    struct mxf_message *message = endpoint->unexpected[tagged].first;
+    while (message && !matches(receive, message))
+        message = message->next;
+    return message;
+}
+
+static ssize_t peek(struct mxf_endpoint *endpoint, int tagged, const struct mxf_receive *receive)
+{
+    struct mxf_message *message = find_unexpected(endpoint, tagged, receive);
+    if (!message) {
+        struct mxf_completion completion = {.context = receive->context,
+                                            .flags = kind(tagged) | FI_PEEK,
+                                            .tag = receive->tag,
+                                            .source = FI_ADDR_NOTAVAIL,
+                                            .error = FI_ENOMSG};
+        mxf_complete(endpoint, MXF_RECEIVE, &completion);
+        return 0;
+    }
+    struct mxf_peek *wanted = malloc(sizeof *wanted);
+    if (!wanted)
+        return -FI_EAGAIN;
+    /* Its header has to be known, for the data of the completion. */
+    drain(endpoint, tagged, message->match, message);
+    *wanted = (struct mxf_peek){message->peeks, receive->context, receive->flags};
+    message->peeks = wanted;
+    if (receive->flags & (FI_CLAIM | FI_DISCARD))
+        REMOVE(&endpoint->unexpected[tagged], message);
+    if (receive->flags & FI_CLAIM && !(receive->flags & FI_DISCARD)) {
+        message->claim = receive->context;
+        APPEND(&endpoint->claimed, message);
+    }
+    if (message->place != MXF_ARRIVING)
+        end_peeks(message, 0);
+    if (receive->flags & FI_DISCARD)
+        drop(message);
+    return 0;
+}
+
+ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *segments, size_t count,
+                 fi_addr_t source, uint64_t tag, uint64_t ignore, uint64_t flags, void *context)
+{
+    if (count > SEGMENTS)
+        return -FI_EINVAL;
+    if (!endpoint->enabled)
+        return -FI_EOPBADSTATE;
+    struct mxf_receive *receive = calloc(1, sizeof *receive);
+    if (!receive)
+        return -FI_EAGAIN;
+    receive->context = context;
+    receive->flags = flags;
+    receive->tag = tag;
+    receive->ignore = ignore;
+    receive->source.nic_id = GONE;
+    receive->segments = count;
+    for (size_t place = 0; place < count; place++) {
+        receive->segment[place] = segments[place];
+        receive->length += segments[place].iov_len;
+    }
+    int bad = 0;
+    if (endpoint->caps & FI_DIRECTED_RECV && source != FI_ADDR_UNSPEC) {
+        bad = !endpoint->av || source >= endpoint->av->count || endpoint->av->entries[source].nic_id == GONE;
+        if (!bad)
+            receive->source = endpoint->av->entries[source];
+    }
+    ssize_t result = bad ? -FI_EINVAL : 0;
+    if (!result && flags & FI_PEEK) {
+        mxf_progress(endpoint);
+        result = peek(endpoint, tagged, receive);
+        free(receive);
+        return result;
+    }
+    if (!result && flags & FI_CLAIM)
+        result = claim(endpoint, receive);
+    if (result)
+        free(receive);
+    if (result || flags & FI_CLAIM)
+        return result;
+    APPEND(&endpoint->posted[tagged], receive);
+    struct mxf_message *message;
+    /* Several messages for a multi-receive. */
+    for (int more = 1; more && (message = find_unexpected(endpoint, tagged, receive));) {
+        if (receive->offset && message->length > receive->length - receive->offset) {
+            find_posted(message);
+            break;
+        }
+        drain(endpoint, tagged, message->match, message);
+        REMOVE(&endpoint->unexpected[tagged], message);
+        take(message, receive);
+        more = !receive->retired;
+        deliver(message);
+    }
+    return 0;
+}
+
+ssize_t mxf_cancel(fid_t fid, void *context)
+{
+    struct mxf_endpoint *endpoint = OWNER(fid, mxf_endpoint, fid.fid);
+    mxf_enter();
+    struct mxf_receive *receive = NULL;
+    int tagged;
+    for (tagged = 1; tagged >= 0 && !receive; tagged -= !receive)
+        for (receive = endpoint->posted[tagged].first; receive && receive->context != context;)
+            receive = receive->next;
+    if (receive) {
+        struct mxf_completion completion = {.context = context,
+                                            .flags = kind(tagged) | FI_COMPLETION,
+                                            .tag = receive->tag,
+                                            .source = FI_ADDR_NOTAVAIL,
+                                            .error = FI_ECANCELED};
+        retire(endpoint, receive, tagged);
+        mxf_complete(endpoint, MXF_RECEIVE, &completion);
+        if (!receive->pending)
+            free(receive);
+    }
+    mxf_leave();
+    return receive ? 0 : -FI_ENOENT;
+}
+
+/* Forget all receives and messages of an endpoint that is closed. */
+void mxf_free_receives(struct mxf_endpoint *endpoint)
+{
+    for (int tagged = 0; tagged < 2; tagged++) {
+        struct mxf_receive *receive;
+        struct mxf_message *message;
+        while ((receive = endpoint->posted[tagged].first)) {
+            REMOVE(&endpoint->posted[tagged], receive);
+            free(receive);
+        }
+        while ((message = endpoint->unexpected[tagged].first)) {
+            REMOVE(&endpoint->unexpected[tagged], message);
+            free_message(message);
+        }
+    }
+    for (struct mxf_message *next, *message = endpoint->claimed.first; message; message = next) {
+        next = message->next;
+        free_message(message);
+    }
+    free(endpoint->free_bulks);
+}

@@ -1,0 +1,159 @@
+"""The provider of libfabric with the programs that use it, on two hosts: fi_info, fi_pingpong, Open MPI and mpi4py."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mxwire.capture import create_capture
+from mxwire.link import Tap
+from mxwire.myriexpress.build import Installation
+from tests.cli.support import mxwire
+from tests.live.namespaces import Port
+
+from .conftest import SOURCES
+
+LONGEST = 60.0
+ADDRESSES = ("10.86.0.1", "10.86.0.2")
+AGENT = """#!/bin/sh
+# Start a command on another host, as ssh would do.
+while [ "${1#-}" != "$1" ]; do shift; done
+shift
+exec ip netns exec NAMESPACE unshare -u sh -c "hostname beta; $*"
+"""
+
+
+def _missing(*programs: str) -> pytest.MarkDecorator:
+    absent = [each for each in programs if shutil.which(each) is None]
+    return pytest.mark.skipif(bool(absent), reason=f"not installed: {', '.join(absent)}")
+
+
+@pytest.fixture(scope="module")
+def variables(installation: Installation) -> dict[str, str]:
+    """The environment of programs with libfabric."""
+    if not installation.provider.is_file():
+        pytest.skip("the header files of libfabric are not installed")
+    # Debian's libfabric installs signal handlers otherwise.
+    quiet = {"IPATH_NO_BACKTRACE": "1", "HFI_NO_BACKTRACE": "1"}
+    return {**os.environ, "FI_PROVIDER_PATH": str(installation.provider.parent)} | quiet
+
+
+class Hosts:
+    """Two hosts with IP addresses; mpirun on alpha starts processes on beta."""
+
+    def __init__(self, ports: tuple[Port, Port], variables: dict[str, str], agent: Path) -> None:
+        self.ports, self.variables, self.agent = ports, variables, agent
+        for port, address in zip(ports, ADDRESSES, strict=True):
+            port.namespace.ip("addr", "replace", f"{address}/24", "dev", port.interface)
+        agent.write_text(AGENT.replace("NAMESPACE", ports[1].namespace.name))
+        agent.chmod(0o755)
+
+    def mpirun(self, ranks: int, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a program with ``ranks`` per host over the provider."""
+        hosts = ",".join(f"{each}:{ranks}" for each in ADDRESSES)
+        options = (
+            *("mpirun", "--allow-run-as-root", "--bind-to", "none", "-np", str(2 * ranks), "--host", hosts),
+            *("--mca", "plm_rsh_agent", str(self.agent), "--mca", "oob_tcp_if_include", f"{ADDRESSES[0]}/24"),
+            *("--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "mx"),
+        )
+        namespace = self.ports[0].namespace
+        named = ("unshare", "-u", "sh", "-c", 'hostname alpha; exec "$@"', "sh")
+        return namespace.run(*named, *options, *words, env=self.variables, timeout=LONGEST)
+
+    @contextmanager
+    def judged(self, capture: Path) -> Iterator[None]:
+        """Record, and verify that no frame breaks a rule."""
+        with self.ports[0].namespace.inside():
+            tap = Tap.open(self.ports[0].interface)
+        with tap, create_capture(capture) as writer:
+            yield
+            while len(batch := tap.receive(0.2)):
+                writer.write(batch)
+        judged = mxwire("verify", capture)
+        assert judged.code == 0 and "fail" not in judged.out, judged.out
+
+
+@pytest.fixture(scope="module")
+def hosts(cable: tuple[Port, Port], variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Hosts:
+    return Hosts(cable, variables, tmp_path_factory.mktemp("agent") / "agent")
+
+
+def test_the_provider_uses_no_function_of_libfabric(installation: Installation, variables: dict[str, str]):
+    """Programs bring their own libfabric, whose functions are not in reach."""
+    listed = subprocess.run(["nm", "-D", installation.provider], capture_output=True, text=True, check=True).stdout
+    assert [each.split()[-1] for each in listed.splitlines() if "fi_" in each] == ["fi_prov_ini"]
+
+
+@_missing("fi_info")
+def test_fi_info_lists_the_provider(hosts: Hosts):
+    done = hosts.ports[0].namespace.run("fi_info", "-p", "mx", env=hosts.variables)
+    assert done.returncode == 0 and "domain: mx0" in done.stdout, done.stderr
+    every = hosts.ports[0].namespace.run("fi_info", "-l", env=hosts.variables).stdout
+    assert "mx:" in every.split()
+
+
+@_missing("fi_info")
+@pytest.mark.parametrize(
+    ("interface", "reason"),
+    [("lo", "lo: no Ethernet interface"), ("none0", "none0: no Ethernet interface")],
+)
+def test_a_provider_that_cannot_work_reports_it_once(hosts: Hosts, interface: str, reason: str):
+    run = hosts.ports[0].namespace.run
+    wrong = hosts.variables | {"MXWIRE_INTERFACE": interface}
+    done = run("fi_info", "-p", "mx", env=wrong | {"FI_LOG_LEVEL": "warn"})
+    assert done.returncode and done.stderr.count(f"libfabric:mx: {reason}\n") == 1, done.stderr
+    assert "libfabric:mx" not in run("fi_info", "-p", "mx", env=wrong).stderr
+
+
+def listens(server: subprocess.Popen[str]) -> None:
+    """Wait until a TCP socket listens in the namespace of the server."""
+    end = time.monotonic() + LONGEST
+    while " 0A " not in Path(f"/proc/{server.pid}/net/tcp").read_text():
+        assert server.poll() is None and time.monotonic() < end, server.args
+        time.sleep(0.01)
+
+
+@_missing("fi_pingpong")
+@pytest.mark.parametrize("mode", ["tagged", "msg"])
+def test_fi_pingpong(hosts: Hosts, mode: str, tmp_path: Path):
+    words = ("fi_pingpong", "-p", "mx", "-e", "rdm", "-m", mode, "-I", "5", "-S", "all", "-c")
+    server, client = (each.namespace for each in hosts.ports)
+    with hosts.judged(tmp_path / "run.pcap"), server.start(*words, env=hosts.variables) as serving:
+        try:
+            listens(serving)
+            done = client.run(*words, ADDRESSES[0], env=hosts.variables, timeout=LONGEST)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert serving.wait(LONGEST) == 0
+        finally:
+            serving.kill()
+
+
+@_missing("mpirun", "mpicc")
+def test_open_mpi(hosts: Hosts, tmp_path: Path):
+    """Two ranks per host: messages out of order, probes, cancels, collectives; see mpi_messages.c."""
+    program = tmp_path / "messages"
+    source = SOURCES / "mpi_messages.c"
+    subprocess.run(["mpicc", "-g", "-Wall", "-Wextra", "-Werror", source, "-o", program], check=True)
+    with hosts.judged(tmp_path / "run.pcap"):
+        done = hosts.mpirun(2, str(program))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split() == ["reverse", *3 * ["probe"], "cancel", "collective", "many", "derived"]
+
+
+@_missing("mpirun")
+def test_mpi4py_of_the_system(hosts: Hosts):
+    """Its Python has no mxwire, and ends before the exit handlers of C."""
+    imported = subprocess.run(["/usr/bin/python3", "-c", "import mpi4py"], capture_output=True, check=False)
+    if imported.returncode:
+        pytest.skip("not installed: python3-mpi4py")
+    script = SOURCES / "mpi_sum.py"
+    done = hosts.mpirun(1, "/usr/bin/python3", str(script))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split() == ["3", "3"]
