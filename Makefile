@@ -1,4 +1,5 @@
 # make run       install the package alone and show its main job on real captures
+#                with optional parts: make run EXTRAS=report,plot, or EXTRAS=all
 # make test      install the rest and run all checks and tests, which also build the documentation
 #                with another Python: make test PYTHON=python3.13 (in .venv-python3.13)
 # make bench     measure decoding beside other tools
@@ -15,6 +16,7 @@
 VENV ?= .venv$(if $(filter command,$(origin PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 MXWIRE := $(BIN)/mxwire
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 # Images of containers often set it; then every process would compile all its modules.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -24,6 +26,9 @@ WRONG := captures/mxoe-no-reverse-connect.pcap
 .PHONY: run test check style types generated unit coverage docs compiled bench nightly soak setup lock system clean
 
 run: $(VENV)/.run
+	@$(BIN)/python -I -c 'import mxwire, sys; sys.exit(mxwire.__path__[0] != "$(CURDIR)/mxwire")' || { \
+		echo 'Another mxwire has replaced this checkout in $(VENV): installing the checkout again.'; $(INSTALL) .; }
+	@$(if $(EXTRAS),$(INSTALL) '.[$(EXTRAS)]')
 	@echo '$$ mxwire info $(SHOW)'; $(MXWIRE) info $(SHOW)
 	@echo; echo '$$ mxwire decode --frames 35-50,63-68,75-83 $(SHOW)'
 	@$(MXWIRE) decode --frames 35-50,63-68,75-83 $(SHOW)
@@ -104,7 +109,7 @@ $(VENV)/.python: pyproject.toml mxwire/__init__.py
 # Only modules that are used are compiled to bytecode, when they are.
 $(VENV)/.run: $(VENV)/.python
 	@echo 'Installing mxwire and its dependencies into $(VENV): about 140 MB, of which pip downloads 25 MB.'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
+	@$(INSTALL) .
 	@touch $@
 
 # Also what make run needs.

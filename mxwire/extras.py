@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+import re
+import shlex
+import sys
+from importlib import import_module, metadata
 from types import ModuleType
 
 from mxwire.errors import MxwireError
@@ -13,8 +16,16 @@ class MissingExtraError(MxwireError, ImportError):
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs the packages of ``extra``; mxwire itself is not on PyPI yet."""
-    return f"pip install '.[{extra}]' in a checkout of mxwire"
+    """Return the command that installs the packages of ``extra``, and leaves mxwire itself as it is installed."""
+    mark = re.compile(f"""; *extra *== *['"]{extra}['"]""")
+    try:
+        needed = [mark.split(each)[0] for each in metadata.requires("mxwire") or () if mark.search(each)]
+    except metadata.PackageNotFoundError:
+        needed = []
+    if not needed:
+        return f"pip install -e '.[{extra}]' in a checkout of mxwire"
+    # Another pip may be the first on the path.
+    return f"{sys.executable} -m pip install {shlex.join(needed)}"
 
 
 def import_extra(module: str, extra: str, needed_by: str) -> ModuleType:

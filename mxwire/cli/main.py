@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -194,6 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(*_COLLECTION)
     # While Python exits, it would search all objects for cycles twice: a tenth of the time of a short analysis.
     atexit.register(gc.freeze)
+    _warn_of_other_checkout()
     try:
         cli.main(arguments, prog_name="mxwire", standalone_mode=False)
     except MxwireError as error:
@@ -212,6 +214,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+
+
+def _warn_of_other_checkout() -> None:
+    """Print a warning in a checkout of mxwire if a copy outside it runs, on which changes in it have no effect."""
+    here, package = Path.cwd() if os.access(".", os.X_OK) else Path("/"), Path(__file__).parent.parent
+    if (here / "mxwire" / "cli" / "main.py").is_file() and not package.is_relative_to(here):
+        click.echo(
+            f"mxwire: warning: this is {package}, not the checkout in {here} (pip install -e . uses it)", err=True
+        )
 
 
 def _usage_message(error: click.UsageError) -> str:

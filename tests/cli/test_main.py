@@ -166,3 +166,12 @@ def test_help_breaks_lines_at_spaces_only(monkeypatch: pytest.MonkeyPatch) -> No
         lines = mxwire(*arguments, "--help").lines
         assert not [line for line in lines if re.search(r"[\w.]-$", line)]
         assert "\N{NON-BREAKING HYPHEN}" not in "".join(lines)
+
+
+def test_a_copy_of_mxwire_elsewhere_is_reported_in_a_checkout(tmp_path):
+    (tmp_path / "mxwire" / "cli").mkdir(parents=True)
+    (tmp_path / "mxwire" / "cli" / "main.py").touch()
+    run = mxwire("formats", cwd=tmp_path)
+    assert (run.code, len(run.err.splitlines())) == (0, 1)
+    assert f"not the checkout in {tmp_path}" in run.err
+    assert not mxwire("formats", cwd=tmp_path.parent).err

@@ -108,7 +108,7 @@ def test_without_pyshark_there_is_one_clear_line():
         "except ImportError as error:\n    assert isinstance(error, MxwireError); print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "mxwire.pyshark needs pyshark" in done.stdout and "pip install '.[pyshark]'" in done.stdout
+    assert "mxwire.pyshark needs pyshark" in done.stdout and "-m pip install 'pyshark>=" in done.stdout
 
 
 def test_the_examples_of_the_page_print_the_output_shown_there(monkeypatch, capsys):

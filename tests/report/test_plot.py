@@ -79,5 +79,5 @@ def test_a_file_that_cannot_be_written_is_reported(tmp_path):
 
 def test_without_matplotlib_the_error_names_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MxwireError, match=r"pip install '\.\[plot\]'"):
+    with pytest.raises(MxwireError, match=r"-m pip install '?matplotlib"):
         draw(tmp_path / "x.svg", measured([1]), MXOE, "alpha:0")
