@@ -53,6 +53,22 @@ CONTRAST = """() => {
 }"""
 
 
+WIDE = """() => [...document.querySelectorAll(".matrix thead th, .matrix td:last-child")]
+  .filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent)"""
+
+
+def test_the_last_column_of_the_matrix_can_be_seen_whole(browser, site):
+    """No name is wider than its column, and the scroll bar has a place of its own."""
+    for width in (390, 1280):
+        with browser.page(site / "index.html", width=width) as page:
+            assert page.evaluate(WIDE) == []
+            box = page.locator(".scroll.tall:has(.matrix)")
+            box.evaluate("(each) => (each.scrollLeft = each.scrollWidth)")
+            last = page.locator(".matrix thead th").last.bounding_box()
+            edge = box.bounding_box()
+            assert last["x"] + last["width"] <= edge["x"] + edge["width"]
+
+
 def visible(page, selector):
     return page.locator(selector).filter(visible=True)
 

@@ -81,6 +81,50 @@ def test_the_graphs_zoom_with_buttons_keys_and_wheel(browser, lossy):
         assert page.evaluate(RANGE)[0] < 0, "dragging moves it"
 
 
+def test_the_graphs_open_on_the_message(browser, lossy):
+    """Also if the address of the page names it; a click on a point leaves them where they are."""
+    with browser.page(lossy / "index.html#m1") as page:
+        drawn(page)
+        low, high = page.evaluate(RANGE)
+        assert 0 < low < 0.0154 and 0.085 < high < 0.1, "message 1 takes 70 ms of 2.7 s"
+        page.get_by_role("button", name="Everything").click()
+        assert page.evaluate(RANGE)[1] > 2.7
+        page.locator("#message-table tbody a").nth(1).click()
+        page.wait_for_function("location.hash === '#m2'")
+        low, high = page.evaluate(RANGE)
+        assert -0.1 < low < 0.0959 and high > 2.7
+    with browser.page(lossy / "index.html") as page:
+        drawn(page)
+        whole = page.evaluate(RANGE)
+        page.evaluate(
+            """() => {
+              const { renderers } = document.querySelector("#graphs").figures[1];
+              const points = renderers.map((each) => each.data_source).find((each) => each.data.message);
+              points.selected.indices = [0];
+            }"""
+        )
+        page.wait_for_function("location.hash.startsWith('#m1f')")
+        assert page.evaluate(RANGE) == whole
+
+
+def test_titles_and_legends_leave_room_on_a_phone(browser, lossy):
+    with browser.page(lossy / "index.html", width=390, height=800) as page:
+        drawn(page)
+        found = page.evaluate(
+            """() => document.querySelector("#graphs").figures.map((each) => {
+              const lines = each.title.text.split("\\n");
+              const view = Bokeh.index.find_one_by_id(each.id) ?? Bokeh.index.find_by_id(each.id);
+              const context = document.createElement("canvas").getContext("2d");
+              context.font = "12px sans-serif";
+              return [Math.max(...lines.map((line) => context.measureText(line).width)), view.frame.bbox.height];
+            })"""
+        )
+        for width, height in found:
+            assert width < 390 - 90
+            assert height > 110
+        assert all(height > 270 for _, height in found[1:])
+
+
 def place_of(page, message: int, kind: str) -> tuple[float, float]:
     """The position of a point of the given kind in the graph of the message that is shown."""
     return tuple(

@@ -31,6 +31,7 @@ const assets = document.currentScript.src;
 let bokeh = null;
 const loadBokeh = () => (bokeh ??= loadScript(new URL("bokeh.js", assets)));
 
+const LEGEND_ROW = 22; // Pixels between the rows of a legend.
 const HEIGHTS = { throughput: 210, sequence: 380 };
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -38,9 +39,22 @@ const sums = (steps, first = 0) => steps.map(((total) => (each) => (total += eac
 const seconds = (ns) => ns.map((each) => each / 1e9);
 const readable = (value) => value.toLocaleString("en");
 
+// A title in lines that are no wider than the page, which a canvas would cut.
+function linesOf(title) {
+  const longest = Math.max(20, Math.floor((innerWidth - 110) / 6.9));
+  const lines = [""];
+  for (const word of title.split(" ")) {
+    const longer = lines[lines.length - 1] + (lines[lines.length - 1] && " ") + word;
+    if (longer.length > longest && lines[lines.length - 1]) lines.push(word);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines;
+}
+
 function figure(title, options) {
+  const lines = linesOf(title);
   const made = Bokeh.Plotting.figure({
-    title,
+    title: lines.join("\n"),
     sizing_mode: "stretch_width",
     height: 300,
     tools: [],
@@ -49,6 +63,7 @@ function figure(title, options) {
     outline_line_color: colour("--line"),
     ...options,
   });
+  made.height += 16 * (lines.length - 1);
   const [pan, wheel] = [new Bokeh.PanTool(), new Bokeh.WheelZoomTool({ dimensions: "width" })];
   made.add_tools(pan, wheel, new Bokeh.BoxZoomTool(), new Bokeh.ResetTool(), new Bokeh.SaveTool());
   made.toolbar.active_drag = pan;
@@ -76,13 +91,14 @@ function addLegend(made, entries) {
   const longest = Math.max(...entries.map(([label]) => label.length));
   const ncols = Math.max(1, Math.floor((innerWidth - 90) / (6.3 * longest + 34)));
   // The legend must not take the room of the curves, which are narrow enough on a phone.
-  made.height += 19 * (Math.ceil(entries.length / ncols) - 1);
+  made.height += LEGEND_ROW * (Math.ceil(entries.length / ncols) - 1);
   const legend = new Bokeh.Legend({
     items: entries.map(([label, renderers]) => new Bokeh.LegendItem({ label: { value: label }, renderers })),
     orientation: "horizontal",
     click_policy: "hide",
     ncols,
     glyph_width: 16,
+    glyph_height: LEGEND_ROW - 6,
     label_standoff: 4,
     label_text_font_size: "11px",
     label_text_color: colour("--text"),
@@ -90,7 +106,7 @@ function addLegend(made, entries) {
     border_line_color: null,
     padding: 0,
     margin: 2,
-    spacing: 8,
+    spacing: 6,
   });
   legend.location = "left";
   made.add_layout(legend, "above");
@@ -399,12 +415,18 @@ async function startOverview(data) {
   let buttons = {};
   let range = null;
   let chosenMessage = null;
+  let seen = null; // The message on which the graphs have opened, or of which a point was clicked.
 
   const table = startMessages(data.messages, (number) => address(`#m${number}`));
   const address = (mark) => {
     if (location.hash === mark) return;
     history.pushState(null, "", mark);
     follow();
+  };
+  // A point of the graphs is clicked: they stay where they are.
+  const addressOfPoint = (message, frame) => {
+    seen = message;
+    address(`#m${message}f${frame}`);
   };
 
   function whole() {
@@ -422,11 +444,35 @@ async function startOverview(data) {
     return Number.isFinite(high - low) ? [low - edge, high + edge] : whole();
   }
 
+  // The time of the chosen message, if it is one of the conversation that is shown; null without one.
+  function spanOfMessage() {
+    const place = chosenMessage === null || !table ? -1 : table.place(chosenMessage);
+    if (place < 0 || String(columns.conversation[place]) !== choice.value) return null;
+    const [low, took] = [columns.start[place] / 1e6, columns.took[place] / 1e6];
+    const edge = Math.max(took * 0.05, 1e-5);
+    return [low - edge, low + took + edge];
+  }
+
+  // Show the chosen message in the graphs: its conversation, and its time.
+  function turnToMessage() {
+    if (seen === chosenMessage) return;
+    const conversation = String(columns.conversation[table?.place(chosenMessage) ?? -1]);
+    const known = data.conversations.some((each) => String(each.number) === conversation);
+    if (known && choice.value !== conversation) {
+      choice.value = conversation;
+      if (drawn) drawAgain();
+      return;
+    }
+    const span = spanOfMessage();
+    if (span && range) [range.start, range.end, seen] = [...span, chosenMessage];
+  }
+
   async function drawConversation() {
     const found = data.conversations.find((each) => String(each.number) === choice.value);
-    const [start, end] = spanOf(found?.graphs ?? []);
+    const [start, end] = spanOfMessage() ?? spanOf(found?.graphs ?? []);
+    seen = chosenMessage;
     range = new Bokeh.Range1d({ start, end });
-    sequences = (found?.graphs ?? []).map((each) => sequenceFigure(each, { x_range: range }, (message, frame) => address(`#m${message}f${frame}`)));
+    sequences = (found?.graphs ?? []).map((each) => sequenceFigure(each, { x_range: range }, addressOfPoint));
     const figures = [throughputFigure(data.rates, { x_range: range }), ...sequences.map((each) => each.made)];
     await draw(box, figures);
     box.style.minHeight = "";
@@ -459,6 +505,7 @@ async function startOverview(data) {
     const changed = chosenMessage !== number;
     chosenMessage = number;
     table?.mark(number);
+    turnToMessage();
     showCursor(frame);
     if (!part) {
       const first = frame ?? columns.first[table?.place(number) ?? -1];
