@@ -8,14 +8,20 @@ a directory of the user: they import modules from there, and Dask's own, in ``/t
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import active_children
 from typing import Any, Final
 
 from distributed import Nanny, Scheduler, Security, SpecCluster, Worker
+from distributed.deploy import spec
+from distributed.utils import LoopRunner
+
+from mxwire.campaign.workers import uninterrupted
 
 
 class PrivateScheduler(Scheduler):  # type: ignore[misc]
@@ -59,6 +65,11 @@ def local_cluster(processes: int) -> Iterator[Any]:
         "security": Security.temporary(),
         "dashboard": False,
     }
+    others = set(active_children())
+    # Its thread starts the workers, and they inherit that they do not receive Ctrl-C.
+    runner = LoopRunner()
+    with uninterrupted():
+        runner.start()
     try:
         with tempfile.TemporaryDirectory(prefix="mxwire-dask-", ignore_cleanup_errors=True) as folder:
             own = {
@@ -67,13 +78,30 @@ def local_cluster(processes: int) -> Iterator[Any]:
                 "local_directory": folder,
                 "silence_logs": logging.CRITICAL,
             }
-            with SpecCluster(
-                scheduler={"cls": PrivateScheduler, "options": common | {"port": 0}},
-                workers={number: {"cls": Nanny, "options": common | own} for number in range(processes)},
-                security=common["security"],
-                silence_logs=logging.CRITICAL,
-            ) as cluster:
-                yield cluster
+            try:
+                cluster = SpecCluster(
+                    scheduler={"cls": PrivateScheduler, "options": common | {"port": 0}},
+                    workers={number: {"cls": Nanny, "options": common | own} for number in range(processes)},
+                    security=common["security"],
+                    silence_logs=logging.CRITICAL,
+                    loop=runner.loop,
+                )
+                try:
+                    yield cluster
+                except KeyboardInterrupt:
+                    raise
+                except BaseException:
+                    cluster.close()
+                    raise
+                cluster.close()
+            except KeyboardInterrupt:
+                # An orderly end takes seconds, and fails with tracebacks while workers start.
+                atexit.unregister(spec.close_clusters)
+                runner.loop.add_callback(runner.loop.stop)
+                for process in set(active_children()) - others:
+                    process.kill()
+                raise
+        runner.stop()
     finally:
         for name in os.environ.keys() - before.keys():
             del os.environ[name]

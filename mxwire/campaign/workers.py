@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -38,6 +38,21 @@ RANK_VARIABLES: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_C
 
 Slurm's is the last: in a Slurm job, processes of mpirun inherit that of mpirun itself.
 """
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let processes and threads that are started here not receive Ctrl-C, which this process handles: they end with it.
+
+    An interrupt of this process is delivered at the end of the block.
+    """
+    # Starting it would unblock the signal.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class WorkerPool(Protocol):
@@ -109,9 +124,10 @@ class LocalPool:
                 continue  # its process ended while it was idle
             self._busy[future] = executor
             return future
-        # The parent handles Ctrl-C: the processes end with it.
+        # If another part of the program has started the fork server, Ctrl-C is ignored only from the initializer on.
         executor = ProcessPoolExecutor(1, self._context, signal.signal, (signal.SIGINT, signal.SIG_IGN))
-        future = executor.submit(function, *arguments)
+        with uninterrupted():
+            future = executor.submit(function, *arguments)
         self._busy[future] = executor
         return future
 
