@@ -271,7 +271,7 @@ def test_a_large_message_of_a_former_opening_is_pulled_late():
     assert quiet(on)
 
 
-@pytest.mark.rule("R-MEA-28", "R-PUL-14")
+@pytest.mark.rule("R-PUL-14")
 def test_handles_recur_in_a_later_opening():
     """Late replies to the newer of two pulls with one handle are not those to a pull of the former opening."""
     on = Stage().connect()
