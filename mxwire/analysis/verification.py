@@ -200,11 +200,24 @@ _NUMBERS: Final = 256
 _MESSAGES: Final = (PacketType.TINY, PacketType.SMALL, PacketType.MEDIUM, PacketType.RNDV, PacketType.NOTIFY)
 ORDERED: Final[dict[str, tuple[int, ...]]] = {
     "R-ACK-01": (),
+    "R-ACK-06": (),
+    "R-CON-01": (),
     "R-CON-08": (PacketType.CONNECT,),
+    "R-EP-02": (),
+    "R-HOST-03": (),
+    "R-HOST-04": (),
+    "R-HOST-06": (),
     "R-NAK-02": (*_MESSAGES, PacketType.CONNECT),
     "R-NOT-01": (),
     "R-PUL-02": (),
+    "R-PUL-03": (),
     "R-PUL-04": (PacketType.RNDV,),
+    "R-PUL-08": (),
+    "R-RDV-01": (),
+    "R-SEQ-03": (),
+    "R-SEQ-05": (),
+    "R-SEQ-06": (),
+    "W-5": (),
     "R-PUL-13": (PacketType.PULL,),
 }
 """Rules that are broken by an effect captured before its cause. Where packet types are given, the cause requests the

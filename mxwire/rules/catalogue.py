@@ -429,6 +429,33 @@ _CHAPTERS: Final[Mapping[str, Mapping[str, Rule]]] = {
             "The discovery program treats any RAW frame as an announcement.",
             "the content of a peer table is not on the wire",
         ),
+        "R-MEA-23": _FACT.real("A truncated large receive from the same host ends as success.", _STATUS),
+        "R-MEA-24": _FACT.real("A large local send stays pending when its receiver closes.", _STATUS),
+        "R-MEA-25": _FACT.real("A large local message without a connect ends the receive as bad session.", _STATUS),
+        "R-MEA-26": _FACT.real(
+            "A name is queried after 0.17 s, then every 5 s; a known name is not queried again.",
+            "the intervals are judged by R-HOST-02",
+        ),
+        "R-MEA-27": _FACT.real(
+            "A puller may request a block up to three times within 2 ms around its timer.",
+            "in a capture such requests look like frames that the network duplicates",
+        ),
+        "R-MEA-28": _FACT.real(
+            "Handles repeat between processes that use one endpoint number.",
+            "R-PUL-13 and R-PUL-14 distinguish pulls by the sessions of their endpoints",
+        ),
+        "R-MEA-29": _FACT.real(
+            "The receiver of omx_perf sleeps for 500 ms, and then disconnects its partner.",
+            "it describes an application of the real stack",
+        ),
+        "R-MEA-30": _FACT.real(
+            "The receiver of omx_perf exits when its partner is killed.",
+            "it describes an application of the real stack",
+        ),
+        "R-MEA-31": _FACT.real(
+            "A receiver ends the pulls of a dead sender by nack, and accepts its next process at once.",
+            "when a receiver ends a pull is not on the wire",
+        ),
     },
 }
 CATALOGUE: Final[dict[str, Rule]] = {

@@ -66,6 +66,41 @@ def test_a_lost_number_that_the_receiver_requests_does_not_start_a_stream(from_s
     assert quiet(on)
 
 
+@pytest.mark.rule("R-PUL-14", "R-MEA-28")
+@pytest.mark.parametrize("both", [True, False], ids=["both", "owner"])
+def test_a_handle_of_another_process_is_not_that_of_the_process_before(both):
+    """New processes pull more blocks with a handle that their predecessors used, and repeat a block that is settled."""
+    on = Stage(vantage=CAPTURE).connect()
+    total = 16 * MXOE.block_length
+
+    def transfer() -> None:
+        on.send(on.a.rndv(total))
+        for block in range(16):
+            on.send(on.b.pull(total, block), *(on.a.data(total, 8 * block + place) for place in range(8)))
+
+    transfer()
+    on.send(on.b.notify(total))
+    for host, session in ((on.a, 0x77777777), (on.b, 0x66666666)) if both else ((on.a, 0x77777777),):
+        host.session = session
+    on.a.next = on.b.next = on.a.expected = on.b.expected = 1
+    on.a.connects = on.b.connects = 0
+    on.a.rdma_counter = 1
+    on.time_ns += 1000 * MILLISECOND
+    on.connect()
+    transfer()
+    on.send(on.b.pull(total, 2), after_ms=1100)
+    on.send(*(on.a.data(total, 16 + place) for place in range(8)))
+    assert "R-PUL-14" not in {rule for rule, _ in on.rules}
+
+
+@pytest.mark.rule("R-PUL-03", "R-MEA-21")
+def test_pulls_of_openings_before_the_capture_may_share_a_handle():
+    """D-13: both pulls continue, and only their sessions differ."""
+    on = Stage(vantage=CAPTURE)
+    on.send(on.b.pull(50_000, session=0x11111111), on.b.pull(60_000, session=0x22222222))
+    assert "R-PUL-03" not in {rule for rule, _ in on.rules}
+
+
 @pytest.mark.rule("R-PUL-01", "R-PUL-13", "R-SND-03")
 def test_sizes_are_not_judged_without_a_known_frame_limit():
     """Hosts with frames of 1500 bytes, read as if they had the usual 9000."""

@@ -76,6 +76,8 @@ def handle(seen: JudgedFrame) -> Breach | None:
     frame = seen.frame
     if seen.transfer is None:
         other = seen.pair.transfers.get(frame.src_pull_handle << 32 | frame.src_magic)
+        if other is not None and other.adopted and seen.announcement is None and not seen.vantage.from_start:
+            return None  # both may be of closed openings, whose pulls continue with equal handles (D-13, R-MEA-21)
         if other is not None and not other.ended and other.epoch == seen.flow.source.epoch:
             return Breach(
                 f"handle 0x{frame.src_pull_handle:08x} is in use: only the values of the block may change",
@@ -256,6 +258,11 @@ def refuses_former_session(seen: JudgedFrame) -> Breach | None:
         return None
     endpoint = seen.pair.source.endpoints.get(transfer.owner)
     if endpoint is None or transfer.session not in endpoint.past:
+        return None
+    puller = seen.pair.back.source.endpoints.get(transfer.puller)
+    if (
+        puller is not None and puller.epoch != transfer.epoch
+    ):  # its handles begin again, in an unobserved PULL (R-MEA-28)
         return None
     if seen.time_ns - endpoint.reopened_ns < seen.within_reordering:
         return None

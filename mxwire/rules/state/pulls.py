@@ -140,8 +140,10 @@ def _start(seen: JudgedFrame) -> ObservedTransfer:
 def look_reply(seen: JudgedFrame) -> None:
     """Find the block that a PULL_REPLY belongs to."""
     frame = seen.frame
-    transfer = seen.pair.back.transfers.get(frame.dst_pull_handle << 32 | frame.dst_magic)
+    newest = transfer = seen.pair.back.transfers.get(frame.dst_pull_handle << 32 | frame.dst_magic)
     while transfer is not None:
+        if transfer is not newest and _is_outlived(seen, transfer):
+            return
         place = (frame.msg_offset + transfer.lead) // transfer.payload
         which = place // transfer.per_block
         block = transfer.blocks.get(which)
@@ -157,6 +159,13 @@ def look_reply(seen: JudgedFrame) -> None:
             # Handles recur, and the replier was opened again since: it has no reply to the older pull.
             return
         transfer = transfer.older
+
+
+def _is_outlived(seen: JudgedFrame, transfer: ObservedTransfer) -> bool:
+    """Return whether the session of either endpoint changed since the last PULL, so that the handle is another's."""
+    owner = seen.pair.source.endpoints.get(transfer.owner)
+    puller = seen.pair.back.source.endpoints.get(transfer.puller)
+    return any(each is not None and each.reopened_ns > transfer.last_ns for each in (owner, puller))
 
 
 def apply_reply(seen: JudgedFrame) -> None:

@@ -9,9 +9,10 @@ import pytest
 from mxwire.analysis.conversations import Follower
 from mxwire.analysis.verification import HELD, OrderedVerification
 from mxwire.capture.time_order import in_time_order
-from mxwire.rules import Violation
+from mxwire.rules import CAPTURE, Violation
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.enums import PacketType
+from tests.rules.stage import Stage
 
 from .mangling import (
     CAPTURES,
@@ -75,6 +76,22 @@ def test_frames_that_cannot_be_judged_are_noted_with_the_reason() -> None:
     assert verification.disordered
     noted = [each for each in found if "wrong order" in each.found]
     assert {each.rule for each in noted} == {"R-NOT-01", "R-PUL-02"} and not verification.violations
+
+
+@pytest.mark.rule("R-RDV-01", "R-PUL-03", "R-EP-02")
+def test_causes_behind_their_effects_blame_no_host() -> None:
+    """A region and a handle are used again before the NOTIFY, and a session is named before its connect is seen."""
+    on = Stage(vantage=CAPTURE)
+    on.send(on.a.request(), on.b.reply(), on.b.request(), on.a.reply(), on.b.tiny())
+    on.send(on.a.rndv(4000), on.b.pull(4000), on.a.data(4000, 0), on.b.notify(4000))
+    on.send(on.a.rndv(5000), on.b.pull(5000), on.a.data(5000, 0), on.a.data(5000, 1), on.b.notify(5000))
+    frames = [(time, raw, len(raw)) for time, raw in on.sent]
+    order = [0, 4, 1, 2, 3, 5, 6, 7, 9, 10, 8, *range(11, len(frames))]
+    moved = [(frames[place][0], *frames[each][1:]) for place, each in enumerate(order)]
+    assert {"R-RDV-01", "R-PUL-03"} <= {rule for rule, _ in against_hosts(verified(moved)[1])}
+    verification, found = verified(moved, disordered=True)
+    assert not verification.violations and not against_hosts(found)
+    assert {"R-RDV-01", "R-PUL-03"} <= {each.rule for each in found}
 
 
 def test_an_order_that_is_right_lets_nothing_pass() -> None:
