@@ -67,7 +67,7 @@ def build(prefix: Path | None, libfabric: bool, as_json: bool) -> None:
             | ({"provider": installation.provider} if libfabric else {})
         )
         return
-    click.echo(f"{installation.library} built, also as {installation.second_name.name}")
+    click.echo(f"{installation.library} built, also as {installation.second_name.name} (calls mx_…, not omx_…)")
     click.echo(f"{installation.include / 'myriexpress.h'} and other headers copied")
     if libfabric:
         click.echo(f"{installation.provider} built: export FI_PROVIDER_PATH={quote(str(installation.provider.parent))}")

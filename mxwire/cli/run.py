@@ -69,7 +69,7 @@ def command(
     from mxwire.link.interface import read_interface
     from mxwire.myriexpress import program_options
     from mxwire.myriexpress.build import Installation, default_prefix
-    from mxwire.myriexpress.launch import environment
+    from mxwire.myriexpress.launch import environment, require_names_of_mx
     from mxwire.protocol import profile_by_name
     from mxwire.wire.dialect import as_dialect
 
@@ -104,6 +104,7 @@ def command(
         return
     if not program:
         raise MxwireError("a program is missing: mxwire run -i eth0 -- PROGRAM [ARGUMENT]...")
+    require_names_of_mx(program[0], os.environ.get("PATH"))
     try:
         os.execvpe(program[0], program, settings)
     except OSError as error:

@@ -24,7 +24,7 @@ from mxwire.native import native
 
 LIBRARY: Final = "libmyriexpress.so"
 SECOND_NAME: Final = "libopen-mx.so.0"
-"""Library name that programs linked with Open-MX require."""
+"""Library name required by MX programs that were linked with Open-MX, if they call it by the names of MX."""
 ENGINE: Final = Path("mxwire", "engine.so")
 """Path of the engine relative to the library; ``c/engine.c`` contains the same path."""
 PACKAGE: Final = "mxwire-mx"
@@ -37,6 +37,7 @@ _PROVIDER_PARTS: Final = ("provider", "information", "addresses", "completions",
 _HEADERS: Final = (
     Path("myriexpress.h"),
     Path("mx_extensions.h"),
+    Path("mx_io.h"),
     Path("mx_internals", "mx__fops.h"),
     Path("mx_internals", "mx__driver_interface.h"),
 )

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.errors import MxwireError
-from mxwire.myriexpress.build import Installation, compiler
+from mxwire.myriexpress.build import SECOND_NAME, Installation, compiler
 from mxwire.myriexpress.stamp import SOURCES
 
 _SELF_TEST_TIMEOUT: Final = 60
+_OWN_INTERFACE: Final = b"\0omx_open_endpoint\0"
+"""Name in a program that calls Open-MX by its own names: there is no other way to open an endpoint."""
 
 
 def environment(installation: Installation, before: Mapping[str, str], preload: bool = False) -> dict[str, str]:
@@ -34,6 +36,22 @@ def environment(installation: Installation, before: Mapping[str, str], preload: 
     if preload:
         made["LD_PRELOAD"] = _first(installation.library, before.get("LD_PRELOAD"), " ")
     return made
+
+
+def require_names_of_mx(program: str, path: str | None) -> None:
+    """Raise :class:`~mxwire.errors.MxwireError` if a program, found in ``path``, needs Open-MX's own ``omx_…`` symbols.
+
+    It would start, and end at its first call.
+    """
+    try:
+        content = Path(shutil.which(program, path=path) or program).read_bytes()
+    except OSError:
+        return
+    if content.startswith(b"\x7fELF") and f"\0{SECOND_NAME}\0".encode() in content and _OWN_INTERFACE in content:
+        raise MxwireError(
+            f"{program} calls Open-MX by its own names (omx_open_endpoint …), which mxwire's library does not have: "
+            "compile it with mxwire's myriexpress.h and -lmyriexpress, for the names of MX"
+        )
 
 
 def _first(path: Path, others: str | None, separator: str) -> str:

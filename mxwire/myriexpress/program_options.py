@@ -27,6 +27,11 @@ ANNOUNCE: Final = "MXWIRE_ANNOUNCE"
 FILES: Final = frozenset({PEERS})
 """Variables with the name of a file."""
 
+DISCOVERY: Final = 10.0
+"""Seconds for which a program waits for hosts that are not known yet."""
+LATE_DISCOVERY: Final = 60.0
+"""The same for a program that mpirun or Slurm starts: ranks on loaded hosts start many seconds apart."""
+_OF_MPIRUN: Final = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK", "MPIRUN_RANK", "SLURM_PROCID")
 _DISABLE_HOST: Final = ("MX_DISABLE_SHMEM", "MX_DISABLE_SHARED")
 _WITHOUT_EFFECT: Final = ("MX_RCACHE", "MX_BONDING", "OMX_CONNECT_POLLALL")
 _SHORTEST_PIPELINE: Final = 10
@@ -93,7 +98,7 @@ def read_options(getenv: Getenv) -> ProgramOptions:
         context_id=_context_id(getenv("OMX_CTXIDS")),
         verbose=_is_set(mx("MX_VERBOSE")),
         ignored=tuple(each for each in _WITHOUT_EFFECT if getenv(each) is not None),
-        discovery=_seconds(getenv("MXWIRE_DISCOVERY"), 10.0),
+        discovery=_seconds(getenv("MXWIRE_DISCOVERY"), LATE_DISCOVERY if any(map(getenv, _OF_MPIRUN)) else DISCOVERY),
     )
 
 

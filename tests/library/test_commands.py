@@ -147,6 +147,21 @@ def test_run_sets_variables_and_becomes_the_program(installation: Installation):
     assert (done.returncode, done.stdout, done.stderr) == (5, f"{installation.folder}:/x alpha\n", "")
 
 
+def test_run_refuses_programs_that_call_open_mx_by_its_own_names(installation: Installation, tmp_path: Path):
+    own = tmp_path / "omx.c"
+    own.write_text("int omx_open_endpoint(void) { return 0; }\n")
+    source = tmp_path / "program.c"
+    source.write_text("int omx_open_endpoint(void); int main(void) { return omx_open_endpoint(); }\n")
+    library, program = tmp_path / "libopen-mx.so.0", tmp_path / "program"
+    soname = "-Wl,-soname,libopen-mx.so.0"
+    subprocess.run(["cc", "-shared", "-fPIC", soname, str(own), "-o", str(library)], check=True)
+    subprocess.run(["cc", str(source), "-o", str(program), str(library)], check=True)
+    done = run_command(installation, "--", str(program))
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
+    assert "omx_open_endpoint" in done.stderr and "compile it with mxwire's myriexpress.h" in done.stderr
+    assert run_command(installation, "--", "true").returncode == 0
+
+
 def test_run_prints_the_variables(installation: Installation):
     options = ("--name", "beta", "--dialect", "omx:1500", "--profile", "native-mx", "--no-announce", "--preload")
     done = run_command(installation, "--json", *options)

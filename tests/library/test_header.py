@@ -14,7 +14,13 @@ import pytest
 from mxwire.myriexpress.build import Installation
 
 API: dict[str, Any] = json.loads(Path(__file__).parents[1].joinpath("data", "mx-api.json").read_text(encoding="utf-8"))
-HEADERS = ("myriexpress.h", "mx_extensions.h", "mx_internals/mx__fops.h", "mx_internals/mx__driver_interface.h")
+HEADERS = (
+    "myriexpress.h",
+    "mx_extensions.h",
+    "mx_io.h",
+    "mx_internals/mx__fops.h",
+    "mx_internals/mx__driver_interface.h",
+)
 FUNCTIONS = [each for each in API["functions"] if each.get("group") != "raw"]
 _OF_THE_MAPPER = ("RAW", "MX_HOST_", "mx_raw", "mx_host_type")
 """Only the mapper uses these, and no application."""
@@ -54,6 +60,37 @@ def test_sizes_offsets_constants_and_signatures(installation: Installation, tmp_
     standard = ["-std=c11", "-pedantic-errors"] if compiler == "cc" else ["-Wno-invalid-offsetof"]
     command = [compiler, *standard, "-Wall", "-Wextra", "-Werror", f"-I{installation.include}", "-c", str(source)]
     done = subprocess.run([*command, "-o", str(tmp_path / "header.o")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("compiler", ["cc", "c++"])
+@pytest.mark.parametrize(
+    ("header", "text"),
+    {
+        "myriexpress.h": 'printf("%" PRIx64, nic_id);',
+        "mx_io.h": "mx_mapper_state_t state; mx_endpt_handle_t handle; "
+        "return mx_open_board(0, &handle) || mx__get_mapper_state(handle, &state);",
+    }.items(),
+)
+def test_each_header_suffices_by_itself(
+    installation: Installation, tmp_path: Path, compiler: str, header: str, text: str
+):
+    """The configure script of Open MPI compiles such programs."""
+    source = tmp_path / f"program.{compiler.replace('+', 'p')}"
+    source.write_text(
+        f"#include <stdio.h>\n#include <{header}>\nint main(void) {{ uint64_t nic_id = 0; (void)nic_id; {text} }}\n"
+    )
+    command = [
+        compiler,
+        "-Wall",
+        "-Werror",
+        f"-I{installation.include}",
+        "-c",
+        str(source),
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -281,6 +281,14 @@ def test_too_many_interfaces_are_one_line(compile_program: Compile, alone: dict[
     assert done.returncode and done.stderr == "mxwire: MXWIRE_INTERFACE names 17 interfaces: name at most 16\n"
 
 
+def test_programs_under_mpirun_wait_longer_for_late_hosts():
+    alone = {"MX_NO_MYRINET": "1"}
+    assert read_options(alone.get).discovery == 10
+    for variable in ("OMPI_COMM_WORLD_SIZE", "PMI_RANK", "SLURM_PROCID"):
+        assert read_options((alone | {variable: "0"}).get).discovery == 60
+        assert read_options((alone | {variable: "0", "MXWIRE_DISCOVERY": "3"}).get).discovery == 3
+
+
 def test_a_user_without_permission_gets_a_return_code(
     compile_program: Compile, alone: dict[str, str], tmp_path: Path, cable
 ):

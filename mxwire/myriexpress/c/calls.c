@@ -20,6 +20,17 @@ static void set_result(uint32_t *result, uint32_t value)
         *result = value;
 }
 
+/* Run the engine if it has anything to do, and return whether it had. */
+static int poll_once(void)
+{
+    if (mxw_attention()) {
+        mxw_progress();
+        return 1;
+    }
+    mxw_idle();
+    return 0;
+}
+
 /* Endpoints. */
 
 static mx_return_t read_parameters(const mx_param_t *params, uint32_t count, mx_error_handler_t *error_handler,
@@ -115,8 +126,7 @@ EXPORTED mx_return_t mx_progress(mx_endpoint_t handle)
     if (!mxw_endpoint(handle))
         return mxw_fail_handle("mx_progress");
     mxw_beat();
-    if (mxw_attention())
-        mxw_progress();
+    poll_once();
     return MX_SUCCESS;
 }
 
@@ -328,8 +338,8 @@ static mx_return_t end(const char *call, mx_endpoint_t handle, mx_request_t *var
             struct expected expected = {request, (uintptr_t)*variable};
             if (mxw_wait_for(endpoint, check_done, &expected, deadline_of(timeout), MXW_REQUEST) < 0)
                 return mxw_fail(NULL, call, MX_BAD_ENDPOINT);
-        } else if (mxw_attention()) {
-            mxw_progress();
+        } else {
+            poll_once();
         }
         if (!mxw_done(request)) {
             set_result(result, 0);
@@ -383,10 +393,7 @@ static int find(struct mxw_endpoint *endpoint, int (*check)(struct mxw_endpoint 
         return 1;
     if (waits)
         return mxw_wait_for(endpoint, check, argument, deadline, condition);
-    if (!mxw_attention())
-        return 0;
-    mxw_progress();
-    return check(endpoint, argument);
+    return poll_once() ? check(endpoint, argument) : 0;
 }
 
 static mx_return_t end_any(const char *call, mx_endpoint_t handle, int waits, uint32_t timeout, uint64_t match_info,

@@ -4,8 +4,6 @@
 
 #include "internal.h"
 
-/* Time after mx_init within which hosts that are not known yet may still be discovered. */
-#define DISCOVERY_SECONDS 10.0
 /* Info key of the library itself: the number of known hosts. */
 #define KNOWN_HOSTS 0x100
 
@@ -25,14 +23,13 @@ static int check_lookup(struct mxw_endpoint *unused, void *argument)
     return lookup->code != MX_NOT_COMPLETED;
 }
 
-/* Look a host up, and wait for it to be discovered while MX_NOT_COMPLETED is the answer. */
+/* Look a host up, and wait for it to be discovered while MX_NOT_COMPLETED is the answer: the engine limits the time. */
 static mx_return_t look_up(struct lookup *lookup)
 {
     /* Waits belong to an endpoint, of which this one has only the handle. */
     static struct mxw_endpoint host = {.handle = 1};
     if (!check_lookup(NULL, lookup))
-        mxw_wait_for(&host, check_lookup, lookup,
-                     mxw_now() + (uint64_t)(1e9 * mxw_seconds("MXWIRE_DISCOVERY", DISCOVERY_SECONDS)), MXW_STATE);
+        mxw_wait_for(&host, check_lookup, lookup, 0, MXW_STATE);
     return lookup->code == MX_NOT_COMPLETED ? MX_HOST_NOT_FOUND : lookup->code;
 }
 

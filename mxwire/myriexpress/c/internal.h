@@ -173,6 +173,8 @@ static inline int mxw_attention(void)
 }
 
 void mxw_check_time(void);
+/* A poll has found nothing: let other programs run now and then. */
+void mxw_idle(void);
 
 static inline void mxw_beat(void)
 {

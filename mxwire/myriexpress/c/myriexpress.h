@@ -6,6 +6,8 @@
 #ifndef MYRIEXPRESS_H
 #define MYRIEXPRESS_H
 
+/* MX programs print NIC ids with its formats, and include nothing for them. */
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdint.h>
 
