@@ -84,13 +84,17 @@ class Service(Pending[None]):
     and dropped.
     """
 
-    __slots__ = ("_active", "_core", "_endpoints", "_held", "_scratch", "clients", "counts", "echo", "longest")
+    __slots__ = ("_active", "_core", "_endpoints", "_held", "_scratch", "clients", "counts", "echo", "held", "longest")
 
-    def __init__(self, endpoints: Sequence[Endpoint], *, echo: bool, longest: int = LONGEST) -> None:
+    def __init__(
+        self, endpoints: Sequence[Endpoint], *, echo: bool, longest: int = LONGEST, held: int = HELD_BYTES
+    ) -> None:
         self._endpoints = [each.engine for each in endpoints]
         self._core = endpoints[0].host.core
         self.echo = echo
         self.longest = longest
+        self.held = held
+        """Maximum number of bytes of the messages that wait for all clients together."""
         self.counts = ServiceCounts()
         self.clients: dict[Partner, Client] = {}
         """Clients by partner, in the order of their first messages."""
@@ -124,10 +128,10 @@ class Service(Pending[None]):
 
     def _has_room(self, length: int) -> bool:
         """Return whether a message of ``length`` bytes, which is counted, leaves all clients within the limit."""
-        if self._held + length > HELD_BYTES:
+        if self._held + length > self.held:
             self._held = sum(each.pending()[1] for each in self.clients.values())
         self._held += length
-        return self._held <= HELD_BYTES
+        return self._held <= self.held
 
     def _memory(self, length: int) -> bytearray:
         """Memory for a message: separate memory if it is echoed, otherwise memory shared by all messages."""

@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from mxwire.host import Host, HostTimeoutError
-from mxwire.host import service as service_module
 from mxwire.host.service import PENDING_MESSAGES, Service
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Status
@@ -110,10 +109,9 @@ def test_a_client_that_takes_no_answers_is_not_given_all_memory(pair):
 
 
 @pytest.mark.parametrize("echo", [True, False])
-def test_all_clients_together_have_a_limit_too(pair, monkeypatch, echo):
+def test_all_clients_together_have_a_limit_too(pair, echo):
     """Announcements of large messages alone must not take the memory: the number of clients is that of partners."""
-    monkeypatch.setattr(service_module, "HELD_BYTES", 1_000_000)
-    service = Service([pair.two], echo=echo)
+    service = Service([pair.two], echo=echo, held=1_000_000)
     clients = [pair.alpha.open_endpoint() for _ in range(6)]
     with serving(pair.beta, service):
         for each in clients:

@@ -214,8 +214,8 @@ RECEIVER_MUTANTS = (
         "fragments must begin with the first",
         "R-MED-01",
         _WINDOW,
-        "    if frame.length > endpoint.card.dialect",
-        "    if frame.frag_seqnum or frame.length > endpoint.card.dialect",
+        "    if arrival.length > endpoint.card.dialect",
+        "    if arrival.number or arrival.length > endpoint.card.dialect",
     ),
     Mutant("the threshold is always four", "R-ACK-07", _ACKS, ">= partner.endpoint.profile.ack_threshold", ">= 4"),
     Mutant(
