@@ -7,7 +7,7 @@
 #                random MX programs, mutated frames by both paths, and 100,000 random seeds: an hour on two processors
 # make soak      soak live hosts only (SOAK=SECONDS)
 # make compiled  compile the modules that run for every frame, into build/compiled
-# make docs      build the documentation into site/
+# make docs      build the documentation into site/; make docs-pictures renews its stale pictures
 # make lock      choose the newest versions of the packages for the tests
 #
 # make test as root installs missing programs with apt, make run a missing Python: APT=no prevents both.
@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHOW := captures/mxoe-every-type.pcap
 WRONG := captures/mxoe-no-reverse-connect.pcap
 
-.PHONY: run test check style types generated unit coverage docs compiled bench nightly soak setup lock system clean
+.PHONY: run test check style types generated unit coverage docs docs-pictures compiled bench nightly soak setup lock system clean
 
 run: $(VENV)/.run
 	@$(BIN)/python -I -c 'import mxwire, sys; sys.exit(mxwire.__path__[0] != "$(CURDIR)/mxwire")' || { \
@@ -72,6 +72,10 @@ coverage: setup
 
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# Only those whose subject has changed; look at them before you commit them.
+docs-pictures: setup
+	$(BIN)/python tools/pictures.py
 
 compiled: setup
 	$(BIN)/python tools/compile.py

@@ -61,15 +61,28 @@ class Browser:
         return context.new_page()
 
 
+def program() -> str | None:
+    """The path of the browser, if one is installed."""
+    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """The browser of playwright, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as running:
+        launched = running.chromium.launch(executable_path=program(), args=options)
+        yield launched
+        launched.close()
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A headless Chromium, for one module at a time: while it runs, tests in the same process cannot use asyncio."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    if program is None:
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if program() is None:
         pytest.skip("no Chromium is installed (apt-get install chromium)")
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with playwright.sync_playwright() as running:
-        launched = running.chromium.launch(executable_path=program, args=options)
+    with chromium() as launched:
         yield Browser(launched)
-        launched.close()
