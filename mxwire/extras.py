@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from importlib import import_module, metadata
 from types import ModuleType
 
@@ -25,7 +24,7 @@ def install_command(extra: str) -> str:
     if not needed:
         return f"pip install -e '.[{extra}]' in a checkout of mxwire"
     # Another pip may be the first on the path.
-    return f"{sys.executable} -m pip install {shlex.join(needed)}"
+    return f"python -m pip install {shlex.join(needed)}"
 
 
 def import_extra(module: str, extra: str, needed_by: str) -> ModuleType:

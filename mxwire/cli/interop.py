@@ -22,12 +22,14 @@ from mxwire.cli.options import (
     WorkerOptions,
     integer_option,
     json_option,
+    junit_option,
     name_option,
     table_option,
     worker_options,
 )
 from mxwire.cli.progress import bar
 from mxwire.errors import MxwireError
+from mxwire.output_file import write_file
 from mxwire.report.document import Block, Column, Heading, Row, Table, show
 from mxwire.report.json_line import json_line
 from mxwire.report.terminal import is_coloured, styled_console, terminal_width
@@ -108,7 +110,7 @@ class InteropOptions:
     folder: str | None
     force: bool
     as_json: bool
-    as_junit: bool
+    junit: Path | None
 
     @property
     def selection(self) -> CellSelection:
@@ -207,7 +209,7 @@ def _folder(text: str, *names: str) -> Decorator:
 @click.option("--force", is_flag=True, help="Replace a report in DIR.")
 @click.option("--list", "listing", is_flag=True, help="List implementations, cases and impairments, and exit.")
 @json_option("JSON Lines: one object per line.")
-@click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, one suite per pair and impairment.")
+@junit_option("one suite per pair and impairment")
 def run(config: str | None, listing: bool, **options: Any) -> None:
     """Play the matrix."""
     if listing:
@@ -244,8 +246,6 @@ def _play(config: str | None, options: InteropOptions) -> int:
     from mxwire.extras import import_extra
     from mxwire.interop import matrix
 
-    if options.as_json and options.as_junit:
-        raise MxwireError("--json and --junit cannot be combined: choose one")
     if options.html and options.folder:
         raise MxwireError("--html includes the report and its captures: omit --report")
     if options.html:
@@ -342,7 +342,7 @@ def _finish(report: InteropReport, options: InteropOptions, *, whole: bool) -> i
     _print_report(report, options)
     if target is not None:
         page = target / "index.html" if options.html else target / REPORT_FILE
-        click.echo(f"written: {page}", err=True)
+        note(f"wrote {page}")
     if not whole:
         played = sum(each.verdict != "missing" for each in report.cells)
         click.echo(f"mxwire: interrupted after {played} of {len(report.cells)} cells; the report is partial", err=True)
@@ -364,11 +364,11 @@ def _print_report(report: InteropReport, options: InteropOptions) -> None:
     """Print the report in the chosen format."""
     from mxwire.interop import report_text
 
+    if options.junit is not None:
+        write_file(options.junit, report_text.junit(report))
     if options.as_json:
         for line in report.to_json_lines():
             click.echo(line)
-    elif options.as_junit:
-        click.echo(report_text.junit(report))
     elif is_coloured() and len(report.cells) > report_text.FEW:
         _show_coloured(report)
         show(report_text.blocks(report, drawn=False))

@@ -139,7 +139,9 @@ def follow_message(
             names.add_all(reader.names)
         note_messages(reader.name, follower, decoder)
     if watch.message is None:
-        there = f"it has {count_of(follower.messages, 'message', none='no')}"
+        if not follower.messages:
+            raise MxwireError(f"{path}: has no messages to follow (mxwire decode shows its frames)")
+        there = f"it has {count_of(follower.messages, 'message')}"
         raise MxwireError(f"{path}: no message {number}: {there} (mxwire messages lists them)")
     return watch.message
 

@@ -108,6 +108,28 @@ def json_option(text: str) -> Decorator:
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
+def junit_option(text: str) -> Decorator:
+    """``--junit``: a file of JUnit XML beside the output of the command."""
+    return click.option(
+        "--junit",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        callback=_junit_file,
+        help=f"Write JUnit XML to FILE: {text}.",
+    )
+
+
+def _junit_file(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
+    from mxwire.output_file import check_writable
+
+    if file is not None:
+        check_writable(file)
+        # A forgotten FILE would make the first capture the file to write.
+        if file.is_file() and file.open("rb").read(1) not in (b"", b"<"):
+            raise click.BadParameter(f"{file} exists and is not XML: name another file")
+    return file
+
+
 def interface_option(text: str = "The Ethernet interface, like eth0.", *, required: bool = False) -> Decorator:
     """``-i``: an Ethernet interface of this computer."""
     return click.option(

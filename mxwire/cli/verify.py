@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -37,7 +38,7 @@ Examples:
   mxwire verify --between 10 20 --type PULL FILE findings shown by a PULL in these ten seconds
   mxwire verify --rules R-ACK,R-RTX trace.pcap   acknowledgements and retransmission only
   mxwire verify --json trace.pcap | jq -r 'select(.record == "finding") | .rule'
-  mxwire verify --junit trace.pcap > report.xml  for tools that collect test results
+  mxwire verify --junit report.xml trace.pcap    for tools that collect test results
 
 \b
 Verdicts: pass; info (with notes: known defects of real hosts, and events not attributable to a host); non-strict
@@ -64,7 +65,7 @@ Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no
     help="The capture has frames in the wrong order: do not judge their order.  [default: detected]",
 )
 @shared.json_option("JSON Lines: findings, then hosts.")
-@click.option("--junit", "as_junit", is_flag=True, help="JUnit XML, one suite per host, one case per rule.")
+@shared.junit_option("one suite per host, one case per rule")
 @shared.worker_options
 @shared.decoding_options
 def command(
@@ -76,7 +77,7 @@ def command(
     lossy: bool,
     reordered: bool,
     as_json: bool,
-    as_junit: bool,
+    junit: Path | None,
     workers: shared.WorkerOptions,
     decoding: shared.DecodingOptions,
 ) -> None:
@@ -93,13 +94,12 @@ def command(
     from mxwire.analysis.verification import OrderedVerification
     from mxwire.cli.reading import Failures, refuse_empty, selection_of
     from mxwire.errors import MxwireError
+    from mxwire.output_file import write_file
     from mxwire.report.document import show
     from mxwire.report.host_labels import labelled
     from mxwire.report.rules import select
-    from mxwire.report.verification import FindingSample, blocks, finding_line, host_lines, junit
+    from mxwire.report.verification import FindingSample, blocks, finding_line, host_lines, junit_text
 
-    if as_json and as_junit:
-        raise MxwireError("--json and --junit cannot be combined: choose one")
     vantage = _vantage(profile, from_start, lossy)
     filters.selection()  # mistakes are reported before anything is read
     numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None
@@ -107,7 +107,7 @@ def command(
         from mxwire.cli.capture_set import CaptureSet
         from mxwire.report.merged_records import VerifiedSet
 
-        if as_junit:
+        if junit is not None:
             raise MxwireError("--junit has one suite per host of a capture: omit --on")
         analysis = partial(_verify_files, vantage, filters, numbers, reordered, decoding, as_json)
         CaptureSet(inputs.files, workers).merge(analysis, VerifiedSet(), as_json)
@@ -131,15 +131,14 @@ def command(
                     findings.add(violation)
                     if as_json:
                         click.echo(finding_line(reader.name, violation, decoder.start_ns))
-                    elif inputs.live and not as_junit:
+                    elif inputs.live:
                         click.echo(str(violation))
                 refuse_empty(reader, decoder, selector.selection)
                 violations += verification.violations
+                verified.append((reader.name, verification, findings))
                 if as_json:
                     for line in host_lines(reader.name, verification):
                         click.echo(line)
-                elif as_junit:
-                    verified.append((reader.name, verification, findings))
                 else:
                     shown = blocks(reader.name, verification, findings)
                     selector.selection.names.add_all(reader.names)
@@ -147,8 +146,8 @@ def command(
             except BrokenPipeError:
                 # The reader has ended (`| head`). With --json, violations after its last line are unknown.
                 sys.exit(min(violations + verification.violations, 1))
-    if as_junit:
-        click.echo(junit(verified))
+    if junit is not None:
+        write_file(junit, junit_text(verified))
     failures.end()
     if violations:
         sys.exit(1)

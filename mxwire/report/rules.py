@@ -27,7 +27,7 @@ _COLUMNS: Final = (
 _JUDGED: Final = {"wire": "from the wire", "inside": "only from inside a host", "not": "not at all"}
 LEGEND: Final = (
     "judged: from the wire (by mxwire.rules.Judge), only inside a host, or not at all. engine, tests: number of "
-    "references to the rule in the engine and the tests; mxwire rules NUMBER lists them."
+    "references to the rule in the engine and the tests; mxwire rules -v NUMBER lists them."
 )
 
 
@@ -87,12 +87,12 @@ def _row(rule: Rule, found: Places) -> Row:
     return Row(cells, muted=rule.judged != "wire")
 
 
-def details(rules: Sequence[Rule]) -> list[Block]:
-    """Each rule in full: its text, how it is judged, and where it is implemented and tested."""
-    return [block for rule in rules for block in _details(rule, places()[rule.number])]
+def details(rules: Sequence[Rule], *, tests: bool = False) -> list[Block]:
+    """Each rule in full: its text, how it is judged, where it is implemented, and with ``tests`` where it is tested."""
+    return [block for rule in rules for block in _details(rule, places()[rule.number], tests)]
 
 
-def _details(rule: Rule, found: Places) -> Iterator[Block]:
+def _details(rule: Rule, found: Places, tests: bool) -> Iterator[Block]:
     yield Heading(f"{rule.number} ({rule.chapter}, {rule.force})")
     yield Paragraph(rule.text)
     judged = f"Judged {_JUDGED[rule.judged]}"
@@ -101,7 +101,8 @@ def _details(rule: Rule, found: Places) -> Iterator[Block]:
     yield Paragraph(f"{judged}.")
     if rule.checker_only:
         yield Paragraph("Only for checkers of real hosts; the engine has nothing to implement.")
-    for title, listed in (("In the engine", found.engine), ("Judged by", found.judge), ("Tested by", found.tests)):
+    tested = found.tests if tests else ()
+    for title, listed in (("In the engine", found.engine), ("Judged by", found.judge), ("Tested by", tested)):
         if listed:
             yield Heading(title, 3)
             yield Listing(listed)

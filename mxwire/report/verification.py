@@ -156,7 +156,7 @@ def host_lines(path: str, verification: Verification) -> Iterator[str]:
         )
 
 
-def junit(verified: Iterable[tuple[str, Verification, FindingSample]]) -> str:
+def junit_text(verified: Iterable[tuple[str, Verification, FindingSample]]) -> str:
     """All verdicts as JUnit XML: one suite per capture and host, one case per rule checked."""
     root = ElementTree.Element("testsuites", name="mxwire verify")
     for path, verification, findings in verified:

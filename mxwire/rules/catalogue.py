@@ -273,7 +273,10 @@ _CHAPTERS: Final[Mapping[str, Mapping[str, Rule]]] = {
         "R-RDV-05": _FACT.inside("At most 128 RNDVs of an endpoint wait for their NOTIFY.", "a local limit"),
     },
     "Pull": {
-        "R-PUL-01": _MUST.wire("P, B and the offset determine the blocks; each PULL requests a whole block."),
+        "R-PUL-01": _MUST.wire(
+            "P (reply payload), B (replies per block) and the offset determine the blocks; "
+            "each PULL requests a whole block."
+        ),
         "R-PUL-02": _SHOULD.wire("Up to 4 blocks are outstanding, counted from the oldest incomplete one."),
         "R-PUL-03": _SHOULD.wire("The magic is derived from the endpoint; a handle identifies one transfer."),
         "R-PUL-04": _MUST.wire(

@@ -312,7 +312,7 @@ def test_bad_captures_of_a_set_are_noted(tmp_path):
         (["stats", "--on", "local", "/none/*.pcap"], "/none/*.pcap: no such files"),
         (["stats", "--on", "local", "-"], "save standard input to a file"),
         (["stats", "--on", "local", "--plot", "x.svg", FILES[0]], "draw a single capture"),
-        (["verify", "--on", "local", "--junit", FILES[0]], "omit --on"),
+        (["verify", "--on", "local", "--junit", "report.xml", FILES[0]], "omit --on"),
         (["decode", "--on", "local", "--count", "3", "--to", "x", FILES[0]], "omit --count and --write"),
     ],
 )

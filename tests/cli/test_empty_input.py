@@ -22,7 +22,7 @@ COMMANDS = [
     "stats --json",
     "verify",
     "verify --json",
-    "verify --junit",
+    "verify --junit /dev/null",
     "diagnose",
     "diagnose --json",
     "compat",

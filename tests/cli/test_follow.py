@@ -247,3 +247,10 @@ def test_outputs_lead_to_their_frames_and_messages(tmp_path):
     for command in ("messages", "conversations", "stats"):
         assert "mxwire follow" not in mxwire(command, "--json", LOSSY).out
     assert "mxwire follow" not in mxwire("messages", "--endpoint", 77, LOSSY).out
+
+
+def test_a_capture_without_messages_is_reported_as_such(tmp_path):
+    trace = tmp_path / "announcements.pcap"
+    mxwire("decode", "--type", "RAW", "-w", trace, EVERY_TYPE)
+    run = mxwire("follow", "1", trace)
+    assert (run.code, run.err) == (2, f"mxwire: {trace}: has no messages to follow (mxwire decode shows its frames)\n")

@@ -26,7 +26,7 @@ MEANINGS = {
     "--interface": r"\binterface\b",
     "--json": r"^(JSON Lines: |(Print .*)?[Oo]ne JSON object|Print .* as one JSON object)",
     "--judge": r"^Check all frames .*against the rules",
-    "--junit": r"^JUnit XML, one suite per ",
+    "--junit": r"^Write JUnit XML to FILE: one suite per ",
     "--key": r"^Key of the endpoint\.",
     "--largest": r"^Longest message\.",
     "--list": r"^List ",

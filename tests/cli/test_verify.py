@@ -103,28 +103,38 @@ def test_one_host_and_some_rules(wrong):
     assert mxwire("verify", "--from-start", "--rules", "R-ACK", path).code == 1
 
 
-def test_host_that_sends_nothing_is_missing():
+def test_host_that_sends_nothing_is_missing(tmp_path):
     absent = "02:00:00:00:00:77"
     run = mxwire("verify", "--json", "--host", absent, ECHO)
     (host,) = run.objects
     assert run.code == 0
     assert (host["host"], host["verdict"], host["frames"], host["rules"]) == (absent, "missing", 0, [])
     assert f"{absent}  missing" in mxwire("verify", "--host", absent, ECHO).out
-    (suite,) = ElementTree.fromstring(mxwire("verify", "--junit", "--host", absent, ECHO).out)
+    mxwire("verify", "--junit", tmp_path / "report.xml", "--host", absent, ECHO)
+    (suite,) = ElementTree.parse(tmp_path / "report.xml").getroot()
     assert suite.get("tests") == "0"
 
 
-def test_junit(wrong):
+def test_junit_is_a_file_beside_the_output(wrong, tmp_path):
     path, number = wrong
-    run = mxwire("verify", "--from-start", "--junit", path, ECHO)
+    run = mxwire("verify", "--from-start", "--junit", tmp_path / "report.xml", path, ECHO)
     assert run.code == 1
-    suites = ElementTree.fromstring(run.out)
+    assert run.out == mxwire("verify", "--from-start", path, ECHO).out
+    suites = ElementTree.parse(tmp_path / "report.xml").getroot()
     assert len(suites) == 4
     (bad,) = [suite for suite in suites if suite.get("failures") != "0"]
     failures = bad.findall("testcase/failure")
     assert str(len(failures)) == bad.get("failures")
     assert any(f"{number})" in (each.text or "") for each in failures)
     assert all(int(suite.get("tests")) == len(suite) > 10 for suite in suites)
+
+
+def test_a_capture_is_not_overwritten_by_junit_results(tmp_path):
+    capture = tmp_path / "a.pcap"
+    capture.write_bytes(ECHO.read_bytes())
+    run = mxwire("verify", "--junit", capture, ECHO)
+    assert run.code == 2 and "is not XML" in run.err
+    assert capture.read_bytes() == ECHO.read_bytes()
 
 
 def test_a_profile_names_the_defects_that_are_known():
@@ -160,7 +170,6 @@ def test_traffic_before_the_capture_is_not_counted_as_a_breach(wrong):
 @pytest.mark.parametrize(
     ("options", "output"),
     [
-        (["--json", "--junit"], "choose one"),
         (["--rules", "R-NONE"], "no rule 'R-NONE'"),
         (["--host", "nobody"], "nobody"),
         (["--profile", "mx-9"], "no profile 'mx-9'"),

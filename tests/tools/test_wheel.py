@@ -230,7 +230,7 @@ def test_a_command_without_its_extra_reports_how_to_install_it(core, extra):
     """In one line; a Python program gets an error of a type that it can catch."""
     done = core.run(*EXTRAS[extra])
     lines = done.stderr.splitlines()
-    assert f"{core.site.parents[2]}/bin/python" in lines[-1].partition(" -m pip install '")[0]
+    assert ": python -m pip install '" in lines[-1]
     if EXTRAS[extra][0] == "mxwire":
         assert (done.returncode, len(lines)) == (2, 1)
     else:
