@@ -10,12 +10,13 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import active_children, get_context, resource_tracker
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -103,6 +104,7 @@ class LocalPool:
         self._processes = processes
         self._idle: list[ProcessPoolExecutor] = []
         self._busy: dict[Future[Any], ProcessPoolExecutor] = {}
+        self._others = set(active_children())
         # Not fork, which would copy locks held by threads of this process.
         self._context = get_context("forkserver")
 
@@ -125,7 +127,7 @@ class LocalPool:
             self._busy[future] = executor
             return future
         # If another part of the program has started the fork server, Ctrl-C is ignored only from the initializer on.
-        executor = ProcessPoolExecutor(1, self._context, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+        executor = ProcessPoolExecutor(1, self._context, _end_by_sigterm_only)
         with uninterrupted():
             future = executor.submit(function, *arguments)
         self._busy[future] = executor
@@ -136,9 +138,23 @@ class LocalPool:
         return int(isinstance(error, BrokenProcessPool))
 
     def close(self) -> None:
-        """End the processes."""
+        """End the processes, and calls that are not finished."""
+        if not all(each.done() for each in self._busy):
+            for process in set(active_children()) - self._others:
+                process.terminate()
         for executor in (*self._idle, *self._busy.values()):
             executor.shutdown(cancel_futures=True)
+
+
+def _end_by_sigterm_only() -> None:
+    """Let a worker ignore Ctrl-C, and end silently by SIGTERM, after it has removed its temporary files."""
+
+    def end(*_: object) -> None:
+        sys.unraisablehook = lambda _: None  # the exception may be raised where Python ignores it
+        sys.exit()
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, end)
 
 
 class DaskPool:

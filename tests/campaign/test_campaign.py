@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from functools import partial
 from pathlib import Path
 
@@ -95,6 +96,12 @@ def test_a_stopped_series_ends_with_the_chunks_under_way(jobs):
         rest = list(series)
     assert [first, *rest] == [n * n for n in range(1 + len(rest))]
     assert len(rest) < 999_999
+
+
+def test_closing_the_workers_ends_calls_that_are_not_finished():
+    with open_workers(jobs=2) as workers:
+        future = workers.submit(time.sleep, 3600)
+    assert future.done()
 
 
 def test_a_campaign_continues_from_its_checkpoint(tmp_path):
