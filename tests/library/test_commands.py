@@ -118,7 +118,7 @@ def test_build_needs_a_compiler_headers_and_libpython(tmp_path: Path, monkeypatc
             build(tmp_path)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "cffi", None)
-        with pytest.raises(MxwireError, match=r"\[library\]"):
+        with pytest.raises(MxwireError, match=r"needs cffi.* pip install 'cffi"):
             build(tmp_path)
     # Before anything is compiled, which takes a while.
     monkeypatch.setenv("CC", "false")
