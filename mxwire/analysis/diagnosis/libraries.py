@@ -84,7 +84,9 @@ class Libraries:
         for at in np.flatnonzero(gaps > SILENCE_NS).tolist():
             end = int(times[at])
             known.kept.append((end - int(gaps[at]), end))
-        del known.kept[:-SILENCES_KEPT]
+        while len(known.kept) > SILENCES_KEPT:
+            # The latest explain messages that still end; of the others, the longest cost most.
+            del known.kept[min(range(SILENCES_KEPT // 2), key=lambda at: known.kept[at][1] - known.kept[at][0])]
         known.last_ns = max(known.last_ns, int(times[-1]))
 
     def _observe_cards(self, decoded: DecodedBatch) -> None:

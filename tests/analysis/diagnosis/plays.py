@@ -621,6 +621,24 @@ def a_message_waits_for_its_receiver(on):
     on.send(on.b.liback())
 
 
+@quiet()
+def a_slow_receiver_has_a_message_all_along(on):
+    """Its ack follows the transmission by more than a second, and crosses a retransmission; it spoke in between."""
+    on.connect()
+    message = on.a.tiny()
+    on.send(message)
+    on.wait(300)
+    on.send(on.b.liback())
+    on.wait(200)
+    message = on.a.tiny()
+    on.send(message)
+    on.wait(700)
+    on.send(on.b.liback())
+    on.send(message, after_ms=90)
+    on.wait(300)
+    on.send(on.b.liback())
+
+
 @shows("tail-loss", "frames-lost", dialect=SMALL_FRAMES)
 def the_last_reply_is_lost(on):
     last = TRANSFER // SMALL_FRAMES.reply_payload - 1
@@ -821,6 +839,28 @@ def messages_are_sent_again(on):
         on.again(message, times=1)
         on.wait(200)
         on.send(on.b.liback())
+
+
+@quiet(dialect=SMALL_FRAMES)
+def a_capture_ends_after_two_losses_behind_it(on):
+    """Blocks whose replies all passed are requested again, each twice: their puller may be alive."""
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(6))
+    for _ in range(2):
+        on.wait(1004)
+        pulled(on, range(2, 6))
+
+
+@also("tail-loss", "frames-lost", dialect=SMALL_FRAMES)
+def a_puller_repeats_its_requests_around_the_timer(on):
+    """R-MEA-27: the same PULL up to three times within 2 ms, after a loss."""
+    last = TRANSFER // SMALL_FRAMES.reply_payload - 1
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(8), leave_out=frozenset({last}))
+    on.wait(1004)
+    pulled(on, range(7, 8))
+    on.send(on.b.pull(TRANSFER, 7), on.b.pull(TRANSFER, 7), after_ms=0.5)
+    finished(on)
 
 
 # Latency

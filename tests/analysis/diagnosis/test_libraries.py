@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mxwire.analysis.diagnosis import libraries
-from mxwire.analysis.diagnosis.libraries import BUCKET_NS, Libraries
+from mxwire.analysis.diagnosis.libraries import BUCKET_NS, Libraries, Voice
 from mxwire.wire.decoder import Decoder
 from tests.wire.support import split
 
@@ -34,3 +34,17 @@ def test_many_cards_share_the_memory(monkeypatch, of_all, each):
         since, until = START_NS - BUCKET_NS, scene.time_ns + 2 * BUCKET_NS
         frames = kept.card_frames(int.from_bytes(host.mac, "big"), to, since, until)
         assert each - 2 <= frames <= each + 1
+
+
+def test_the_longest_silences_and_the_latest_are_remembered():
+    scene, silences = Scene(), []
+    for number in range(200):
+        since = scene.time_ns
+        scene.send(scene.a.tiny(), after_ms=20_000 if number == 20 else 500)
+        silences.append((since, scene.time_ns))
+    kept = heard(scene)
+    voice = Voice(
+        int.from_bytes(scene.a.mac, "big"), scene.a.endpoint, int.from_bytes(scene.b.mac, "big"), scene.b.endpoint
+    )
+    for since, until in (silences[20], *silences[-libraries.SILENCES_KEPT // 2 :]):
+        assert kept.silence(voice, since + 1, until - 1) == (since, until)

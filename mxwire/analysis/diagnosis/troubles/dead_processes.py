@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
-from mxwire.analysis.conversations.message import Refusal
+from mxwire.analysis.conversations.message import Refusal, Repeat
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
 from mxwire.analysis.diagnosis.finding import KEPT, Confidence, Cost, Evidence, Finding, Party, evidence, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
@@ -36,7 +37,8 @@ ZOMBIE: Final = Diagnosis(
     needs=frozenset({"both directions"}),
     follows_from=frozenset({MTU.id}),
 )
-_TIMERS: Final = 2
+_TIMERS: Final = 3
+"""Timers that expire for a complete block: with fewer, its replies may have been lost behind the point of capture."""
 _WINDOW: Final = 4
 _LATE_NS: Final = 100_000_000
 
@@ -87,7 +89,7 @@ class ZombieExaminer(Examiner):
                 shown.append(evidence(text, [frame, *later], time_ns))
                 break
         served = [each for each in pull.requests if each.cause == "timer" and not each.missing]
-        if len(served) >= _TIMERS and pull.notice is None and (shown or self._is_silent(message, facts)):
+        if _most_of_one_block(served) >= _TIMERS and pull.notice is None and (shown or self._is_silent(message, facts)):
             text = f"{count_of(len(served), 'PULL')} for blocks that had arrived completely"
             shown.append(evidence(text, [each.frame for each in served], served[0].time_ns))
         elif not shown:
@@ -115,6 +117,11 @@ class ZombieExaminer(Examiner):
         """Yield a finding per endpoint whose pulls have outlived its process."""
         for (puller, owner), (sure, summary, shown, useless) in self._found.items():
             yield ZOMBIE.found(sure, (puller, owner), summary, shown, cost=Cost(frames=useless))
+
+
+def _most_of_one_block(requests: list[Repeat]) -> int:
+    """Return how often the block that was requested most often was requested."""
+    return max(Counter(each.end for each in requests).values(), default=0)
 
 
 LATE: Final = Diagnosis(

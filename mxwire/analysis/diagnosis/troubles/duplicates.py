@@ -67,6 +67,8 @@ class DuplicateExaminer(Examiner):
         self._counts: dict[Pair, int] = {}
         self._pulls: dict[Pair, int] = {}
         self._replies: dict[Pair, int] = {}
+        self._requested_again: set[Pair] = set()
+        """Directions in which blocks were requested again: their pullers repeat PULLs themselves."""
         self._shown: dict[Pair, list[Evidence]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
@@ -95,6 +97,8 @@ class DuplicateExaminer(Examiner):
             self._note(pair, message, message.duplicates, "of its frames")
         if pull is None:
             return
+        if pull.re_requests and len(self._requested_again) < KEPT:
+            self._requested_again.add((pair[1], pair[0]))
         if pull.duplicate_pulls:
             self._note((pair[1], pair[0]), message, pull.duplicate_pulls, "of its PULLs")
             self._count(self._pulls, (pair[1], pair[0]), pull.duplicate_pulls)
@@ -132,6 +136,10 @@ class DuplicateExaminer(Examiner):
                 direction = f"from {mac_text(source)} to {mac_text(destination)}"
                 summary = f"{number} of {frames.get(pair, number)} frames {direction} are duplicates"
                 sure: Confidence = "high" if number > _LEAST else "medium"
+                if number == self._pulls.get(pair) and pair in self._requested_again:
+                    # A puller requests a block up to three times within 2 ms around its timer (R-MEA-27), and early
+                    # after a loss that the capture does not show (R-PUL-07).
+                    continue
                 pulls, replies = self._pulls.get(pair, 0), self._replies.get(pair, 0)
                 if number == pulls or (number == pulls + replies and {pair, pair[::-1]} & reordered):
                     # A PULL that is repeated because of reordered replies, and a reply that passes after the repeated

@@ -20,6 +20,7 @@ from mxwire.analysis.diagnosis.finding import (
     seconds,
     standstill,
 )
+from mxwire.analysis.diagnosis.libraries import SILENCE_NS
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import BUILDS
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
@@ -137,6 +138,8 @@ class LossExaminer(Examiner):
         """Return whether a message was retransmitted although its receiver was up."""
         if not message.retransmissions or message.nacks or message.position < 0 or message.ack is None:
             return False
+        if _is_slow(message):
+            return False
         voice = voice_of(message.flow.back)
         return facts.libraries.silence(voice, message.first_ns, message.last_sent_ns) is None
 
@@ -180,6 +183,14 @@ class LossExaminer(Examiner):
         return TAIL.found("high", (Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)
 
 
+def _is_slow(message: CapturedMessage) -> bool:
+    """Return whether the ack follows no transmission soon: the receiver had the message, and was slow."""
+    assert message.ack is not None
+    sent = [message.first_ns, *(each.time_ns for each in message.resends)]
+    before = [time_ns for time_ns in sent if time_ns <= message.ack.time_ns]
+    return bool(before) and message.ack.time_ns - max(before) > SILENCE_NS
+
+
 def _is_pull_lost(message: CapturedMessage, reordered: bool) -> bool:
     """Return whether blocks were re-requested because replies or PULLs were lost.
 
@@ -216,7 +227,9 @@ def _lost_finding(pair: Pair, lost: list[CapturedMessage], pulled: list[Captured
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])}: {bounded}{', '.join(what)}"
     # If all requests are early and every reply passed, reordering of replies beyond the capture point is just as
     # likely.
-    certain = lost or any(_missing(pull) or _timers(pull) for each in pulled if (pull := each.pull) is not None)
+    # So is a sender that retransmits too early.
+    overdue = any(again.after_ns > SILENCE_NS for each in lost for again in each.resends)
+    certain = overdue or any(_missing(pull) or _timers(pull) for each in pulled if (pull := each.pull) is not None)
     several = len(lost) + again > 1
     waits = [wait for each in lost for wait in _waits(each.resends)]
     waits += [wait for each in pulled if each.pull is not None for wait in _waits(_by_timer(each.pull.requests))]
