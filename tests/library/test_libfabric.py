@@ -14,7 +14,7 @@ import pytest
 
 from mxwire.capture import create_capture
 from mxwire.link import Tap
-from mxwire.myriexpress.build import Installation
+from mxwire.myriexpress.build import Installation, build
 from tests.cli.support import mxwire
 from tests.live.namespaces import Port
 
@@ -89,6 +89,23 @@ def test_the_provider_uses_no_function_of_libfabric(installation: Installation, 
     """Programs bring their own libfabric, whose functions are not in reach."""
     listed = subprocess.run(["nm", "-D", installation.provider], capture_output=True, text=True, check=True).stdout
     assert [each.split()[-1] for each in listed.splitlines() if "fi_" in each] == ["fi_prov_ini"]
+
+
+@pytest.mark.parametrize("held", [64 << 20, 20_000], ids=["held", "queued"])
+def test_calls_of_libfabric_under_the_sanitizers(
+    variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
+):
+    """Each call that the provider supports, also when unexpected messages have to stay in the queue of MX."""
+    flags = "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+    monkeypatch.setenv("CFLAGS", f"{flags} -DHELD_MAXIMUM={held}")
+    made = build(tmp_path / "prefix", libfabric=True)
+    program = tmp_path / "calls"
+    strict = ("-g", "-Wall", "-Wextra", "-Werror", *flags.split())
+    subprocess.run(["cc", *strict, SOURCES / "fabric_calls.c", "-o", program, "-lfabric"], check=True)
+    # Memory that Python keeps until the end is not a leak of the provider.
+    own = {"FI_PROVIDER_PATH": str(made.provider.parent), "ASAN_OPTIONS": "detect_leaks=0", "MX_NO_MYRINET": "1"}
+    done = subprocess.run([program], env=variables | own, capture_output=True, text=True, timeout=LONGEST, check=False)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr
 
 
 @_missing("fi_info")

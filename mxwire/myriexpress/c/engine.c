@@ -24,7 +24,8 @@
 struct mxw_entries mxw_engine;
 int mxw_alive;
 
-static int loaded, forked, own_python;
+static int loaded, forked;
+int mxw_own_python;
 static int busy; /* a thread starts or ends the engine */
 static __thread int finalizing;
 static __thread int prepared; /* Python is prepared for a fork of this thread */
@@ -166,10 +167,10 @@ static mx_return_t load(void)
             return complain(MX_BAD_LIB_VERSION, "the engine of libmyriexpress.so is of another build: run mxwire library build");
         memcpy((char *)&mxw_engine + entries[place].offset, &entry, sizeof entry);
     }
-    if (start(&mxw_callbacks, &mxw_shared, text, sizeof text, &own_python))
+    if (start(&mxw_callbacks, &mxw_shared, text, sizeof text, &mxw_own_python))
         return complain(MX_NO_DRIVER, text);
     /* A Python of the program handles its forks itself. */
-    if (own_python) {
+    if (mxw_own_python) {
         before_fork = (void (*)(void))dlsym(engine, "mxw_before_fork");
         after_fork = (void (*)(int))dlsym(engine, "mxw_after_fork");
     }

@@ -135,7 +135,10 @@ double mxw_seconds(const char *variable, double otherwise);
 
 extern uint64_t mxw_beats;
 extern int mxw_tick;
-extern int mxw_single; /* MX_MONOTHREAD: there is no progression thread */
+extern int mxw_single; /* MX_MONOTHREAD: there is no progression thread, and waits do not sleep */
+/* There is no progression thread: also if Python is the program's, which may hold the interpreter while it polls. */
+extern int mxw_threadless;
+extern int mxw_own_python;
 extern __thread int mxw_in_handler;
 /* The number of unexpected handlers that run now, on any thread. */
 extern int mxw_handlers;
@@ -179,7 +182,7 @@ void mxw_idle(void);
 static inline void mxw_beat(void)
 {
     __atomic_store_n(&mxw_beats, __atomic_load_n(&mxw_beats, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
-    if (__builtin_expect(mxw_single, 0))
+    if (__builtin_expect(mxw_threadless, 0))
         mxw_check_time();
 }
 

@@ -31,6 +31,7 @@
 uint64_t mxw_beats;
 int mxw_tick;
 int mxw_single;
+int mxw_threadless;
 int mxw_watchers;
 __thread int mxw_in_handler;
 
@@ -263,7 +264,8 @@ int mxw_start_progression(void)
     mxw_single = !is_set("OMX_IGNORE_MX_ENV") && is_set("MX_MONOTHREAD");
     spin = (uint64_t)(mxw_seconds("MXWIRE_SPIN", mxw_single || is_set("OMX_WAITSPIN") ? 1e6 : SPIN_SECONDS) * 1e9);
     ends_by_signals = is_set("OMX_WAITINTR");
-    if (mxw_single)
+    mxw_threadless = mxw_single || !mxw_own_python;
+    if (mxw_threadless)
         return wake_driver >= 0;
     /* Signals belong to the threads of the program. */
     sigset_t all, before;

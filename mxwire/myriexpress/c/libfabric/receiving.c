@@ -293,7 +293,12 @@ static void bulk_ended(struct mxf_work *work, const mx_status_t *status)
     uint32_t bulk = message->bulk;
     if (message->grant)
         message->grant->message = NULL;
-    if (status->code != MX_STATUS_SUCCESS || status->msg_length != message->taken) {
+    struct mxf_address source = {GONE, 0, 0};
+    if (status->code == MX_STATUS_SUCCESS)
+        mx_decompose_endpoint_addr(status->source, &source.nic_id, &source.number);
+    /* Any endpoint can send with this match information. */
+    if (status->code != MX_STATUS_SUCCESS || status->msg_length != message->taken ||
+        source.nic_id != message->source.nic_id || source.number != message->source.number) {
         finish(message, status->code == MX_STATUS_SUCCESS || status->code == MX_STATUS_TRUNCATED
                             ? FI_EIO
                             : mxf_error(status->code));

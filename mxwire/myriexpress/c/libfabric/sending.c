@@ -68,7 +68,8 @@ static void end_if_done(struct mxf_send *send)
 static void request_ended(struct mxf_send *send, const mx_status_t *status)
 {
     send->pending--;
-    if (status->code != MX_STATUS_SUCCESS && status->code != MX_STATUS_BUFFERED) {
+    /* Within a host, MX tells the sender, too, that the receive was too short. */
+    if (status->code != MX_STATUS_SUCCESS && status->code != MX_STATUS_BUFFERED && status->code != MX_STATUS_TRUNCATED) {
         send->error = mxf_error(status->code);
         /* The partner may have been opened again: the next send connects again. */
         send->connection->state = MXF_UNCONNECTED;
