@@ -277,9 +277,8 @@ def _summarize(options: CaptureOptions, files: RotatingWriter, tally: _Tally, na
     frames, size = counted(tally.frames, "frame"), counted(tally.bytes, "byte")
     click.echo(f"{frames} ({size}) captured in {seconds:.1f} s{where}", err=True)
     if tally.dropped:
-        click.echo(
-            f"{counted(tally.dropped, 'frame')} dropped for lack of room: try a larger --buffer, or omit -l", err=True
-        )
+        omit = ", or omit -l" if options.lines else ""
+        click.echo(f"{counted(tally.dropped, 'frame')} dropped for lack of room: try a larger --buffer{omit}", err=True)
     else:
         click.echo("0 frames dropped", err=True)
 
