@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import socket
+import stat
 import struct
 import tempfile
 import time
@@ -39,6 +40,8 @@ _CREDENTIALS: Final = struct.Struct("3i")
 _FOREIGN: Final = (errno.EACCES, errno.EPERM, errno.ELOOP)
 """Errors of opening a file of another user."""
 _LONGEST: Final = ADDRESS_SIZE * 65536
+_LOCKED_FOR: Final = 1.0
+"""Seconds to wait for a lock, which other processes hold only while they open or remove the file."""
 _PREFIX: Final = "mxwire-peers-"
 _SHARED_MEMORY: Final = Path("/dev/shm")
 
@@ -262,15 +265,35 @@ class SharedPeerTable:
             except OSError as error:
                 raise self._refusal(error) from error
             try:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.ftruncate(opened, 0)
-            except BlockingIOError:
-                pass
-            fcntl.flock(opened, fcntl.LOCK_SH)
+                self._lock(opened)
+            except LinkError:
+                os.close(opened)
+                raise
             if os.fstat(opened).st_nlink:
                 return opened
             # The last process that used the file has just removed it, so open its successor.
             os.close(opened)
+
+    def _lock(self, opened: int) -> None:
+        """Take the shared lock of a file that only this user can open; others could hold the lock indefinitely."""
+        status = os.fstat(opened)
+        if status.st_uid != os.geteuid() or status.st_mode & 0o077 or not stat.S_ISREG(status.st_mode):
+            raise LinkError(
+                f"{self.path}: the shared peer table belongs to user {status.st_uid} with mode "
+                f"{stat.S_IMODE(status.st_mode):04o}, and must be a file of user {os.geteuid()} with mode 0600: "
+                "remove it"
+            )
+        with suppress(BlockingIOError):
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(opened, 0)
+        until = time.monotonic() + _LOCKED_FOR
+        while True:
+            try:
+                return fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise LinkError(f"{self.path}: another process has locked the shared peer table: end it") from None
+                time.sleep(0.001)
 
 
 def _remove_if_unused(path: Path, opened: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import subprocess
@@ -162,3 +163,32 @@ def test_a_table_without_space_is_reported(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         table.close()
+
+
+@pytest.mark.parametrize(("mode", "user"), [(0o666, None), (0o600, 65534)])
+def test_a_peer_table_that_others_can_open_is_refused_unchanged(tmp_path: Path, mode: int, user: int | None) -> None:
+    table = SharedPeerTable(tmp_path)
+    table.close()
+    table.path.write_bytes(bytes(6))
+    table.path.chmod(mode)
+    if user is not None:
+        if os.geteuid():
+            return
+        os.chown(table.path, user, -1)
+    inode = table.path.stat().st_ino
+    # In use, so that it is not swept away.
+    with table.path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        with pytest.raises(MxwireError, match="must be a file of user"):
+            SharedPeerTable(tmp_path)
+    assert (table.path.stat().st_ino, table.path.read_bytes()) == (inode, bytes(6))
+
+
+def test_a_peer_table_that_stays_locked_is_reported(tmp_path: Path) -> None:
+    table = SharedPeerTable(tmp_path)
+    table.close()
+    table.path.touch(0o600)
+    with table.path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(MxwireError, match="has locked the shared peer table"):
+            SharedPeerTable(tmp_path)
