@@ -182,8 +182,8 @@ MUTANTS = (
         "frame numbers modulo 128 by the replier",
         "R-PUL-13",
         "card/replies.py",
-        "(numbers + number) & 0xFF",
-        "(numbers + number) & 0x7F",
+        "return number & 0xFF",
+        "return number & 0x7F",
         LONG | {"judged": False},
     ),
     Mutant(

@@ -112,5 +112,5 @@ def test_without_numba(monkeypatch, real_capture):
     choice = ScannerChoice(None)
     choice.reconsider(1e9)
     assert choice.scanner is PYTHON_SCANNER
-    with pytest.raises(MxwireError, match=r"numba cannot be used \(.*\); pip install "):
+    with pytest.raises(MxwireError, match=r"numba cannot be used \(.*\); python -m pip install "):
         open_capture(real_capture, numba=True)

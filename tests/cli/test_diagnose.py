@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from mxwire.analysis.diagnosis.finding import UNKNOWN_COST
 from mxwire.capture import create_capture, open_capture
+from mxwire.report.diagnosis import blocks
+from mxwire.report.document import Paragraph
+from tests.analysis.diagnosis.scene import examine
+from tests.wire.support import read_capture
 
 from .support import CAPTURES, mxwire
 
@@ -26,11 +33,12 @@ def test_findings_name_the_problem_the_host_the_cause_and_the_remedy():
 
 
 def test_a_heading_has_the_range_of_confidences_of_its_findings():
-    run = mxwire("diagnose", "--only", "frames-duplicated", CAPTURES / "mxoe-lossy-1M.pcap")
-    words = " ".join(run.out.split())
-    assert "Severity warning, confidence low to medium, cost 3 of 840 frames." in words
-    assert "are duplicates (confidence low). -" in words
-    assert "are duplicates (confidence medium, cost 2 of 840 frames). -" in words
+    examination = examine(read_capture("mxoe-lossy-1M"))
+    (found,) = [each for each in examination.findings() if each.id == "frames-duplicated"]
+    same = [replace(found, confidence="medium"), replace(found, confidence="low", cost=UNKNOWN_COST)]
+    heading, *findings = [each.text for each in blocks("", examination, same) if isinstance(each, Paragraph)][1:4]
+    assert heading.startswith("Severity warning, confidence low to medium, cost ")
+    assert "(confidence medium)" in findings[0] and "(confidence low, cost unknown)" in findings[1]
 
 
 def test_a_clean_capture_shows_nothing_and_ends_with_0():

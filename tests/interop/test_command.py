@@ -103,7 +103,7 @@ def test_a_site_is_written(tmp_path):
     folder = tmp_path / "site"
     run = mxwire("interop", *SMALL[:2], "--case", "size-tiny", "--html", folder)
     assert run.code == 0, run.err
-    assert f"written: {folder / 'index.html'}" in run.err
+    assert f"wrote {folder / 'index.html'}" in run.err
     first, *_ = run.err.splitlines()
     assert re.fullmatch(rf"mxwire: \d+ cells?: the site in {re.escape(str(folder))} will take about \d+ MB", first)
     assert "open-mx-1.5" in (folder / "index.html").read_text()

@@ -204,7 +204,7 @@ def test_a_stand_in_for_a_real_host_passes(cables: list[tuple[Port, Port]]) -> N
     assert len(outcomes) >= 30 and [each["seed"] for each in outcomes[:2]] == [4000000000, 4000000001]
     forged = {"connect/own-address", "discovery/reply-from-own-address"}
     assert {each["name"] for each in outcomes[-2:]} == forged
-    assert all(each["remarks"][-1]["text"].startswith("played last: ") for each in outcomes[-2:])
+    assert all(each["remarks"][-1]["text"].startswith("it sends with a source address ") for each in outcomes[-2:])
     noted = [remark["text"] for each in outcomes for remark in each["remarks"]]
     assert any(each.startswith("not checked, unknown to the driver: ") for each in noted)
     assert any(each.startswith("ignored, ") for each in noted)
@@ -225,7 +225,7 @@ def test_the_seed_and_the_order_are_reported(cables: list[tuple[Port, Port]]) ->
         "connect/bad-key",
         "connect/own-address",
     ]
-    assert "it is harmful: " in done.stdout and "played last: " in done.stdout
+    assert "it is harmful: " in done.stdout and "it sends with a source address " in done.stdout
 
 
 def test_a_host_that_is_not_there(cables: list[tuple[Port, Port]]) -> None:

@@ -110,7 +110,7 @@ def test_other_bytes_without_such_a_pull_are_a_breach(changes: dict[str, int], m
     original = Segments.put
 
     def damaged(memory: Segments, offset: int, data: Any) -> int:
-        return original(memory, offset, data ^ 1)
+        return original(memory, offset, bytes(each ^ 1 for each in bytes(data)))
 
     monkeypatch.setattr(Segments, "put", damaged)
     outcome = run(Scenario(3, profiles=(AS_FOUND,), messages=40, **changes))

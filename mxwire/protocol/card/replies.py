@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,13 +170,18 @@ class _ReplyHeaders:
         return rows
 
 
+def _on_wire(number: Any) -> Any:
+    """The numbers of frames as their field carries them, which has 8 bits."""
+    return number & 0xFF
+
+
 def _fill(headers: NDArray[np.void], number: int, offset: int, length: int) -> None:
     """Write the distinguishing fields into headers of shape (n,), for replies with ``length`` bytes of data each.
 
     The first reply has frame ``number`` and lies at ``offset`` in the message.
     """
     numbers = _NUMBERS[: len(headers)]
-    headers["frame_seqnum"] = (numbers + number) & 0xFF
+    headers["frame_seqnum"] = _on_wire(numbers + number)
     headers["frame_length"] = length
     headers["msg_offset"] = (numbers * length + offset) % _MODULO
 
@@ -241,7 +246,7 @@ class PullReplies:
         found: list[bytes] = []
         taken = 0
         for place, length in enumerate(self._data):
-            number, offset = (self._sequence + place) & 0xFF, (self._start + taken) % _MODULO
+            number, offset = _on_wire(self._sequence + place), (self._start + taken) % _MODULO
             head: bytes = pack(destination, source, ETHERTYPE_MXOE, _TYPE, number, length, offset, handle, magic)
             frame = head + self._region.part(self._first + taken, length)
             found.append(frame if len(frame) >= _SHORTEST else frame + bytes(_SHORTEST - len(frame)))
