@@ -155,9 +155,6 @@ def look_reply(seen: JudgedFrame) -> None:
         seen.transfer = transfer
         if which < transfer.oldest or transfer.irregular or transfer.ended:
             seen.status = FrameStatus.STALE
-        if transfer.older is not None and transfer.older.session != transfer.session:
-            # Handles recur, and the replier was opened again since: it has no reply to the older pull.
-            return
         transfer = transfer.older
 
 
