@@ -11,10 +11,13 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import signal
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing import active_children
+from contextlib import contextmanager, suppress
+from multiprocessing import active_children, resource_tracker
+from pathlib import Path
 from typing import Any, Final
 
 from distributed import Nanny, Scheduler, Security, SpecCluster, Worker
@@ -38,6 +41,8 @@ class PrivateWorker(Worker):  # type: ignore[misc]
         """Serve nothing."""
 
 
+_STARTING_SECONDS: Final = 0.2
+"""Seconds for which new workers are ended after an interrupt: more than the start of a process takes."""
 JOB_ARGUMENTS: Final[dict[str, Any]] = {
     "security": True,
     "scheduler_cls": PrivateScheduler,
@@ -54,6 +59,28 @@ JOB_PROLOGUE: Final = (
 """Lines of a job's shell script."""
 
 
+def _children() -> set[int]:
+    """Return the processes that threads of this one have started, those without a process object yet included."""
+    # Not every kernel lists the children of a thread.
+    found = {each.pid for each in active_children() if each.pid is not None}
+    for listed in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            found.update(map(int, listed.read_text().split()))
+    return found
+
+
+def _end_children(others: set[int]) -> None:
+    """End all processes started since ``others``, with those that are just being started: a worker whose parent ends
+    while it starts prints a traceback."""
+    kept = others | {getattr(resource_tracker._resource_tracker, "_pid", 0)}
+    until = time.monotonic() + _STARTING_SECONDS
+    while time.monotonic() < until:
+        for process in _children() - kept:
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.01)
+
+
 @contextmanager
 def local_cluster(processes: int) -> Iterator[Any]:
     """Start a cluster of worker processes on this machine."""
@@ -65,7 +92,7 @@ def local_cluster(processes: int) -> Iterator[Any]:
         "security": Security.temporary(),
         "dashboard": False,
     }
-    others = set(active_children())
+    others = _children()
     # Its thread starts the workers, and they inherit that they do not receive Ctrl-C.
     runner = LoopRunner()
     with uninterrupted():
@@ -98,8 +125,7 @@ def local_cluster(processes: int) -> Iterator[Any]:
                 # An orderly end takes seconds, and fails with tracebacks while workers start.
                 atexit.unregister(spec.close_clusters)
                 runner.loop.add_callback(runner.loop.stop)
-                for process in set(active_children()) - others:
-                    process.kill()
+                _end_children(others)
                 raise
         runner.stop()
     finally:
