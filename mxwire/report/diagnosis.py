@@ -101,7 +101,8 @@ def _finding(place: int, same: list[Finding], facts: Facts) -> Iterator[Block]:
         differs = [f"confidence {each.confidence}"] if len(confidences) > 1 else []
         differs += [cost] if cost != costs[0] else []
         yield Paragraph(_sentence(f"{each.summary} ({', '.join(differs)})" if differs else each.summary))
-        yield Listing(tuple(_evidence(one, facts.since_start) for one in each.evidence))
+        doubts = (f"less certain: {doubt}" for doubt in each.doubts)
+        yield Listing((*(_evidence(one, facts.since_start) for one in each.evidence), *doubts))
     advice = dict.fromkeys(text for each in same for text in each.advice)
     yield Paragraph("What to do:")
     yield Listing(tuple(advice), numbered=True)
@@ -151,12 +152,14 @@ def finding_line(path: str, examination: Examination, found: Finding) -> str:
         evidence=[
             {
                 "text": each.text,
+                "weight": each.weight,
                 "frames": list(each.frames),
                 "time_ns": each.time_ns,
                 "since_start_ns": None if each.time_ns is None else facts.since_start(each.time_ns),
             }
             for each in found.evidence
         ],
+        doubts=list(found.doubts),
         advice=list(found.advice),
     )
 

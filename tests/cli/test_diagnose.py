@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mxwire.analysis.diagnosis.finding import UNKNOWN_COST
+from mxwire.analysis.diagnosis.finding import UNKNOWN_COST, evidence
 from mxwire.capture import create_capture, open_capture
 from mxwire.report.diagnosis import blocks
 from mxwire.report.document import Paragraph
@@ -35,7 +35,8 @@ def test_findings_name_the_problem_the_host_the_cause_and_the_remedy():
 def test_a_heading_has_the_range_of_confidences_of_its_findings():
     examination = examine(read_capture("mxoe-lossy-1M"))
     (found,) = [each for each in examination.findings() if each.id == "frames-duplicated"]
-    same = [replace(found, confidence="medium"), replace(found, confidence="low", cost=UNKNOWN_COST)]
+    sign = (evidence("a sign", weight="sign"),)
+    same = [replace(found, evidence=sign), replace(found, evidence=sign, doubts=("a gap",), cost=UNKNOWN_COST)]
     heading, *findings = [each.text for each in blocks("", examination, same) if isinstance(each, Paragraph)][1:4]
     assert heading.startswith("Severity warning, confidence low to medium, cost ")
     assert "(confidence medium)" in findings[0] and "(confidence low, cost unknown)" in findings[1]
@@ -60,8 +61,9 @@ def test_json_has_findings_and_a_summary_per_file():
     assert finding["evidence"][0]["frames"] == [76]
     assert set(finding) == {
         *("record", "file", "id", "title", "group", "severity", "confidence", "cost_ns", "cost_s", "cost_frames"),
-        *("concerns", "summary", "evidence", "advice"),
+        *("concerns", "summary", "evidence", "doubts", "advice"),
     }
+    assert finding["evidence"][0]["weight"] == "proof" and finding["doubts"] == []
     assert [each["record"] for each in (first, second)] == ["summary", "summary"]
     assert first["ids"] == ["no-reverse-connect"] and second["ids"] == [] and second["not_judged"] == []
     assert [each["file"] for each in (first, second)] == [str(each) for each in files]

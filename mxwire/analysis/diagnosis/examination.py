@@ -20,9 +20,11 @@ from mxwire.words import count_of
 
 _ORDER: Final[dict[Confidence, int]] = {"high": 0, "medium": 1, "low": 2}
 _SEVERITY: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
-_LESS: Final[dict[Confidence, Confidence]] = {"high": "medium", "medium": "low", "low": "low"}
-_HOLES: Final = ("capture-incomplete", "capture-one-direction")
-"""Diagnoses of missing frames: they lower the confidence of those that need every frame."""
+_HOLES: Final = {
+    "capture-incomplete": "the capture itself lost frames",
+    "capture-one-direction": "the capture shows one direction only",
+}
+"""Diagnoses of missing frames, and the doubt that they cast on those that need every frame."""
 
 
 class Examination:
@@ -85,8 +87,9 @@ class Examination:
         places = {each.id: place for place, each in enumerate(catalogue())}
         findings = [each for examiner in self._examiners for each in examiner.findings(self.facts)]
         findings = [each for each in findings if not any(_explains(other, each) for other in findings)]
-        if any(each.id in _HOLES for each in findings):
-            findings = [_less_sure(each) for each in findings]
+        doubt = next((_HOLES[each.id] for each in findings if each.id in _HOLES), None)
+        if doubt is not None:
+            findings = [_doubted(each, doubt) if _needs_every_frame(each) else each for each in findings]
 
         def rank(each: Finding) -> tuple[object, ...]:
             cost = each.cost
@@ -130,10 +133,12 @@ def _has(examiner: Examiner, hook: str) -> bool:
     return getattr(type(examiner), hook) is not getattr(Examiner, hook)
 
 
-def _less_sure(found: Finding) -> Finding:
-    if "every frame" not in CATALOGUE[found.id].needs:
-        return found
-    return replace(found, confidence=_LESS[found.confidence])
+def _needs_every_frame(found: Finding) -> bool:
+    return "every frame" in CATALOGUE[found.id].needs
+
+
+def _doubted(found: Finding, doubt: str) -> Finding:
+    return replace(found, doubts=(*found.doubts, doubt))
 
 
 def _explains(cause: Finding, finding: Finding) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar, get_args
 
 from mxwire.ethernet import mac_text
@@ -11,6 +11,11 @@ from mxwire.ethernet import mac_text
 Confidence = Literal["high", "medium", "low"]
 """``high``: other causes are very unlikely; ``medium``: the likeliest of a few causes, which the advice names;
 ``low``: a hint that is worth checking."""
+_CONFIDENCES: Final[tuple[Confidence, ...]] = get_args(Confidence)
+
+Weight = Literal["proof", "sign", "hint"]
+"""``proof``: hardly anything else explains the observation; ``sign``: the diagnosis is its likeliest cause; ``hint``:
+another cause is as likely, or the observation only adds detail."""
 
 Severity = Literal["error", "warning", "note"]
 """``error``: communication fails; ``warning``: it works, but incorrectly or more slowly than possible; ``note``: no
@@ -46,6 +51,9 @@ class Evidence:
     """Numbers of the frames; if there are many, only the first."""
     time_ns: int | None = None
     """Time of the first of these frames."""
+    weight: Weight = "hint"
+    times: int = 1
+    """Number of independent observations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,6 @@ class Finding:
 
     id: str
     """Name of the diagnosis in the catalogue, which also contains the title; for example ``mtu-too-small``."""
-    confidence: Confidence
     concerns: tuple[Party, ...]
     summary: str
     """Summary of this case, one sentence."""
@@ -76,11 +83,37 @@ class Finding:
     """Advice, the most likely remedy first."""
     severity: Severity = "warning"
     cost: Cost = UNKNOWN_COST
+    doubts: tuple[str, ...] = ()
+    """Circumstances that weaken the evidence, each a sentence without its full stop."""
+
+    @property
+    def confidence(self) -> Confidence:
+        """The probability of the diagnosis, according to its evidence and the doubts."""
+        return confidence_of(self.evidence, len(self.doubts))
 
 
-def evidence(text: str, frames: Iterable[int] = (), time_ns: int | None = None) -> Evidence:
+def confidence_of(shown: Iterable[Evidence], doubts: int = 0) -> Confidence:
+    """Return the confidence that evidence allows: high for a proof or for several signs, medium for one sign, low for
+    hints; one step less per doubt.
+    """
+    signs = sum(_SEVERAL if each.weight == "proof" else each.times for each in shown if each.weight != "hint")
+    return _CONFIDENCES[min(max(_SEVERAL - signs, 0) + doubts, len(_CONFIDENCES) - 1)]
+
+
+_SEVERAL: Final = 2
+"""Number of signs that make a diagnosis as certain as a proof."""
+
+
+def evidence(
+    text: str, frames: Iterable[int] = (), time_ns: int | None = None, weight: Weight = "hint", times: int = 1
+) -> Evidence:
     """Return evidence with at most :data:`FRAMES_SHOWN` frames, without repetitions."""
-    return Evidence(text, tuple(dict.fromkeys(frames))[:FRAMES_SHOWN], time_ns)
+    return Evidence(text, tuple(dict.fromkeys(frames))[:FRAMES_SHOWN], time_ns, weight, times)
+
+
+def weighed(shown: Iterable[Evidence], weight: Weight, times: int = 1) -> list[Evidence]:
+    """Return evidence of one kind, which was observed ``times`` times altogether."""
+    return [replace(each, weight=weight, times=0 if place else times) for place, each in enumerate(shown)]
 
 
 def standstill(waits: Iterable[tuple[int, int]]) -> int | None:

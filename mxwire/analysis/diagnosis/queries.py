@@ -65,7 +65,7 @@ class UnansweredQueries:
             f"{mac_text(self.source)} sent {', '.join(kinds)} to {mac_text(self.destination)} within "
             f"{seconds(self.direction.last_ns - self.direction.first_ns)}, without an answer"
         )
-        return evidence(text, numbers, first_ns)
+        return evidence(text, numbers, first_ns, "sign", self.questions // LEAST)
 
 
 def unanswered(facts: Facts) -> Iterator[UnansweredQueries]:

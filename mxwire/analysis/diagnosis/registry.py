@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from mxwire.analysis.diagnosis.finding import UNKNOWN_COST, Confidence, Cost, Evidence, Finding, Party, Severity
+from mxwire.analysis.diagnosis.finding import UNKNOWN_COST, Cost, Evidence, Finding, Party, Severity
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage
@@ -54,16 +54,14 @@ class Diagnosis:
 
     def found(
         self,
-        confidence: Confidence,
         concerns: tuple[Party, ...],
         summary: str,
         shown: list[Evidence],
-        *first: str,
+        *doubts: str,
         cost: Cost = UNKNOWN_COST,
     ) -> Finding:
-        """Return a finding of this diagnosis; ``first`` is advice for this case and precedes the general advice."""
-        advice = *first, *self.advice
-        return Finding(self.id, confidence, concerns, summary, tuple(shown), advice, self.severity, cost)
+        """Return a finding of this diagnosis."""
+        return Finding(self.id, concerns, summary, tuple(shown), self.advice, self.severity, cost, doubts)
 
 
 class Examiner(ABC):

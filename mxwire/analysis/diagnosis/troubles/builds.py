@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.ethernet import mac_text
 from mxwire.wire.detection import Detection, Hint
@@ -106,21 +106,22 @@ class BuildExaminer(Examiner):
                 f"the integers of {mac_text(swapped)} only make sense as little-endian ones",
                 [direction.first_frame] if direction else (),
                 direction.first_ns if direction else None,
+                "proof",
             )
         ]
         summary = f"{mac_text(swapped)} sends its integers in little-endian order, its partner in network order"
-        return BYTE_ORDER.found("high", (Party(one), Party(other)), summary, shown)
+        return BYTE_ORDER.found((Party(one), Party(other)), summary, shown)
 
     @staticmethod
     def _compared(one: Detection, other: Detection) -> Iterator[Finding]:
         diagnosis, what = _difference(one, other)
         if diagnosis is None:
             return
-        shown = [*_shown(one), *_shown(other)]
-        sure: Confidence = "high" if min(one.confidence, other.confidence) >= _SURE else "medium"
+        certain = min(one.confidence, other.confidence) >= _SURE
+        shown = weighed([*_shown(one), *_shown(other)], "proof" if certain else "sign")
         parties = Party(one.hosts[0]), Party(other.hosts[0])
         summary = f"{mac_text(one.hosts[0])} {what[0]}, {mac_text(other.hosts[0])} {what[1]}"
-        yield diagnosis.found(sure, parties, summary, shown)
+        yield diagnosis.found(parties, summary, shown)
 
 
 def _difference(one: Detection, other: Detection) -> tuple[Diagnosis | None, tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Final
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.conversations.message import Refusal, Repeat
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
-from mxwire.analysis.diagnosis.finding import KEPT, Confidence, Cost, Evidence, Finding, Party, evidence, keep
+from mxwire.analysis.diagnosis.finding import KEPT, Cost, Evidence, Finding, Party, evidence, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.path import MTU
 from mxwire.wire.decoder import DecodedBatch
@@ -49,7 +49,7 @@ class ZombieExaminer(Examiner):
 
     def __init__(self) -> None:
         self._closed: dict[Party, list[tuple[int, int]]] = {}
-        self._found: dict[tuple[Party, Party], tuple[Confidence, str, list[Evidence], int]] = {}
+        self._found: dict[tuple[Party, Party], tuple[str, list[Evidence], int]] = {}
 
     def frames(self, decoded: DecodedBatch, facts: Facts) -> None:
         """Record the endpoints that nacks report as closed, or as reopened with another session."""
@@ -81,25 +81,23 @@ class ZombieExaminer(Examiner):
             text = (
                 f"{count_of(len(after_nack), 'PULL')} after the nack that would have ended a pull of a running process"
             )
-            shown.append(evidence(text, frames, pull.refusal.time_ns))
+            shown.append(evidence(text, frames, pull.refusal.time_ns, "proof"))
         for time_ns, frame in self._closed.get(puller, ()):
             later = [each.frame for each in pull.requests if each.time_ns > time_ns]
             if time_ns > pull.first_pull_ns and later:
                 text = f"{puller} reported that it is closed, and then sent {count_of(len(later), 'PULL')}"
-                shown.append(evidence(text, [frame, *later], time_ns))
+                shown.append(evidence(text, [frame, *later], time_ns, "sign"))
                 break
         served = [each for each in pull.requests if each.cause == "timer" and not each.missing]
         if _most_of_one_block(served) >= _TIMERS and pull.notice is None and (shown or self._is_silent(message, facts)):
             text = f"{count_of(len(served), 'PULL')} for blocks that had arrived completely"
-            shown.append(evidence(text, [each.frame for each in served], served[0].time_ns))
+            shown.append(evidence(text, [each.frame for each in served], served[0].time_ns, "sign"))
         elif not shown:
             return
-        sure: Confidence = "high" if after_nack or len(shown) > 1 else "medium"
         key = puller, sender_of(message.flow)
         if key not in self._found and len(self._found) < KEPT:
             useless = pull.re_requests + pull.repeated_replies
             self._found[key] = (
-                sure,
                 f"{puller} keeps pulling {named(message)} for a process that is gone",
                 shown,
                 useless,
@@ -115,8 +113,8 @@ class ZombieExaminer(Examiner):
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield a finding per endpoint whose pulls have outlived its process."""
-        for (puller, owner), (sure, summary, shown, useless) in self._found.items():
-            yield ZOMBIE.found(sure, (puller, owner), summary, shown, cost=Cost(frames=useless))
+        for (puller, owner), (summary, shown, useless) in self._found.items():
+            yield ZOMBIE.found((puller, owner), summary, shown, cost=Cost(frames=useless))
 
 
 def _most_of_one_block(requests: list[Repeat]) -> int:
@@ -172,8 +170,8 @@ class NotifyExaminer(Examiner):
                 continue
             puller, owner, region, counter = key
             shown = [
-                evidence("the pull was refused: ENDPT_CLOSED", [refusal.frame], refusal.time_ns),
-                evidence(f"NOTIFY of 0 bytes for region {region}, counter {counter}", [frame], time_ns),
+                evidence("the pull was refused: ENDPT_CLOSED", [refusal.frame], refusal.time_ns, "sign"),
+                evidence(f"NOTIFY of 0 bytes for region {region}, counter {counter}", [frame], time_ns, "sign"),
             ]
             summary = f"{puller} sent {owner} the NOTIFY of a message of a former process"
-            yield LATE.found("high", (puller, owner), summary, shown)
+            yield LATE.found((puller, owner), summary, shown)

@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, first_frame, named
-from mxwire.analysis.diagnosis.finding import KEPT, SHOWN, Confidence, Cost, Evidence, Finding, Party, evidence, keep
+from mxwire.analysis.diagnosis.finding import (
+    KEPT,
+    SHOWN,
+    Cost,
+    Evidence,
+    Finding,
+    Party,
+    Weight,
+    evidence,
+    keep,
+    weighed,
+)
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import is_group, pairs_of
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
@@ -131,11 +142,9 @@ class DuplicateExaminer(Examiner):
         for pair, number in self._counts.items():
             source, destination = pair
             parties = Party(source), Party(destination)
-            shown = self._shown[pair]
             if number >= _LEAST:
                 direction = f"from {mac_text(source)} to {mac_text(destination)}"
                 summary = f"{number} of {frames.get(pair, number)} frames {direction} are duplicates"
-                sure: Confidence = "high" if number > _LEAST else "medium"
                 if number == self._pulls.get(pair) and pair in self._requested_again:
                     # A puller requests a block up to three times within 2 ms around its timer (R-MEA-27), and early
                     # after a loss that the capture does not show (R-PUL-07).
@@ -144,8 +153,11 @@ class DuplicateExaminer(Examiner):
                 if number == pulls or (number == pulls + replies and {pair, pair[::-1]} & reordered):
                     # A PULL that is repeated because of reordered replies, and a reply that passes after the repeated
                     # one, look the same.
-                    sure = "low"
-                yield DUPLICATED.found(sure, parties, summary, shown, cost=Cost(frames=number))
+                    weight: Weight = "hint"
+                else:
+                    weight = "sign"
+                shown = weighed(self._shown[pair], weight, number // _LEAST)
+                yield DUPLICATED.found(parties, summary, shown, cost=Cost(frames=number))
 
     def _doubled(self, facts: Facts) -> Iterator[Finding]:
         """Yield a finding per pair of hosts if nearly every frame between them was captured twice."""
@@ -170,8 +182,8 @@ class DuplicateExaminer(Examiner):
             number = sum(direction.frames for direction in directions)
             text = f"{twice + back} frames are the same as one at most {_SHORTLY_NS // 1_000_000} ms before"
             summary = f"{twice + back} of {number} frames are duplicates of others"
-            shown = [evidence(text, self._twice_frames)]
-            yield DOUBLED.found("high", (Party(pair[0]), Party(pair[1])), summary, shown)
+            shown = [evidence(text, self._twice_frames, weight="proof")]
+            yield DOUBLED.found((Party(pair[0]), Party(pair[1])), summary, shown)
 
 
 def _again(decoded: DecodedBatch) -> NDArray[np.intp]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mxwire.analysis.conversations import CapturedMessage, Refusal
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
-from mxwire.analysis.diagnosis.finding import KEPT, SHOWN, Confidence, Evidence, Finding, Party, evidence, keep
+from mxwire.analysis.diagnosis.finding import KEPT, SHOWN, Evidence, Finding, Party, evidence, keep
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
 from mxwire.ethernet import mac_text
@@ -99,7 +99,7 @@ class _Refused:
         self.count += 1
         self.what[what] += 1
         if len(self.shown) < SHOWN:
-            self.shown.append(evidence(text, [refusal.frame], refusal.time_ns))
+            self.shown.append(evidence(text, [refusal.frame], refusal.time_ns, "proof"))
 
 
 @examines(CLOSED, RANGE, EXHAUSTED, KEY)
@@ -151,7 +151,7 @@ class EndpointExaminer(Examiner):
                 key = connect.nack.reason, refuser, asking
                 number, shown, what = refused.get(key, (0, [], Counter[str]()))
                 text = f"a CONNECT was refused: {connect.nack.reason}"
-                shown.append(evidence(text, [connect.nack.frame], connect.nack.time_ns))
+                shown.append(evidence(text, [connect.nack.frame], connect.nack.time_ns, "proof"))
                 what["connect"] += 1
                 refused[key] = number + 1, shown, what
         for (reason, refuser, asking), (_, shown, what) in refused.items():
@@ -165,10 +165,10 @@ class EndpointExaminer(Examiner):
                 was_open = what["pull"] or (asking, refuser) in connected
                 state = "is not open any more" if was_open else "is not open"
                 summary = f"{refuser} {state}: {counts} of {asking} refused"
-                yield CLOSED.found("high", (refuser, asking), summary, shown[:SHOWN])
+                yield CLOSED.found((refuser, asking), summary, shown[:SHOWN])
             elif reason == "BAD_ENDPT":
                 summary = f"{mac_text(refuser.address)} has no endpoint {refuser.endpoint}: {counts} refused"
-                yield RANGE.found("high", (refuser, asking), summary, shown[:SHOWN])
+                yield RANGE.found((refuser, asking), summary, shown[:SHOWN])
         yield from self._exhausted(refused)
         yield from _keys(facts)
 
@@ -192,11 +192,10 @@ class EndpointExaminer(Examiner):
             if max(used) >= ENDPOINT_MAXIMUM and host not in limits:
                 # The host was configured with a higher limit, which is unknown.
                 continue
-            sure: Confidence = "high" if host in limits else "medium"
             text = f"endpoints {min(used)} to {max(used)} all sent frames, and none of them was seen closed"
-            yield EXHAUSTED.found(
-                sure, (Party(host),), f"{mac_text(host)} uses all of its {len(used)} endpoints", [evidence(text)]
-            )
+            shown = [evidence(text, weight="proof" if host in limits else "sign")]
+            summary = f"{mac_text(host)} uses all of its {len(used)} endpoints"
+            yield EXHAUSTED.found((Party(host),), summary, shown)
 
 
 def _connected(facts: Facts) -> dict[tuple[Party, Party], int]:
@@ -222,6 +221,6 @@ def _keys(facts: Facts) -> Iterator[Finding]:
             target = sender_of(conversation.flows[1 - connect.side])
             key = "a key that was not seen" if connect.key is None else f"key 0x{connect.key:08x}"
             text = f"{key} was answered with BAD_KEY"
-            keep(shown, (target, asking), evidence(text, [connect.frame], connect.time_ns))
+            keep(shown, (target, asking), evidence(text, [connect.frame], connect.time_ns, "proof"))
     for (target, asking), kept in shown.items():
-        yield KEY.found("high", (target, asking), f"{asking} connects to {target} with the wrong key", kept)
+        yield KEY.found((target, asking), f"{asking} connects to {target} with the wrong key", kept)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.queries import UnansweredQueries, unanswered
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import groups_of
@@ -141,13 +141,14 @@ class EtherTypeExaminer(Examiner):
                     f"{count_of(suspect.frames, 'frame')} with EtherType 0x{value:04x} can only be MXoE",
                     suspect.numbers,
                     suspect.first_ns,
+                    "proof",
                 )
             ]
             usual = [each for each in facts.traffic.hosts() if each not in suspect.hosts]
             if usual:
                 shown.append(evidence(f"{', '.join(map(mac_text, usual[:3]))} used 0x86df"))
             parties = tuple(Party(each) for each in sorted(suspect.hosts)[:8])
-            yield CHANGED.found("high", parties, f"MXoE uses EtherType 0x{value:04x} here", shown)
+            yield CHANGED.found(parties, f"MXoE uses EtherType 0x{value:04x} here", shown)
 
     def _filtered(self, queries: UnansweredQueries) -> Finding | None:
         other = [
@@ -166,7 +167,7 @@ class EtherTypeExaminer(Examiner):
             ),
         ]
         summary = f"{mac_text(queries.destination)} is alive, but sends no MXoE frames"
-        return FILTERED.found("medium", (Party(queries.source), Party(queries.destination)), summary, shown)
+        return FILTERED.found((Party(queries.source), Party(queries.destination)), summary, weighed(shown, "sign"))
 
 
 def looks_like_mxoe(located: Located) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Final
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
@@ -128,16 +128,16 @@ class IdentityExaminer(Examiner):
             of = f" of endpoint {which}" if what == "sessions" else ""
             shown = [evidence(f"{value} first reported", [frame]) for value, frame in list(known.seen.items())[:4]]
             frames, times = zip(*known.returns, strict=True)
-            shown.append(evidence("an earlier one returned", frames, times[0]))
+            shown.append(evidence("an earlier one returned", frames, times[0], "sign", len(frames)))
             summary = f"{mac_text(host)} alternates between {len(known.seen)} {what}{of}"
-            yield MAC.found("high" if len(frames) > 1 else "medium", (Party(host),), summary, shown)
+            yield MAC.found((Party(host),), summary, shown)
         for nic, senders in self._announced.items():
             if len(senders) > 1:
                 shown = [evidence(f"announced by {mac_text(each)}", [frame]) for each, frame in senders.items()]
                 summary = f"{len(senders)} addresses announce the NIC id {mac_text(nic & 0xFFFFFFFFFFFF)}"
-                yield MAC.found("medium", tuple(map(Party, senders)), summary, shown)
+                yield MAC.found(tuple(map(Party, senders)), summary, weighed(shown, "sign"))
         for name, holders in self._names.items():
             if len(holders) > 1 and name:
                 shown = [evidence(f"reported by {mac_text(each)}", [frame]) for each, frame in holders.items()]
                 summary = f"{len(holders)} hosts have the name {name}"
-                yield NAME.found("high", tuple(map(Party, holders)), summary, shown)
+                yield NAME.found(tuple(map(Party, holders)), summary, weighed(shown, "proof"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from mxwire.analysis.diagnosis.announcements import AnnouncedValues, ValueColumns
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Confidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.traffic import pair_at, pair_key
 from mxwire.ethernet import mac_text
@@ -92,9 +92,9 @@ class IndexExaminer(Examiner):
             user, host = (address[each] for each in pair_at(key))
             used, announced = _index(misuse.used), _index(misuse.announced)
             text = f"{count_of(misuse.frames, 'frame')} with {used} after receiving {announced}"
-            shown = [evidence(text, [misuse.announced_frame, *misuse.numbers], misuse.first_ns)]
+            shown = [evidence(text, [misuse.announced_frame, *misuse.numbers], misuse.first_ns, "sign", misuse.frames)]
             summary = f"{mac_text(user)} sends to {mac_text(host)} with an outdated index"
-            yield STALE.found("high", (Party(user), Party(host)), summary, shown)
+            yield STALE.found((Party(user), Party(host)), summary, shown)
         yield from self._reused(address, facts)
 
     def _reused(self, address: list[int], facts: Facts) -> Iterator[Finding]:
@@ -115,8 +115,8 @@ class IndexExaminer(Examiner):
             summary = f"{mac_text(address[host])} assigned index {index} to {len(announced)} hosts"
             # If the first host is gone, its index may be assigned to another host.
             still = facts.traffic.direction(address[announced[0][1]], address[host])
-            sure: Confidence = "high" if still is not None and still.last_ns > announced[-1][0] else "low"
-            yield REUSED.found(sure, parties, summary, shown)
+            certain = still is not None and still.last_ns > announced[-1][0]
+            yield REUSED.found(parties, summary, weighed(shown, "proof" if certain else "hint"))
 
 
 def _index(value: int) -> str:

@@ -150,7 +150,9 @@ class LatencyExaminer(Examiner):
             direction = f"from {mac_text(source)} to {mac_text(destination)}"
             summary = f"frames {direction} arrive every {pause / 1000:.0f} microseconds"
             cost = Cost(int(pause * number))
-            yield COALESCING.found("medium", (Party(destination), Party(source)), summary, [evidence(text)], cost=cost)
+            yield COALESCING.found(
+                (Party(destination), Party(source)), summary, [evidence(text, weight="sign")], cost=cost
+            )
         for conversation, trips in self._trips.items():
             step = _step(trips.samples)
             if step is not None:
@@ -195,4 +197,4 @@ def _asleep(conversation: Conversation, trips: _Trips, slow: float, fast: float,
     parties = Party(one.address), Party(other.address)
     slept = sum(idle >= _PAUSE_NS for idle, _, _ in trips.samples)
     cost = Cost(int((slow - fast) * slept))
-    return SLEEP.found("medium", parties, summary, [evidence(text, [frame])], cost=cost)
+    return SLEEP.found(parties, summary, [evidence(text, [frame], weight="sign")], cost=cost)

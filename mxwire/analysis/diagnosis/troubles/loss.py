@@ -11,7 +11,6 @@ from mxwire.analysis.diagnosis.facts import Facts, about, voice_of
 from mxwire.analysis.diagnosis.finding import (
     KEPT,
     SHOWN,
-    Confidence,
     Cost,
     Evidence,
     Finding,
@@ -19,6 +18,7 @@ from mxwire.analysis.diagnosis.finding import (
     evidence,
     seconds,
     standstill,
+    weighed,
 )
 from mxwire.analysis.diagnosis.libraries import SILENCE_NS
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
@@ -167,20 +167,21 @@ class LossExaminer(Examiner):
 
     @staticmethod
     def _tail_finding(pair: Pair, tails: list[tuple[CapturedMessage, Repeat]]) -> Finding:
-        shown = [
-            evidence(
-                f"message {message.number}, {message.length} bytes: its end was re-requested after "
-                f"{seconds(each.after_ns)}",
-                [each.frame],
-                each.time_ns,
-            )
-            for message, each in tails[:SHOWN]
-        ]
+        # If all data had passed, the receiver may have been slow instead.
+        missed = sum(each.missing > 0 for _, each in tails)
+        shown = weighed((_tail_evidence(*each) for each in tails[:SHOWN]), "sign", missed or 1)
         number = len({message.number for message, _ in tails})
         waited = f"{count_of(number, 'large message')} to {mac_text(pair[1])} waited for the timer at the end"
         summary = _at_least(len(tails), _KEPT_OF_RECENT) + waited
         cost = Cost(standstill(_waits(each for _, each in tails)))
-        return TAIL.found("high", (Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)
+        return TAIL.found((Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)
+
+
+def _tail_evidence(message: CapturedMessage, again: Repeat) -> Evidence:
+    text = f"message {message.number}, {message.length} bytes: its end was re-requested after {seconds(again.after_ns)}"
+    if not again.missing:
+        text += ", although all of it had passed here"
+    return evidence(text, [again.frame], again.time_ns)
 
 
 def _is_slow(message: CapturedMessage) -> bool:
@@ -222,22 +223,21 @@ def _lost_finding(pair: Pair, lost: list[CapturedMessage], pulled: list[Captured
     what = [count_of(len(lost), "message") + " retransmitted"] if lost else []
     what += [count_of(again, "block") + " re-requested"] if again else []
     shown = [about(each, f"was sent {each.transmissions} times") for each in lost[:SHOWN]]
-    shown += [_pull_evidence(each.number, each.pull) for each in pulled[:SHOWN] if each.pull is not None]
+    # The sender of a message may have retransmitted it too early, before the ack.
+    overdue = sum(any(again.after_ns > SILENCE_NS for again in each.resends) for each in lost)
+    shown = weighed(shown, "sign" if overdue else "hint", overdue)
+    # If all requests are early and every reply passed, reordering beyond the capture point is just as likely.
+    missed = sum(_missing(pull) + _timers(pull) for each in pulled if (pull := each.pull) is not None)
+    blocks = [_pull_evidence(each.number, each.pull) for each in pulled[:SHOWN] if each.pull is not None]
+    shown += weighed(blocks, "sign" if missed else "hint", missed)
     bounded = _at_least(max(len(lost), len(pulled)), KEPT)
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])}: {bounded}{', '.join(what)}"
-    # If all requests are early and every reply passed, reordering of replies beyond the capture point is just as
-    # likely.
-    # So is a sender that retransmits too early.
-    overdue = any(again.after_ns > SILENCE_NS for each in lost for again in each.resends)
-    certain = overdue or any(_missing(pull) or _timers(pull) for each in pulled if (pull := each.pull) is not None)
-    several = len(lost) + again > 1
     waits = [wait for each in lost for wait in _waits(each.resends)]
     waits += [wait for each in pulled if each.pull is not None for wait in _waits(_by_timer(each.pull.requests))]
     repeated = sum(each.repeated_frames for each in lost)
     repeated += sum(each.pull.repeated_replies for each in pulled if each.pull is not None)
     cost = Cost(standstill(waits), repeated)
-    sure: Confidence = "high" if several and certain else "medium"
-    return LOST.found(sure, (Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)
+    return LOST.found((Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)
 
 
 def _by_timer(requests: Iterable[Repeat]) -> list[Repeat]:
@@ -266,7 +266,8 @@ def _timers(pull: MessagePull) -> int:
 
 def _unexplained(pull: MessagePull) -> int:
     """Return the number of re-requests that the order of the PULLs does not explain."""
-    return pull.re_requests - (0 if _missing(pull) else sum(each.explained for each in pull.requests))
+    explained = sum(each.explained and each.cause != "timer" for each in pull.requests)
+    return pull.re_requests - (0 if _missing(pull) else explained)
 
 
 def _pull_evidence(number: int, pull: MessagePull) -> Evidence:
@@ -294,5 +295,4 @@ def _burst_finding(pair: Pair, bursts: list[tuple[CapturedMessage, Repeat]], dia
     times = _at_least(len(bursts), _KEPT_OF_RECENT) + count_of(len(bursts), "time")
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])} whole bursts are lost, {times}"
     cost = Cost(standstill(_waits(_by_timer(each for _, each in bursts))))
-    sure: Confidence = "high" if len(bursts) > 1 else "medium"
-    return BURST.found(sure, (Party(pair[0]), Party(pair[1])), summary, shown, cost=cost)
+    return BURST.found((Party(pair[0]), Party(pair[1])), summary, weighed(shown, "sign", len(bursts)), cost=cost)

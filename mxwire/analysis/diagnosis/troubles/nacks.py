@@ -82,8 +82,11 @@ class NackExaminer(Examiner):
                 continue
             shown = [
                 evidence(
-                    f"{count_of(rate.most, 'nack')} within one second, {rate.total} in all", rate.frames, rate.time_ns
+                    f"{count_of(rate.most, 'nack')} within one second, {rate.total} in all",
+                    rate.frames,
+                    rate.time_ns,
+                    "proof",
                 )
             ]
             summary = f"{mac_text(refuser)} refuses frames of {mac_text(sender)}, {rate.most} per second"
-            yield STORM.found("high", (Party(sender), Party(refuser)), summary, shown, cost=Cost(frames=rate.total))
+            yield STORM.found((Party(sender), Party(refuser)), summary, shown, cost=Cost(frames=rate.total))

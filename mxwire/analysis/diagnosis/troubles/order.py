@@ -10,7 +10,6 @@ from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import (
     SHOWN,
-    Confidence,
     Cost,
     Evidence,
     Finding,
@@ -19,6 +18,7 @@ from mxwire.analysis.diagnosis.finding import (
     keep,
     seconds,
     standstill,
+    weighed,
 )
 from mxwire.analysis.diagnosis.message_order import FlowOrder, OvertakenMessage
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
@@ -111,7 +111,7 @@ class OrderExaminer(Examiner):
         for pair, number in self._transfers.items():
             parties = Party(pair[0]), Party(pair[1])
             summary = f"{mac_text(pair[0])} sent the PULLs of {count_of(number, 'transfer')} out of order"
-            yield PULLS.found("medium", parties, summary, self._pulls[pair])
+            yield PULLS.found(parties, summary, weighed(self._pulls[pair], "sign"))
 
 
 def reordered(facts: Facts) -> dict[Pair, Reordered]:
@@ -147,9 +147,10 @@ def _reordered(pair: Pair, found: Reordered) -> Finding:
     shown += [_message_evidence(each) for each in passed[:SHOWN]]
     direction = f"from {mac_text(pair[0])} to {mac_text(pair[1])}"
     summary = f"{direction}, {count_of(found.late, 'frame')} passed after later ones"
-    sure: Confidence = "high" if found.late > 1 else "medium"
     waits = [*frames.waits, *(wait for each in found.messages for wait in each.waits)]
-    return ORDER.found(sure, (Party(pair[0]), Party(pair[1])), summary, shown, cost=Cost(standstill(waits)))
+    return ORDER.found(
+        (Party(pair[0]), Party(pair[1])), summary, weighed(shown, "sign", found.late), cost=Cost(standstill(waits))
+    )
 
 
 def _message_evidence(passed: OvertakenMessage) -> Evidence:

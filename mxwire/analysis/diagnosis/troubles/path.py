@@ -8,7 +8,7 @@ from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, about, voice_of, waits_for_another
-from mxwire.analysis.diagnosis.finding import Confidence, Cost, Finding, Party, evidence, standstill
+from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence, standstill, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
 from mxwire.ethernet import HEADER_SIZE, mac_text
@@ -203,16 +203,19 @@ def _finding(
         )
     elif passed or direction.short_ns:
         shown.append(evidence(f"{shorter} between the same hosts got through"))
-    # A receiver with another dialect drops long messages as well; only its own frames show its dialect.
+    shown = weighed(shown, "sign", len(hung) + alive + (often >= _OFTEN))
     senders = facts.senders()
-    alike = source in senders and destination in senders
-    confidence: Confidence = "high" if alike and (alive or len(hung) > 1 or often >= _OFTEN) else "medium"
+    doubts = [
+        f"the dialect of {mac_text(each)} does not show, and a host of another dialect drops long messages, too"
+        for each in (source, destination)
+        if each not in senders
+    ]
     concerns = Party(source), Party(destination)
     summary = (
         f"from {mac_text(source)} to {mac_text(destination)} {shorter} pass, those of {shortest} bytes and more do not"
     )
     cost = Cost(standstill((each.first_ns, each.last_ns) for each in hung))
-    return _advised(MTU.found(confidence, concerns, summary, shown, cost=cost), dialect)
+    return _advised(MTU.found(concerns, summary, shown, *doubts[:1], cost=cost), dialect)
 
 
 def _vanished(source: int, destination: int, behind: list[CapturedMessage], dialect: Dialect) -> Finding:
@@ -224,7 +227,7 @@ def _vanished(source: int, destination: int, behind: list[CapturedMessage], dial
         for each in behind[:3]
     ]
     cost = Cost(standstill((each.first_ns, each.last_ns) for each in behind))
-    return _advised(MTU.found("medium", concerns, summary, shown, cost=cost), dialect)
+    return _advised(MTU.found(concerns, summary, weighed(shown, "sign"), cost=cost), dialect)
 
 
 def _advised(made: Finding, dialect: Dialect) -> Finding:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Confidence, Cost, Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Cost, Evidence, Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.queries import unanswered
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import BYTE_ORDER
@@ -59,7 +59,6 @@ INCOMPLETE: Final = Diagnosis(
     follows_from=frozenset({BYTE_ORDER.id}),
 )
 
-_SURE: Final = 6
 _QUERIES: Final = 3
 _QUERY_SPAN_NS: Final = 9_000_000_000
 
@@ -71,7 +70,6 @@ class PeerExaminer(Examiner):
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on hosts that never answer another host."""
         for queries in unanswered(facts):
-            confidence: Confidence = "high" if queries.questions >= _SURE else "medium"
             parties = Party(queries.destination), Party(queries.source)
             cost = Cost(queries.direction.last_ns - queries.direction.first_ns)
             shown = [queries.evidence()]
@@ -80,12 +78,12 @@ class PeerExaminer(Examiner):
                 text = f"{mac_text(queries.destination)} is up: it sent frames to {mac_text(others.destination)}"
                 shown.append(evidence(text, [others.first_frame], others.first_ns))
                 summary = f"{mac_text(queries.destination)} drops the frames of {mac_text(queries.source)}"
-                yield INCOMPLETE.found(confidence, parties, summary, shown, cost=cost)
+                yield INCOMPLETE.found(parties, summary, shown, cost=cost)
             else:
                 summary = (
                     f"{mac_text(queries.destination)} never sent a frame, though {mac_text(queries.source)} queried it"
                 )
-                yield MUTE.found(confidence, parties, summary, shown, cost=cost)
+                yield MUTE.found(parties, summary, shown, cost=cost)
         yield from self._nameless(facts)
 
     @staticmethod
@@ -103,7 +101,7 @@ class PeerExaminer(Examiner):
                 nameless = mac_text(direction.destination)
                 summary = f"{nameless} talks to {mac_text(direction.source)}, but never reports its name"
                 parties = Party(direction.destination), Party(direction.source)
-                yield INCOMPLETE.found("medium", parties, summary, [evidence(text, numbers, first_ns)])
+                yield INCOMPLETE.found(parties, summary, [evidence(text, numbers, first_ns, "sign")])
 
 
 MIXED: Final = Diagnosis(
@@ -149,12 +147,15 @@ class DaemonExaminer(Examiner):
         foreign = {address: each for address, each in foreign.items() if address not in usual}
         if not (foreign and usual):
             return
-        shown = [
-            evidence(f"{mac_text(address)}: {count_of(number, 'RAW frame')} {what}", [frame])
-            for hosts, what in ((usual, "of omxoed"), (foreign, "of another program"))
-            for address, (frame, number) in list(hosts.items())[:2]
-        ]
+        shown = [*_senders(usual, "of omxoed"), *weighed(_senders(foreign, "of another program"), "sign", len(foreign))]
         with_daemon, others = count_of(len(usual), "host"), count_of(len(foreign), "host")
         summary = f"{with_daemon} with omxoed (or mxoed), {others} with something else"
         parties = tuple(Party(each) for each in [*foreign, *usual][:8])
-        yield MIXED.found("high" if len(foreign) > 1 else "medium", parties, summary, shown)
+        yield MIXED.found(parties, summary, shown)
+
+
+def _senders(hosts: dict[int, list[int]], what: str) -> list[Evidence]:
+    return [
+        evidence(f"{mac_text(address)}: {count_of(number, 'RAW frame')} {what}", [frame])
+        for address, (frame, number) in list(hosts.items())[:2]
+    ]

@@ -7,7 +7,7 @@ from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, about, sender_of, voice_of, waits_for_another
-from mxwire.analysis.diagnosis.finding import Confidence, Cost, Evidence, Finding, Party, evidence, seconds
+from mxwire.analysis.diagnosis.finding import Cost, Evidence, Finding, Party, evidence, seconds, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
 from mxwire.analysis.diagnosis.troubles.indexes import STALE
@@ -123,22 +123,21 @@ class ProgressExaminer(Examiner):
                 # A very lossy network may have dropped all of these few frames.
                 continue
             until = stop.ended_ns if stop.ended_ns is not None else stop.last_ns
-            shown = list(stop.shown)
+            shown = weighed(stop.shown, "sign")
             if stop.card:
                 text = f"the card of {mac_text(receiver.address)} sent {count_of(stop.card, 'frame')} at that time"
-                shown.append(evidence(text))
+                shown.append(evidence(text, weight="proof"))
             if stop.stored:
                 verb = "it" if stop.stored == 1 else "them"
                 text = (
                     f"{count_of(stop.stored, 'message')} finally acknowledged without another transmission: the host "
                     f"had {verb} all along"
                 )
-                shown.append(evidence(text, (), stop.ended_ns))
-            sure: Confidence = "high" if stop.card or stop.stored else "medium"
+                shown.append(evidence(text, (), stop.ended_ns, "proof"))
             ending = "" if stop.ended_ns is not None else " and longer"
             summary = f"the library of {receiver} was silent to {sender} for {seconds(until - stop.first_ns)}{ending}"
             cost = Cost(until - stop.first_ns)
-            yield STOPPED.found(sure, (receiver, sender), summary, shown, cost=cost)
+            yield STOPPED.found((receiver, sender), summary, shown, cost=cost)
 
 
 def _is_prompt(message: CapturedMessage) -> bool:

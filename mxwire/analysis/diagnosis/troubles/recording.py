@@ -9,7 +9,7 @@ import numpy as np
 
 from mxwire.analysis.conversations import CapturedMessage, Flow
 from mxwire.analysis.diagnosis.facts import Facts, about
-from mxwire.analysis.diagnosis.finding import Confidence, Evidence, Finding, Party, evidence
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.queries import ReceptionEvidence
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.ethernet import mac_text
@@ -96,7 +96,7 @@ class RecordingExaminer(Examiner):
         if self._cut:
             text = f"{count_of(self._cut, 'frame')} cut, the shortest to {self._shortest} bytes"
             summary = f"{self._cut} of {facts.follower.frames} frames are not completely in the capture"
-            yield CUT.found("high", (), summary, [evidence(text, self._cut_frames)])
+            yield CUT.found((), summary, [evidence(text, self._cut_frames, weight="proof")])
         yield from _one_way(facts)
 
     def _dropped(self, facts: Facts) -> Iterator[Finding]:
@@ -106,17 +106,17 @@ class RecordingExaminer(Examiner):
             for flow in each.flows
             if flow.frames and flow.back.frames
         )
-        shown = list(self._shown)
+        shown = weighed(self._shown, "sign", self._holes)
         if facts.dropped:
-            shown.insert(0, evidence(f"{count_of(facts.dropped, 'frame')} were dropped by the capturing program"))
+            text = f"{count_of(facts.dropped, 'frame')} were dropped by the capturing program"
+            shown.insert(0, evidence(text, weight="proof"))
         if missing:
             text = (
                 f"{count_of(missing, 'numbered packet')} acknowledged that {'is' if missing == 1 else 'are'} not there"
             )
-            shown.append(evidence(text))
+            shown.append(evidence(text, weight="sign", times=missing))
         if shown:
-            sure: Confidence = "high" if facts.dropped or missing + self._holes > 1 else "medium"
-            yield DROPPED.found(sure, (), "frames that were on the wire are not in the capture", shown)
+            yield DROPPED.found((), "frames that were on the wire are not in the capture", shown)
 
 
 def _began_before(message: CapturedMessage, facts: Facts) -> bool:
@@ -148,8 +148,8 @@ def _one_way(facts: Facts) -> Iterator[Finding]:
         text = f"{count_of(direction.frames, 'frame')} from {source} to {destination}, none back"
         found = [
             evidence(text, [direction.first_frame, direction.last_frame], direction.first_ns),
-            evidence("its frames show that it receives answers"),
+            evidence("its frames show that it receives answers", weight="proof"),
         ]
         parties = Party(direction.source), Party(direction.destination)
         summary = f"the capture has no frames of {destination}"
-        yield ONE_WAY.found("high", parties, summary, found)
+        yield ONE_WAY.found(parties, summary, found)

@@ -7,7 +7,7 @@ from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, keep, seconds
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, keep, seconds, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.numbers import ABANDONED_NEXT, NUMBER_MASK
@@ -97,6 +97,6 @@ class ResendExaminer(Examiner):
                     text = f"{count_of(connect.requests, 'CONNECT request')} with number {connect.number}"
                     keep(near, (one, other), evidence(text, [connect.frame], connect.time_ns))
         for (one, other), shown in near.items():
-            yield NEAR.found("high", (one, other), f"{one} is about to abandon {other}", shown)
+            yield NEAR.found((one, other), f"{one} is about to abandon {other}", weighed(shown, "proof"))
         for (one, other), shown in self._abandoned.items():
-            yield REACHED.found("high", (one, other), f"{one} abandoned {other} and is reconnecting", shown)
+            yield REACHED.found((one, other), f"{one} abandoned {other} and is reconnecting", weighed(shown, "proof"))

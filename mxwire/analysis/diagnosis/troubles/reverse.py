@@ -19,6 +19,7 @@ from mxwire.analysis.diagnosis.finding import (
     keep,
     seconds,
     standstill,
+    weighed,
 )
 from mxwire.analysis.diagnosis.libraries import Voice
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
@@ -107,6 +108,7 @@ class ReverseConnectExaminer(Examiner):
                 f"{count_of(counts[kind], _KINDS[kind])} to session 0xffffffff, which is refused",
                 [frame for frame, _ in each],
                 each[0][1],
+                "proof",
             )
             for kind, each in frames.items()
         ]
@@ -118,7 +120,7 @@ class ReverseConnectExaminer(Examiner):
         caller = Party(voice.source, voice.source_endpoint)
         silent = Party(voice.destination, voice.destination_endpoint)
         summary = f"{caller} has connected to {silent}, which never connects back"
-        finding = NONE.found("high", (silent, caller), summary, shown, cost=Cost(frames=repeated or None))
+        finding = NONE.found((silent, caller), summary, shown, cost=Cost(frames=repeated or None))
         return replace(finding, advice=tuple(each.format(silent=silent) for each in finding.advice))
 
     def _stalls(self) -> Iterator[Finding]:
@@ -138,7 +140,7 @@ class ReverseConnectExaminer(Examiner):
             times = "" if len(stalls) == 1 else f", {len(stalls)} times"
             summary = f"{late} connects back to {other} only after it has sent messages{times}"
             waits = [(connected_ns(flow) or last_ns, last_ns) for flow, _, last_ns in stalls]
-            yield LATE.found("high", (late, other), summary, shown, cost=Cost(standstill(waits)))
+            yield LATE.found((late, other), summary, weighed(shown, "proof"), cost=Cost(standstill(waits)))
 
 
 def connected_ns(flow: Flow) -> int | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mxwire.analysis.conversations import CapturedMessage, Flow, Refusal
 from mxwire.analysis.diagnosis.announcements import AnnouncedValues, ValueColumns
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
-from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, keep
+from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, keep, weighed
 from mxwire.analysis.diagnosis.libraries import voice_at, voice_key
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.ethernet import mac_text
@@ -98,7 +98,7 @@ class SessionExaminer(Examiner):
         for (target, sender), shown in self._refused.items():
             number = self._counts[target, sender]
             summary = f"{sender} uses a session that {target} does not have: {count_of(number, 'refusal')}"
-            yield CHANGED.found("high", (sender, target), summary, shown)
+            yield CHANGED.found((sender, target), summary, weighed(shown, "proof"))
         address = facts.decoder.hosts.keys
         for key, misuse in self._announced.misused(_LEAST):
             voice = voice_at(key, address)
@@ -108,9 +108,13 @@ class SessionExaminer(Examiner):
                 f"{count_of(misuse.frames, 'frame')} with session number {misuse.used >> 14}; "
                 f"{mac_text(target.address)} had requested {misuse.announced >> 14}"
             )
-            shown = [evidence(text, [misuse.announced_frame, *misuse.numbers], misuse.first_ns)]
+            shown = [
+                evidence(
+                    text, [misuse.announced_frame, *misuse.numbers], misuse.first_ns, "sign", misuse.frames // _LEAST
+                )
+            ]
             summary = f"{target} drops the messages of {sender}: wrong session number"
-            yield BITS.found("high" if misuse.frames > _LEAST else "medium", (sender, target), summary, shown)
+            yield BITS.found((sender, target), summary, shown)
 
 
 def _connecting(decoded: DecodedBatch) -> ValueColumns:
