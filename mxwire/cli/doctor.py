@@ -38,22 +38,30 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 @click.command(epilog=EPILOG)
 @host_options
 @duration_option(4.0, "Look for other hosts for S seconds.")
-@json_option("JSON Lines: one object per finding.")
-def command(live: LiveOptions, seconds: float, as_json: bool) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Print a line per host, however many there are.")
+@json_option("JSON Lines: one object per finding and host.")
+def command(live: LiveOptions, seconds: float, verbose: bool, as_json: bool) -> None:
     """Examine an interface, and report what to do about each problem.
 
-    It opens a host on the interface for a few seconds, and queries other hosts as mxwire discover does.
+    It opens a host on the interface for a few seconds, and queries other hosts as mxwire discover does. Findings
+    that are the same for more than 3 hosts are one line.
     """
-    from mxwire.host.doctor import DoctorLevel
+    from mxwire.host.doctor import DoctorLevel, summary
 
-    levels = []
+    levels, about_hosts = [], []
     for each in _examine(live, seconds):
         levels.append(each.level)
         if as_json:
-            click.echo(json_line(asdict(each)))
-        else:
+            record = asdict(each)
+            del record["several"]
+            click.echo(json_line(record))
+        elif each.several is None or verbose:
             _print(each)
+        else:
+            about_hosts.append(each)
         sys.stdout.flush()
+    for each in summary(about_hosts):
+        _print(each)
     problems, warnings = levels.count(DoctorLevel.PROBLEM), levels.count(DoctorLevel.WARNING)
     if not as_json:
         counts = [count_of(problems, "problem", none="no"), count_of(warnings, "warning", none="no")]

@@ -41,6 +41,8 @@ _MUCH_COALESCING: Final = 30
 _SMALLEST_LIMIT: Final = 256
 _LARGEST_LIMIT: Final = 65535
 _MULTICAST = 1
+_SHOWN: Final = 3
+"""Maximum number of hosts that are listed for one finding."""
 
 
 class DoctorLevel(StrEnum):
@@ -66,21 +68,23 @@ class DoctorFinding:
     """Remedy."""
     host: str | None = None
     """Address of the remote host concerned; None for this host."""
+    several: str | None = None
+    """The text for several hosts, which ``{}`` stands for; None for this host."""
 
 
-def ok(check: str, text: str, host: str | None = None) -> DoctorFinding:
+def ok(check: str, text: str) -> DoctorFinding:
     """Make a finding without a problem."""
-    return DoctorFinding(check, DoctorLevel.OK, text, None, host)
+    return DoctorFinding(check, DoctorLevel.OK, text)
 
 
-def warning(check: str, text: str, advice: str | None, host: str | None = None) -> DoctorFinding:
+def warning(check: str, text: str, advice: str | None) -> DoctorFinding:
     """Make a warning."""
-    return DoctorFinding(check, DoctorLevel.WARNING, text, advice, host)
+    return DoctorFinding(check, DoctorLevel.WARNING, text, advice)
 
 
-def problem(check: str, text: str, advice: str, host: str | None = None) -> DoctorFinding:
+def problem(check: str, text: str, advice: str) -> DoctorFinding:
     """Make a problem."""
-    return DoctorFinding(check, DoctorLevel.PROBLEM, text, advice, host)
+    return DoctorFinding(check, DoctorLevel.PROBLEM, text, advice)
 
 
 # Before a host runs: the configuration of the interface.
@@ -333,7 +337,8 @@ def check_conflicts(host: Host, survey: Survey, hosts: list[SurveyedHost]) -> It
         yield ok("address", f"no other host uses the address {own}")
     same = [each.address for each in hosts if each.name == name]
     if same:
-        yield problem("name", f"{', '.join(same)} has the same name {name}", "choose another name: --name NAME")
+        have = "has" if len(same) == 1 else "have"
+        yield problem("name", f"{_some(same)} {have} the same name {name}", "choose another name: --name NAME")
     else:
         yield ok("name", f"no other host has the name {name}")
 
@@ -350,54 +355,87 @@ def check_peers(hosts: list[SurveyedHost], dialect: Dialect, length: int | None)
         yield from _peer(each, dialect, length)
 
 
+def _about(
+    found: SurveyedHost, check: str, level: DoctorLevel, one: str, several: str, advice: str | None = None
+) -> DoctorFinding:
+    """Make a finding about a host; ``{}`` in both texts stands for the host or hosts."""
+    text = one.format(f"{found.name or 'the host'} ({found.address})")
+    return DoctorFinding(check, level, text, advice, found.address, several)
+
+
 def _peer(found: SurveyedHost, dialect: Dialect, length: int | None) -> Iterator[DoctorFinding]:
-    host = f"{found.name or 'the host'} ({found.address})"
     if not found.heard:
-        yield warning(
+        yield _about(
+            found,
             "peers",
-            f"no frame arrived from {host}, which is only known from --peers, or from another process",
-            "check that it is running, and on this Ethernet",
-            found.address,
+            DoctorLevel.WARNING,
+            "no frame arrived from {}, which is only known from --peers, or from another process",
+            "no frame arrived from {}, which are only known from --peers, or from another process",
+            "check that a host runs there, on this Ethernet",
         )
         return
     if not found.answers:
-        state = "announces itself, but does" if found.announced else "sends frames, but does"
-        yield warning(
+        seen = ("announces itself", "announce themselves") if found.announced else ("sends frames", "send frames")
+        yield _about(
+            found,
             "peers",
-            f"{host} {state} not answer host queries",
-            "it does not know this host: omit --no-announce, or add a static peer for this host there",
-            found.address,
+            DoctorLevel.WARNING,
+            f"{{}} {seen[0]}, but does not answer host queries",
+            f"{{}} {seen[1]}, but do not answer host queries",
+            "a host answers those that it knows: omit --no-announce, or add a static peer for this host there",
         )
         return
     time = "" if found.answer_ns is None else f", the fastest in {found.answer_ns / 1e6:.3f} ms"
-    yield ok("peers", f"{host} answered {found.answers} of {found.queries} host queries{time}", found.address)
+    answered = f"{{}} answered {found.answers} of {found.queries} host queries{time}"
+    yield _about(found, "peers", DoctorLevel.OK, answered, "{} answered host queries")
     if found.dialect is not None:
-        yield _dialect(host, found, dialect)
+        yield _dialect(found, dialect)
     if found.long_frames is not None and length is not None:
-        yield _long(host, found, length)
+        yield _long(found, length)
 
 
-def _dialect(host: str, found: SurveyedHost, dialect: Dialect) -> DoctorFinding:
-    if found.dialect in (dialect.family, dialect.name):
-        return ok("dialect", f"{host} uses {found.dialect}, as this host does", found.address)
-    remote = "omx:M, with the M that it was built with" if found.dialect == "omx" else found.dialect
-    return problem(
-        "dialect",
-        f"{host} uses {found.dialect}, and this host {dialect}: longer messages between them will not work",
-        f"use the same on all hosts: --dialect {remote}",
-        found.address,
-    )
+def _dialect(found: SurveyedHost, dialect: Dialect) -> DoctorFinding:
+    used = found.dialect
+    if used in (dialect.family, dialect.name):
+        same = f"{used}, as this host does"
+        return _about(found, "dialect", DoctorLevel.OK, f"{{}} uses {same}", f"{{}} use {same}")
+    other = f"{used}, and this host {dialect}: longer messages between them will not work"
+    remote = "omx:M, with the M that it was built with" if used == "omx" else used
+    advice = f"use the same on all hosts: --dialect {remote}"
+    return _about(found, "dialect", DoctorLevel.PROBLEM, f"{{}} uses {other}", f"{{}} use {other}", advice)
 
 
-def _long(host: str, found: SurveyedHost, length: int) -> DoctorFinding:
+def _long(found: SurveyedHost, length: int) -> DoctorFinding:
     if found.long_frames:
-        return ok("long-frames", f"frames of {length} bytes reach {host}", found.address)
-    return problem(
-        "long-frames",
-        f"frames of {length} bytes do not reach {host}, but short ones do",
-        f"raise the MTU of that host and of all switches on the path to at least {length - HEADER_SIZE}",
-        found.address,
-    )
+        text = f"frames of {length} bytes reach {{}}"
+        return _about(found, "long-frames", DoctorLevel.OK, text, text)
+    text = f"frames of {length} bytes do not reach {{}}, but short ones do"
+    advice = f"raise the MTU there and of all switches on the path to at least {length - HEADER_SIZE}"
+    return _about(found, "long-frames", DoctorLevel.PROBLEM, text, text, advice)
+
+
+# Many hosts.
+
+
+def _some(hosts: list[str]) -> str:
+    """The first few of ``hosts``, and the number of the others."""
+    more = f" and {len(hosts) - _SHOWN:,} more" if len(hosts) > _SHOWN else ""
+    return ", ".join(hosts[:_SHOWN]) + more
+
+
+def summary(findings: list[DoctorFinding]) -> list[DoctorFinding]:
+    """Replace findings that are the same for more than a few hosts by one with their number and some addresses."""
+    same: dict[tuple[str | None, ...], list[DoctorFinding]] = {}
+    for number, each in enumerate(findings):
+        kind = (each.check, each.several, each.advice) if each.several is not None else (str(number),)
+        same.setdefault(kind, []).append(each)
+    return [short for group in same.values() for short in (group if len(group) <= _SHOWN else [_summarised(group)])]
+
+
+def _summarised(findings: list[DoctorFinding]) -> DoctorFinding:
+    first, hosts = findings[0], [str(each.host) for each in findings]
+    text = str(first.several).format(f"{len(hosts):,} hosts ({_some(hosts)})")
+    return DoctorFinding(first.check, first.level, text, first.advice)
 
 
 # All of them.

@@ -313,6 +313,8 @@ class Names:
         self._searches: dict[Peer, NameSearch] = {}
         self._wanted: dict[NameSearch, None] = {}
         """Searches whose query is sent with the next transmission."""
+        self._early: dict[bytes, tuple[Port, HostQuery]] = {}
+        """The last query of each host that is not in the peer table yet, by address."""
         self._waiting: dict[NameSearch, None] = {}
         """Searches without an answer; all have the same interval, so the first is due first."""
         self.urgent = False
@@ -359,6 +361,26 @@ class Names:
         echo = self.profile.reply_echoes_index
         index = query.src_dst_peer_index if echo else peer.index
         port.emit(Counter.SEND_HOST_REPLY, answer(query, port.address, index, port.name))
+
+    def keep(self, port: Port, query: HostQuery) -> None:
+        """Keep a query whose source is not in the peer table, in place of the oldest one if there are too many."""
+        if self.profile.has(Defect.EARLY_QUERY_UNANSWERED):
+            return
+        self._early.pop(query.src_mac, None)
+        if len(self._early) >= self.profile.peer_maximum:
+            del self._early[next(iter(self._early))]
+        self._early[query.src_mac] = port, query
+
+    def meet(self, peer: Peer) -> None:
+        """Answer the query that a peer has sent before it was in the peer table.
+
+        A host queries a new peer as soon as it has heard an announcement of it, and repeats the query only after 5 s.
+        """
+        kept = self._early.pop(peer.address, None)
+        if kept is not None:
+            port, query = kept
+            peer.learn(port.number, query.src_dst_peer_index)
+            self.answer(port, peer, query)
 
     def learn(self, peer: Peer, reply: HostReply) -> None:
         """Take the name in a reply, requested or not (R-HOST-07)."""

@@ -98,6 +98,7 @@ class Node:
         if the table is full.
         """
         peer = self.peers.add(ethernet_address(address), name)
+        self._names.meet(peer)
         if peer.name is None:
             self._names.search(peer)
         else:
@@ -368,7 +369,11 @@ class Node:
 
     def _found(self, address: bytes) -> None:
         """Add a host that has announced itself, without a name (R-DISC-03)."""
-        if self.peers.by_address(address) is None and len(self.peers) < self.peers.maximum:
+        known = self.peers.by_address(address)
+        if known is not None:
+            # Another node may have added it.
+            self._names.meet(known)
+        elif len(self.peers) < self.peers.maximum:
             self.report(EventKind.PEER_FOUND, peer=self.add_peer(address))
 
     def _hear_announcements(self, now: int) -> None:

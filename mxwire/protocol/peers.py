@@ -57,6 +57,11 @@ class Peer:
     own: int | None = None
     """The number of the local interface; None for a remote host."""
 
+    def learn(self, interface: int, index: int) -> None:
+        """Learn the index of a local interface in the peer's table (wire format, section 5)."""
+        if self.own is None:
+            self.reverse[interface] = index
+
     def index_for(self, interface: int) -> int:
         """The value of ``dst_src_peer_index`` in frames from a local interface to this peer."""
         return self.reverse.get(interface, NO_PEER_INDEX)

@@ -69,6 +69,9 @@ class Defect(StrEnum):
     """A truncated large receive is a success until its NOTIFY is acked."""
     ANY_RAW_ANNOUNCES = "R-MEA-22"
     """Any RAW frame is an announcement to the discovery program, whatever it contains."""
+    EARLY_QUERY_UNANSWERED = "R-MEA-26"
+    """The HOST_QUERY of a host that is not in the peer table yet is forgotten, so its repetition 5 s later is the first
+    one answered (R-HOST-04)."""
 
 
 @dataclass(frozen=True, slots=True)

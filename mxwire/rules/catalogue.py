@@ -435,7 +435,7 @@ _CHAPTERS: Final[Mapping[str, Mapping[str, Rule]]] = {
         "R-MEA-23": _FACT.real("A truncated large receive from the same host ends as success.", _STATUS),
         "R-MEA-24": _FACT.real("A large local send stays pending when its receiver closes.", _STATUS),
         "R-MEA-25": _FACT.real("A large local message without a connect ends the receive as bad session.", _STATUS),
-        "R-MEA-26": _FACT.real(
+        "R-MEA-26": _FACT.inside(
             "A name is queried after 0.17 s, then every 5 s; a known name is not queried again.",
             "the intervals are judged by R-HOST-02",
         ),

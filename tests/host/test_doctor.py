@@ -175,6 +175,25 @@ def test_hosts_known_only_beforehand_were_not_heard():
     assert reported == [about.text]
 
 
+def test_findings_that_many_hosts_share_are_one_line():
+    """As after 1,000 forged announcements."""
+    addresses = [f"02:00:00:00:{number >> 8:02x}:{number & 255:02x}" for number in range(1000)]
+    silent = [sighting(address=each, name=None, answers=0, answer_ns=None, dialect=None) for each in addresses]
+    findings = list(doctor.check_peers([sighting(), *silent], MXOE, None))
+    first, *about = doctor.summary(findings)
+    assert len(findings) == 1002 and [first, about[0]] == findings[:2]
+    assert [each.text for each in about[1:]] == [
+        f"1,000 hosts ({', '.join(addresses[:3])} and 997 more) announce themselves, but do not answer host queries"
+    ]
+    assert about[1].level is DoctorLevel.WARNING and about[1].advice == findings[2].advice
+    few = findings[:5]
+    assert doctor.summary(few) == few
+    kinds = [{}, {"heard": False}, {"announced": False, "answers": 0}, {"dialect": "omx"}, {"long_frames": False}]
+    every = [sighting(**kind, address=each) for kind in kinds for each in addresses[:4]]
+    for each in doctor.summary(list(doctor.check_peers(every, MXOE, 4144))):
+        assert "hosts (02:" in each.text and "{" not in each.text
+
+
 def test_copies_between_processes_are_reported():
     """One copy unless the kernel refuses it, which is slower, but works."""
     once, twice = doctor.check_local(None), doctor.check_local("Yama forbids it (kernel.yama.ptrace_scope is 1)")

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from mxwire.protocol import EventKind, LocalProtocolError, Node
-from mxwire.protocol.profile import OPEN_MX_0_6, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
+from mxwire.protocol.profile import OPEN_MX_0_6, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, Profile
 from mxwire.units import SECOND
 from mxwire.wire.packets import Announcement, HostQuery, HostReply, Raw
 
@@ -161,6 +161,46 @@ def test_only_queries_to_us_from_peers_are_answered():
     (reply,) = world.sent(HostReply)
     assert (reply.magic, reply.src_dst_peer_index, reply.hostname, reply.length) == (5, 1, b"host0:0\0", 8)
     assert world.nodes[0].peers.at(1).index_for(0) == 7
+
+
+@pytest.mark.rule("R-HOST-04", "R-MEA-26")
+@pytest.mark.parametrize(("profile", "answers"), [(OPEN_MX_1_5, 1), (OPEN_MX_1_5_AS_FOUND, 0)])
+def test_a_query_that_came_too_early_is_answered_when_its_source_is_known(profile: Profile, answers: int) -> None:
+    """A real host forgets it, and so stays nameless for the 5 s until the query is repeated."""
+    world = World(hosts=1, announce=True, acquainted=False, profile=profile)
+    early = HostQuery(dst_mac=address(0), src_mac=address(5), src_dst_peer_index=7, magic=5)
+    world.inject(0, early, replace(early, src_dst_peer_index=8, magic=6))
+    world.settle()
+    assert not world.sent(HostReply)
+    world.inject(0, announcement(5, 1), announcement(5, 2))
+    world.settle()
+    assert [(each.dst_mac, each.magic) for each in world.sent(HostReply)] == [(address(5), 6)] * answers
+    peer = world.nodes[0].peer(address(5))
+    assert peer.index_for(0) == (8 if answers else 0xFFFF)
+
+
+@pytest.mark.rule("R-HOST-02", "R-MEA-26")
+def test_a_real_host_learns_the_name_of_a_new_host_with_its_first_query():
+    world = World(hosts=2, profiles=(OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND), acquainted=False, announce=True)
+    # It hears nothing of the real host before its query.
+    world.lose = lambda host, frame: host == 1 and isinstance(frame, Announcement)
+    world.seconds(0.5)
+    assert len(world.sent(HostQuery, 1)) == 1 and not world.sent(HostReply, 0)
+    world.lose = lambda _host, _frame: False
+    world.seconds(2)
+    assert world.nodes[1].peer(address(0)).name == "host0:0"
+    assert len(world.sent(HostQuery, 1)) == 1
+
+
+def test_few_of_many_early_queries_are_kept():
+    """The newest, and a host keeps one."""
+    world = World(hosts=1, acquainted=False, profile=replace(OPEN_MX_1_5, peer_maximum=4))
+    forged = HostQuery(dst_mac=address(0), src_mac=address(1), src_dst_peer_index=7, magic=5)
+    world.inject(0, *[replace(forged, src_mac=address(host)) for host in range(2, 200) for _ in range(3)])
+    for host in (195, 196, 199):
+        world.nodes[0].add_peer(address(host))
+    world.settle()
+    assert [each.dst_mac for each in world.sent(HostReply)] == [address(196), address(199)]
 
 
 def test_an_old_release_echoes_the_index():

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from mxwire.rules import CAPTURE, LOST, SENDERS, Judge
-from mxwire.rules.state.transfers import BLOCKS_BEHIND
 from mxwire.wire.codec import codec_of, parse
 from mxwire.wire.dialect import MXOE, omx
 from tests.wire.support import CAPTURES, dialect_of, read_capture
@@ -304,29 +303,6 @@ def test_a_large_message_of_a_former_opening_is_pulled_late():
     on.send(on.a.request(src_session_id=0x77777777, connect_seqnum=0), delivered_ns=LOST)
     on.send(on.b.pull(5000, session=former), on.a.nack_pull(3), on.b.notify(0, session=former), on.a.nack(3, 1))
     assert quiet(on)
-
-
-@pytest.mark.rule("R-PUL-14")
-def test_handles_recur_in_a_later_opening():
-    """Late replies to the newer of two pulls with one handle are not those to a pull of the former opening."""
-    on = Stage().connect()
-    blocks = BLOCKS_BEHIND + 2
-    total, frames = blocks * MXOE.block_length, MXOE.frames_per_block
-
-    def replies(block):
-        return [on.a.data(total, place) for place in range(block * frames, (block + 1) * frames)]
-
-    on.send(on.a.rndv(total), on.b.pull(total, 0), on.b.pull(total, 1))
-    on.a.reopen()
-    on.send(on.a.request(), after_ms=100)
-    on.send(on.b.reply(), on.b.request())
-    on.send(on.a.reply())
-    on.send(on.a.rndv(total))
-    for block in range(blocks):
-        on.send(on.b.pull(total, block), *replies(block))
-    # The window is far beyond the first block of the newer pull, and the older one has it still.
-    on.send(on.b.pull(total, 0), *replies(0), after_ms=30)
-    assert "R-PUL-14" not in {breach.rule for breach in on.found}
 
 
 def test_a_reply_may_be_refused():

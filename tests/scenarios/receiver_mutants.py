@@ -67,18 +67,18 @@ RECEIVER_MUTANTS = (
         "a query teaches no index",
         "R-HOST-05",
         _CARD,
-        "        self._learn(peer, frame.src_dst_peer_index)\n        self.names.answer",
+        "        peer.learn(self.number, frame.src_dst_peer_index)\n        self.names.answer",
         "        self.names.answer",
     ),
     Mutant(
         "a refused request teaches no index",
         "R-CON-15",
         _CARD,
-        "        self._learn(peer, frame.src_dst_peer_index)\n"
+        "        peer.learn(self.number, frame.src_dst_peer_index)\n"
         "        endpoint = self.endpoints.get(frame.dst_endpoint)\n"
         "        if endpoint is None:\n",
         "        endpoint = self.endpoints.get(frame.dst_endpoint)\n        if endpoint is not None:\n"
-        "            self._learn(peer, frame.src_dst_peer_index)\n        if endpoint is None:\n",
+        "            peer.learn(self.number, frame.src_dst_peer_index)\n        if endpoint is None:\n",
     ),
     Mutant("all of the magic counts", "R-PUL-05", _CARD, "((magic ^ PULL_MAGIC) & 0xFF)", "(magic ^ PULL_MAGIC)"),
     Mutant(

@@ -310,8 +310,9 @@ class HostInterface(Port):
         self.counters[Counter.RECV_HOST_QUERY] += 1
         peer = self._peer_by_address(frame.src_mac)
         if peer is None:
+            self.names.keep(self, frame)
             return
-        self._learn(peer, frame.src_dst_peer_index)
+        peer.learn(self.number, frame.src_dst_peer_index)
         self.names.answer(self, peer, frame)
 
     def _take_reply(self, frame: HostReply, _now: int) -> None:
@@ -323,7 +324,7 @@ class HostInterface(Port):
         peer = self._peer_by_address(frame.src_mac)
         if peer is None:
             return
-        self._learn(peer, frame.src_dst_peer_index)
+        peer.learn(self.number, frame.src_dst_peer_index)
         self.names.learn(peer, frame)
 
     def _take_connect(self, frame: ConnectRequest | ConnectReply, _now: int) -> None:
@@ -331,7 +332,7 @@ class HostInterface(Port):
         peer = self._peer_by_address(frame.src_mac)
         if peer is None:
             return
-        self._learn(peer, frame.src_dst_peer_index)
+        peer.learn(self.number, frame.src_dst_peer_index)
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if endpoint is None:
             if self.elsewhere(frame.dst_endpoint) or not self.speaks():
@@ -639,11 +640,6 @@ class HostInterface(Port):
         if peer is not None and self.strict_address and peer.address != frame.src_mac:
             return None
         return peer
-
-    def _learn(self, peer: Peer, index: int) -> None:
-        """Learn the index of this interface in the peer's table (wire format, section 5)."""
-        if peer.own is None:
-            peer.reverse[self.number] = index
 
     # Refusing.
 
