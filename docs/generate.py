@@ -5,9 +5,10 @@ A hook of mkdocs (see ``hooks`` in mkdocs.yml), so that these parts are always c
 * an ``output`` comment with a command, ``<!-- output: mxwire info FILE -->``, becomes the command and its output; with
   ``| head -N`` or ``| sed -n A,Bp`` at its end, only these lines;
 * a Python block is run, and an ``<!-- output -->`` comment after it becomes its output;
+* a block with a title is written to the file of that name, for the commands after it;
 * a ``generated`` comment, ``<!-- generated: NAME -->``, becomes the result of ``generated/NAME.py``.
 
-The commands and Python blocks of a page run in a new directory that contains the included captures. ``rendering/``
+The commands and Python blocks of a page run in a new directory that contains ``captures`` and ``docs``. ``rendering/``
 implements this; the functions here are called by mkdocs, which adds this folder to the module path.
 """
 

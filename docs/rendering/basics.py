@@ -6,6 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = ROOT / "captures"
+SHOWN = (CAPTURES, ROOT / "docs")
+"""Folders that commands on a page see, under their names in a checkout."""
 OUTPUT_WIDTH = 100
 """Width of the terminal for command outputs, in columns."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from generated import PARTS
-from rendering.basics import CAPTURES, PageError
+from rendering.basics import SHOWN, PageError
 from rendering.output import command_output
 
 KEEP = "MXWIRE_DOCS_MADE"
@@ -21,6 +21,7 @@ KEEP = "MXWIRE_DOCS_MADE"
 
 _MARKER = re.compile(
     r"^```python\n(?P<code>.*?)^```$"
+    r"|^```\w+ title=\"(?P<file>[\w.-]+)\"\n(?P<content>.*?)^```$"
     r"|^<!-- output(?:: (?P<command>[^\n]+?)"
     r"(?: \| head -(?P<head>\d+)| \| sed -n (?P<first>\d+),(?P<last>\d+)p)?)? -->$"
     r"|^<!-- generated: (?P<part>.+?) -->$",
@@ -55,7 +56,8 @@ def refreshed(text: str, name: str) -> str:
 
 def _made(text: str, name: str, *, keeps_markers: bool = False) -> str:
     with tempfile.TemporaryDirectory(prefix="mxwire-docs-") as folder:
-        (Path(folder) / "captures").symlink_to(CAPTURES)
+        for each in SHOWN:
+            (Path(folder) / each.name).symlink_to(each)
         with contextlib.chdir(folder):
             run = _PageRun(name)
             return _KEPT.sub(run.refresh, text) if keeps_markers else _MARKER.sub(run.replace, text)
@@ -75,6 +77,9 @@ class _PageRun:
             line = found.string[: found.start()].count("\n") + 1
             self.printed = self._run(found["code"], line)
             return found[0]
+        if found["file"] is not None:
+            Path(found["file"]).write_text(found["content"], encoding="utf-8")
+            return found[0]
         if found["part"] is not None:
             if found["part"] not in PARTS:
                 raise PageError(f"{self.name}: there is no part {found['part']!r}, only {', '.join(PARTS)}")
@@ -87,8 +92,8 @@ class _PageRun:
     def refresh(self, found: re.Match[str]) -> str:
         """Return a marker followed by its replacement."""
         made = self.replace(found)
-        if found["code"] is not None:
-            return found[0]
+        if made == found[0]:
+            return made
         marker = found[0].removesuffix(found["block"] or "")
         return f"{marker}\n\n{made}"
 

@@ -56,8 +56,11 @@ class SimulatedSide(StageSide):
 
     def boot(self) -> None:
         """Start a node."""
-        other = self._stage.castings[1 - self._number].name
-        known = {address_of(1 - self._number): f"{other}:0" if self._introduction == "names" else None}
+        known = None
+        if self._introduction != "announcements":
+            other = 1 - self._number
+            name = self._stage.castings[other].name
+            known = {address_of(other): f"{name}:0" if self._introduction == "names" else None}
         rng = stream(self._stage.seed, "node", self._number, self._boots)
         self._boots += 1
         self._armed: int | None = None
@@ -67,7 +70,7 @@ class SimulatedSide(StageSide):
             dialect=self.dialect,
             profile=self.profile,
             rng=rng,
-            peers=None if self._introduction == "announcements" else known,
+            peers=known,
             announce=self._introduction == "announcements",
         )
 
@@ -119,7 +122,7 @@ class SimulatedSide(StageSide):
 
 
 class SimulatedStage(Stage):
-    """Two simulated hosts; the first is called left."""
+    """Two simulated hosts, the first of which is called left, and ``others`` that are not part of cases."""
 
     def __init__(
         self,
@@ -130,10 +133,11 @@ class SimulatedStage(Stage):
         *,
         introduction: Introduction = "names",
         patience: float = PATIENCE,
+        others: tuple[HostSetup, ...] = (),
     ) -> None:
         super().__init__(patience)
         self.seed = seed
-        self.castings = (left, right)
+        self.castings = (left, right, *others)
         self.schedule = Schedule()
         scenario = Scenario(
             seed=seed,
@@ -142,7 +146,7 @@ class SimulatedStage(Stage):
             reorder=treatment.reorder,
             delay=treatment.delay_ns + treatment.added_ns,
         )
-        ports: dict[bytes, Port] = {address_of(0): (0, 0), address_of(1): (1, 0)}
+        ports: dict[bytes, Port] = {address_of(number): (number, 0) for number in range(len(self.castings))}
         self.slowest = scenario.slowest
         """Maximum delay of a frame in ns."""
         self.network = Network(scenario, self.schedule, ports, self._deliver)
