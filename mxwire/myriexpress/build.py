@@ -33,7 +33,10 @@ _ENGINE_MODULE: Final = "mxwire_engine"
 _PARTS: Final = ("tables", "progress", "errors", "engine", "calls", "information", "boards")
 PROVIDER: Final = Path("libfabric", "libmx-fi.so")
 """Path of the libfabric provider relative to the library."""
-_PROVIDER_PARTS: Final = ("provider", "information", "addresses", "completions", "endpoint", "sending", "receiving")
+_PROVIDER_PARTS: Final = (
+    *("provider", "information", "addresses", "completions", "endpoint", "progress"),
+    *("messages", "sends", "receives", "remote_access", "regions"),
+)
 _HEADERS: Final = (
     Path("myriexpress.h"),
     Path("mx_extensions.h"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,9 +92,13 @@ def test_the_provider_uses_no_function_of_libfabric(installation: Installation, 
     assert [each.split()[-1] for each in listed.splitlines() if "fi_" in each] == ["fi_prov_ini"]
 
 
-@pytest.mark.parametrize("held", [64 << 20, 20_000], ids=["held", "queued"])
+@pytest.mark.parametrize(
+    ("source", "held"),
+    [("fabric_calls.c", 64 << 20), ("fabric_calls.c", 20_000), ("fabric_access.c", 64 << 20)],
+    ids=["messages held", "messages queued", "remote memory"],
+)
 def test_calls_of_libfabric_under_the_sanitizers(
-    variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
+    variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, held: int
 ):
     """Each call that the provider supports, also when unexpected messages have to stay in the queue of MX."""
     flags = "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
@@ -101,11 +106,18 @@ def test_calls_of_libfabric_under_the_sanitizers(
     made = build(tmp_path / "prefix", libfabric=True)
     program = tmp_path / "calls"
     strict = ("-g", "-Wall", "-Wextra", "-Werror", *flags.split())
-    subprocess.run(["cc", *strict, SOURCES / "fabric_calls.c", "-o", program, "-lfabric"], check=True)
+    subprocess.run(["cc", *strict, SOURCES / source, "-o", program, "-lfabric"], check=True)
     # Memory that Python keeps until the end is not a leak of the provider.
     own = {"FI_PROVIDER_PATH": str(made.provider.parent), "ASAN_OPTIONS": "detect_leaks=0", "MX_NO_MYRINET": "1"}
     done = subprocess.run([program], env=variables | own, capture_output=True, text=True, timeout=LONGEST, check=False)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr
+
+
+def test_a_program_that_is_python_progresses_only_in_its_calls(installation: Installation):
+    """It may hold the interpreter, which the engine needs, while it waits for the provider."""
+    script = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).mx__progresses())"
+    words = (sys.executable, "-c", script, str(installation.library))
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "0\n"
 
 
 @_missing("fi_info")
@@ -150,6 +162,37 @@ def test_fi_pingpong(hosts: Hosts, mode: str, tmp_path: Path):
             assert serving.wait(LONGEST) == 0
         finally:
             serving.kill()
+
+
+@pytest.fixture(scope="module")
+def access_program(variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("access") / "access"
+    subprocess.run(["cc", "-g", SOURCES / "fabric_access.c", "-o", program, "-lfabric"], check=True)
+    return program
+
+
+def test_remote_memory_is_accessed_while_its_program_makes_no_call(hosts: Hosts, access_program: Path, tmp_path: Path):
+    """The target waits for its standard input; all else is done by the thread of the provider."""
+    target, initiator = (each.namespace for each in hosts.ports)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": hosts.variables}
+    with hosts.judged(tmp_path / "run.pcap"), target.start(access_program, "target", **pipes) as serving:
+        try:
+            assert serving.stdout
+            where = serving.stdout.readline().split()
+            done = initiator.run(access_program, "initiator", *where, env=hosts.variables, timeout=LONGEST)
+            assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr
+            assert serving.communicate(timeout=LONGEST)[0] == "done\n"
+        finally:
+            serving.kill()
+
+
+@_missing("mpirun", "mpicc")
+def test_one_sided_communication_of_open_mpi(hosts: Hosts, tmp_path: Path):
+    """Fences and locks between two ranks per host."""
+    program = tmp_path / "window"
+    subprocess.run(["mpicc", "-g", SOURCES / "mpi_window.c", "-o", program], check=True)
+    done = hosts.mpirun(2, "--mca", "osc", "pt2pt", str(program))
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr
 
 
 @_missing("mpirun", "mpicc")

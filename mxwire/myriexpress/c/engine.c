@@ -141,6 +141,14 @@ static mx_return_t check_python(void)
     return complain(MX_BAD_LIB_VERSION, text);
 }
 
+EXPORTED int mx__progresses(void)
+{
+    int (*initialized)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+    if (mxw_monothreaded())
+        return 0;
+    return loaded ? mxw_own_python : !initialized || !initialized();
+}
+
 static mx_return_t load(void)
 {
     char text[PATH_MAX + 512], path[PATH_MAX];

@@ -154,6 +154,8 @@ extern int mxw_watchers; /* number of waits for MXW_STATE */
 int mxw_wait_for(struct mxw_endpoint *endpoint, int (*check)(struct mxw_endpoint *, void *), void *argument,
                  uint64_t deadline, enum mxw_condition condition);
 void mxw_hand_over(void);
+/* Return whether MX_MONOTHREAD is in effect. */
+int mxw_monothreaded(void);
 int mxw_start_progression(void);
 void mxw_stop_progression(void);
 void mxw_reset_waits(void);

@@ -35,6 +35,9 @@ mx_return_t mx_decompose_endpoint_addr2(mx_endpoint_addr_t endpoint_addr, uint64
 /* Of mxwire: the NIC ids of the boards that mx_init would open, at most room. It may be called before mx_init, and is
  * quick. If it fails, reason is a line of text, of at most length bytes. */
 mx_return_t mx__boards(uint64_t *nic_ids, uint32_t room, uint32_t *count, char *reason, size_t length);
+/* Of mxwire: return whether MX progresses while the program makes no call. It does not with MX_MONOTHREAD, nor if the
+ * program is Python. */
+int mx__progresses(void);
 
 #ifdef __cplusplus
 }

@@ -252,6 +252,11 @@ static int is_set(const char *variable)
     return value && *value && strcmp(value, "0");
 }
 
+int mxw_monothreaded(void)
+{
+    return !is_set("OMX_IGNORE_MX_ENV") && is_set("MX_MONOTHREAD");
+}
+
 int mxw_start_progression(void)
 {
     /* Once: threads that were waiting at mx_finalize may still use these. */
@@ -261,7 +266,7 @@ int mxw_start_progression(void)
         stop_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     }
     clear_event(stop_thread);
-    mxw_single = !is_set("OMX_IGNORE_MX_ENV") && is_set("MX_MONOTHREAD");
+    mxw_single = mxw_monothreaded();
     spin = (uint64_t)(mxw_seconds("MXWIRE_SPIN", mxw_single || is_set("OMX_WAITSPIN") ? 1e6 : SPIN_SECONDS) * 1e9);
     ends_by_signals = is_set("OMX_WAITINTR");
     mxw_threadless = mxw_single || !mxw_own_python;

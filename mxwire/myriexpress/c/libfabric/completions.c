@@ -85,20 +85,27 @@ static int push(struct mxf_cq *cq, const struct mxf_completion *completion)
     return 0;
 }
 
+void mxf_count(struct mxf_counter *counter, int error)
+{
+    if (error)
+        counter->errors++;
+    else
+        counter->value++;
+    if (counter->sleepers)
+        wake(&counter->endpoints);
+}
+
 void mxf_complete(struct mxf_endpoint *endpoint, enum mxf_event event, const struct mxf_completion *completion)
 {
+    static const enum mxf_event queues[] = {[MXF_SEND] = MXF_SEND,          [MXF_RECEIVE] = MXF_RECEIVE,
+                                            [MXF_READ] = MXF_SEND,          [MXF_WRITE] = MXF_SEND,
+                                            [MXF_REMOTE_READ] = MXF_RECEIVE, [MXF_REMOTE_WRITE] = MXF_RECEIVE};
     struct mxf_counter *counter = endpoint->counter[event];
-    struct mxf_cq *cq = endpoint->cq[event];
-    if (counter && !(completion->flags & FI_PEEK)) {
-        if (completion->error)
-            counter->errors++;
-        else
-            counter->value++;
-        if (counter->sleepers)
-            wake(&counter->endpoints);
-    }
+    struct mxf_cq *cq = endpoint->cq[queues[event]];
+    if (counter && !(completion->flags & FI_PEEK))
+        mxf_count(counter, completion->error);
     int wanted = completion->error || (!(completion->flags & QUIET) &&
-                                       (!endpoint->selective[event] ||
+                                       (!endpoint->selective[queues[event]] ||
                                         completion->flags & (FI_COMPLETION | FI_MULTI_RECV)));
     if (!cq || !wanted)
         return;

@@ -1,26 +1,13 @@
-/* Endpoints. */
+/* Endpoints: their options, what is bound to them, and their end.
+ *
+ * An endpoint of MX is opened when it is enabled. Closing waits for sends that were reported as sent, ends the endpoint's
+ * thread, then closes the endpoint of MX, after which no handler and no end of a request is called, and frees what was
+ * left. */
 
 #include "provider.h"
 
 /* Time in ms for which closing waits for sends that were reported as sent, or whose connect has not ended. */
 #define CLOSE_MS 5000
-/* Completions of MX that one poll takes. */
-#define POLLS 32
-
-void mxf_progress(struct mxf_endpoint *endpoint)
-{
-    mx_status_t status;
-    uint32_t found;
-    if (!endpoint->enabled)
-        return;
-    for (int poll = 0; poll < POLLS; poll++) {
-        if (mx_test_any(endpoint->mx, 0, 0, &status, &found) != MX_SUCCESS || !found)
-            break;
-        struct mxf_work *work = status.context;
-        work->ended(work, &status);
-    }
-}
-
 static int enable(struct mxf_endpoint *endpoint)
 {
     mx_param_t returns = {.key = MX_PARAM_ERROR_HANDLER, .val.error_handler = MX_ERRORS_RETURN};
@@ -40,7 +27,10 @@ static int enable(struct mxf_endpoint *endpoint)
     mx_decompose_endpoint_addr(own, &endpoint->own.nic_id, &endpoint->own.number);
     endpoint->own.key = KEY;
     endpoint->enabled = 1;
-    return mxf_code(mx_register_unexp_handler(endpoint->mx, mxf_arrived, endpoint));
+    int error = mxf_join(&endpoint->domain->endpoints, endpoint);
+    if (!error && endpoint->domain->automatic)
+        mxf_start_thread(endpoint);
+    return error ? error : mxf_code(mx_register_unexp_handler(endpoint->mx, mxf_arrived, endpoint));
 }
 
 static int control(struct fid *fid, int command, void *argument)
@@ -70,7 +60,7 @@ static int bind_queue(struct mxf_endpoint *endpoint, struct mxf_cq *cq, uint64_t
     static const uint64_t kinds[] = {[MXF_SEND] = FI_TRANSMIT, [MXF_RECEIVE] = FI_RECV};
     if (!(flags & (FI_TRANSMIT | FI_RECV)) || flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION))
         return -FI_EBADFLAGS;
-    for (int event = 0; event < MXF_EVENTS; event++) {
+    for (int event = 0; event < MXF_QUEUES; event++) {
         if (!(flags & kinds[event]))
             continue;
         if (endpoint->cq[event])
@@ -84,7 +74,12 @@ static int bind_queue(struct mxf_endpoint *endpoint, struct mxf_cq *cq, uint64_t
 
 static int bind_counter(struct mxf_endpoint *endpoint, struct mxf_counter *counter, uint64_t flags)
 {
-    static const uint64_t kinds[] = {[MXF_SEND] = FI_SEND, [MXF_RECEIVE] = FI_RECV};
+    static const uint64_t kinds[] = {[MXF_SEND] = FI_SEND,
+                                     [MXF_RECEIVE] = FI_RECV,
+                                     [MXF_READ] = FI_READ,
+                                     [MXF_WRITE] = FI_WRITE,
+                                     [MXF_REMOTE_READ] = FI_REMOTE_READ,
+                                     [MXF_REMOTE_WRITE] = FI_REMOTE_WRITE};
     for (int event = 0; event < MXF_EVENTS; event++) {
         if (!(flags & kinds[event]))
             continue;
@@ -145,11 +140,13 @@ static int close_endpoint(struct fid *fid)
     }
     endpoint->closing = 1;
     mxf_leave();
+    mxf_stop_thread(endpoint);
     if (endpoint->enabled)
         mx_close_endpoint(endpoint->mx);
     mxf_enter();
+    mxf_part(&endpoint->domain->endpoints, endpoint);
     for (int event = 0; event < MXF_EVENTS; event++) {
-        struct mxf_cq *cq = endpoint->cq[event];
+        struct mxf_cq *cq = event < MXF_QUEUES ? endpoint->cq[event] : NULL;
         struct mxf_counter *counter = endpoint->counter[event];
         if (cq) {
             mxf_part(&cq->endpoints, endpoint);
@@ -163,6 +160,7 @@ static int close_endpoint(struct fid *fid)
     if (endpoint->av)
         endpoint->av->users--;
     endpoint->domain->users--;
+    mxf_free_visits(endpoint);
     mxf_free_sends(endpoint);
     mxf_free_receives(endpoint);
     free(endpoint);
@@ -212,8 +210,6 @@ static struct fi_ops_ep ep_ops = {sizeof ep_ops, mxf_cancel,  getopt_,     setop
                                   UNSUPPORTED,   UNSUPPORTED, UNSUPPORTED, UNSUPPORTED};
 static struct fi_ops_cm cm_ops = {sizeof cm_ops, UNSUPPORTED, getname,     UNSUPPORTED, UNSUPPORTED,
                                   UNSUPPORTED,   UNSUPPORTED, UNSUPPORTED, UNSUPPORTED, UNSUPPORTED};
-static struct fi_ops_rma rma_ops = {sizeof rma_ops, UNSUPPORTED, UNSUPPORTED, UNSUPPORTED, UNSUPPORTED,
-                                    UNSUPPORTED,    UNSUPPORTED, UNSUPPORTED, UNSUPPORTED, UNSUPPORTED};
 static struct fi_ops_atomic atomic_ops = {sizeof atomic_ops, UNSUPPORTED, UNSUPPORTED, UNSUPPORTED, UNSUPPORTED,
                                           UNSUPPORTED,       UNSUPPORTED, UNSUPPORTED, UNSUPPORTED, UNSUPPORTED,
                                           UNSUPPORTED,       UNSUPPORTED, UNSUPPORTED, UNSUPPORTED};
@@ -248,7 +244,7 @@ int mxf_endpoint_open(struct fid_domain *domain, struct fi_info *info, struct fi
     endpoint->fid.cm = &cm_ops;
     endpoint->fid.msg = &mxf_msg_ops;
     endpoint->fid.tagged = &mxf_tagged_ops;
-    endpoint->fid.rma = &rma_ops;
+    endpoint->fid.rma = &mxf_rma_ops;
     endpoint->fid.atomic = &atomic_ops;
     mxf_enter();
     endpoint->domain->users++;

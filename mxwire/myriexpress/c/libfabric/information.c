@@ -15,6 +15,7 @@
 #define GROWTH 256
 
 #pragma weak mx__boards
+#pragma weak mx__progresses
 
 /* NIC ids of the boards that fi_domain can open. */
 static int find_boards(uint64_t *nic_ids, uint32_t *count)
@@ -35,9 +36,15 @@ static int find_boards(uint64_t *nic_ids, uint32_t *count)
     return *count ? 0 : -FI_ENODATA;
 }
 
+static int progresses(void)
+{
+    return mx__progresses && mx__progresses();
+}
+
 static int bad_domain(const struct fi_domain_attr *hints)
 {
-    return hints && (hints->cq_data_size > sizeof(uint64_t) || hints->mr_key_size > sizeof(uint64_t) ||
+    int automatic = hints && (hints->control_progress == FI_PROGRESS_AUTO || hints->data_progress == FI_PROGRESS_AUTO);
+    return hints && ((automatic && !progresses()) || hints->cq_data_size > sizeof(uint64_t) || hints->mr_key_size > sizeof(uint64_t) ||
                      hints->cntr_cnt > COUNTERS || hints->caps & ~(uint64_t)(FI_LOCAL_COMM | FI_REMOTE_COMM) ||
                      hints->max_ep_tx_ctx > 1 || hints->max_ep_rx_ctx > 1 || hints->max_ep_stx_ctx ||
                      hints->max_ep_srx_ctx || hints->auth_key_size);
@@ -55,7 +62,7 @@ static int bad_transmit(const struct fi_tx_attr *hints)
     return hints && (hints->caps & ~(uint64_t)CAPABILITIES || hints->op_flags & ~(uint64_t)OPERATION_FLAGS ||
                      hints->msg_order & ~(uint64_t)FI_ORDER_SAS || hints->comp_order ||
                      hints->inject_size > INJECT_MAXIMUM || hints->size > QUEUE_SIZE || hints->iov_limit > SEGMENTS ||
-                     hints->rma_iov_limit);
+                     hints->rma_iov_limit > 1);
 }
 
 static int bad_receive(const struct fi_rx_attr *hints)
@@ -140,19 +147,31 @@ static struct fi_info *allocate(uint32_t board)
 static uint64_t implied(uint64_t asked)
 {
     uint64_t caps = asked ? asked | FI_LOCAL_COMM | FI_REMOTE_COMM : CAPABILITIES;
-    if (!(caps & (FI_MSG | FI_TAGGED)))
+    if (!(caps & (FI_MSG | FI_TAGGED | FI_RMA)))
         caps |= FI_MSG | FI_TAGGED;
+    if (caps & FI_RMA && !(caps & ACCESSES))
+        caps |= ACCESSES;
     if (!(caps & (FI_SEND | FI_RECV)))
         caps |= FI_SEND | FI_RECV;
     return caps;
 }
 
+/* Programs that know only the modes of the first versions get one of these. */
+static int region_mode(uint32_t version, const struct fi_domain_attr *hints)
+{
+    int asked = hints ? hints->mr_mode : FI_MR_UNSPEC;
+    if (asked == FI_MR_BASIC || asked == FI_MR_SCALABLE)
+        return asked;
+    return FI_VERSION_LT(version, FI_VERSION(1, 5)) ? FI_MR_BASIC : 0;
+}
+
 static void describe(struct fi_info *info, uint32_t version, const struct fi_info *hints)
 {
-    static const uint64_t receiving = FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE;
+    static const uint64_t sending = FI_SEND | FI_READ | FI_WRITE;
+    static const uint64_t receiving =
+        FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT;
     const struct fi_domain_attr *domain = hints ? hints->domain_attr : NULL;
-    const char *single = getenv("MX_MONOTHREAD");
-    enum fi_progress progress = single && *single && strcmp(single, "0") ? FI_PROGRESS_MANUAL : FI_PROGRESS_AUTO;
+    enum fi_progress progress = progresses() ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
     info->caps = implied(hints ? hints->caps : 0);
     info->addr_format = ADDRESS_FORMAT;
     *info->tx_attr = (struct fi_tx_attr){.caps = info->caps & ~receiving,
@@ -160,8 +179,9 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
                                          .msg_order = FI_ORDER_SAS,
                                          .inject_size = INJECT_MAXIMUM,
                                          .size = QUEUE_SIZE,
-                                         .iov_limit = SEGMENTS};
-    *info->rx_attr = (struct fi_rx_attr){.caps = info->caps & ~(uint64_t)FI_SEND,
+                                         .iov_limit = SEGMENTS,
+                                         .rma_iov_limit = 1};
+    *info->rx_attr = (struct fi_rx_attr){.caps = info->caps & ~sending,
                                          .op_flags = hints && hints->rx_attr ? hints->rx_attr->op_flags : 0,
                                          .msg_order = FI_ORDER_SAS,
                                          .size = QUEUE_SIZE,
@@ -180,7 +200,7 @@ static void describe(struct fi_info *info, uint32_t version, const struct fi_inf
     made->data_progress = domain && domain->data_progress != FI_PROGRESS_UNSPEC ? domain->data_progress : progress;
     made->resource_mgmt = FI_RM_ENABLED;
     made->av_type = domain ? domain->av_type : FI_AV_UNSPEC;
-    made->mr_mode = FI_VERSION_LT(version, FI_VERSION(1, 5)) ? FI_MR_BASIC : 0;
+    made->mr_mode = region_mode(version, domain);
     made->mr_key_size = made->cq_data_size = sizeof(uint64_t);
     made->cq_cnt = made->ep_cnt = made->tx_ctx_cnt = made->rx_ctx_cnt = ENDPOINT_NUMBERS;
     made->max_ep_tx_ctx = made->max_ep_rx_ctx = 1;

@@ -137,64 +137,6 @@ void mxf_release_mx(void)
     pthread_mutex_unlock(&starting);
 }
 
-/* Memory regions: nothing is registered, so that each has only its number. */
-
-struct region {
-    struct fid_mr fid;
-    struct mxf_domain *domain;
-};
-
-static int close_region(struct fid *fid)
-{
-    struct region *region = OWNER(fid, region, fid.fid);
-    mxf_enter();
-    region->domain->users--;
-    mxf_leave();
-    free(region);
-    return 0;
-}
-
-static struct fi_ops region_ops = {sizeof region_ops, close_region, UNSUPPORTED, UNSUPPORTED,
-                                   UNSUPPORTED,       UNSUPPORTED,  UNSUPPORTED};
-
-static int register_region(struct fid *fid, uint64_t key, uint64_t flags, struct fid_mr **result, void *context)
-{
-    struct region *region = calloc(1, sizeof *region);
-    if (!region || flags) {
-        free(region);
-        return flags ? -FI_EBADFLAGS : -FI_ENOMEM;
-    }
-    region->domain = OWNER(fid, mxf_domain, fid.fid);
-    region->fid.fid = (struct fid){FI_CLASS_MR, context, &region_ops};
-    region->fid.key = key;
-    mxf_enter();
-    region->domain->users++;
-    mxf_leave();
-    *result = &region->fid;
-    return 0;
-}
-
-static int reg(struct fid *fid, const void *buffer, size_t length, uint64_t access, uint64_t offset, uint64_t key,
-               uint64_t flags, struct fid_mr **result, void *context)
-{
-    (void)buffer, (void)length, (void)access, (void)offset;
-    return register_region(fid, key, flags, result, context);
-}
-
-static int regv(struct fid *fid, const struct iovec *segments, size_t count, uint64_t access, uint64_t offset,
-                uint64_t key, uint64_t flags, struct fid_mr **result, void *context)
-{
-    (void)segments, (void)count, (void)access, (void)offset;
-    return register_region(fid, key, flags, result, context);
-}
-
-static int regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struct fid_mr **result)
-{
-    return register_region(fid, attr->requested_key, flags, result, attr->context);
-}
-
-static struct fi_ops_mr mr_ops = {sizeof mr_ops, reg, regv, regattr};
-
 /* Event queues never have events. */
 
 static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buffer, size_t length, uint64_t flags)
@@ -260,6 +202,7 @@ static int close_domain(struct fid *fid)
     mxf_leave();
     if (busy)
         return -FI_EBUSY;
+    free(domain->endpoints.list);
     free(domain);
     mxf_release_mx();
     return 0;
@@ -293,9 +236,12 @@ static int open_domain(struct fid_fabric *fabric, struct fi_info *info, struct f
         return error;
     }
     domain->board = board;
+    domain->automatic = info->domain_attr->data_progress == FI_PROGRESS_AUTO;
+    domain->virtual = info->domain_attr->mr_mode & (FI_MR_BASIC | FI_MR_VIRT_ADDR);
+    domain->chosen = info->domain_attr->mr_mode & (FI_MR_BASIC | FI_MR_PROV_KEY);
     domain->fid.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
     domain->fid.ops = &domain_ops;
-    domain->fid.mr = &mr_ops;
+    domain->fid.mr = &mxf_mr_ops;
     *result = &domain->fid;
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Parts of libmx-fi.so, the libfabric provider "mx": fabric and domain (provider.c), capabilities (information.c),
- * addresses (addresses.c), completions (completions.c), endpoints (endpoint.c), sends (sending.c), and receives with
- * their matching (receiving.c).
+ * addresses (addresses.c), completions (completions.c), endpoints (endpoint.c), the calls of messages (messages.c), sends
+ * (sends.c), receives with their matching (receives.c), remote memory access (remote_access.c), its regions at the
+ * target (regions.c), and progress without calls of the program (progress.c). Each begins with its own theory.
  *
  * Theory of operation
  * -------------------
@@ -16,6 +17,8 @@
  *     in the queue of MX. A receive there takes the oldest message with its match information, whoever has sent it: all
  *     older ones with the same match information are received first (drain).
  *   - The first send to an address starts a connect; sends wait in the connection's queue until it ends.
+ *   - Reads and writes of remote memory are messages, too, with match information of their own. The target answers them
+ *     in the handler; what it has to do afterwards is done by a thread while the program makes no call.
  *
  * One recursive lock protects everything, since a call of MX may call the handler. It is held during calls of MX that do
  * not wait, and never during others. */
@@ -47,9 +50,10 @@
 /* Longest message that MX copies, less the header. */
 #define EAGER (32768 - HEADER)
 #define MESSAGE_MAXIMUM ((size_t)0x7fffffff - HEADER)
+#define ACCESSES (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPABILITIES                                                                                                   \
-    (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_LOCAL_COMM |           \
-     FI_REMOTE_COMM)
+    (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_RMA | ACCESSES |       \
+     FI_RMA_EVENT | FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define OPERATION_FLAGS                                                                                                \
     (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MULTI_RECV)
 /* No completion, whatever the queue's options: of fi_inject. */
@@ -59,6 +63,8 @@
 #define MATCH_RESERVED UINT64_C(0xffffffffffff0000)
 #define MATCH_MESSAGE (MATCH_RESERVED | 1)
 #define MATCH_GRANT (MATCH_RESERVED | 2)
+#define MATCH_ACCESS (MATCH_RESERVED | 3)
+#define MATCH_REPLY (MATCH_RESERVED | 4)
 #define MATCH_BULK (MATCH_RESERVED | 0x8000)
 #define BULKS 0x8000u
 
@@ -86,6 +92,22 @@ struct mxf_grant {
 };
 #define NO_BULK UINT64_MAX
 
+/* Read or write of a region; a write is followed by its payload, or without any is an envelope. */
+struct mxf_access {
+    struct mxf_header header; /* data: of a read, the number of the receive for the region's content */
+    uint64_t key, address, length, number;
+};
+#define HEADER_READ UINT64_C(4)
+#define HEADER_WRITE UINT64_C(8)
+/* Longest payload behind it. */
+#define EAGER_WRITE (32768 - sizeof(struct mxf_access))
+
+/* The end of an access, with an error of libfabric or 0. A successful read has none: its data is its reply. */
+struct mxf_reply {
+    struct mxf_header header; /* data: the initiator's number */
+    uint64_t error;
+};
+
 /* Context of each request of MX: called at its end. */
 struct mxf_work {
     void (*ended)(struct mxf_work *work, const mx_status_t *status);
@@ -93,11 +115,28 @@ struct mxf_work {
 /* The structure of which a pointer names a member. */
 #define OWNER(pointer, type, member) ((struct type *)((char *)(pointer)-offsetof(struct type, member)))
 
+/* The endpoints of a domain, or those whose progress a queue or counter makes. */
+struct mxf_endpoints {
+    struct mxf_endpoint **list;
+    size_t count;
+};
+
+#define REGION_LISTS 1024
+
 struct mxf_domain {
     struct fid_domain fid;
     uint32_t board;
     unsigned users;
+    int automatic;       /* progress without calls of the program */
+    int virtual, chosen; /* addresses of regions are those of memory; their keys are chosen here */
+    uint64_t last_key;
+    struct mxf_endpoints endpoints; /* that are enabled */
+    struct mxf_region *regions[REGION_LISTS]; /* by the remainder of the key */
 };
+
+enum mxf_event { MXF_SEND, MXF_RECEIVE, MXF_READ, MXF_WRITE, MXF_REMOTE_READ, MXF_REMOTE_WRITE, MXF_EVENTS };
+/* The events with completion queues; others use the queue of MXF_SEND or MXF_RECEIVE. */
+#define MXF_QUEUES 2
 
 struct mxf_av {
     struct fid_av fid;
@@ -115,12 +154,6 @@ struct mxf_completion {
     void *buffer;
     fi_addr_t source;
     int error;
-};
-
-/* The endpoints whose progress a queue or counter makes. */
-struct mxf_endpoints {
-    struct mxf_endpoint **list;
-    size_t count;
 };
 
 struct mxf_cq {
@@ -141,16 +174,32 @@ struct mxf_counter {
     unsigned sleepers, users;
 };
 
+/* The arguments of a call that sends, reads or writes. */
+struct mxf_operation {
+    const struct iovec *segments;
+    size_t count;
+    fi_addr_t partner;
+    uint64_t match, data, flags;
+    void *context;
+};
+
+/* A message, or an access to remote memory. */
 struct mxf_send {
     struct mxf_work header, bulk;
     struct mxf_endpoint *endpoint;
     struct mxf_send *next; /* in the queue of a connection */
     struct mxf_connection *connection;
     void *context;
-    uint64_t flags, match, number;
+    enum mxf_event event;
+    uint64_t flags, match;
+    uint64_t number; /* by which the partner names it in a grant or reply; 0 if there is none */
     size_t length;
-    int error, granted, pending; /* pending: requests of MX that have not ended */
-    uint32_t segments;
+    int error, granted, answered;
+    int pending; /* requests of MX that have not ended */
+    uint64_t bulk_number; /* of a read: NO_BULK, or that of its receive */
+    int receiving;        /* of a read: MX has the receive */
+    mx_request_t receive;
+    uint32_t segments, first; /* all, and those of the first message of MX */
     mx_segment_t segment[1 + SEGMENTS];
     char *memory; /* of an injected message that is longer than the space below */
     char space[256];
@@ -178,6 +227,23 @@ struct mxf_receive {
     struct iovec segment[SEGMENTS];
 };
 
+/* A grant or reply on its way. If it fails, its owner is notified. */
+struct mxf_answer {
+    struct mxf_work work;
+    struct mxf_endpoint *endpoint;
+    struct mxf_answer **place; /* in the owner; NULL: the owner has gone */
+    void (*failed)(void *owner, const mx_status_t *status);
+    void *owner;
+    int urgent;
+    char content[sizeof(struct mxf_grant)];
+};
+
+/* Waits for the number of a bulk. */
+struct mxf_waiter {
+    struct mxf_waiter *previous, *next;
+    void (*ready)(struct mxf_waiter *waiter);
+};
+
 /* A message that has arrived, until it is received. */
 enum mxf_place {
     MXF_QUEUED,   /* in the queue of MX */
@@ -198,9 +264,11 @@ struct mxf_message {
     size_t size, length, taken; /* of the message of MX; of the payload; of what the receive takes */
     struct mxf_header header;
     uint64_t number; /* of an envelope */
-    uint32_t bulk;
+    uint64_t bulk;
     struct mxf_receive *receive;
-    struct grant *grant;
+    struct mxf_answer *grant;
+    mx_request_t request; /* that receives the bulk */
+    struct mxf_waiter waiter;
     struct mxf_peek *peeks;
     void *claim, *buffer;
     struct iovec target[SEGMENTS];
@@ -240,16 +308,14 @@ struct mxf_peek {
             (list)->last = (item)->previous;                                                                           \
     } while (0)
 
-enum mxf_event { MXF_SEND, MXF_RECEIVE, MXF_EVENTS };
-
 struct mxf_endpoint {
     struct fid_ep fid;
     struct mxf_domain *domain;
     struct mxf_av *av;
-    struct mxf_cq *cq[MXF_EVENTS];
+    struct mxf_cq *cq[MXF_QUEUES];
     struct mxf_counter *counter[MXF_EVENTS];
-    int selective[MXF_EVENTS];
-    uint64_t default_flags[MXF_EVENTS];
+    int selective[MXF_QUEUES];
+    uint64_t default_flags[MXF_QUEUES];
     uint64_t caps;
     struct mxf_address wanted, own;
     mx_endpoint_t mx;
@@ -263,10 +329,16 @@ struct mxf_endpoint {
     size_t held;                        /* bytes of unexpected messages in memory */
     size_t queued;                      /* messages in the queue of MX */
     size_t unsent;                      /* sends that MX has not ended */
-    struct mxf_send **long_sends;       /* by the low half of their number */
-    size_t long_room, long_next;
+    struct mxf_send **numbered;         /* sends by the low half of their number */
+    size_t numbered_room, numbered_next;
     uint32_t *free_bulks, free_count;
-    LIST(mxf_message) waiting;          /* for the number of a bulk */
+    LIST(mxf_waiter) waiting;           /* for the number of a bulk */
+    LIST(mxf_visit) visits;             /* accesses of others to regions */
+    unsigned calls, urgent;             /* see progress.c */
+    int threaded, resting;
+    pid_t process;
+    pthread_t thread;
+    pthread_cond_t urged;
 };
 
 extern pthread_mutex_t mxf_lock;
@@ -304,19 +376,57 @@ void mxf_part(struct mxf_endpoints *endpoints, struct mxf_endpoint *endpoint);
 /* Report the end of an operation: count it, and queue the completion if it is wanted. */
 void mxf_complete(struct mxf_endpoint *endpoint, enum mxf_event event, const struct mxf_completion *completion);
 
+/* A counter alone: that of a region. */
+void mxf_count(struct mxf_counter *counter, int error);
+
 int mxf_endpoint_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **endpoint, void *context);
+
+/* Call the ends of requests that have ended; of the program's calls, mxf_progress. */
+void mxf_poll(struct mxf_endpoint *endpoint);
 void mxf_progress(struct mxf_endpoint *endpoint);
+void mxf_urge(struct mxf_endpoint *endpoint);
+void mxf_start_thread(struct mxf_endpoint *endpoint);
+void mxf_stop_thread(struct mxf_endpoint *endpoint);
 
 extern struct fi_ops_msg mxf_msg_ops;
 extern struct fi_ops_tagged mxf_tagged_ops;
+extern struct fi_ops_rma mxf_rma_ops;
+extern struct fi_ops_mr mxf_mr_ops;
+
+ssize_t mxf_send(struct mxf_endpoint *endpoint, const struct mxf_operation *operation);
+/* A send with room for a header of some length at the beginning of its first segment. */
+ssize_t mxf_new_send(struct mxf_endpoint *endpoint, const struct mxf_operation *operation, enum mxf_event event,
+                     size_t header, struct mxf_send **send);
+/* Give a send a number. */
+int mxf_number(struct mxf_send *send);
+struct mxf_send *mxf_numbered(struct mxf_endpoint *endpoint, uint64_t number, const struct mxf_address *partner);
+/* Hand a send to MX, or to the queue of its connection. After an error it is freed. */
+ssize_t mxf_submit(struct mxf_send *send);
+void mxf_free_send(struct mxf_send *send);
+void mxf_end_if_done(struct mxf_send *send);
 void mxf_granted(struct mxf_endpoint *endpoint, const struct mxf_address *source, const struct mxf_grant *grant);
 void mxf_free_sends(struct mxf_endpoint *endpoint);
+
+int mxf_start_read(struct mxf_send *send);
+void mxf_cancel_read(struct mxf_send *send);
+void mxf_replied(struct mxf_endpoint *endpoint, const struct mxf_address *source, const struct mxf_reply *reply);
+mx_unexp_handler_action_t mxf_accessed(struct mxf_endpoint *endpoint, mx_endpoint_addr_t partner,
+                                       const struct mxf_address *source, uint32_t length, const void *data);
+void mxf_free_visits(struct mxf_endpoint *endpoint);
 
 ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *segments, size_t count,
                  fi_addr_t source, uint64_t tag, uint64_t ignore, uint64_t flags, void *context);
 ssize_t mxf_cancel(fid_t fid, void *context);
 mx_unexp_handler_action_t mxf_arrived(void *context, mx_endpoint_addr_t source, uint64_t match, uint32_t length,
                                       void *data);
+/* Numbers of bulks: one that is free, or NO_BULK. */
+uint64_t mxf_take_bulk(struct mxf_endpoint *endpoint);
+void mxf_free_bulk(struct mxf_endpoint *endpoint, uint64_t bulk);
+/* Return whether a bulk has arrived as a whole, from its sender: any endpoint can send with this match information. */
+int mxf_whole(const mx_status_t *status, size_t length, const struct mxf_address *source);
+/* Send a grant or reply. It is in *place until it ends, or the owner is notified that it has failed. */
+int mxf_answer(struct mxf_endpoint *endpoint, mx_endpoint_addr_t partner, uint64_t match, const void *content,
+               size_t length, const struct mxf_answer *template);
 void mxf_free_receives(struct mxf_endpoint *endpoint);
 
 #endif

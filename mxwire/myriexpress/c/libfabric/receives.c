@@ -1,4 +1,17 @@
-/* Receives: matching in the unexpected handler, unexpected messages, and the bulk of long messages. */
+/* Receives: matching in the unexpected handler, unexpected messages, and the bulk of long messages.
+ *
+ * Theory of operation
+ * -------------------
+ * A message is matched when it arrives, or when a receive is posted. Where it is until it is received, is its place:
+ * held in memory; in the queue of MX, where a posted receive takes the oldest with its match information, so that older
+ * ones are fetched first (drain); arriving, while MX receives it; or an envelope, whose payload is at the sender.
+ *
+ * Each message that a receive has taken knows its share of the receive's memory (target), so that one receive can take
+ * several (FI_MULTI_RECV); the receive is freed when it takes no more (retired) and none is pending.
+ *
+ * The bulk of a long message has a number, of which an endpoint has a limited stock; who finds none waits. The receive is
+ * posted to MX before the grant leaves, and cancelled if the grant fails. Length and source of a bulk are compared, since
+ * any endpoint can send with its match information. */
 
 #include "provider.h"
 
@@ -6,13 +19,6 @@
 #ifndef HELD_MAXIMUM
 #define HELD_MAXIMUM (64u << 20)
 #endif
-
-struct grant {
-    struct mxf_work work;
-    struct mxf_message *message; /* NULL: discarded, or received in the meantime */
-    mx_request_t receive;
-    struct mxf_grant content;
-};
 
 static void granted(struct mxf_message *message);
 
@@ -274,95 +280,128 @@ static int receive_directly(struct mxf_message *message)
                     &request) == MX_SUCCESS;
 }
 
-/* Long messages. */
+/* Grants, replies and bulks. */
 
-static void free_bulk(struct mxf_endpoint *endpoint, uint32_t bulk)
+static void answer_ended(struct mxf_work *work, const mx_status_t *status)
 {
-    endpoint->free_bulks[endpoint->free_count++] = bulk;
-    struct mxf_message *message = endpoint->waiting.first;
-    if (message) {
-        REMOVE(&endpoint->waiting, message);
-        granted(message);
+    struct mxf_answer *answer = OWNER(work, mxf_answer, work);
+    if (answer->urgent)
+        answer->endpoint->urgent--;
+    if (answer->place) {
+        *answer->place = NULL;
+        if (status->code != MX_STATUS_SUCCESS)
+            answer->failed(answer->owner, status);
     }
+    free(answer);
+}
+
+int mxf_answer(struct mxf_endpoint *endpoint, mx_endpoint_addr_t partner, uint64_t match, const void *content,
+               size_t length, const struct mxf_answer *template)
+{
+    struct mxf_answer *answer = malloc(sizeof *answer);
+    mx_request_t request;
+    if (!answer)
+        return -FI_ENOMEM;
+    *answer = *template;
+    answer->work.ended = answer_ended;
+    answer->endpoint = endpoint;
+    memcpy(answer->content, content, length);
+    mx_segment_t segment = {answer->content, (uint32_t)length};
+    if (answer->place)
+        *answer->place = answer;
+    if (answer->urgent)
+        mxf_urge(endpoint);
+    if (mx_isend(endpoint->mx, &segment, 1, partner, match, &answer->work, &request) != MX_SUCCESS)
+        answer_ended(&answer->work, &(mx_status_t){.code = MX_STATUS_ENDPOINT_UNREACHABLE});
+    return 0;
+}
+
+uint64_t mxf_take_bulk(struct mxf_endpoint *endpoint)
+{
+    return endpoint->free_count ? endpoint->free_bulks[--endpoint->free_count] : NO_BULK;
+}
+
+void mxf_free_bulk(struct mxf_endpoint *endpoint, uint64_t bulk)
+{
+    struct mxf_waiter *waiter = endpoint->waiting.first;
+    endpoint->free_bulks[endpoint->free_count++] = (uint32_t)bulk;
+    if (!waiter || endpoint->closing)
+        return;
+    REMOVE(&endpoint->waiting, waiter);
+    waiter->ready(waiter);
+}
+
+int mxf_whole(const mx_status_t *status, size_t length, const struct mxf_address *source)
+{
+    struct mxf_address actual = {GONE, 0, 0};
+    if (status->code != MX_STATUS_SUCCESS || status->msg_length != length)
+        return 0;
+    mx_decompose_endpoint_addr(status->source, &actual.nic_id, &actual.number);
+    return actual.nic_id == source->nic_id && actual.number == source->number;
 }
 
 static void bulk_ended(struct mxf_work *work, const mx_status_t *status)
 {
     struct mxf_message *message = OWNER(work, mxf_message, work);
     struct mxf_endpoint *endpoint = message->endpoint;
-    uint32_t bulk = message->bulk;
+    uint64_t bulk = message->bulk;
+    int failed = status->code != MX_STATUS_SUCCESS && status->code != MX_STATUS_TRUNCATED;
     if (message->grant)
-        message->grant->message = NULL;
-    struct mxf_address source = {GONE, 0, 0};
-    if (status->code == MX_STATUS_SUCCESS)
-        mx_decompose_endpoint_addr(status->source, &source.nic_id, &source.number);
-    /* Any endpoint can send with this match information. */
-    if (status->code != MX_STATUS_SUCCESS || status->msg_length != message->taken ||
-        source.nic_id != message->source.nic_id || source.number != message->source.number) {
-        finish(message, status->code == MX_STATUS_SUCCESS || status->code == MX_STATUS_TRUNCATED
-                            ? FI_EIO
-                            : mxf_error(status->code));
-    } else {
-        finish(message, 0);
-    }
+        message->grant->place = NULL;
+    finish(message, mxf_whole(status, message->taken, &message->source) ? 0
+                    : failed                                            ? mxf_error(status->code)
+                                                                        : FI_EIO);
     free_message(message);
-    free_bulk(endpoint, bulk);
+    mxf_free_bulk(endpoint, bulk);
 }
 
-static void grant_ended(struct mxf_work *work, const mx_status_t *status)
+static void grant_failed(void *owner, const mx_status_t *status)
 {
-    struct grant *grant = OWNER(work, grant, work);
-    struct mxf_message *message = grant->message;
-    if (message) {
-        message->grant = NULL;
-        uint32_t cancelled = 0;
-        if (status->code != MX_STATUS_SUCCESS &&
-            mx_cancel(message->endpoint->mx, &grant->receive, &cancelled) == MX_SUCCESS && cancelled)
-            bulk_ended(&message->work, status);
-    }
-    free(grant);
+    struct mxf_message *message = owner;
+    uint32_t cancelled = 0;
+    if (mx_cancel(message->endpoint->mx, &message->request, &cancelled) == MX_SUCCESS && cancelled)
+        bulk_ended(&message->work, status);
+}
+
+static void bulk_is_free(struct mxf_waiter *waiter)
+{
+    granted(OWNER(waiter, mxf_message, waiter));
+}
+
+/* Post the receive of the bulk of a message; return 0 if MX refuses it. */
+static int receive_bulk(struct mxf_message *message)
+{
+    mx_segment_t segments[SEGMENTS];
+    for (size_t place = 0; place < message->targets; place++)
+        segments[place] = (mx_segment_t){message->target[place].iov_base, (uint32_t)message->target[place].iov_len};
+    message->place = MXF_ARRIVING;
+    message->work.ended = bulk_ended;
+    return mx_irecv(message->endpoint->mx, segments, (uint32_t)message->targets, MATCH_BULK | message->bulk,
+                    MX_MATCH_MASK_NONE, &message->work, &message->request) == MX_SUCCESS;
 }
 
 /* Let the sender of an envelope send the bulk, or forget it if no receive has taken the message. */
 static void granted(struct mxf_message *message)
 {
     struct mxf_endpoint *endpoint = message->endpoint;
-    struct grant *grant = NULL;
-    mx_request_t request;
-    if (message->receive && !endpoint->free_count) {
-        APPEND(&endpoint->waiting, message);
-        return;
-    }
-    if (!(grant = calloc(1, sizeof *grant))) {
-        if (message->receive) {
-            finish(message, FI_ENOMEM);
-            free_message(message);
-        }
-        return;
-    }
-    grant->work.ended = grant_ended;
-    grant->content = (struct mxf_grant){{0, message->number}, message->taken, NO_BULK};
+    struct mxf_grant grant = {{0, message->number}, message->taken, NO_BULK};
+    struct mxf_answer how = {0};
     if (message->receive) {
-        mx_segment_t segments[SEGMENTS];
-        for (size_t place = 0; place < message->targets; place++)
-            segments[place] =
-                (mx_segment_t){message->target[place].iov_base, (uint32_t)message->target[place].iov_len};
-        message->bulk = endpoint->free_bulks[--endpoint->free_count];
-        message->place = MXF_ARRIVING;
-        message->work.ended = bulk_ended;
-        grant->content.bulk = message->bulk;
-        grant->message = message;
-        message->grant = grant;
-        if (mx_irecv(endpoint->mx, segments, (uint32_t)message->targets, MATCH_BULK | message->bulk, MX_MATCH_MASK_NONE,
-                     &message->work, &grant->receive) != MX_SUCCESS) {
-            bulk_ended(&message->work, &(mx_status_t){.code = MX_STATUS_ABORTED});
-            free(grant);
+        message->bulk = mxf_take_bulk(endpoint);
+        if (message->bulk == NO_BULK) {
+            message->waiter.ready = bulk_is_free;
+            APPEND(&endpoint->waiting, &message->waiter);
             return;
         }
+        if (!receive_bulk(message)) {
+            bulk_ended(&message->work, &(mx_status_t){.code = MX_STATUS_ABORTED});
+            return;
+        }
+        grant.bulk = message->bulk;
+        how = (struct mxf_answer){.place = &message->grant, .owner = message, .failed = grant_failed};
     }
-    mx_segment_t segment = {&grant->content, sizeof grant->content};
-    if (mx_isend(endpoint->mx, &segment, 1, message->partner, MATCH_GRANT, &grant->work, &request) != MX_SUCCESS)
-        grant_ended(&grant->work, &(mx_status_t){.code = MX_STATUS_ENDPOINT_UNREACHABLE});
+    if (mxf_answer(endpoint, message->partner, MATCH_GRANT, &grant, sizeof grant, &how) && message->receive)
+        grant_failed(message, &(mx_status_t){.code = MX_STATUS_NO_RESOURCES});
 }
 
 /* The unexpected handler. */
@@ -427,6 +466,27 @@ static mx_unexp_handler_action_t unexpected(struct mxf_message *message, const c
     return MX_RECV_CONTINUE;
 }
 
+/* Return whether a message was a grant or a reply, which MX always has as a whole. */
+static int answered(struct mxf_endpoint *endpoint, const struct mxf_address *source, uint64_t match, uint32_t length,
+                    const void *data)
+{
+    union {
+        struct mxf_grant grant;
+        struct mxf_reply reply;
+    } content;
+    if (match == MATCH_GRANT && data && length == sizeof content.grant) {
+        memcpy(&content.grant, data, length);
+        mxf_granted(endpoint, source, &content.grant);
+        return 1;
+    }
+    if (match == MATCH_REPLY && data && length == sizeof content.reply) {
+        memcpy(&content.reply, data, length);
+        mxf_replied(endpoint, source, &content.reply);
+        return 1;
+    }
+    return 0;
+}
+
 static mx_unexp_handler_action_t arrived(struct mxf_endpoint *endpoint, mx_endpoint_addr_t source, uint64_t match,
                                          uint32_t length, const void *data)
 {
@@ -435,12 +495,10 @@ static mx_unexp_handler_action_t arrived(struct mxf_endpoint *endpoint, mx_endpo
     if (endpoint->closing ||
         mx_decompose_endpoint_addr(source, &message.source.nic_id, &message.source.number) != MX_SUCCESS)
         return MX_RECV_FINISHED;
-    if (match == MATCH_GRANT && data && length == sizeof(struct mxf_grant)) {
-        struct mxf_grant grant;
-        memcpy(&grant, data, sizeof grant);
-        mxf_granted(endpoint, &message.source, &grant);
+    if (match == MATCH_ACCESS)
+        return mxf_accessed(endpoint, source, &message.source, length, data);
+    if (answered(endpoint, &message.source, match, length, data))
         return MX_RECV_FINISHED;
-    }
     if ((match >= MATCH_RESERVED && match != MATCH_MESSAGE) || length < HEADER || length > HEADER + EAGER ||
         (data && !read_header(&message, data))) {
         WARN("dropped a message that another version, or a plain MX program, has sent");

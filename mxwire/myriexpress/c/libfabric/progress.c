@@ -1,0 +1,122 @@
+/* Progress: of the program's calls, and of a thread while the program makes none.
+ *
+ * Theory of operation
+ * -------------------
+ * MX progresses by a thread of its own, so that messages arrive, and the handler of receives.c runs, while the program
+ * computes. But the ends of requests are seen only by who polls for them. Most can wait until the program does; those on
+ * which another host waits cannot: connects, behind which sends queue, and the accesses of others to regions. They are
+ * counted as urgent. While there are any, and the program has made no call for a while, a thread per endpoint polls.
+ *
+ * Domains with manual progress have no such thread: those of programs that ask for it, of MX without its thread, and of
+ * programs that are Python, which may hold the interpreter, which the engine needs, while they wait for the lock here. */
+
+#define _GNU_SOURCE
+#include <signal.h>
+#include <unistd.h>
+
+#include "provider.h"
+
+/* Completions of MX that one poll takes. */
+#define POLLS 32
+/* Time in ms without a call of the program after which the thread polls instead of it. */
+#define IDLE_MS 2
+/* Longest sleep of the thread in ms, while something is urgent. */
+#define SLEEP_MS 20
+
+void mxf_poll(struct mxf_endpoint *endpoint)
+{
+    mx_status_t status;
+    uint32_t found;
+    if (!endpoint->enabled)
+        return;
+    for (int poll = 0; poll < POLLS; poll++) {
+        if (mx_test_any(endpoint->mx, 0, 0, &status, &found) != MX_SUCCESS || !found)
+            break;
+        struct mxf_work *work = status.context;
+        work->ended(work, &status);
+    }
+}
+
+void mxf_progress(struct mxf_endpoint *endpoint)
+{
+    endpoint->calls++;
+    mxf_poll(endpoint);
+}
+
+void mxf_urge(struct mxf_endpoint *endpoint)
+{
+    endpoint->urgent++;
+    if (endpoint->resting)
+        pthread_cond_signal(&endpoint->urged);
+}
+
+/* Wait for a time, for something urgent, or for the end of the endpoint. */
+static void rest(struct mxf_endpoint *endpoint, uint64_t milliseconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)milliseconds * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (milliseconds) {
+        pthread_cond_timedwait(&endpoint->urged, &mxf_lock, &until);
+        return;
+    }
+    endpoint->resting = 1;
+    pthread_cond_wait(&endpoint->urged, &mxf_lock);
+    endpoint->resting = 0;
+}
+
+static void *run(void *argument)
+{
+    struct mxf_endpoint *endpoint = argument;
+    mx_request_t request;
+    uint32_t found;
+    mxf_enter();
+    unsigned seen = endpoint->calls - 1;
+    while (!endpoint->closing) {
+        if (!endpoint->urgent) {
+            rest(endpoint, 0);
+        } else if (endpoint->calls != seen) {
+            seen = endpoint->calls;
+            rest(endpoint, IDLE_MS);
+        } else {
+            mxf_leave();
+            mx_peek(endpoint->mx, SLEEP_MS, &request, &found);
+            mxf_enter();
+            mxf_poll(endpoint);
+        }
+    }
+    mxf_leave();
+    return NULL;
+}
+
+/* Without a thread, the program's calls have to do. */
+void mxf_start_thread(struct mxf_endpoint *endpoint)
+{
+    pthread_condattr_t monotonic;
+    sigset_t all, before;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&endpoint->urged, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    /* Signals belong to the threads of the program. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    endpoint->process = getpid();
+    endpoint->threaded = !pthread_create(&endpoint->thread, NULL, run, endpoint);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Of an endpoint that is closing; without the lock. The child of a fork has no thread. */
+void mxf_stop_thread(struct mxf_endpoint *endpoint)
+{
+    if (!endpoint->threaded || endpoint->process != getpid())
+        return;
+    mxf_enter();
+    pthread_cond_signal(&endpoint->urged);
+    mxf_leave();
+    mx_wakeup(endpoint->mx);
+    pthread_join(endpoint->thread, NULL);
+    pthread_cond_destroy(&endpoint->urged);
+}
