@@ -17,6 +17,11 @@ def count_of(number: int, noun: str, several: str = "", *, none: str = "0", grou
     return f"{shown} {noun if number == 1 else several or noun + 's'}"
 
 
+def starvation_text(nanoseconds: int) -> str:
+    """Return the statement that this process lacked the processor for a time, although it had frames to analyse."""
+    return f"mxwire lacked the processor for {nanoseconds / 1e9:.1f} s while frames waited"
+
+
 def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
     """Return up to ``most`` known words that resemble ``word`` or begin with it, ignoring case, best first."""
     from difflib import get_close_matches

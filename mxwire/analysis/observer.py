@@ -164,6 +164,7 @@ class TrafficObserver:
         self._findings: dict[tuple[str, tuple[Party, ...]], OpenFinding] = {}
         self._collected_ns = self._followed_ns = self._findings_due = 0
         self._recent: deque[CapturedMessage] = deque(maxlen=RECENT)
+        self._starved: list[tuple[int, int]] = []
         self._begin_following()
 
     # Frames
@@ -230,6 +231,11 @@ class TrafficObserver:
         self.dropped = frames
         self._examination.lose(frames - self._dropped_before)
 
+    def starve(self, periods: list[tuple[int, int]]) -> None:
+        """Note the periods in which this process lacked the processor so far, as start and end."""
+        self._starved = periods
+        self._examination.starve(periods)
+
     def hurry(self, lag_ns: int) -> None:
         """Pause following if the latest frame was observed ``lag_ns`` after it passed, and more wait."""
         if lag_ns > LAG_NS and self._budget.is_used:
@@ -243,6 +249,7 @@ class TrafficObserver:
 
     def _begin_following(self) -> None:
         self._examination = Examination(self.decoder, marks=True)
+        self._examination.starve(self._starved)
         self._renewal_ns = self.now_ns + RENEWAL_NS
         self._dropped_before = self.dropped
 
@@ -362,6 +369,7 @@ class TrafficObserver:
             bytes=self.bytes,
             skipped=self.skipped + self.decoder.skipped,
             dropped=self.dropped,
+            starved_ns=sum(end - start for start, end in self._starved),
             followed=int(self.counters.values[:, _FOLLOWED].sum()),
             followed_share=float(since[:, _FOLLOWED].sum() / recent) if recent else 1.0,
             pairs=pairs,
@@ -456,7 +464,11 @@ class TrafficObserver:
             return {message.flow.address, message.flow.back.address} == both
 
         unfinished = [each for each in follower.unfinished if between(each)][-SHOWN:]
-        shown = [each for each in follower.conversations if {flow.address for flow in each.flows} == both]
+        shown = [
+            each
+            for each in follower.conversations
+            if not each.is_stray and {flow.address for flow in each.flows} == both
+        ]
         recent = [each for each in self._recent if between(each)][-SHOWN:]
         lines = [MessageLine.of(each, finished=True) for each in recent]
         lines += [MessageLine.of(each, finished=False) for each in unfinished]

@@ -203,6 +203,8 @@ class TrafficSnapshot:
     """Frames that are not MXoE."""
     dropped: int
     """Number of frames lost because the memory of the tap was full."""
+    starved_ns: int
+    """Time in which frames waited because this process lacked the processor, in nanoseconds."""
     followed: int
     followed_share: float
     """Share of the recent frames whose messages were followed, 0 to 1."""

@@ -52,7 +52,8 @@ def command(inputs: shared.Inputs, as_json: bool, filters: FilterOptions, decodi
                 selector.note(completed)
             selector.note(follower.finish())
             refuse_empty(reader, decoder, selector.selection)
-            chosen = [*filter(selector.takes_conversation, follower.conversations)]
+            known = [each for each in follower.conversations if not each.is_stray]
+            chosen = [*filter(selector.takes_conversation, known)]
             if limited and not chosen:
                 note(f"{reader.name}: no conversation matches the selection")
             if as_json:

@@ -232,6 +232,7 @@ def _examine(
         selector.observe(decoded, None if marker is None else marker.observe(decoded), decoder.start_ns)
         if isinstance(source, LiveSource):
             examination.lose(source.dropped)
+            examination.starve(source.starvation.periods)
             examination.wait_until(source.quiet_until_ns)
             if report_notes is not None:
                 report_notes()

@@ -82,6 +82,7 @@ class Observation:
 
         if isinstance(self._source, LiveSource):
             self.observer.lose(self._source.dropped)
+            self.observer.starve(self._source.starvation.periods)
             self.observer.hurry(time.time_ns() - now_ns)
 
     def _snapshot(self) -> TrafficSnapshot:

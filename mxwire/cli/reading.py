@@ -19,7 +19,7 @@ from mxwire.errors import MxwireError, OutputError
 from mxwire.ethernet import ETHERTYPE_MXOE, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.wire.decoder import SETTLE_BYTES, DecodedBatch, Decoder
-from mxwire.words import count_of
+from mxwire.words import count_of, starvation_text
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage, Follower
@@ -135,9 +135,11 @@ def live_source(
 
 def _live_summary(source: LiveSource) -> str:
     text = f"{source.name}: {count_of(source.frames, 'frame')} in {source.seconds:.1f} s"
-    if source.dropped:
+    starved_ns = source.starvation.total_ns
+    if source.dropped and not starved_ns:
         return f"{text}; {source.dropped} more passed too fast to be analysed: record them (mxwire capture -w FILE)"
-    return f"{text}, 0 dropped"
+    text = f"{text}, {source.dropped} dropped"
+    return f"{text}; {starvation_text(starved_ns)}: stop other programs" if starved_ns else text
 
 
 def is_live(source: BatchSource) -> TypeGuard[LiveSource]:
@@ -419,6 +421,8 @@ def note_messages(path: str, follower: Follower, decoder: Decoder) -> None:
     note_frames(path, decoder)
     if follower.cooked:
         note(f"{path}: {COOKED[0].lower()}{COOKED[1:].rstrip('.')}")
+    if any(each.is_stray for each in follower.conversations):
+        note(f"{path}: the requests for some large messages were not captured: their conversation is unknown")
     if follower.malformed:
         note(f"{path}: {count_of(follower.malformed, 'malformed frame')} left out (mxwire decode shows them)")
     if follower.evicted:

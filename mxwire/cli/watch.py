@@ -95,6 +95,7 @@ def command(
         for snapshot in observed.run():
             collector.snapshot = snapshot
             news.report(snapshot)
+            news.report_starvation(snapshot)
 
 
 @contextmanager
@@ -140,6 +141,7 @@ class _FindingNews:
     def __init__(self, report: EventReport) -> None:
         self._report = report
         self._open: dict[object, OpenFinding] = {}
+        self._starved_ns = 0
 
     def report(self, snapshot: TrafficSnapshot) -> None:
         """Compare with the findings of the previous snapshot."""
@@ -153,10 +155,25 @@ class _FindingNews:
         self._open = now
         sys.stdout.flush()
 
-    def _print(self, event: str, found: OpenFinding, snapshot: TrafficSnapshot) -> None:
+    def report_starvation(self, snapshot: TrafficSnapshot) -> None:
+        """Report that this process has lacked the processor since the previous snapshot."""
+        from mxwire.words import starvation_text
+
+        more_ns = snapshot.starved_ns - self._starved_ns
+        self._starved_ns = snapshot.starved_ns
+        if more_ns > 0:
+            self._report.print(f"{self._time(snapshot)} starved: {starvation_text(more_ns)}")
+            self._report.emit("starved", time_ns=snapshot.time_ns, starved_ns=more_ns)
+            sys.stdout.flush()
+
+    @staticmethod
+    def _time(snapshot: TrafficSnapshot) -> str:
         from mxwire.report.times import day_text
+
+        return f"{day_text(snapshot.time_ns, 0)[:8]} UTC"
+
+    def _print(self, event: str, found: OpenFinding, snapshot: TrafficSnapshot) -> None:
         from mxwire.report.traffic import finding_record, finding_text, labels_of
 
-        at = day_text(snapshot.time_ns, 0)[:8]
-        self._report.print(f"{at} UTC {event}: {finding_text(found, labels_of(snapshot))}")
+        self._report.print(f"{self._time(snapshot)} {event}: {finding_text(found, labels_of(snapshot))}")
         self._report.emit(event, time_ns=snapshot.time_ns, **finding_record(found, snapshot.names))

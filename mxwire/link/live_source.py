@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from mxwire.link.errors import LinkError
+from mxwire.link.starvation import StarvationMeter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,6 +89,8 @@ class LiveSource:
         """The failure of the interface, if that ended the batches."""
         self.quiet_until_ns = 0
         """Time of the frames' clock up to which all frames that passed have been handed out."""
+        self.starvation = StarvationMeter(time.time_ns, time.process_time_ns)
+        """Periods in which frames waited because this process lacked the processor."""
         self._tap = tap
         self._signals = signals
         self._copied = copied
@@ -116,9 +119,14 @@ class LiveSource:
     def __iter__(self) -> Iterator[FrameBatch]:
         """Iterate over the batches, once."""
         try:
+            # Frames may pass after the ring was found empty, if this process does not run for a while.
+            asked_ns = time.time_ns()
             for batch in passing(self._tap, self._signals, self._end):
                 self.frames += len(batch)
-                self.quiet_until_ns = time.time_ns() - _LATE_NS if not len(batch) else int(batch.timestamp_ns[-1])
+                if len(batch):
+                    self.starvation.note(int(batch.timestamp_ns[0]))
+                self.quiet_until_ns = int(batch.timestamp_ns[-1]) if len(batch) else asked_ns - _LATE_NS
                 yield batch.compact() if self._copied else batch
+                asked_ns = time.time_ns()
         except LinkError as error:
             self.error = error

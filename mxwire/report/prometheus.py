@@ -67,7 +67,15 @@ def _totals(snapshot: TrafficSnapshot) -> Iterator[Metric]:
         (((reason,), count) for reason, count in snapshot.faults.items()),
     )
     yield _counter("nacks", "Nacks by packet type and reason.", ["type", "reason"], snapshot.nacks.items())
-    yield _counter("lost_frames", "Frames that were not captured, as they came too fast.", [], [((), snapshot.dropped)])
+    yield _counter(
+        "lost_frames", "Frames that were not captured, as this process was late.", [], [((), snapshot.dropped)]
+    )
+    yield _counter(
+        "starved_seconds",
+        "Time in which frames waited because this process lacked the processor.",
+        [],
+        [((), snapshot.starved_ns / SECOND)],
+    )
     yield _counter(
         "uncounted_pair_frames", "Frames of pairs of hosts beyond the limit of pairs.", [], [((), snapshot.others)]
     )

@@ -53,9 +53,11 @@ in flight            messages that are not finished
 oldest               age of the oldest of these
 dialect              mxoe or omx with its frame limit; - if no frame shows it
 
-"sampled 12.3%": too fast to follow the messages of all frames, only of this
-share. Frames and bytes stay exact, figures of messages are estimates, and "-"
-means that this pair is not followed now. "lost": frames that were not captured.
+"sampled 12.3%": too little processor time to follow the messages of all
+frames, only of this share. Frames and bytes stay exact, figures of messages are
+estimates, and "-" means that this pair is not followed now. "lost": frames that
+were not captured. "starved 3.2 s": for so long other programs had the
+processor, and frames waited; findings of that time are less certain.
 
 p h f   pairs, hosts, findings        enter    conversation of the pair
 s r     next column to sort by,       /        filter by name, address,

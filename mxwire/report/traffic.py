@@ -139,12 +139,16 @@ def summary_text(snapshot: TrafficSnapshot) -> str:
 
 
 def sampling_text(snapshot: TrafficSnapshot) -> str:
-    """The end of a line: the share of frames whose messages are followed, and the frames lost."""
+    """The end of a line: the share of frames whose messages are followed, the frames lost, and the time without the
+    processor.
+    """
     text = ""
     if snapshot.is_sampled:
         text += f"; sampled {snapshot.followed_share:.1%}"
     if snapshot.dropped:
         text += f"; {amount_text(snapshot.dropped)} lost"
+    if snapshot.starved_ns:
+        text += f"; starved {snapshot.starved_ns / SECOND:.1f} s"
     return text
 
 
@@ -218,6 +222,7 @@ def traffic_record(snapshot: TrafficSnapshot, sort: str) -> dict[str, Any]:
         "frames": snapshot.frames,
         "bytes": snapshot.bytes,
         "frames_lost": snapshot.dropped,
+        "starved_ns": snapshot.starved_ns,
         "frames_other_pairs": snapshot.others,
         "followed_share": round(snapshot.followed_share, 4),
         "types": {name: {"frames": frames, "bytes": octets} for name, (frames, octets) in snapshot.types.items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -138,3 +139,18 @@ def test_one_bad_file_of_several(tmp_path):
     bad.write_bytes(b"not a capture at all, but long enough to be one")
     run = mxwire("messages", bad, TRUNCATED)
     assert run.code == 2 and "bad.pcap" in run.err and len(numbers(run)) == 6
+
+
+def test_data_without_its_requests_is_not_listed_as_a_conversation(tmp_path):
+    """Replies name no endpoint: two hosts with unknown endpoints are not listed as a conversation."""
+    path = tmp_path / "later.pcap"
+    with open_capture(CAPTURES / "mxoe-lossy-1M.pcap") as reader, create_capture(path) as writer:
+        (batch,) = reader
+        writer.write(batch.select(np.arange(200, 600)))
+    run = mxwire("conversations", path)
+    assert "?" not in run.out and "the requests for some large messages were not captured" in run.err
+    assert all(
+        side["endpoint"] is not None
+        for each in mxwire("conversations", "--json", path).objects
+        for side in each["endpoints"]
+    )

@@ -126,6 +126,14 @@ def test_missed_frames_are_reported(passing_capture: Any, command: str) -> None:
     assert "23 frames in" in result.stderr and "17 more passed too fast" in result.stderr
 
 
+def test_a_process_without_the_processor_does_not_blame_the_frames(passing_capture: Any, monkeypatch: Any) -> None:
+    passing_capture("mxoe-many-small.pcap", dropped=17)
+    monkeypatch.setattr("mxwire.link.starvation.StarvationMeter.total_ns", 3_200_000_000)
+    result = CliRunner().invoke(cli, ["messages", "-i", "eth7"])
+    assert "17 dropped; mxwire lacked the processor for 3.2 s while frames waited" in result.stderr
+    assert "too fast" not in result.stderr
+
+
 def test_verify_judges_single_frames_only_where_frames_were_missed(passing_capture: Any) -> None:
     rules = {}
     for dropped in (0, 1):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import time
+
 import pytest
 
 from .commands import running
@@ -29,6 +32,20 @@ def test_a_changed_ethertype_is_found_among_all_protocols(jumbo_cable):
         play(near, frames)
         assert watching.end() == 1
     assert [each["id"] for each in watching.objects if each["record"] == "finding"] == ["ethertype-changed"]
+
+
+@pytest.mark.realtime
+def test_a_stopped_diagnose_reports_that_it_lacked_the_processor(jumbo_cable):
+    near, far = jumbo_cable
+    with running(far, "diagnose", "--json") as watching:
+        watching.until("listening")
+        watching.process.send_signal(signal.SIGSTOP)
+        play(near, frames_of(CAPTURES / "mxoe-connect-cross.pcap"))
+        time.sleep(0.5)
+        watching.process.send_signal(signal.SIGCONT)
+        watching.end()
+    assert "mxwire lacked the processor for" in watching.objects[-1]["not_judged"][-1]
+    assert "too fast" not in "".join(watching.complained)
 
 
 @pytest.mark.realtime

@@ -109,6 +109,11 @@ class Conversation:
         return self.flows[1 - side].session
 
     @property
+    def is_stray(self) -> bool:
+        """True if an endpoint is unknown: only data of large messages was captured, and not the requests for it."""
+        return any(flow.endpoint is None for flow in self.flows)
+
+    @property
     def half_seen(self) -> list[str]:
         """Parts of the conversation that the capture lacks."""
         remarks = []

@@ -15,11 +15,15 @@ from mxwire.analysis.diagnosis.finding import Confidence, Finding, Severity
 from mxwire.analysis.diagnosis.registry import CATALOGUE, EXAMINERS, Examiner, catalogue
 from mxwire.analysis.verification import PROVEN
 from mxwire.frames import FrameBatch
+from mxwire.units import SECOND
 from mxwire.wire.decoder import DecodedBatch, Decoder
-from mxwire.words import count_of
+from mxwire.words import count_of, starvation_text
 
 _ORDER: Final[dict[Confidence, int]] = {"high": 0, "medium": 1, "low": 2}
 _SEVERITY: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
+_STARVED: Final = "mxwire lacked the processor then, and hosts of this machine may have lacked it, too"
+_BEFORE_NS: Final = SECOND
+"""Time around a period without the processor in which timers may expire because of it."""
 _HOLES: Final = {
     "capture-incomplete": "the capture itself lost frames",
     "capture-one-direction": "the capture shows one direction only",
@@ -74,6 +78,10 @@ class Examination:
         """Record the number of frames that the capturing program lost."""
         self.facts.dropped = frames
 
+    def starve(self, periods: list[tuple[int, int]]) -> None:
+        """Record the periods in which the capturing program lacked the processor, as start and end."""
+        self.facts.starved = periods
+
     def finish(self) -> list[CapturedMessage]:
         """End the capture; return the remaining messages."""
         done = self.facts.follower.finish()
@@ -90,6 +98,7 @@ class Examination:
         doubt = next((_HOLES[each.id] for each in findings if each.id in _HOLES), None)
         if doubt is not None:
             findings = [_doubted(each, doubt) if _needs_every_frame(each) else each for each in findings]
+        findings = [_doubted(each, _STARVED) if self._is_starved(each) else each for each in findings]
 
         def rank(each: Finding) -> tuple[object, ...]:
             cost = each.cost
@@ -97,6 +106,17 @@ class Examination:
             return -(cost.ns or 0), severity, -(cost.frames or 0), sure, places[each.id], each.concerns
 
         return sorted(findings, key=rank)
+
+    def _is_starved(self, found: Finding) -> bool:
+        """Return whether a finding that depends on times is from a period without the processor: other programs of the
+        machine lacked it as well, perhaps a host.
+        """
+        if not CATALOGUE[found.id].needs & {"every frame", "exact times"}:
+            return False
+        times = [each.time_ns for each in found.evidence if each.time_ns is not None]
+        return any(
+            start - _BEFORE_NS <= time_ns <= end + _BEFORE_NS for time_ns in times for start, end in self.facts.starved
+        )
 
     def limits(self) -> list[str]:
         """Return the limits of the examination, one sentence per limit."""
@@ -171,7 +191,7 @@ def limits(facts: Facts) -> list[str]:
         )
     if follower.malformed:
         remarks.append(f"{count_of(follower.malformed, 'malformed frame')} were left out")
-    late = sum(not each.connect_count for each in follower.conversations)
+    late = sum(not each.connect_count and not each.is_stray for each in follower.conversations)
     if late:
         remarks.append(
             f"{count_of(late, 'conversation')} without a connect: the capture began later, or is incomplete; the "
@@ -182,6 +202,9 @@ def limits(facts: Facts) -> list[str]:
             f"{count_of(facts.disordered, 'frame')} behind later ones in the file: "
             "results that depend on order are less certain"
         )
+    if facts.starved:
+        starved_ns = sum(end - start for start, end in facts.starved)
+        remarks.append(f"{starvation_text(starved_ns)}: findings of these periods are less certain")
     _, answers_first = facts.sequences.disorders()
     if answers_first >= PROVEN:
         remarks.append(

@@ -47,6 +47,8 @@ class Facts:
         self.last_ns = 0
         self.dropped = 0
         """Number of frames lost by the capturing program, as it reported."""
+        self.starved: list[tuple[int, int]] = []
+        """Start and end of the periods in which the capturing program lacked the processor."""
         self.disordered = 0
         """Number of frames of any protocol that follow later ones in the capture."""
         self.backwards = 0

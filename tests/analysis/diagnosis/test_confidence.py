@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from mxwire.analysis.diagnosis.finding import confidence_of, evidence, weighed
+from mxwire.units import SECOND
 from tests.wire.support import read_capture
 
 from .plays import MORE, SHOWS
-from .scene import diagnosed
+from .scene import diagnosed, examine
 
 
 @pytest.mark.parametrize(
@@ -63,3 +64,16 @@ def test_holes_in_the_capture_are_named_where_they_lower_the_confidence():
     assert "capture-incomplete" in findings
     assert findings["frames-lost"].doubts == ("the capture itself lost frames",)
     assert findings["capture-frames-cut"].doubts == ()
+
+
+def test_findings_from_a_time_without_the_processor_are_less_certain():
+    examination = examine(read_capture("mxoe-lossy-1M"))
+    before = {each.id: each.confidence for each in examination.findings()}
+    assert before["frames-lost"] == "high"
+    start_ns = examination.facts.first_ns
+    examination.starve([(start_ns, start_ns + SECOND)])
+    after = {each.id: each.confidence for each in examination.findings()}
+    assert after["frames-lost"] == "medium" and after["capture-frames-cut"] == "high"
+    assert any("lacked the processor for 1.0 s" in each for each in examination.limits())
+    examination.starve([(start_ns + 100 * SECOND, start_ns + 101 * SECOND)])
+    assert {each.id: each.confidence for each in examination.findings()} == before
