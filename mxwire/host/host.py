@@ -7,6 +7,7 @@ core.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,8 @@ from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profil
 from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.wire.dialect import MXOE, Dialect, as_dialect
 from mxwire.wire.numbers import DEFAULT_KEY, NO_PEER_INDEX
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_PROFILE = "open-mx"
 """Profile of hosts opened without one."""
@@ -136,8 +139,6 @@ class BaseHost:
         self._endpoints: dict[LibraryEndpoint, BaseEndpoint] = {}
         self._on_event = on_event
         self._state_server: StateServer | None = None
-        self._appeared: set[Peer] = set()
-        """Peers that have announced themselves or answered a host query."""
         self.error_handler: ErrorHandler | None = None
         """The error handler of endpoints that have none of their own."""
 
@@ -281,13 +282,13 @@ class BaseHost:
         Peers known only from a user or another process are not included.
         """
         peers = [each for each in self.core.node.peers if each.own is None]
-        return [each for each in peers if each in self._appeared or each.reverse]
+        return [each for each in peers if each.heard or each.reverse]
 
     def query_shared_peers(self) -> bool:
         """Query the names of peers that other processes have added; return whether there were any."""
         peers = self.core.node.peers.refresh()
         for each in peers:
-            self.core.node.add_peer(each.address)
+            self.core.node.discover_peer(each.address)
         return bool(peers)
 
     def _report_state(self, driver: BlockingDriver | AsyncioDriver) -> None:
@@ -327,8 +328,12 @@ class BaseHost:
             endpoint = self._endpoints.get(event.request.endpoint)
             if endpoint is not None:
                 endpoint.undelivered += 1
-        elif event.peer is not None and event.kind in (EventKind.PEER_FOUND, EventKind.PEER_NAMED):
-            self._appeared.add(event.peer)
+        elif event.kind is EventKind.PEERS_FULL:
+            _log.warning(
+                "the peer table of %s is full (%d hosts): hosts that never answer give way to new ones",
+                self.name,
+                self.core.node.peers.maximum,
+            )
         if self._on_event is not None:
             self._on_event(event)
 

@@ -156,8 +156,12 @@ class Survey:
 
     def _of(self, address: bytes) -> _HostNotes:
         """The notes on a host; those on a source that has no place in the peer table are not kept."""
-        if address not in self._notes and self._core.node.peers.by_address(address) is None:
+        peers = self._core.node.peers
+        if address not in self._notes and peers.by_address(address) is None:
             return _HostNotes()
+        if len(self._notes) >= 2 * peers.maximum:
+            # In a full peer table, hosts give way to new ones.
+            self._notes = {host: notes for host, notes in self._notes.items() if peers.by_address(host) is not None}
         return self._notes.setdefault(address, _HostNotes())
 
     def _meet(self, address: bytes) -> None:
@@ -169,9 +173,8 @@ class Survey:
             self._of(address).heard = True
 
     def _enter(self, address: bytes) -> None:
-        peers = self._core.node.peers
-        if peers.by_address(address) is None and len(peers) < peers.maximum and not address[0] & 1:
-            self._core.node.add_peer(address)
+        if self._core.node.peers.by_address(address) is None and not address[0] & 1:
+            self._core.node.discover_peer(address)
 
     def _observe(self, observed: ObservedFrame) -> None:
         frame = observed.frame

@@ -38,8 +38,8 @@ class _NameQuerier:
         """Query names if a query is due; call this at each check of the wait."""
         core = self._host.core
         known = {each for each in core.node.peers if each.name is None and each.reverse}
-        if known - self._known or core.now - self._queried >= _QUERY_INTERVAL:
-            self._known |= known
+        news, self._known = known - self._known, known
+        if news or core.now - self._queried >= _QUERY_INTERVAL:
             self._queried = core.now
             core.node.ask_names()
 

@@ -74,6 +74,8 @@ class Counter(StrEnum):
     DROP_UNEXPECTED_FULL = "Drop Unexpected Message Memory Full"
     DROP_NOTIFIES_FULL = "Drop Rndv Unacked Notifies Full"
     DROP_REPLIES_FULL = "Drop Pull Reply Queue Full"
+    DROP_PEERS_FULL = "Drop Announcement Peer Table Full"
+    PEER_REPLACED = "Peer Replaced in Full Peer Table"
 
 
 class Tally:

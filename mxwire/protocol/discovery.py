@@ -51,6 +51,8 @@ EVERY: Final = 250 * MILLISECOND
 _LOW: Final = 0xFFFF_FFFF
 _GROUP: Final = 1 << 40
 """The bit of a broadcast or multicast address, in the address as a number."""
+_DOUBLINGS: Final = 6
+"""Maximum number of doublings of the interval between queries: 5 s become 320 s."""
 _HEARD_MAXIMUM: Final = 1024
 """Maximum number of sources that an ``Introduction`` queries."""
 
@@ -189,7 +191,7 @@ class Discovery(Machine):
         peers: PeerTable,
         profile: Profile,
         serial: int,
-        add: Callable[[bytes], None],
+        add: Callable[[bytes], bool],
         speaks: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__()
@@ -206,6 +208,7 @@ class Discovery(Machine):
         self.left = 0
         """Announcements left in the current series."""
         self._add = add
+        """Adds a host as a peer; returns whether it is one now."""
 
     def tick(self, now: int) -> None:
         """Send the announcements that are due."""
@@ -228,12 +231,15 @@ class Discovery(Machine):
         if (not nic or nic & _GROUP) and not self.profile.has(Defect.ANY_RAW_ANNOUNCES):
             # No host has such an address, and name queries to a group would reach all hosts.
             return
-        if nic not in self._serials and len(self._serials) >= self.peers.maximum:
+        if not self._add(nic.to_bytes(6, "big")):
             return
         self._serials[nic] = serial
-        self._add(nic.to_bytes(6, "big"))
         if self.can(AnnouncementEvent.NEWS):
             self.fire(AnnouncementEvent.NEWS, now)
+
+    def forget(self, address: bytes) -> None:
+        """Forget a host that is no peer any more, so that its next announcement is news."""
+        self._serials.pop(int.from_bytes(address, "big"), None)
 
 
 def _read_unchecked(content: bytes) -> tuple[int, int]:
@@ -265,8 +271,7 @@ class NameEvent(StrEnum):
 def _ask(search: NameSearch, now: int) -> None:
     """Query on every interface (R-HOST-01)."""
     names, peer = search.names, search.peer
-    search.deadline = now + names.profile.query_interval
-    names.queried(search)
+    names.queried(search, now)
     for port in names.ports:
         port.emit(Counter.SEND_HOST_QUERY, query(port.address, peer.address, peer.index, names.magic))
 
@@ -289,7 +294,7 @@ NAME: Final = TransitionTable(
 class NameSearch(Machine):
     """The search for one peer's name."""
 
-    __slots__ = ("deadline", "names", "peer")
+    __slots__ = ("deadline", "interval", "names", "peer", "unanswered")
 
     table = NAME
 
@@ -299,6 +304,10 @@ class NameSearch(Machine):
         self.peer = peer
         self.deadline = 0
         """Time of the next query, in ns."""
+        self.interval = 0
+        """Interval in ns from the last query to the next."""
+        self.unanswered = 0
+        """Number of queries since the search began, or the peer last showed itself."""
 
 
 class Names:
@@ -315,8 +324,9 @@ class Names:
         """Searches whose query is sent with the next transmission."""
         self._early: dict[bytes, tuple[Port, HostQuery]] = {}
         """The last query of each host that is not in the peer table yet, by address."""
-        self._waiting: dict[NameSearch, None] = {}
-        """Searches without an answer; all have the same interval, so the first is due first."""
+        self._waiting: dict[int, dict[NameSearch, None]] = {}
+        """Searches without an answer by the interval to their next query, so the first of each interval is due
+        first."""
         self.urgent = False
         """True if queries must be sent with the next transmission, even before their time."""
 
@@ -327,17 +337,48 @@ class Names:
             self._wanted[found] = None
             self.urgent = True
 
-    def queried(self, search: NameSearch) -> None:
-        """Queue a search whose query was sent: its next query is due last."""
-        self._waiting.pop(search, None)
-        self._waiting[search] = None
+    def queried(self, search: NameSearch, now: int) -> None:
+        """Queue a search whose query is sent at time ``now``.
+
+        After some queries without a sign of the peer, each interval is twice the one before.
+        """
+        self._unqueue(search)
+        profile = self.profile
+        search.unanswered += 1
+        doublings = min(search.unanswered - profile.query_patience, _DOUBLINGS)
+        if doublings < 0 or search.peer.met or profile.has(Defect.NAMELESS_QUERIED_FOREVER):
+            doublings = 0
+        search.interval = profile.query_interval << doublings
+        search.deadline = now + search.interval
+        self._waiting.setdefault(search.interval, {})[search] = None
+
+    def _unqueue(self, search: NameSearch) -> None:
+        queue = self._waiting.get(search.interval, {})
+        queue.pop(search, None)
+        if not queue:
+            self._waiting.pop(search.interval, None)
+
+    def revive(self, peer: Peer) -> None:
+        """Query a peer that has just shown itself, if its queries have become rare."""
+        search = self._searches.get(peer)
+        if search is not None and search.state == NameState.ASKED and search.interval > self.profile.query_interval:
+            search.unanswered = 0
+            self._wanted[search] = None
+            self.urgent = True
+
+    def drop(self, peer: Peer) -> None:
+        """End the search for the name of a peer that another one has replaced."""
+        search = self._searches.pop(peer, None)
+        if search is not None:
+            self._wanted.pop(search, None)
+            self._unqueue(search)
 
     def set(self, peer: Peer) -> None:
         """End the search for the name of a peer, which is known now."""
         search = self._searches.get(peer)
         if search is not None:
             search.fire(NameEvent.REPLY)
-            self._waiting.pop(search, None)
+            self._unqueue(search)
 
     def forget(self, peers: Iterable[Peer]) -> None:
         """Forget the names of all remote peers, increase the magic by one, and query all again (R-HOST-03)."""
@@ -345,14 +386,17 @@ class Names:
         for peer in peers:
             if peer.own is None:
                 peer.name = None
-                self._wanted[self._searches.setdefault(peer, NameSearch(self, peer))] = None
+                search = self._searches.setdefault(peer, NameSearch(self, peer))
+                search.unanswered = 0
+                self._wanted[search] = None
                 self.urgent = True
 
     def hurry(self) -> None:
         """Query all nameless peers with the next transmission, before their interval has expired (R-HOST-02)."""
-        for search in self._waiting:
-            search.deadline = 0
-            self.urgent = True
+        for queue in self._waiting.values():
+            for search in queue:
+                search.deadline = 0
+                self.urgent = True
 
     def answer(self, port: Port, peer: Peer, query: HostQuery) -> None:
         """Answer a query with the name of the interface that received it (R-HOST-06, R-HOST-08)."""
@@ -372,7 +416,7 @@ class Names:
         self._early[query.src_mac] = port, query
 
     def meet(self, peer: Peer) -> None:
-        """Answer the query that a peer has sent before it was in the peer table.
+        """Answer the query that a peer has sent before it was in the peer table, and query it soon.
 
         A host queries a new peer as soon as it has heard an announcement of it, and repeats the query only after 5 s.
         """
@@ -381,6 +425,7 @@ class Names:
             port, query = kept
             peer.learn(port.number, query.src_dst_peer_index)
             self.answer(port, peer, query)
+        self.revive(peer)
 
     def learn(self, peer: Peer, reply: HostReply) -> None:
         """Take the name in a reply, requested or not (R-HOST-07)."""
@@ -393,6 +438,7 @@ class Names:
                 self.ports[peer.own].name = name
             return
         peer.name = name
+        peer.heard = True
         self.set(peer)
         self._report(EventKind.PEER_NAMED, peer=peer)
 
@@ -400,9 +446,13 @@ class Names:
         """Time of the next query, in ns; 0 if a query is waiting already; None if no search is running."""
         if self.urgent:
             return 0
-        for first in self._waiting:
-            return first.deadline
-        return None
+        soonest: int | None = None
+        for queue in self._waiting.values():
+            for first in queue:
+                if soonest is None or first.deadline < soonest:
+                    soonest = first.deadline
+                break
+        return soonest
 
     def query(self, now: int) -> None:
         """Send the queries that are due."""
@@ -412,10 +462,11 @@ class Names:
             # The name may have been learnt before its query was sent.
             if search.peer.name is None:
                 search.fire(NameEvent.ADDED if search.state is NameState.NEW else NameEvent.FORGET, now)
-        for search in list(self._waiting):
-            if search.deadline > now:
-                break
-            search.fire(NameEvent.DUE, now)
+        for queue in list(self._waiting.values()):
+            for search in list(queue):
+                if search.deadline > now:
+                    break
+                search.fire(NameEvent.DUE, now)
 
 
 # A host without an engine.

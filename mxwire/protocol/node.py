@@ -14,14 +14,14 @@ from mxwire.protocol.card import bulk
 from mxwire.protocol.card.endpoint import CardEndpoint
 from mxwire.protocol.card.interface import HostInterface
 from mxwire.protocol.card.outgoing import FEW, NO_FRAMES
-from mxwire.protocol.counters import Counters
+from mxwire.protocol.counters import Counter, Counters
 from mxwire.protocol.discovery import Discovery, Names, RawQueue
 from mxwire.protocol.library.endpoint import CONTEXT_BITS_MAXIMUM, KEY_MAXIMUM, EngineEndpoint
 from mxwire.protocol.library.matching import HandlerCalls
 from mxwire.protocol.library.partner import Event
 from mxwire.protocol.neighbours import LocalChannel, LocalPath, Neighbourhood
 from mxwire.protocol.peers import Peer, PeerTable, Sharing
-from mxwire.protocol.profile import OPEN_MX_1_5, Profile
+from mxwire.protocol.profile import OPEN_MX_1_5, Defect, Profile
 from mxwire.protocol.status import EventKind, LocalProtocolError, Status
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.numbers import NO_PEER_INDEX, NO_SESSION
@@ -58,7 +58,12 @@ class Node:
     ) -> None:
         self.profile = profile
         self.dialect = dialect
-        self.peers = PeerTable(profile.peer_maximum, sharing)
+        self.peers = PeerTable(
+            profile.peer_maximum,
+            sharing,
+            never_replaced=profile.has(Defect.PEERS_NEVER_REPLACED),
+            on_removal=self._forget_peer,
+        )
         self._sharing = sharing
         self._announce = announce
         self._rng = rng
@@ -92,12 +97,26 @@ class Node:
     # Peers.
 
     def add_peer(self, address: bytes, name: str | None = None) -> Peer:
-        """Add a peer; query its name unless ``name`` is given (R-DISC-01, R-HOST-01).
+        """Add a peer, which no other one replaces; query its name unless ``name`` is given (R-DISC-01, R-HOST-01).
 
         Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a value that is not an address, and
         if the table is full.
         """
-        peer = self.peers.add(ethernet_address(address), name)
+        peer = self._enter(ethernet_address(address), name)
+        peer.kept = True
+        return peer
+
+    def discover_peer(self, address: bytes) -> Peer | None:
+        """Add a host that was only heard, or is a peer of another node; return None if the table is full of peers that
+        are in use."""
+        known = self.peers.by_address(address)
+        if known is None and not self.peers.make_room():
+            self.counters[Counter.DROP_PEERS_FULL] += 1
+            return None
+        return self._enter(address, None)
+
+    def _enter(self, address: bytes, name: str | None) -> Peer:
+        peer = self.peers.add(address, name)
         self._names.meet(peer)
         if peer.name is None:
             self._names.search(peer)
@@ -112,7 +131,8 @@ class Node:
         """
         if isinstance(which, Peer):
             if self.peers.at(which.index) is not which:
-                raise LocalProtocolError(Status.PEER_NOT_FOUND, f"{mac_text(which.address)} is a peer of another host")
+                owner = "no peer any more" if which.removed else "a peer of another host"
+                raise LocalProtocolError(Status.PEER_NOT_FOUND, f"{mac_text(which.address)} is {owner}")
             return which
         if isinstance(which, (bytes, bytearray, memoryview)):
             address = ethernet_address(which)
@@ -196,6 +216,8 @@ class Node:
     def detach(self, endpoint: EngineEndpoint) -> None:
         """Remove an endpoint that closes from its interface."""
         self.offering.pop(endpoint, None)
+        for partner in endpoint.partners.values():
+            partner.peer.partners -= 1
         del self.endpoints[endpoint.card]
         self._open = list(self.endpoints.values())
         self.interfaces[endpoint.card.port.number].close(endpoint.card)
@@ -367,14 +389,27 @@ class Node:
     def _speaks(self, board: HostInterface) -> Callable[[], bool]:
         return lambda: self._announce and board.speaks()
 
-    def _found(self, address: bytes) -> None:
-        """Add a host that has announced itself, without a name (R-DISC-03)."""
+    def _found(self, address: bytes) -> bool:
+        """Add a host that has announced itself, without a name (R-DISC-03); return False if there is no room for it."""
         known = self.peers.by_address(address)
-        if known is not None:
-            # Another node may have added it.
-            self._names.meet(known)
-        elif len(self.peers) < self.peers.maximum:
-            self.report(EventKind.PEER_FOUND, peer=self.add_peer(address))
+        peer = self.discover_peer(address)
+        if peer is None:
+            return False
+        peer.heard = True
+        if known is None:
+            self.report(EventKind.PEER_FOUND, peer=peer)
+        return True
+
+    def _forget_peer(self, peer: Peer) -> None:
+        """Forget a peer that another one replaces in a full peer table."""
+        if not self.counters[Counter.PEER_REPLACED]:
+            self.report(EventKind.PEERS_FULL)
+        self.counters[Counter.PEER_REPLACED] += 1
+        self._names.drop(peer)
+        for discovery in self._discoveries:
+            discovery.forget(peer.address)
+        for board in self.interfaces:
+            board.forget_sender(peer)
 
     def _hear_announcements(self, now: int) -> None:
         """Pass RAW frames to the discovery programs; without one they stay in the queue (R-DISC-06)."""

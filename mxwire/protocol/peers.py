@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -56,6 +56,24 @@ class Peer:
     """The local host's index in the peer's table, by local interface number ("reverse index"; R-LOC-03)."""
     own: int | None = None
     """The number of the local interface; None for a remote host."""
+    heard: bool = False
+    """True if the host has announced itself, or replied with its name."""
+    kept: bool = False
+    """True if a caller has entered the host, so that it is never replaced."""
+    partners: int = 0
+    """Number of partners of open endpoints; while there are any, the peer is not replaced."""
+    removed: bool = False
+    """True if another host has replaced it in the peer table."""
+
+    @property
+    def met(self) -> bool:
+        """True if the host has shown that it has the local one in its peer table, or has a name."""
+        return self.name is not None or bool(self.reverse)
+
+    @property
+    def replaceable(self) -> bool:
+        """True if nothing refers to the peer, so that its index may become that of another host."""
+        return not self.partners and not self.kept and self.own is None
 
     def learn(self, interface: int, index: int) -> None:
         """Learn the index of a local interface in the peer's table (wire format, section 5)."""
@@ -68,14 +86,33 @@ class Peer:
 
 
 class PeerTable:
-    """The peers of a host; single entries are never removed (R-DISC-05).
+    """The peers of a host.
 
-    With ``sharing``, nodes that share the interfaces agree on the indexes.
+    Announcements can have any address, so forged ones could occupy the table indefinitely. When it is full, a new
+    host therefore replaces the oldest one that has never answered; if there is none, the oldest one that has; but never
+    one to which anything refers (``Peer.replaceable``). With ``never_replaced`` the table takes no more hosts, as that
+    of a real host (R-DISC-05). ``on_removal`` is called with each replaced peer. With ``sharing``, nodes that share the
+    interfaces agree on the indexes.
     """
 
-    def __init__(self, maximum: int, sharing: Sharing | None = None) -> None:
+    def __init__(
+        self,
+        maximum: int,
+        sharing: Sharing | None = None,
+        *,
+        never_replaced: bool = False,
+        on_removal: Callable[[Peer], None] = lambda _peer: None,
+    ) -> None:
         self.maximum = maximum
         self._sharing = sharing
+        self._never_replaced = never_replaced
+        self._on_removal = on_removal
+        self._silent: dict[Peer, None] = {}
+        """Peers that had not answered when they were last looked at, the oldest first; an ordered set."""
+        self._others: dict[Peer, None] = {}
+        """The other peers, the oldest first."""
+        self._free: list[int] = []
+        """Indexes of replaced peers that are not given to others yet."""
         self.entries: dict[int, Peer] = {}
         """The peers by index, without those that other nodes have added since the last :meth:`refresh`; :meth:`at`
         finds these."""
@@ -136,14 +173,45 @@ class PeerTable:
         if known is not None:
             known.name = name or known.name
             return known
-        if len(self.entries) >= self.maximum:
+        if not self.make_room():
             raise LocalProtocolError(
-                Status.NO_RESOURCES, f"the peer table is full ({self.maximum} entries): {mac_text(address)} not entered"
+                Status.NO_RESOURCES,
+                f"the peer table is full ({self.maximum} entries, all in use): {mac_text(address)} not entered",
             )
-        return self._enter(
-            len(self.entries) if self._sharing is None else self._sharing.place_of(address), address, name
-        )
+        if self._sharing is not None:
+            index = self._sharing.place_of(address)
+        else:
+            index = self._free.pop() if self._free else len(self.entries)
+        return self._enter(index, address, name)
+
+    def make_room(self) -> bool:
+        """Remove a peer if the table is full; return False if all of its peers are in use."""
+        if len(self.entries) < self.maximum:
+            return True
+        peer = None if self._never_replaced or self._sharing is not None else self._least()
+        if peer is None:
+            return False
+        del self.entries[peer.index], self._by_address[peer.address]
+        self._free.append(peer.index)
+        peer.removed = True
+        self._on_removal(peer)
+        return True
+
+    def _least(self) -> Peer | None:
+        """Take the peer that a new one replaces from the lists; None if all are in use."""
+        while self._silent:
+            peer = next(iter(self._silent))
+            del self._silent[peer]
+            if peer.replaceable and not peer.met:
+                return peer
+            self._others[peer] = None
+        for peer in self._others:
+            if peer.replaceable:
+                del self._others[peer]
+                return peer
+        return None
 
     def _enter(self, index: int, address: bytes, name: str | None) -> Peer:
         peer = self.entries[index] = self._by_address[address] = Peer(index, address, name)
+        self._silent[peer] = None
         return peer

@@ -67,6 +67,10 @@ class Defect(StrEnum):
     """The first PULLs of some transfers are transmitted out of order."""
     TRUNCATION_REPORTED_LATE = "R-MEA-18"
     """A truncated large receive is a success until its NOTIFY is acked."""
+    NAMELESS_QUERIED_FOREVER = "R-HOST-02"
+    """A peer that never answers is queried every 5 s without end."""
+    PEERS_NEVER_REPLACED = "R-DISC-05"
+    """A full peer table takes no further host, even if those in it never answer."""
     ANY_RAW_ANNOUNCES = "R-MEA-22"
     """Any RAW frame is an announcement to the discovery program, whatever it contains."""
     EARLY_QUERY_UNANSWERED = "R-MEA-26"
@@ -98,7 +102,7 @@ class Profile:
     endpoint_maximum: int = ENDPOINT_MAXIMUM
     """Maximum number of endpoints per interface (R-EP-01)."""
     peer_maximum: int = 1024
-    """Maximum number of peers, including the local interfaces."""
+    """Maximum number of peers, including the local interfaces; a further one replaces one that never answers."""
     ring_size: int = 1024
     """Maximum number of queued events while the application makes no calls (R-GEN-01)."""
     ring_batch: int = 256
@@ -143,6 +147,8 @@ class Profile:
     """Time without a useful frame until a pull re-requests (R-PUL-06); real timers are up to 32 ms late (R-MEA-20)."""
     query_interval: int = QUERY_INTERVAL
     """Interval between two HOST_QUERYs to a nameless peer (R-HOST-02)."""
+    query_patience: int = 12
+    """Number of HOST_QUERYs at that interval; those to a peer that never answers become rarer afterwards."""
     initial_magic: int = HOST_QUERY_MAGIC
     """Magic of the first HOST_QUERY (R-HOST-03)."""
     reply_echoes_index: bool = False

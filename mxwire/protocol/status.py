@@ -70,6 +70,8 @@ class EventKind(StrEnum):
     """A send that was reported complete when it was posted was lost afterwards (R-SND-06, R-CLS-02)."""
     PEER_FOUND = "peer found"
     """Discovery has added a host to the peer table (R-DISC-03)."""
+    PEERS_FULL = "peers full"
+    """The peer table is full for the first time: from now on, hosts that never answer give way to new ones."""
     PEER_NAMED = "peer named"
     """A host has replied with its name (R-HOST-07)."""
     PARTNER_CONNECTED = "partner connected"

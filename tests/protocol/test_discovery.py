@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from mxwire.protocol import EventKind, LocalProtocolError, Node
+from mxwire.protocol import EventKind, Node
 from mxwire.protocol.profile import OPEN_MX_0_6, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND, Profile
 from mxwire.units import SECOND
 from mxwire.wire.packets import Announcement, HostQuery, HostReply, Raw
@@ -115,17 +115,6 @@ def test_raw_frames_wait_for_a_program_and_are_limited():
     assert counters["Recv Raw"] == 33
     assert counters["Drop Raw Queue Full"] == 2
     assert counters["Drop Raw Packet Too Large"] == 1
-
-
-def test_a_full_table_takes_no_more():
-    """R-DISC-05, wire format section 5."""
-    world = World(hosts=1, announce=True, acquainted=False, profile=replace(OPEN_MX_1_5, peer_maximum=2))
-    for host in (5, 6, 7):
-        world.inject(0, announcement(host, 1))
-    world.settle()
-    assert len(world.nodes[0].peers) == 2
-    with pytest.raises(LocalProtocolError, match="full"):
-        world.nodes[0].add_peer(address(8))
 
 
 def test_a_query_is_repeated_until_answered():

@@ -244,6 +244,14 @@ class HostInterface(Port):
             self.ready.remove(endpoint)
         endpoint.close()
 
+    def forget_sender(self, peer: Peer) -> None:
+        """Forget what is known of the packets of a peer that was removed."""
+        gone = [head for head, known in self._known.items() if known.peer is peer]
+        for head in gone:
+            del self._known[head]
+        if gone:
+            self._newest_head, self._newest = b"", None
+
     # Receiving.
 
     def take_few(self, frames: list[bytes], now: int) -> None:
@@ -314,6 +322,7 @@ class HostInterface(Port):
             return
         peer.learn(self.number, frame.src_dst_peer_index)
         self.names.answer(self, peer, frame)
+        self.names.revive(peer)
 
     def _take_reply(self, frame: HostReply, _now: int) -> None:
         """Learn the host name in a HOST_REPLY (R-HOST-07)."""
@@ -332,6 +341,7 @@ class HostInterface(Port):
         peer = self._peer_by_address(frame.src_mac)
         if peer is None:
             return
+        self.names.revive(peer)
         peer.learn(self.number, frame.src_dst_peer_index)
         endpoint = self.endpoints.get(frame.dst_endpoint)
         if endpoint is None:

@@ -237,6 +237,9 @@ def take_request(endpoint: LibraryEndpoint, peer: Peer, frame: ConnectRequest) -
 
     With a wrong key nothing changes, except with D-2 (R-CON-09).
     """
+    if peer.removed:
+        # Another host has its index now.
+        return
     status = ConnectStatus.SUCCESS if frame.app_key == endpoint.key else ConnectStatus.BAD_KEY
     if status == ConnectStatus.SUCCESS or endpoint.profile.has(Defect.WRONG_KEY_CHANGES_PARTNER):
         partner = endpoint.partner(peer, frame.src_endpoint)

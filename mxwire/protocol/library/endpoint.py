@@ -409,6 +409,7 @@ class EngineEndpoint(LibraryEndpoint):
         if self.profile.keeps_partner_on_disconnect or self.partners.get(place) is not partner:
             return
         del self.partners[place]
+        partner.peer.partners -= 1
         self.latest = None
         for request in [each for each in self.connecting if each.partner is partner]:
             request.refuse(Status.REMOTE_ENDPOINT_UNREACHABLE)
@@ -542,7 +543,11 @@ class EngineEndpoint(LibraryEndpoint):
                 continue
             partner = self.latest
             if partner is None or partner.peer is not event.peer or partner.number != event.endpoint:
-                partner = self.latest = self.partners.get((event.peer.index, event.endpoint))
+                partner = self.partners.get((event.peer.index, event.endpoint))
+                if partner is not None and partner.peer is not event.peer:
+                    # The frame is from before another host got the index of its source.
+                    partner = None
+                self.latest = partner
             # A packet from an unknown partner is dropped silently (R-ORD-01).
             if partner is None:
                 continue

@@ -358,6 +358,7 @@ class LibraryEndpoint(ABC):
         found = self.partners.get((peer.index, number))
         if found is None and len(self.partners) < self.profile.partner_maximum:
             found = self.partners[peer.index, number] = Partner(self, peer, number)
+            peer.partners += 1
         return found
 
     def connects_to(self, partner: Partner) -> bool:
