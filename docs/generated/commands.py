@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 import click
 
+from mxwire.cli.group import Topic
 from mxwire.cli.main import cli
 from mxwire.report.document import Column, Row, Table, markdown, markdown_text
 from rendering.basics import PageError
@@ -38,17 +40,19 @@ def _command(command: click.Command, context: click.Context) -> str:
         markdown_text(paragraph.replace("\n", " ")) + "\n"
         for paragraph in _paragraphs(inspect.cleandoc(command.help or ""))
     ]
-    rows = []
-    for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record is not None and record[1]:
-            names, meaning = record
-            rows.append(Row((names, *_without_default(meaning))))
-    columns = (Column("option", code=True), Column("meaning"), Column("default", code=True))
-    text.append(markdown([Table(columns, tuple(rows))]))
-    for paragraph in _paragraphs(command.epilog or ""):
-        text.append(_epilog(paragraph))
+    found = [parameter.get_help_record(context) for parameter in command.get_params(context)]
+    records = [record for record in found if record is not None and record[1]]
+    text.append(options_table([each for each in records if not isinstance(each[0], Topic)]))
+    shared = [f"{names} ([{topic}](topics.md#{topic}))" for topic, names in records if isinstance(topic, Topic)]
+    text.append(f"Shared options: {'; '.join(shared)}.\n")
+    text += map(paragraph_text, _paragraphs(command.epilog or ""))
     return "\n".join(text)
+
+
+def options_table(records: list[tuple[str, str]]) -> str:
+    """Return a table of options from their records in the help."""
+    columns = (Column("option", code=True), Column("meaning"), Column("default", code=True))
+    return markdown([Table(columns, tuple(Row((names, *_without_default(meaning))) for names, meaning in records))])
 
 
 def _paragraphs(text: str) -> list[str]:
@@ -61,10 +65,10 @@ def _without_default(meaning: str) -> tuple[str, str]:
     return (meaning.replace(default[0], ""), default[1]) if default else (meaning, "")
 
 
-def _epilog(paragraph: str) -> str:
-    """Return a paragraph after the options; a title followed by indented lines becomes a block of examples."""
+def paragraph_text(paragraph: str) -> str:
+    """Return a paragraph after the options; the indented lines after its title become a block of examples."""
     lines = paragraph.removeprefix("\b\n").split("\n")
-    if len(lines) > 1 and all(line.startswith(" ") for line in lines[1:]):
-        examples = "\n".join(line.removeprefix("  ") for line in lines[1:])
-        return f"{markdown_text(lines[0])}\n\n```text\n{examples}\n```\n"
-    return markdown_text("\n".join(lines)) + "\n"
+    title = [*takewhile(lambda line: not line.startswith(" "), lines)]
+    examples = "\n".join(line.removeprefix("  ") for line in lines[len(title) :])
+    block = f"\n```text\n{examples}\n```\n" if examples else ""
+    return f"{markdown_text(chr(10).join(title))}\n{block}"

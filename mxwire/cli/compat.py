@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.filters import FilterOptions, names_option
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.options import (
     FILE,
     DecodingOptions,
@@ -17,6 +17,7 @@ from mxwire.cli.options import (
     host_type,
     json_option,
     option_group,
+    peers_option,
 )
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
@@ -47,7 +48,7 @@ Exit code: 0 no obstacle found, 1 something does not work between them, 2 a file
 @click.argument("first", metavar="FILE", type=FILE)
 @click.argument("second", metavar="[FILE]", required=False, type=FILE)
 @click.option("--pair", metavar="A B", type=host_type, nargs=2, help="Compare these hosts.  [default: the busiest]")
-@names_option
+@peers_option
 @json_option("JSON Lines: sides, classes, the conclusion.")
 @option_group("decoding", DecodingOptions, ethertype_option, damage_option)
 def command(

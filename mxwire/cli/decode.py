@@ -35,10 +35,6 @@ numbered as in mxwire messages.
 Labels of the lines, and their fields (all fields: mxwire formats --fields):
 {legend_text()}
 \b
-Expressions (--where) consist of fields (mxwire formats --fields), numbers, text in quotes, names of packet types,
-== != < <= > >=, in, and, or, not and parentheses. flags.NAME is true for frames with this mark. A comparison
-with a field that the frame lacks is false; a field alone is true unless it is absent, 0 or empty.
-
 \b
 Examples:
   mxwire decode trace.pcap                              one line per frame

@@ -17,6 +17,7 @@ from mxwire.cli.options import (
     endpoint_option,
     host_type,
     number_type,
+    of_topic,
     option_group,
     peers_option,
 )
@@ -55,7 +56,7 @@ def ranges_type(noun: str) -> Callable[[str], list[NumberRange]]:
 KINDS: Final = ("TINY", "SMALL", "MEDIUM", "RNDV")
 """Kinds of messages."""
 
-names_option = peers_option("Names of hosts: one Ethernet address and name per line.")
+_FILTER: Final = of_topic("filter")
 _FILTERS: Final[dict[str, Decorator]] = {
     "hosts": click.option(
         "--host",
@@ -64,6 +65,7 @@ _FILTERS: Final[dict[str, Decorator]] = {
         type=host_type,
         multiple=True,
         help="Only from or to this host: a name, like alpha:0, or an Ethernet address; may be repeated.",
+        **_FILTER,
     ),
     "pair": click.option(
         "--pair",
@@ -71,8 +73,9 @@ _FILTERS: Final[dict[str, Decorator]] = {
         type=host_type,
         nargs=2,
         help="Only between these hosts; with :N appended, as in alpha:0:3, only its endpoint N.",
+        **_FILTER,
     ),
-    "endpoint": endpoint_option("Only this endpoint number, of the source or of the destination."),
+    "endpoint": endpoint_option("Only this endpoint number, of the source or of the destination.", **_FILTER),
     "types": click.option(
         "--type",
         "types",
@@ -80,6 +83,7 @@ _FILTERS: Final[dict[str, Decorator]] = {
         multiple=True,
         shell_complete=offers(packet_types),
         help="Only this packet type, by name or number; may be repeated.",
+        **_FILTER,
     ),
     "kinds": click.option(
         "--kind",
@@ -88,6 +92,7 @@ _FILTERS: Final[dict[str, Decorator]] = {
         multiple=True,
         shell_complete=offers(lambda: KINDS),
         help="Only messages of this kind; may be repeated.",
+        **_FILTER,
     ),
     "messages": click.option(
         "--message",
@@ -95,18 +100,29 @@ _FILTERS: Final[dict[str, Decorator]] = {
         metavar="RANGE",
         type=ranges_type("messages"),
         help="Only messages with these numbers (mxwire messages lists them): 7, 10-20, 100-, or several, as in 7,9.",
+        **_FILTER,
     ),
     "frames": click.option(
         "--frames",
         metavar="RANGE",
         type=ranges_type("frames"),
         help="Only these frame numbers: 7, 10-20, 100-, or several, as in 7,9.",
+        **_FILTER,
     ),
     "between": click.option(
-        "--between", metavar="T1 T2", type=Amount(0), nargs=2, help="Only from T1 to T2 seconds since the first frame."
+        "--between",
+        metavar="T1 T2",
+        type=Amount(0),
+        nargs=2,
+        help="Only from T1 to T2 seconds since the first frame.",
+        **_FILTER,
     ),
     "match": click.option(
-        "--match", metavar="N", type=number_type((1 << 64) - 1), help="Only messages with this match info, 64 bits."
+        "--match",
+        metavar="N",
+        type=number_type((1 << 64) - 1),
+        help="Only messages with this match info, 64 bits.",
+        **_FILTER,
     ),
     "flags": click.option(
         "--flag",
@@ -115,19 +131,22 @@ _FILTERS: Final[dict[str, Decorator]] = {
         multiple=True,
         shell_complete=offers(catalogued("flag")),
         help="Only frames with this mark, such as retransmission; may be repeated for any of several.",
+        **_FILTER,
     ),
     "where": click.option(
         "--where",
         metavar="EXPRESSION",
         shell_complete=expressions,
-        help="Only frames for which this expression over their fields is true (mxwire decode --help).",
+        help="Only frames for which this expression over their fields is true.",
+        **_FILTER,
     ),
-    "peers": names_option,
+    "peers": peers_option,
     "by_name": click.option(
         "--names/--no-names",
         "by_name",
         default=True,
         help="Show names of hosts, where known and unique, instead of addresses.  [default: --names]",
+        **of_topic("hosts"),
     ),
 }
 """The options of the filter, by the name of their parameter."""

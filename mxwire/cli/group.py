@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -13,16 +15,27 @@ import click
 from mxwire.words import suggestion
 
 
+class Topic(str):
+    """A term in the options of a command: a topic of ``mxwire help``, whose meaning is the names of its options."""
+
+
 class WholeWordFormatter(click.HelpFormatter):
     """A formatter that breaks lines at spaces only: a user must be able to search for ``open-mx-1.5``, and copy it."""
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Write a list of terms and their meanings."""
-        super().write_dl([(term, _unbroken(meaning)) for term, meaning in rows], col_max, col_spacing)
+        """Write a list of terms and their meanings; topics follow under a heading of their own."""
+        unbroken = [(term, _unbroken(meaning)) for term, meaning in rows]
+        topics = [row for row in unbroken if isinstance(row[0], Topic)]
+        super().write_dl([row for row in unbroken if not isinstance(row[0], Topic)], col_max, col_spacing)
+        if topics:
+            self.dedent()
+            with self.section("Shared options (mxwire help TOPIC)"):
+                super().write_dl(topics, col_max, col_spacing)
+            self.indent()
 
     def write_text(self, text: str) -> None:
-        """Write a paragraph."""
-        super().write_text(_unbroken(text))
+        """Write a description, or the text below the options, whose examples click leaves as wide as they are."""
+        super().write_text(_unbroken("\n".join(_narrowed(text, _columns() - self.current_indent))))
 
     def getvalue(self) -> str:
         """Return the text with the original hyphens restored."""
@@ -32,6 +45,11 @@ class WholeWordFormatter(click.HelpFormatter):
 click.Context.formatter_class = WholeWordFormatter
 _UNBREAKABLE: Final = "\N{NON-BREAKING HYPHEN}"
 """Replaces hyphens while click wraps a text, because click would break lines after hyphens."""
+
+
+def _columns() -> int:
+    """Columns of the terminal; without a terminal, a number that no text exceeds."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
 
 
 def _unbroken(text: str) -> str:
@@ -79,16 +97,6 @@ pipes too."""
 
 _WITH_MEANING: Final = re.compile(r"( *\S.*?\S  +)(\S.*)")
 """An example, or another indented line, with its meaning in a second column."""
-
-
-def narrow_epilogs(command: click.Command, columns: int) -> None:
-    """Wrap the text below the options of a command and its subcommands, which click leaves as wide as it is written."""
-    if command.epilog:
-        # Click indents this text by two columns.
-        command.epilog = "\n".join(_narrowed(command.epilog, columns - 2))
-    if isinstance(command, click.Group):
-        for each in command.commands.values():
-            narrow_epilogs(each, columns)
 
 
 def _narrowed(text: str, columns: int) -> Iterator[str]:

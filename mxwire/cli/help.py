@@ -1,27 +1,35 @@
-"""``mxwire help``: the help of a command, or the list of all."""
+"""``mxwire help``: the help of a command or of a topic."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.options import json_option
+from mxwire.cli.catalogue import ENTRIES, GROUPS, TOPICS
+from mxwire.cli.options import SharedOption, json_option
 from mxwire.report.json_line import json_line
 from mxwire.words import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from click.shell_completion import CompletionItem
 
 EPILOG = """\b
 Examples:
-  mxwire help                      all commands
+  mxwire help                      the same as mxwire --help
   mxwire help decode               the same as mxwire decode --help
   mxwire help plugin install       a command of a group
+  mxwire help filter               a topic: the options that select frames and messages
+  mxwire help commands             all commands, each in one line
   mxwire help --json | jq -r .command
 """
+_EXPLAINED: Final = ("decode", "ping")
+"""Commands that have all shared options."""
+_TEXTS: Final = Path(__file__).with_name("topics")
 
 
 def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -36,28 +44,90 @@ def _complete(context: click.Context, _parameter: click.Parameter, incomplete: s
         group = found
     if not isinstance(group, click.Group):
         return []
-    return [CompletionItem(name) for name in group.list_commands(context) if name.startswith(incomplete)]
+    topics = {} if context.params.get("words") else TOPICS
+    offered = [CompletionItem(name) for name in group.list_commands(context)]
+    offered += [CompletionItem(name, help=text) for name, text in topics.items()]
+    return [each for each in offered if each.value.startswith(incomplete)]
 
 
 @click.command("help", epilog=EPILOG)
-@click.argument("words", metavar="[COMMAND]...", nargs=-1, shell_complete=_complete)
+@click.argument("words", metavar="[COMMAND...|TOPIC]", nargs=-1, shell_complete=_complete)
 @json_option("JSON Lines: one object per command, with its parameters.")
 @click.pass_context
 def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:
-    """Explain a command; without one, list all commands."""
+    """Explain a command or a topic; without one, list all commands and topics."""
     at = context.find_root()
+    if len(words) == 1 and words[0] in TOPICS:
+        topic = TopicHelp.read(words[0], at)
+        click.echo(json_line(topic.record()) if as_json else topic.write(at))
+        return
     for name in words:
         group = at.command
         found = group.get_command(at, name) if isinstance(group, click.Group) else None
         if found is None:
             known = group.list_commands(at) if isinstance(group, click.Group) else []
-            raise click.UsageError(f"No such command {' '.join(words)!r}{suggestion(name, known)}", at)
+            noun = "command" if at.parent else "command or topic"
+            known += [] if at.parent else TOPICS
+            raise click.UsageError(f"No such {noun} {' '.join(words)!r}{suggestion(name, known)}", at)
         at = click.Context(found, info_name=name, parent=at, **found.context_settings)
     if as_json:
         for each in _commands_of(at):
             click.echo(json_line(_record(each)))
     else:
         click.echo(at.get_help())
+
+
+@dataclass(frozen=True, slots=True)
+class TopicHelp:
+    """A topic of the help: the options that it explains, and its text."""
+
+    name: str
+    options: list[SharedOption]
+    body: str
+
+    @classmethod
+    def read(cls, name: str, root: click.Context) -> TopicHelp:
+        """Read a topic; ``root`` is the context of the whole program."""
+        assert isinstance(root.command, click.Group)
+        options: dict[tuple[str | None, str | None], SharedOption] = {}
+        for each in _EXPLAINED:
+            command = root.command.get_command(root, each)
+            assert command is not None
+            shared = [each for each in command.params if isinstance(each, SharedOption) and each.topic == name]
+            options |= {(option.name, option.help): option for option in shared}
+        body = _all_commands() if name == "commands" else (_TEXTS / f"{name}.txt").read_text(encoding="utf-8")
+        return cls(name, [*options.values()], body)
+
+    def write(self, context: click.Context) -> str:
+        """The text as a terminal shows it."""
+        formatter = context.make_formatter()
+        formatter.write_text(f"{TOPICS[self.name]}.")
+        if self.options:
+            with formatter.section("Options"):
+                formatter.write_dl([each.explanation(context) for each in self.options])
+        for each in paragraphs(self.body):
+            formatter.write_paragraph()
+            formatter.write_text(each)
+        return formatter.getvalue().rstrip()
+
+    def record(self) -> dict[str, Any]:
+        """The JSON object of the topic."""
+        return {"topic": self.name, "help": TOPICS[self.name], "text": self.body, "options": _options(self.options)}
+
+
+def paragraphs(text: str) -> list[str]:
+    """The paragraphs of a topic; those with indented lines begin with the mark by which click keeps their lines."""
+    return [("\b\n" if "\n " in each else "") + each for each in text.strip("\n").split("\n\n")]
+
+
+def _all_commands() -> str:
+    """All commands by task, each with a typical call and one line of help."""
+    calls = {entry.name: f"mxwire {entry.name} {entry.usage}".rstrip() for entry in ENTRIES.values()}
+    width = max(map(len, calls.values())) + 2
+    return "\n\n".join(
+        f"{title}:\n" + "\n".join(f"  {calls[each.name]:{width}}{each.help}" for each in entries)
+        for title, entries in GROUPS.items()
+    )
 
 
 def _commands_of(context: click.Context) -> Iterator[click.Context]:
@@ -80,8 +150,12 @@ def _record(context: click.Context) -> dict[str, Any]:
         "command": context.command_path,
         "help": context.command.get_short_help_str(1000),
         "arguments": [each.make_metavar(context) for each in arguments],
-        "options": [
-            {"names": [*each.opts, *each.secondary_opts], "help": each.help, "repeatable": each.multiple}
-            for each in options
-        ],
+        "options": _options(options),
     }
+
+
+def _options(options: Sequence[click.Option]) -> list[dict[str, Any]]:
+    return [
+        {"names": [*each.opts, *each.secondary_opts], "help": each.help, "repeatable": each.multiple}
+        for each in options
+    ]

@@ -14,6 +14,7 @@ from mxwire.cli.options import (
     interface_option,
     live_dialect_option,
     name_option,
+    of_topic,
     option_group,
     peers_option,
     via_option,
@@ -85,27 +86,35 @@ class LiveOptions:
         )
 
 
+_HOSTS: Final = of_topic("hosts")
 _HOST_OPTIONS: Final = (
     interface_option(required=True),
-    click.option("--name", metavar="NAME", help="Name of the local host.  [default: that of this computer, with :0]"),
-    live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]"),
+    click.option(
+        "--name",
+        metavar="NAME",
+        help="Name of the local host.  [default: that of this computer, with :0]",
+        **_HOSTS,
+    ),
+    live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]", **_HOSTS),
     name_option(
         "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
         "profile",
         "--profile",
         default="open-mx",
         show_default=True,
+        **_HOSTS,
     ),
-    peers_option("Known hosts: one Ethernet address and name per line."),
+    peers_option,
     click.option(
         "--no-announce",
         "announce",
         flag_value=False,
         default=True,
         help="Do not announce the local host: only hosts that know it answer.",
+        **_HOSTS,
     ),
 )
-live_options = option_group("live", LiveOptions, *_HOST_OPTIONS, via_option("packet", "xdp", "xdp-send"))
+live_options = option_group("live", LiveOptions, *_HOST_OPTIONS, via_option("packet", "xdp", "xdp-send", **_HOSTS))
 """The options of all live commands, passed to the command as ``live``, :class:`LiveOptions`."""
 host_options = option_group("live", LiveOptions, *_HOST_OPTIONS)
 """The options of all live commands without ``--via``."""

@@ -8,7 +8,6 @@ import gc
 import importlib
 import io
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -21,8 +20,8 @@ import click
 
 from mxwire import __version__
 from mxwire.cli import progress
-from mxwire.cli.catalogue import ENTRIES, GROUPS
-from mxwire.cli.group import CommandGroup, narrow_epilogs
+from mxwire.cli.catalogue import ENTRIES, FIRST, GROUPS, TOPICS
+from mxwire.cli.group import CommandGroup
 from mxwire.cli.options import add_colour_option, colour_option
 from mxwire.errors import MxwireError, OptionError, write_failure
 from mxwire.words import alternatives, nearest
@@ -33,13 +32,6 @@ if TYPE_CHECKING:
 COMMANDS = tuple(ENTRIES)
 """The commands in the order of the help; each is the function ``command`` in the module of that name."""
 
-_LEAD = """Myrinet Express over Ethernet (MXoE, Open-MX):
-analyse captures, and run a live host on any Ethernet interface.
-"""
-_START = """Start with:  mxwire info captures/mxoe-every-type.pcap   (in a checkout)
-mxwire help COMMAND explains a command, mxwire --help shell completion.
-"""
-_NAME_WIDTH = max(map(len, COMMANDS))
 _COMPLETES = "_MXWIRE_COMPLETE"
 """Environment variable that completion scripts set, and users who request such a script."""
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
@@ -51,28 +43,11 @@ _FIRST_RANK_SECONDS = 2.0
 _OF_OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF}
 """Errors without a file name that only standard output has: it is full, or closed by the shell."""
 EPILOG = """\b
-Shell completion:
-  bash   eval "$(_MXWIRE_COMPLETE=bash_source mxwire)"
-  zsh    eval "$(_MXWIRE_COMPLETE=zsh_source mxwire)"
-  fish   _MXWIRE_COMPLETE=fish_source mxwire | source
+Examples:
+  mxwire info captures/mxoe-every-type.pcap    in a checkout
+  mxwire help decode                           the same as mxwire decode --help
+  mxwire help filter                           a topic
 """
-
-
-def _columns() -> int:
-    """Columns of the terminal; without a terminal, a number that no text exceeds."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
-
-
-def greeting(columns: int) -> str:
-    """The commands in groups, each with a typical call if the lines fit into ``columns``."""
-    calls = {entry.name: f"mxwire {entry.name} {entry.usage}".rstrip() for entry in ENTRIES.values()}
-    if columns < 2 + max(map(len, calls.values())) + 2 + max(len(entry.help) for entry in ENTRIES.values()):
-        calls = {name: name for name in calls}
-    width = max(map(len, calls.values())) + 2
-    text = f"mxwire {__version__}: {_LEAD}"
-    for title, entries in GROUPS.items():
-        text += f"\n{title}:\n" + "".join(f"  {calls[each.name]:{width}}{each.help}\n" for each in entries)
-    return f"{text}\n{_START}"
 
 
 class _Commands(CommandGroup):
@@ -87,13 +62,19 @@ class _Commands(CommandGroup):
         command = importlib.import_module(f"mxwire.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         add_colour_option(command)
-        narrow_epilogs(command, _columns())
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, entries in GROUPS.items():
-            with formatter.section(title):
-                formatter.write_dl([(each.name.ljust(_NAME_WIDTH), each.help) for each in entries])
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("First commands"):
+            formatter.write_dl([(name, ENTRIES[name].help) for name in FIRST])
+        with formatter.section("Other commands by task (mxwire help commands)"):
+            others = {
+                title: [each.name for each in entries if each.name not in FIRST] for title, entries in GROUPS.items()
+            }
+            formatter.write_dl([(title, ", ".join(names)) for title, names in others.items()])
+        with formatter.section("Topics (mxwire help TOPIC)"):
+            formatter.write_text(", ".join(TOPICS))
+        click.Command.format_options(self, ctx, formatter)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
@@ -163,16 +144,11 @@ def _one_line_errors() -> Iterator[None]:
         raise MxwireError(f"the output cannot be written: {write_failure(error)}") from None
 
 
-@click.group(
-    cls=_Commands, invoke_without_command=True, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mxwire")
-@colour_option
-@click.pass_context
-def cli(context: click.Context) -> None:
+@colour_option()
+def cli() -> None:
     """Decode, verify and speak Myrinet Express over Ethernet (MXoE, Open-MX)."""
-    if context.invoked_subcommand is None:
-        click.echo(greeting(_columns()), nl=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

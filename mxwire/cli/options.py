@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from mxwire.cli.completion import catalogued, dialects, interfaces, live_dialects, offers
+from mxwire.cli.group import Topic
 from mxwire.errors import MxwireError, OptionError
 from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.report.terminal import COLOUR_CHOICES, choose_colour, is_coloured
@@ -103,6 +104,32 @@ FILE: Final = click.Path(readable=False, allow_dash=True)
 # Options
 
 
+class SharedOption(click.Option):
+    """An option of many commands, whose help only names it: ``mxwire help TOPIC`` explains it."""
+
+    def __init__(self, *arguments: Any, topic: str, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.topic: Final = topic
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The topic with the names of its options in this command; None unless this is the first of them."""
+        options = [each for each in ctx.command.get_params(ctx) if isinstance(each, SharedOption)]
+        alike = [each for each in options if each.topic == self.topic]
+        names = ", ".join(each.opts[-1] for each in alike)
+        return (Topic(self.topic), names) if alike[0] is self else None
+
+    def explanation(self, context: click.Context) -> tuple[str, str]:
+        """The record for the help of the topic."""
+        record = super().get_help_record(context)
+        assert record is not None
+        return record
+
+
+def of_topic(topic: str) -> dict[str, Any]:
+    """Properties of an option that ``mxwire help TOPIC`` explains."""
+    return {"cls": SharedOption, "topic": topic}
+
+
 def json_option(text: str) -> Decorator:
     """``--json``, passed to the command as ``as_json``."""
     return click.option("--json", "as_json", is_flag=True, help=text)
@@ -149,16 +176,22 @@ def name_option(
 
 
 def integer_option(
-    text: str, *names: str, least: int = 0, most: int | None = None, default: int | None = None, metavar: str = "N"
+    text: str,
+    *names: str,
+    least: int = 0,
+    most: int | None = None,
+    default: int | None = None,
+    metavar: str = "N",
+    **more: Any,
 ) -> Decorator:
-    """An integer from ``least`` to ``most``."""
+    """An integer from ``least`` to ``most``; ``more`` are other properties in click."""
     kind, shown = _IntegerRange(least, most), default is not None
-    return click.option(*names, type=kind, default=default, show_default=shown, metavar=metavar, help=text)
+    return click.option(*names, type=kind, default=default, show_default=shown, metavar=metavar, help=text, **more)
 
 
-def endpoint_option(text: str, default: int | None = None) -> Decorator:
-    """``--endpoint``: the number of an endpoint."""
-    return integer_option(text, "--endpoint", most=255, default=default)
+def endpoint_option(text: str, default: int | None = None, **more: Any) -> Decorator:
+    """``--endpoint``: the number of an endpoint; ``more`` are other properties in click."""
+    return integer_option(text, "--endpoint", most=255, default=default, **more)
 
 
 def count_option(text: str) -> Decorator:
@@ -190,22 +223,25 @@ def write_option(text: str, *names: str, **more: Any) -> Decorator:
     return click.option("-w", "--write", *names, **properties | more)
 
 
-def live_dialect_option(text: str) -> Decorator:
-    """``--dialect`` of hosts that mxwire runs, for which there is nothing to detect."""
-    return click.option("--dialect", metavar="mxoe|omx|omx:M", shell_complete=live_dialects, help=text)
+def live_dialect_option(text: str, **more: Any) -> Decorator:
+    """``--dialect`` of hosts that mxwire runs, for which there is nothing to detect; ``more``: as in click."""
+    return click.option("--dialect", metavar="mxoe|omx|omx:M", shell_complete=live_dialects, help=text, **more)
 
 
-def peers_option(text: str) -> Decorator:
-    """``--peers``: a file of host names."""
-    return click.option("--peers", metavar="FILE", type=click.Path(path_type=Path), help=text)
-
-
+peers_option = click.option(
+    "--peers",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Known hosts: one Ethernet address and name per line.",
+    **of_topic("hosts"),
+)
 dialect_option = click.option(
     "--dialect",
     default="auto",
     metavar="auto|mxoe|omx|omx:M",
     shell_complete=dialects,
     help="Dialect of the hosts; auto detects it per pair of hosts.  [default: auto]",
+    **of_topic("dialects"),
 )
 _TABLES: Final = "Write a table: .parquet, .csv, .ndjson or .arrow"
 
@@ -230,9 +266,13 @@ ethertype_option = click.option(
     type=ether_type,
     multiple=True,
     help="EtherType that MXoE uses in this capture, if not 0x86DF; may be repeated.",
+    **of_topic("dialects"),
 )
 damage_option = click.option(
-    "--skip-damage", is_flag=True, help="Continue behind damage in a capture, where frames can be recognised again."
+    "--skip-damage",
+    is_flag=True,
+    help="Continue behind damage in a capture, where frames can be recognised again.",
+    **of_topic("files"),
 )
 every_option = click.option(
     "--every",
@@ -264,8 +304,8 @@ def given_options() -> dict[str, str]:
 # Groups of options, each passed to a command as one object
 
 
-def via_option(*choices: str) -> Decorator:
-    """``--via``, the kind of the link: some of packet, xdp, xdp-send and kernel."""
+def via_option(*choices: str, **properties: Any) -> Decorator:
+    """``--via``, the kind of the link: some of packet, xdp, xdp-send and kernel; ``properties``: as in click."""
     more = "; kernel: live frames made by the kernel" if "kernel" in choices else ""
     more += "; xdp-send: AF_XDP to send large messages, AF_PACKET for all else" if "xdp-send" in choices else ""
     return click.option(
@@ -274,6 +314,7 @@ def via_option(*choices: str) -> Decorator:
         default="packet",
         show_default=True,
         help=f"packet: AF_PACKET; xdp: AF_XDP, which takes the frames from all other programs{more}.",
+        **properties,
     )
 
 
@@ -437,13 +478,17 @@ _WORKERS: Final = (
         metavar="WORKERS",
         shell_complete=offers(lambda: ("local", "dask:local", "dask:", "dask-slurm:", "mpi")),
         help="Workers: local (processes of this machine), dask:local, dask:ADDRESS, dask-slurm:FILE or mpi.",
+        **of_topic("workers"),
     ),
-    integer_option("Processes of this machine.  [default: at most one per CPU]", "--jobs", least=1),
+    integer_option(
+        "Processes of this machine.  [default: at most one per CPU]", "--jobs", least=1, **of_topic("workers")
+    ),
     click.option(
         "--checkpoint",
         metavar="FILE",
         type=click.Path(path_type=Path),
         help="Continue from FILE, and append finished work to it.",
+        **of_topic("workers"),
     ),
 )
 worker_options = option_group("workers", WorkerOptions, *_WORKERS)
@@ -462,21 +507,24 @@ def _choose_colour(context: click.Context, _option: click.Parameter, choice: str
     context.color = is_coloured()
 
 
-colour_option = click.option(
-    "--color",
-    type=click.Choice(COLOUR_CHOICES),
-    metavar="|".join(COLOUR_CHOICES),
-    is_eager=True,
-    expose_value=False,
-    callback=_choose_colour,
-    help="Colours: auto uses them on a terminal, always in pipes too.  [default: auto]",
-)
+def colour_option(**properties: Any) -> Decorator:
+    """``--color``; ``properties`` are other ones in click."""
+    return click.option(
+        "--color",
+        type=click.Choice(COLOUR_CHOICES),
+        metavar="|".join(COLOUR_CHOICES),
+        is_eager=True,
+        expose_value=False,
+        callback=_choose_colour,
+        help="Colours: auto uses them on a terminal, always in pipes too.  [default: auto]",
+        **properties,
+    )
 
 
 def add_colour_option(command: click.Command) -> None:
     """Add ``--color`` to a command and its subcommands, so that it works before and after the command's name."""
     if not any("--color" in each.opts for each in command.params):
-        colour_option(command)
+        colour_option(**of_topic("output"))(command)
     if isinstance(command, click.Group):
         for each in command.commands.values():
             add_colour_option(each)

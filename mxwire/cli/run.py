@@ -9,7 +9,7 @@ import click
 
 from mxwire.cli.completion import interfaces, offers
 from mxwire.cli.library import prefix_option
-from mxwire.cli.options import json_option, live_dialect_option, name_option, peers_option
+from mxwire.cli.options import json_option, live_dialect_option, name_option, of_topic, peers_option
 from mxwire.errors import MxwireError
 
 EPILOG = """\b
@@ -38,13 +38,26 @@ Exit code: that of the program; 2 if it cannot be started.
     shell_complete=offers(interfaces, listed=True),
     help="The Ethernet interface, like eth0; several, as in eth0,eth1, are boards 0, 1 …",
 )
-@click.option("--name", metavar="NAME", help="Name of the local host.  [default: that of this computer, with :0]")
-@live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]")
-@name_option(
-    "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.", "profile", "--profile"
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Name of the local host.  [default: that of this computer, with :0]",
+    **of_topic("hosts"),
 )
-@peers_option("Known hosts: one Ethernet address and name per line.")
-@click.option("--no-announce", is_flag=True, help="Do not announce the local host: only hosts that know it answer.")
+@live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]", **of_topic("hosts"))
+@name_option(
+    "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
+    "profile",
+    "--profile",
+    **of_topic("hosts"),
+)
+@peers_option
+@click.option(
+    "--no-announce",
+    is_flag=True,
+    help="Do not announce the local host: only hosts that know it answer.",
+    **of_topic("hosts"),
+)
 @click.option("--preload", is_flag=True, help="Preload the library, for programs that find another one by themselves.")
 @prefix_option
 @json_option("Print the variables as one JSON object; start nothing.")

@@ -66,6 +66,7 @@ def values(line: str) -> list[str]:
         ("mxwire rules R-SEQ", {"R-SEQ", number("SEQ", 5)}),
         ("mxwire formats pu", {"pull", "pull_reply"}),
         ("mxwire help plug", {"plugin"}),
+        ("mxwire help fil", {"filter"}),
         ("mxwire help plugin ins", {"install"}),
         ("mxwire doctor --profile nat", {"native-mx"}),
         ("mxwire replay x.pcap --simulate nat", {"native-mx"}),

@@ -1,4 +1,4 @@
-"""The command as a whole: greeting, help, completion, version, speed of start."""
+"""The command as a whole: help, completion, version, speed of start."""
 
 from __future__ import annotations
 
@@ -10,27 +10,51 @@ import click
 import pytest
 
 import mxwire as package
-from mxwire.cli.catalogue import ENTRIES, GROUPS
+from mxwire.cli.catalogue import ENTRIES, FIRST, GROUPS, TOPICS
 from mxwire.cli.main import COMMANDS, cli
 from tests.cli.support import EVERY_TYPE, ROOT, mxwire
 
 
-def test_plain_command_greets_and_shows_the_way():
-    run = mxwire()
-    assert run.code == 0
-    assert all(f"mxwire {command}" in run.out for command in COMMANDS)
-
-
-def test_help_lists_each_command_in_its_group_with_one_whole_line(monkeypatch: pytest.MonkeyPatch):
+def test_help_describes_the_first_commands_and_names_the_others_by_task(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
-    for run in (mxwire("--help"), mxwire("help")):
-        for title, entries in GROUPS.items():
-            section = run.out.split(f"{title}:\n", 1)[1].split("\n\n", 1)[0].splitlines()
-            assert [line.split(maxsplit=1) for line in section] == [[each.name, each.help] for each in entries]
-            assert all(len(line) <= 80 for line in section)
-    greeting = mxwire().out
-    assert all(f"{title}:\n" in greeting for title in GROUPS)
-    assert all(f"  {each.help}\n" in greeting for each in ENTRIES.values())
+    run = mxwire("--help")
+    assert run == mxwire() == mxwire("help")
+    assert run.code == 0 and 24 <= len(run.lines) <= 50 and max(map(len, run.lines)) <= 80
+    first = run.out.split("First commands:\n", 1)[1].split("\n\n", 1)[0].splitlines()
+    assert [line.split(maxsplit=1) for line in first] == [[name, ENTRIES[name].help] for name in FIRST]
+    for title, entries in GROUPS.items():
+        (line,) = (each for each in run.lines if each.startswith(f"  {title}  "))
+        assert line.removeprefix(f"  {title}").strip().split(", ") == [e.name for e in entries if e.name not in FIRST]
+    assert all(topic in run.out for topic in TOPICS)
+
+
+def test_help_commands_describes_each_in_one_line():
+    run = mxwire("help", "commands")
+    for title, entries in GROUPS.items():
+        section = run.out.split(f"{title}:\n", 1)[1].split("\n\n", 1)[0].splitlines()
+        assert [re.split(" {2,}", line.strip()) for line in section] == [
+            [f"mxwire {each.name} {each.usage}".rstrip(), each.help] for each in entries
+        ]
+
+
+@pytest.mark.parametrize("topic", [each for each in TOPICS if each != "commands"])
+def test_topics_have_a_text_and_their_options(topic):
+    run = mxwire("help", topic)
+    assert run.code == 0 and run.lines[0] == f"{TOPICS[topic]}." and len(run.lines) > 10
+    (record,) = mxwire("help", topic, "--json").objects
+    assert record["topic"] == topic and "\b" not in record["text"] + run.out
+    assert all(name in run.out for option in record["options"] for name in option["names"])
+    words = record["text"].split()
+    assert [word for word in run.out.split() if word in words] and set(words) <= set(run.out.split())
+
+
+def test_help_of_a_command_names_shared_options_beside_their_topic(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    own, shared = mxwire("messages", "--help").out.split("Shared options (mxwire help TOPIC):\n")
+    assert "--incomplete" in own and "--host" not in own.split("Options:")[1]
+    rows = " ".join(shared.split("\n\n")[0].split())
+    assert "filter --host, --pair, --endpoint, --type, --kind, --message, --frames, --between, --match" in rows
+    assert "hosts --peers, --names" in rows and rows.endswith("output --color")
 
 
 @pytest.mark.parametrize("words", [("decode",), ("plugin", "install"), ("interop", "diff"), ("scenario",)])
@@ -62,6 +86,7 @@ def test_group_without_subcommand_prints_its_help_once(group):
         (("plugin", "instal"), "install"),
         (("scenario", "lst"), "list"),
         (("help", "decod"), "decode"),
+        (("help", "permision"), "permissions"),
         (("help", "plugin", "instal"), "install"),
     ],
 )

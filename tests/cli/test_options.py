@@ -9,7 +9,10 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from mxwire.cli.catalogue import TOPICS
+from mxwire.cli.help import TopicHelp
 from mxwire.cli.main import cli
+from mxwire.cli.options import SharedOption
 from mxwire.report.terminal import COLOUR_CHOICES
 
 MEANINGS = {
@@ -33,7 +36,6 @@ MEANINGS = {
     "--match": r"\b[Mm]atch info\b",
     "--message": r"\b[Mm]essages?\b.*number",
     "--name": r"^Name of the (local|played) host\.",
-    "--peers": r"one Ethernet address and name per line\.$",
     "--plot": r"\bdraw\b",
     "--profile": r"^Implementations? (to imitate|of the hosts)\b",
     "--rate": r"^Frames \(50000/s\) or bits \(1Gbit/s\) per second",
@@ -146,3 +148,17 @@ def test_every_declaration_is_needed():
 @pytest.mark.parametrize("old", ["--time", "--quiet"])
 def test_names_with_several_meanings_are_gone(old):
     assert old not in USES
+
+
+def test_topics_explain_the_shared_options_of_all_commands():
+    """In the words of the commands that have them."""
+    context = click.Context(cli, info_name="mxwire")
+    explained = {(name, each.help) for name in TOPICS for each in TopicHelp.read(name, context).options}
+    shared = {
+        (option.topic, option.help)
+        for options in USES.values()
+        for _, option in options
+        if isinstance(option, SharedOption)
+    }
+    missing = shared - explained
+    assert not missing and len(explained) > 20, missing
