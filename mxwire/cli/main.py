@@ -44,9 +44,9 @@ _OF_OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF}
 """Errors without a file name that only standard output has: it is full, or closed by the shell."""
 EPILOG = """\b
 Examples:
-  mxwire info captures/mxoe-every-type.pcap    in a checkout
-  mxwire help decode                           the same as mxwire decode --help
-  mxwire help filter                           a topic
+  mxwire info captures/mxoe-every-type.pcap   in a checkout
+  mxwire help decode                          the same as mxwire decode --help
+  mxwire help filter                          a topic
 """
 
 
