@@ -6,7 +6,6 @@ import atexit
 import errno
 import gc
 import importlib
-import io
 import os
 import sys
 import time
@@ -24,6 +23,7 @@ from mxwire.cli.catalogue import ENTRIES, FIRST, GROUPS, TOPICS
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.options import add_colour_option, colour_option
 from mxwire.errors import MxwireError, OptionError, write_failure
+from mxwire.report.ascii_text import prepare_streams
 from mxwire.words import alternatives, nearest
 
 if TYPE_CHECKING:
@@ -156,9 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # A shell may have closed them (>&-). Output is then an error, as in other programs; messages are discarded.
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    prepare_streams()
     if _COMPLETES in os.environ:
         from mxwire.cli.completion import register
 

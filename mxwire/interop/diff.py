@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any, Final, Literal, get_args
 
 from mxwire.interop.result import INTERRUPTED, Cell, InteropReport
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table
+from mxwire.report.json_line import keyed_line
 from mxwire.rules import Verdict
 from mxwire.words import printable
 
@@ -153,7 +153,7 @@ def json_lines(difference: ReportDifference) -> Iterator[str]:
     """Yield one JSON object per change, then one with the counts."""
     for each in difference.changes:
         cell = each.cell
-        yield _line(
+        yield keyed_line(
             record="change",
             change=each.kind,
             left=cell.left,
@@ -165,7 +165,7 @@ def json_lines(difference: ReportDifference) -> Iterator[str]:
             new=_side(each.new),
             command=cell.command,
         )
-    yield _line(
+    yield keyed_line(
         record="summary",
         **difference.counts,
         same=difference.same,
@@ -180,7 +180,3 @@ def _side(cell: Cell | None) -> dict[str, Any] | None:
 
 def _report(report: InteropReport) -> dict[str, Any]:
     return {"version": report.version, "started": report.started, "complete": report.complete}
-
-
-def _line(**entry: object) -> str:
-    return json.dumps(entry, ensure_ascii=False, separators=(",", ":"))

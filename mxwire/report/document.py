@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mxwire.ethernet import MAC_TEXT
+from mxwire.report.ascii_text import spelled
 from mxwire.report.terminal import is_coloured, styled_console, terminal_width
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ Block = Heading | Paragraph | Listing | Verbatim | Table
 
 def show(blocks: Sequence[Block]) -> None:
     """Print blocks to standard output: styled where colours are on, as on a terminal, else as plain text."""
-    blocks = [_fitted(each) if isinstance(each, Table) else each for each in blocks]
+    blocks = [_fitted(each) if isinstance(each, Table) else each for each in map(_spelled, blocks)]
     if is_coloured():
         _show_styled(blocks)
     else:
@@ -176,6 +177,20 @@ def _filled(text: str, width: int, first: str = "", others: str = "") -> str:
     return lines.replace("\N{NO-BREAK SPACE}", " ") + "\n"
 
 
+def _spelled(block: Block) -> Block:
+    """The block as standard output prints it, so that its width is known."""
+    match block:
+        case Listing(items):
+            return replace(block, items=tuple(map(spelled, items)))
+        case Table(columns, rows):
+            columns = tuple(replace(each, heading=spelled(each.heading), short=spelled(each.short)) for each in columns)
+            return replace(
+                block, columns=columns, rows=tuple(replace(row, cells=tuple(map(spelled, row.cells))) for row in rows)
+            )
+        case _:
+            return replace(block, text=spelled(block.text))
+
+
 def _fitted(table: Table) -> Table:
     """The table, or if it exceeds the width of the terminal a form with short addresses, and then short headings."""
     width = terminal_width()
@@ -186,7 +201,7 @@ def _fitted(table: Table) -> Table:
 
     def shortened(found: re.Match[str]) -> str:
         end = found[0][-_ADDRESS_END:]
-        return f"…{end}" if holders[end] == 1 else found[0]
+        return f"{spelled('…')}{end}" if holders[end] == 1 else found[0]
 
     rows = (replace(row, cells=tuple(MAC_TEXT.sub(shortened, each) for each in row.cells)) for row in table.rows)
     table = replace(table, rows=tuple(rows))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from mxwire.frames import FrameBatch
+from mxwire.report.ascii_text import cut
 from mxwire.report.summary import summary, type_text
 from mxwire.wire.codec import parse
 from mxwire.wire.dialect import Dialect
@@ -26,8 +27,7 @@ def room_for(labels: Iterable[str], widest: int) -> int:
 
 def arrow(label: str, room: int, forward: bool) -> str:
     """An arrow with ``label``, from left to right if ``forward``; a label that does not fit is cut."""
-    most = room - _AROUND
-    label = label if len(label) <= most else label[: most - 1] + "…"
+    label = cut(label, room - _AROUND)
     line = "─" * (room - 6 - len(label))
     return f"│─ {label} {line}▶│" if forward else f"│◀{line} {label} ─│"
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import mac_text
+from mxwire.report.ascii_text import cut
 from mxwire.report.summary import endpoints_text, ends_text, summaries, summary, type_text
 from mxwire.report.times import day_text, seconds_texts, time_text
 from mxwire.wire.checks import Reason
@@ -121,10 +122,10 @@ class FrameLines:
         if is_malformed:
             pieces = textwrap.wrap(text, max(width - len(head), _SMALLEST_ROOM), break_on_hyphens=False)
             return f"\n{' ' * len(head)}".join([head + pieces[0], *pieces[1:]])
-        room = max(width - len(head) - 1, 0)
-        if len(mark) < room:
-            return head + text[: room - len(mark)] + "…" + mark
-        return head + mark.strip()[:room] + "…"
+        room = max(width - len(head), 1)
+        if len(mark) + 1 < room:
+            return head + cut(text, room - len(mark)) + mark
+        return head + cut(mark.strip() + text, room)
 
     def _texts(self, decoded: DecodedBatch, places: list[int]) -> list[str]:
         """The summaries of the frames at ``places``."""

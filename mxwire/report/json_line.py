@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from mxwire.report.ascii_text import is_ascii
 from mxwire.units import SECOND
 
 INSTANTS: Final = frozenset(
@@ -30,11 +31,12 @@ INSTANTS: Final = frozenset(
 """Keys of points in time, in nanoseconds since 1970; all other ``_ns`` keys are durations."""
 
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_ENCODE_ASCII: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def json_line(record: dict[str, Any], start_ns: int | None = None) -> str:
     """Format a record as JSON without a newline; ``start_ns`` is the time of the capture's first frame."""
-    return _ENCODE(with_seconds(record, start_ns))
+    return (_ENCODE_ASCII if is_ascii() else _ENCODE)(with_seconds(record, start_ns))
 
 
 def keyed_line(start_ns: int | None = None, /, **record: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from mxwire.analysis.snapshot import DirectionRates, HostRates, OpenFinding, PairRates, TrafficSnapshot
 from mxwire.ethernet import BROADCAST, mac_text
+from mxwire.report.ascii_text import cut, spelled
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.words import count_of, printable
@@ -64,10 +65,9 @@ class HostLabels:
             return "broadcast"
         name = self._names.get(address)
         if name:
-            shown = printable(name)
-            return shown if len(shown) <= _NAME_SHOWN else f"{shown[: _NAME_SHOWN - 1]}…"
+            return cut(printable(name), _NAME_SHOWN)
         text = mac_text(address)
-        return f"…{text[9:]}" if address & 0xFFFFFF in self._unique else text
+        return f"{spelled('…')}{text[9:]}" if address & 0xFFFFFF in self._unique else text
 
 
 def labels_of(snapshot: TrafficSnapshot, *, short: bool = False) -> HostLabels:

@@ -9,6 +9,7 @@ has one terminal for both, as users do.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -134,11 +135,11 @@ class Ran:
     err: bytes
 
 
-def run(tried: Case, folder: Path, *, out: Stream, err: Stream) -> Ran:
-    """Run a command with a bar for whatever length."""
+def run(tried: Case, folder: Path, *, out: Stream, err: Stream, **variables: str) -> Ran:
+    """Run a command with a bar for whatever length, and with more ``variables`` of the environment."""
     for each in tried.writes:
         (folder / each).unlink(missing_ok=True)
-    environment = os.environ | {"COLUMNS": "400", "TERM": "xterm-256color", "NO_COLOR": "1"}
+    environment = os.environ | {"COLUMNS": "400", "TERM": "xterm-256color", "NO_COLOR": "1"} | variables
     nothing = os.open(os.devnull, os.O_RDONLY)
     constants = {"mxwire.cli.progress.SHOWN_FROM_BYTES": 0}
     streams = [nothing, out.theirs, err.theirs]
@@ -199,3 +200,17 @@ def test_output_arrives_on_every_kind_of_stream(each: Case, folder: Path) -> Non
     together = run(each, folder, out=same, err=same)
     assert bool(BAR.search(together.out)) == (each.bar and not each.streams)
     assert expected.out in BAR.sub(b"", together.out)
+
+
+@pytest.mark.parametrize("each", list(tried()))
+def test_output_is_ascii_in_a_locale_without_utf_8(each: Case, folder: Path) -> None:
+    piped = run(each, folder, out=Stream(terminal=False), err=Stream(terminal=True), LC_ALL="C")
+    assert piped.code == each.code
+    assert piped.err.isascii() and (piped.out.isascii() or "-w" in each.arguments)
+    if "--json" in each.arguments:
+        usual = run(each, folder, out=Stream(terminal=False), err=Stream(terminal=False))
+        assert list(map(json.loads, piped.out.splitlines())) == list(map(json.loads, usual.out.splitlines()))
+    shown = run(
+        each, folder, out=Stream(terminal=True), err=Stream(terminal=True), LC_ALL="C", NO_COLOR="", COLUMNS="80"
+    )
+    assert shown.err.isascii() and (shown.out.isascii() or "-w" in each.arguments)

@@ -128,7 +128,7 @@ def test_the_screen_is_drawn_on_a_terminal_and_left_as_it_was():
     ioctl(far, TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "cli.py"), "top", str(LOSSY)],
-        stdin=far, stdout=far, stderr=far, env=os.environ | {"TERM": "xterm-256color"},
+        stdin=far, stdout=far, stderr=far, env=os.environ | {"TERM": "xterm-256color", "LC_ALL": "C"},
     )  # fmt: skip
     os.close(far)
     shown = b""
@@ -147,6 +147,7 @@ def test_the_screen_is_drawn_on_a_terminal_and_left_as_it_was():
             pressed = True
     assert process.wait(20) == 0
     os.close(near)
+    assert shown.isascii()
     text = re.sub(rb"\x1b\[[0-9;?<>]*[a-zA-Z]", b"", shown).decode(errors="replace")
     assert "frm/s" in text and "frames/s" in text
     assert shown.rindex(b"\x1b[?1049l") > shown.rindex(b"\x1b[?1049h"), "the alternate screen is left"

@@ -1,4 +1,4 @@
-"""Commands on an interface, with standard output and standard error being terminals or pipes.
+"""Commands on an interface in a locale without UTF-8, with standard output and standard error being terminals or pipes.
 
 As tests/cli/test_streams.py has it for the others: what a command prints must arrive, whatever the two are. Times and
 rates differ from run to run, so that numbers are compared where they are known only.
@@ -43,7 +43,7 @@ class Watched:
 
     def __init__(self, port: Port, out: str, err: str, *words: object) -> None:
         self.out, self.err = Stream(out == "terminal"), Stream(err == "terminal")
-        environment = os.environ | {"COLUMNS": "400", "TERM": "xterm-256color", "NO_COLOR": "1"}
+        environment = os.environ | {"COLUMNS": "400", "TERM": "xterm-256color", "NO_COLOR": "1", "LC_ALL": "C"}
         name, *rest = map(str, words)
         self.process = port.namespace.start(
             *(sys.executable, CLI, name, "-i", port.interface, *rest),
@@ -64,6 +64,8 @@ class Watched:
             self.process.wait()
             out, err = self.out.end(), self.err.end()
         assert b"Traceback" not in err
+        # Frames and the data of messages are binary; the rest has the characters of the locale.
+        assert err.isascii() and (out.isascii() or "-w" in self.process.args or "receive" in self.process.args)
         return code, out, err
 
 
