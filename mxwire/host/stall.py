@@ -243,7 +243,10 @@ class StallObserver:
                 f"its short frames arrive, but long ones do not pass: an MTU on the path or at the peer is smaller "
                 f"than {needed}, or it does not speak dialect {core.node.dialect}"
             )
-        return "it is running and has received all frames, but its application does nothing"
+        return (
+            "it is running and has received all frames, but its program does not answer: it waits for something else, "
+            "or is about to disconnect"
+        )
 
     def _pulling(self) -> bool:
         assert self._observer is not None

@@ -54,3 +54,29 @@ def test_a_notify_after_a_nack_of_success_is_a_note():
         ("02:00:00:00:00:77", "R-NAK-09", "violation"),
         ("52:54:00:0a:00:01", "R-NAK-09", "note"),
     }
+
+
+def diagnosed(name):
+    run = mxwire("diagnose", "--json", RECORDINGS[0].parent / name)
+    return [each for each in run.objects if each["record"] == "finding"]
+
+
+def test_a_receiver_killed_in_the_middle_of_a_pull_is_reported():
+    """Its host runs on, without the driver that was part of the killed program: the sender waited for 85 s."""
+    found, cut = diagnosed("receiver-killed-in-pull.pcap.gz")
+    assert (found["id"], found["severity"], found["confidence"]) == ("pull-stopped", "error", "high")
+    assert 85 < found["cost_s"] < 86 and cut["id"] == "capture-frames-cut"
+    assert found["evidence"][0]["text"].endswith("3768320 bytes passed, then no PULL for 85.4 s")
+
+
+def test_pulls_of_dead_processes_are_not_frames_with_an_outdated_index():
+    """They keep the index of their first time, and share a handle (D-13)."""
+    findings = diagnosed("pulls-without-answer.pcap")
+    assert {each["id"] for each in findings} == {"zombie-pull"}
+    assert [len(each["evidence"]) for each in findings] == [1, 1]
+
+
+def test_a_host_whose_name_alone_is_queried_is_a_warning_without_cost():
+    """An entry left in a peer table: no transfer waits for it."""
+    (found,) = diagnosed("name-of-a-missing-host.pcap")
+    assert (found["id"], found["severity"], found["cost_ns"]) == ("mute-peer", "warning", None)

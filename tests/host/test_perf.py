@@ -261,7 +261,7 @@ def test_senseless_parameters_are_refused_and_the_receiver_continues(pair, messa
 
 def test_a_receiver_that_falls_silent_is_abandoned(pair):
     sender = PerfSender(PerfWaiter(pair.one, silence=0.3), pair.partner, PerfParameters(1, 0, 0, 1))
-    with pytest.raises(HostTimeoutError, match="its application does nothing"):
+    with pytest.raises(HostTimeoutError, match="its program does not answer: it waits for something else"):
         sender.agree()
 
 

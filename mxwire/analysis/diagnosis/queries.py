@@ -56,6 +56,11 @@ class UnansweredQueries:
     seen: bool
     """True if any frame from the queried host was seen: to other hosts, or an announcement."""
 
+    @property
+    def only_names(self) -> bool:
+        """True if all queries are HOST_QUERYs."""
+        return self.questions == self.direction.count(PacketType.HOST_QUERY)
+
     def evidence(self) -> Evidence:
         """The queries as evidence."""
         counts = {name: self.direction.count(kind) for kind, name in QUESTIONS.items()}

@@ -582,6 +582,23 @@ def blocks_that_are_asked_for_once_more(on):
     finished(on)
 
 
+@shows("pull-stopped", dialect=SMALL_FRAMES)
+def a_pull_ends_in_the_middle_and_the_process_is_started_again(on):
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(4))
+    on.wait(8000)
+    on.b.reopen()
+    on.send(on.b.request(), on.a.reply())
+
+
+@misses("pull-stopped", dialect=SMALL_FRAMES)
+def a_capture_ends_in_the_middle_of_a_pull(on):
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(4))
+    on.wait(2000)
+    on.send(on.a.tiny(), on.b.liback())
+
+
 @shows("nack-storm", "endpoint-closed")
 def sixty_nacks_in_a_second(on):
     on.connect()
@@ -1060,6 +1077,14 @@ def pulls_after_a_nack(on):
         on.send(on.b.pull(TRANSFER, 2), after_ms=1004)
 
 
+@also("pull-stopped", dialect=SMALL_FRAMES)
+def a_pull_ends_in_the_middle_and_the_capture_goes_on(on):
+    on.connect().send(on.a.rndv(TRANSFER), on.b.liback())
+    pulled(on, range(2))
+    on.wait(5000)
+    on.send(on.host(9).request())
+
+
 @also("frames-lost", dialect=SMALL_FRAMES)
 def replies_behind_the_place_of_capture(on):
     """All replies pass, and a block is re-requested: they were lost later."""
@@ -1125,7 +1150,7 @@ def one_host_only_sends_short_messages(on):
     on.send(on.b.tiny(), on.a.liback())
 
 
-@quiet("peer-index-reused")
+@quiet()
 def an_index_is_given_away_when_its_host_has_left(on):
     other = on.host(0x0C, index=1)
     on.connect().send(on.a.tiny(), on.b.liback())

@@ -9,12 +9,25 @@ from typing import Final
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.conversations.message import Refusal, Repeat
 from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
-from mxwire.analysis.diagnosis.finding import KEPT, Cost, Evidence, Finding, Party, evidence, keep
+from mxwire.analysis.diagnosis.finding import (
+    KEPT,
+    SHOWN,
+    Cost,
+    Evidence,
+    Finding,
+    Party,
+    evidence,
+    keep,
+    seconds,
+    standstill,
+    weighed,
+)
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.path import MTU
+from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import NackType
-from mxwire.wire.numbers import ENDPOINT_MAXIMUM
+from mxwire.wire.numbers import ENDPOINT_MAXIMUM, PULL_TIMER
 from mxwire.words import count_of
 
 ZOMBIE: Final = Diagnosis(
@@ -24,7 +37,8 @@ ZOMBIE: Final = Diagnosis(
     users_see="After a process was killed in the middle of a large receive, its host keeps the network busy for up to "
     "500 s; the sender's request does not end.",
     capture_shows="The same PULLs every second, although their data arrives each time, or although a nack has ended "
-    "them: the card repeats the pulls of an endpoint that is closed, and drops the replies (R-CLS-08).",
+    "them, or without any answer: the card repeats the pulls of an endpoint that is closed, and drops the replies "
+    "(R-CLS-08).",
     distinction="From long frames that are lost: there not even the first block is ever complete. From loss: there the "
     "data arrives after one or two re-requests, and the pull continues.",
     advice=(
@@ -64,7 +78,7 @@ class ZombieExaminer(Examiner):
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Examine a large message that was requested several times."""
         pull = message.pull
-        if pull is None or not pull.requests or pull.first_pull_ns is None:
+        if pull is None or pull.first_pull_ns is None or not (pull.requests or _is_left_over(message, facts)):
             return
         if min(message.flow.endpoint or 0, message.flow.back.endpoint or 0) >= ENDPOINT_MAXIMUM:
             # These PULLs are probes of a diagnostic tool.
@@ -92,6 +106,10 @@ class ZombieExaminer(Examiner):
         if _most_of_one_block(served) >= _TIMERS and pull.notice is None and (shown or self._is_silent(message, facts)):
             text = f"{count_of(len(served), 'PULL')} for blocks that had arrived completely"
             shown.append(evidence(text, [each.frame for each in served], served[0].time_ns, "sign"))
+        elif _is_left_over(message, facts):
+            text = f"{count_of(pull.pulls, 'PULL')} for a message from before the capture, without an answer"
+            frames = [first for first, _ in message.frames]
+            shown.append(evidence(text, frames, pull.first_pull_ns, "sign"))
         elif not shown:
             return
         key = puller, sender_of(message.flow)
@@ -117,9 +135,101 @@ class ZombieExaminer(Examiner):
             yield ZOMBIE.found((puller, owner), summary, shown, cost=Cost(frames=useless))
 
 
+def _is_left_over(message: CapturedMessage, facts: Facts) -> bool:
+    """Return whether only PULLs of a message were captured, for several periods of the timer, and the library was
+    silent: two pulls of dead processes may share a handle (D-13).
+    """
+    pull = message.pull
+    assert pull is not None and pull.first_pull_ns is not None
+    if message.position >= 0 or pull.replies or pull.notice is not None or pull.pulls <= _TIMERS:
+        return False
+    lasting = message.last_ns - pull.first_pull_ns >= _TIMERS * PULL_TIMER
+    return lasting and not facts.libraries.spoke(voice_of(message.flow.back))
+
+
 def _most_of_one_block(requests: list[Repeat]) -> int:
     """Return how often the block that was requested most often was requested."""
     return max(Counter(each.end for each in requests).values(), default=0)
+
+
+STOPPED: Final = Diagnosis(
+    id="pull-stopped",
+    severity="error",
+    title="A receiver stopped in the middle of a message",
+    group="processes",
+    users_see="A large send hangs, without an error, until its program ends or connects again.",
+    capture_shows="Part of a large message is pulled, and then neither a PULL nor a NOTIFY of it follows for more than "
+    "three seconds. A running host repeats unanswered PULLs every second (R-PUL-08), so that it was killed, lost its "
+    "power or its network, or runs a program that contains the driver as well, and that program was killed.",
+    distinction="From a killed process under a kernel driver: that continues to pull. From lost data: PULLs are "
+    "repeated. From an application that does nothing: its host completes the pull.",
+    advice=(
+        "Check why the receiving program ended: its own output, or the kernel log if it was killed; and whether its "
+        "host is up.",
+        "End the sending program, or have it disconnect: the protocol does not report the end of a partner that is "
+        "not sent anything. With mx_set_request_timeout a program gets an error instead of waiting.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=frozenset({MTU.id}),
+)
+_STOPPED_NS: Final = 3 * PULL_TIMER
+
+
+@examines(STOPPED)
+class StoppedPullExaminer(Examiner):
+    """Collector of pulls that end before their message is complete."""
+
+    def __init__(self) -> None:
+        self._partial: list[CapturedMessage] = []
+
+    def message(self, message: CapturedMessage, facts: Facts) -> None:
+        """Keep a large message of which only a part was pulled."""
+        if _is_partial(message) and len(self._partial) < KEPT:
+            self._partial.append(message)
+
+    def findings(self, facts: Facts) -> Iterator[Finding]:
+        """Yield a finding per pair of endpoints with pulls that have stopped."""
+        stopped: dict[tuple[Party, Party], list[CapturedMessage]] = {}
+        for message in (*self._partial, *filter(_is_partial, facts.follower.unfinished)):
+            if _end_ns(message, facts) - message.last_ns >= _STOPPED_NS:
+                key = sender_of(message.flow.back), sender_of(message.flow)
+                stopped.setdefault(key, []).append(message)
+        for (puller, sender), messages in stopped.items():
+            shown = weighed((_stopped_evidence(each, facts) for each in messages[:SHOWN]), "sign")
+            since = min(each.last_ns for each in messages)
+            sent = [each for each in facts.traffic.sent_by(puller.address) if each.last_ns > since + _STOPPED_NS]
+            if sent:
+                text = f"frames of {mac_text(puller.address)} passed later, so that its host and the path work"
+                shown.append(evidence(text, [sent[0].last_frame], weight="sign"))
+            cost = Cost(standstill((each.last_ns, _end_ns(each, facts)) for each in messages))
+            what = "a message" if len(messages) == 1 else f"{len(messages)} messages"
+            summary = f"{puller} stopped pulling {what} of {sender}, which waits for it"
+            yield STOPPED.found((puller, sender), summary, shown, cost=cost)
+
+
+def _is_partial(message: CapturedMessage) -> bool:
+    pull = message.pull
+    if pull is None or pull.requested is None or not pull.pulls or pull.notice is not None or pull.nacks:
+        return False
+    if message.position < 0 or max(message.flow.endpoint or 0, message.flow.back.endpoint or 0) >= ENDPOINT_MAXIMUM:
+        # The message began before the capture, or the PULLs are probes of a diagnostic tool.
+        return False
+    return pull.ranges.total < pull.requested
+
+
+def _end_ns(message: CapturedMessage, facts: Facts) -> int:
+    """Return the time until which a sender waited: for a new connect, or the end of the capture."""
+    return facts.last_ns if message.abandoned_ns is None else message.abandoned_ns
+
+
+def _stopped_evidence(message: CapturedMessage, facts: Facts) -> Evidence:
+    pull = message.pull
+    assert pull is not None
+    text = (
+        f"{named(message)}: {pull.ranges.total} bytes passed, then no PULL for "
+        f"{seconds(_end_ns(message, facts) - message.last_ns)}"
+    )
+    return evidence(text, [[*message.frames][-1][1]], message.last_ns)
 
 
 LATE: Final = Diagnosis(

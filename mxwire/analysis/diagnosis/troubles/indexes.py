@@ -49,7 +49,8 @@ REUSED: Final = Diagnosis(
     needs=frozenset({"both directions", "every frame"}),
 )
 _ANNOUNCING: Final = ("host_query", "host_reply", "connect_request", "connect_reply")
-_USING: Final = ("tiny", "small", "medium", "rndv", "notify", "pull", "truc")
+_USING: Final = ("tiny", "small", "medium", "rndv", "notify", "truc")
+"""Layouts with an index that the sender looks up for each frame: a PULL is repeated with that of its first time."""
 _LEAST: Final = 3
 
 
@@ -104,19 +105,18 @@ class IndexExaminer(Examiner):
                 user, host = pair_at(key)
                 owners.setdefault((host, index), []).append((time_ns, user, frame))
         for (host, index), announced in owners.items():
-            if len(announced) < 2:
-                continue
             announced.sort()
+            # A process that rebuilt its table may assign the index of a host that is gone to another one.
+            first = facts.traffic.direction(address[announced[0][1]], address[host])
+            if len(announced) < 2 or first is None or first.last_ns <= announced[-1][0]:
+                continue
             shown = [
                 evidence(f"{mac_text(address[user])} was assigned index {index} there", [frame], time_ns)
                 for time_ns, user, frame in announced[:4]
             ]
             parties = Party(address[host]), *(Party(address[user]) for _, user, _ in announced[:4])
             summary = f"{mac_text(address[host])} assigned index {index} to {len(announced)} hosts"
-            # If the first host is gone, its index may be assigned to another host.
-            still = facts.traffic.direction(address[announced[0][1]], address[host])
-            certain = still is not None and still.last_ns > announced[-1][0]
-            yield REUSED.found(parties, summary, weighed(shown, "proof" if certain else "hint"))
+            yield REUSED.found(parties, summary, weighed(shown, "proof"))
 
 
 def _index(value: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from mxwire.analysis.diagnosis.facts import Facts
@@ -34,6 +35,7 @@ MUTE: Final = Diagnosis(
         "omx_init_peers MAC NAME.",
         "Run mxwire capture at the other end: if the queries do not arrive there, check the path, and for filters "
         "of EtherType 0x86DF.",
+        "If only its name is queried, and the host is gone, remove it from the peer table of the querying host.",
     ),
     needs=frozenset({"both directions", "destinations"}),
     follows_from=frozenset({FILTERED.id}),
@@ -83,7 +85,11 @@ class PeerExaminer(Examiner):
                 summary = (
                     f"{mac_text(queries.destination)} never sent a frame, though {mac_text(queries.source)} queried it"
                 )
-                yield MUTE.found(parties, summary, shown, cost=cost)
+                if queries.only_names:
+                    # No transfer waits for a name.
+                    yield replace(MUTE.found(parties, summary, shown), severity="warning")
+                else:
+                    yield MUTE.found(parties, summary, shown, cost=cost)
         yield from self._nameless(facts)
 
     @staticmethod

@@ -31,6 +31,8 @@ STOPPED: Final = Diagnosis(
         "so a process that computes, sleeps or is stopped neither acknowledges nor retransmits (R-GEN-01).",
         "Have it call the library (mx_test, mx_progress) more often than every half second.",
         "Check for more processes than processors, swapping, debuggers and SIGSTOP.",
+        "If it was connected just before, connect again: a program that was about to disconnect ignores what follows "
+        "(R-MEA-29).",
         "If the host itself is down, it is silent, too: ping it.",
     ),
     needs=frozenset({"both directions", "every frame"}),
