@@ -13,7 +13,7 @@ import click
 
 from mxwire.cli.live import LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, note
-from mxwire.cli.options import given_options, host_type, integer_option, json_option, timeout_option
+from mxwire.cli.options import amount_option, given_options, host_type, integer_option, json_option, timeout_option
 from mxwire.errors import MxwireError
 from mxwire.output_file import check_writable
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -24,17 +24,20 @@ if TYPE_CHECKING:
     from mxwire.bench.imb.patterns import ImbBenchmark
     from mxwire.host import Endpoint, Host, HostError
     from mxwire.host.perf import PerfParameters, PerfReceiver, PerfResult
+    from mxwire.host.perf.intervals import PerfInterval
     from mxwire.host.perf.roles import PerfRequest
     from mxwire.protocol import Partner
 
 EPILOG = """\b
 One line per length: half a round trip in microseconds (with -U the whole of it), MB/s (10^6) and MiB/s (2^20).
-Without -d it waits for a sender and answers, as `omx_perf` does; the option letters are those of omx_perf.
--r, -S, -E, -M, -I, -N, -W, -P, -U, -Y and --plot are for the sender only, which sends its parameters to the receiver.
+Without -d it waits for a sender and answers, as `omx_perf` does; the option letters are those of omx_perf, except
+that its -w is -B here, as -w FILE writes a file in other commands.
+-r, -S, -E, -M, -I, -N, -W, -P, -U, -Y, --interval and --plot are for the sender only, which sends its parameters to the
+receiver.
 
 \b
 Both sides poll for frames, which takes a whole CPU on each side. Where CPUs are few (two sides on one machine, a
-virtual machine, other busy programs), use -w on both sides; perf warns when it is being preempted.
+virtual machine, other busy programs), use -B on both sides; perf warns when it is being preempted.
 
 \b
 --as prints the columns of another benchmark, so that scripts for it can read them. osu_bw, osu_bibw, osu_mbw_mr,
@@ -45,9 +48,10 @@ windows, 20 by default. With osu_* and netpipe the first length is 1 by default.
 Examples:
   mxwire perf -i veth0 --name alpha:0                          the receiver, for one sender
   mxwire perf -i veth1 -d alpha:0                              the sender
-  mxwire perf -i veth1 -d alpha:0 -w                           … on a machine with few CPUs
+  mxwire perf -i veth1 -d alpha:0 -B                           … on a machine with few CPUs
   mxwire perf -i eth0 -d node7:0 -S 0 -E 33 -I 1 -N 10000      tiny messages, in steps of one byte
   mxwire perf -i eth0 -d node7:0 -U -Y -S 4194304 -N 100       one-way, synchronous, 4 MiB
+  mxwire perf -i eth0 -d node7:0 -S 4096 -E 4097 -N 1000000 --interval 1    one length, with a line per second
   mxwire perf -i eth0 -d node7:0 --as osu_latency              in the columns of OSU
   mxwire perf -i eth0 -d node7:0 --as imb:PingPong             … of Intel MPI Benchmarks
   mxwire perf -i eth0 -d node7:0 --plot perf.svg               a plot of the results
@@ -84,11 +88,22 @@ def _plot_file(_: click.Context, __: click.Parameter, value: Path | None) -> Pat
     return value
 
 
+def _refuse_letter(_context: click.Context, _option: click.Parameter, given: bool) -> None:
+    if given:
+        raise MxwireError("-w is -B now (or --wait), as -w FILE writes a file in other commands")
+
+
 def _refuse_sending() -> None:
     """Refuse the options of a sender, as a receiver has the parameters from its sender."""
     from mxwire.host.perf import PerfParameters
 
-    sent = {each.name for each in fields(PerfParameters)} - {"aligned"} | {"remote", "pause", "plot", "columns"}
+    sent = {each.name for each in fields(PerfParameters)} - {"aligned"} | {
+        "remote",
+        "pause",
+        "plot",
+        "columns",
+        "interval",
+    }
     given = [flag for name, flag in given_options().items() if name in sent]
     if given:
         verb = "is" if len(given) == 1 else "are"
@@ -113,6 +128,11 @@ class PerfOptions(EventReport):
     def open(self, live: LiveOptions) -> Host:
         """Open the host; the measuring thread runs it, without one in the background."""
         return live.open(spin=self.polls, background=False)
+
+    def show_interval(self, interval: PerfInterval) -> None:
+        """Print a part of the measurement of a length."""
+        self.print(interval.line())
+        self.emit("interval", **interval.record())
 
     def remark(self, text: str) -> None:
         """Print a remark, if requested."""
@@ -143,10 +163,10 @@ class _PreemptionWarning:
         self._meter = None
         note(
             f"preempted: this side had a CPU for only {usage.cpu_share:.0%} of the time, so the times are too long; "
-            "use -w on both sides where there are fewer CPUs than busy programs"
+            "use -B on both sides where there are fewer CPUs than busy programs"
         )
         self._options.emit(
-            "preempted", cpu_share=round(usage.cpu_share, 3), involuntary_switches=usage.switches, advice="-w"
+            "preempted", cpu_share=round(usage.cpu_share, 3), involuntary_switches=usage.switches, advice="-B"
         )
 
 
@@ -161,13 +181,17 @@ class _PreemptionWarning:
 @integer_option("Round trips per length.", "-N", "iterations", most=_COUNT, default=1000)
 @integer_option("Round trips before those that count.", "-W", "warmup", most=_COUNT, default=10)
 @integer_option("Pause between lengths.", "-P", "pause", most=10**9, default=100, metavar="MS")
+@amount_option(
+    "Also print a line per S seconds of a length: its messages, their times, and retransmissions.", "--interval"
+)
 @click.option("-U", "unidirectional", is_flag=True, help="Empty answers; times are of whole round trips.")
 @click.option("-Y", "synchronous", is_flag=True, help="Synchronous sends.")
 @click.option("-a", "aligned", is_flag=True, help="Page-aligned buffers.")
 @integer_option("Endpoint to open.  [default: 0; sender: any]", "-e", "endpoint", most=255)
 @integer_option("Local board: 0, the interface of -i.", "-b", "board", most=0)
 @click.option("-s", "slave", is_flag=True, help="Receiver: serve one sender after another, until Ctrl-C.")
-@click.option("-w", "--wait", "sleep", is_flag=True, help="Block instead of polling: for machines with few CPUs.")
+@click.option("-B", "--wait", "sleep", is_flag=True, help="Block instead of polling: for machines with few CPUs.")
+@click.option("-w", is_flag=True, hidden=True, expose_value=False, callback=_refuse_letter)
 @click.option("-y", "yielding", is_flag=True, help="Yield the CPU between polls.")
 @click.option("-v", "verbose", is_flag=True, help="Also print progress, and percentiles of the times.")
 @timeout_option(
@@ -202,6 +226,7 @@ def command(
     as_json: bool,
     columns: str | None,
     plot: Path | None,
+    interval: float | None,
     **measured: Any,
 ) -> None:
     """Measure latency and bandwidth between two hosts by the application protocol of omx_perf.
@@ -219,7 +244,7 @@ def command(
         return
     if slave:
         raise MxwireError("-s is for the receiver: omit it, or omit -d")
-    other = None if columns is None else OtherColumns(columns, as_json)
+    other = None if columns is None else OtherColumns(columns)
     parameters = PerfParameters(**measured)
     if other is not None:
         parameters = other.parameters(parameters)
@@ -230,7 +255,7 @@ def command(
         check()
         check_writable(plot)
     number = remote if remote is not None else destination.endpoint or 0
-    failed = _send(live, options, destination.host, number, endpoint, parameters, pause / 1000, plot, other)
+    failed = _send(live, options, destination.host, number, endpoint, parameters, pause / 1000, plot, interval, other)
     if failed:
         sys.exit(1)
 
@@ -244,11 +269,13 @@ def _send(
     parameters: PerfParameters,
     pause: float,
     plot: Path | None,
-    other: OtherColumns | None = None,
+    interval: float | None,
+    other: OtherColumns | None,
 ) -> bool:
     """Measure against a receiver, and print the results; return True if it ended early."""
     from mxwire.host import HostClosedError, HostError
     from mxwire.host.perf import PerfSender
+    from mxwire.host.perf.intervals import PerfIntervals
     from mxwire.host.perf.parameters import SETTLE
     from mxwire.host.perf.roles import PerfWaiter
     from mxwire.host.requests import place_of
@@ -262,6 +289,7 @@ def _send(
         )
         waiter = PerfWaiter(opened, yielding=options.yielding, silence=options.timeout)
         sender = PerfSender(waiter, partner, parameters, 1 if other is None else other.window)
+        intervals = None if interval is None else PerfIntervals(opened, interval, options.show_interval)
         failed = False
         try:
             sender.agree()
@@ -269,7 +297,7 @@ def _send(
             if other is not None:
                 other.begin(parameters)
             warning = _PreemptionWarning(options)
-            for result in sender.measure(pause):
+            for result in sender.measure(pause, intervals):
                 warning.check()
                 results.append(result)
                 if other is None:
@@ -296,15 +324,16 @@ def _send(
 class OtherColumns:
     """The output of ``--as``: the pattern of another benchmark, and its lines."""
 
-    def __init__(self, name: str, as_json: bool) -> None:
+    def __init__(self, name: str) -> None:
         from mxwire.bench.imb.patterns import WINDOW, benchmark_by_name
 
         given = given_options()
         for option in ("unidirectional", "synchronous"):
             if option in given:
                 raise MxwireError(f"{given[option]} and --as {name}: the benchmark defines the pattern; omit one")
-        if as_json:
-            raise MxwireError("--json and --as: choose one form of output")
+        for option in ("as_json", "interval"):
+            if option in given:
+                raise MxwireError(f"{given[option]} and --as: choose one form of output")
         self._name = name
         self._benchmark: ImbBenchmark = benchmark_by_name(_AS[name])
         self.window = WINDOW if self._benchmark.name != "PingPong" else 1

@@ -62,7 +62,7 @@ def interrupted(process: subprocess.Popen[str]) -> str:
 COMMANDS = [
     pytest.param(["send", "alpha:0:0", "FILE", "--chunk", "1000000", *FAR, "--json"], '"sent"', id="send"),
     pytest.param(["receive", *FAR], "waiting for messages", id="receive"),
-    pytest.param(["perf", "-d", "alpha:0", "-w", "-N", "10", *FAR], "length", id="perf sender"),
+    pytest.param(["perf", "-d", "alpha:0", "-B", "-N", "10", *FAR], "length", id="perf sender"),
     pytest.param(["doctor", "--duration", "60", *FAR], "permission", id="doctor"),
     pytest.param(["discover", "--duration", "60", *FAR], None, id="discover"),
 ]

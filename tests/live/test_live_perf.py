@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 
@@ -24,7 +25,7 @@ LINE = re.compile(r"length +(\d+):\s+(\d+\.\d{3}) us\s+(\d+\.\d{2}) MB/s\s+(\d+\
 FEW = ("-N", "3", "-W", "1", "-P", "0", "-E", "100000", "-M", "16")
 PREEMPTED = re.compile(
     r"mxwire: preempted: this side had a CPU for only \d+% of the time, so the times are too long; "
-    r"use -w on both sides where there are fewer CPUs than busy programs\n"
+    r"use -B on both sides where there are fewer CPUs than busy programs\n"
 )
 """Allowed, once, where a side polls: the CPUs may be busy with other tests."""
 NEVER_ENDING = ("-N", "5", "-W", "0", "-P", "0", "-E", "5000000", "-M", "1", "-I", "8")
@@ -40,7 +41,7 @@ def receiver(port, *options):
     return running(port, "perf", "--name", "alpha:0", *options)
 
 
-@pytest.mark.parametrize("options", [(), ("-w",), ("-y", "-a")], ids=["busy", "sleep", "yield"])
+@pytest.mark.parametrize("options", [(), ("-B",), ("-y", "-a")], ids=["busy", "sleep", "yield"])
 def test_lines_are_those_of_omx_perf(ports, options):
     with receiver(ports[0], *options) as other:
         other.until("waiting for a sender")
@@ -68,9 +69,9 @@ def test_lines_are_those_of_omx_perf(ports, options):
     ],
 )
 def test_columns_of_other_benchmarks(ports, name, head, columns):
-    with receiver(ports[0], "-w") as other:
+    with receiver(ports[0], "-B") as other:
         other.until("waiting for a sender")
-        options = ("-w", "-N", "2", "-W", "1", "-P", "0", "-E", "70000", "-M", "256")
+        options = ("-B", "-N", "2", "-W", "1", "-P", "0", "-E", "70000", "-M", "256")
         done = mxwire(ports[1], "perf", "-d", "alpha:0", "--as", name, *options)
         assert (done.returncode, done.stderr) == (0, "")
         assert other.end(None) == 0
@@ -80,6 +81,25 @@ def test_columns_of_other_benchmarks(ports, name, head, columns):
     lengths = [row[1] if name == "netpipe" else row[0] for row in rows]
     assert lengths == (["0"] if name.startswith("imb") else []) + ["1", "256", "65536"]
     assert name == "netpipe" or all(len(row) == columns and float(row[-1]) >= 0 for row in rows)
+
+
+def test_intervals_are_printed_before_the_summary_of_their_length(ports):
+    """A microsecond, so that each round trip exceeds it."""
+    options = ("-B", "-N", "4", "-W", "1", "-P", "0", "-S", "8", "-E", "9", "--interval", "0.000001")
+    with receiver(ports[0], "-B", "-s") as other:
+        other.until("waiting for a sender")
+        done = mxwire(ports[1], "perf", "-d", "alpha:0", *options)
+        lines = mxwire(ports[1], "perf", "-d", "alpha:0", *options, "--json").stdout.splitlines()
+        other.end()
+    *intervals, summary = done.stdout.splitlines()
+    assert len(intervals) == 4 and LINE.fullmatch(summary)
+    form = r" *(\d+\.\d\d)-(\d+\.\d\d) +s " + LINE.pattern + r"\t1 message\t0 retransmissions"
+    assert all(re.fullmatch(form, each) for each in intervals), intervals
+    objects = list(map(json.loads, lines))
+    assert [each["event"] for each in objects] == ["begun", *["interval"] * 4, "length", "ended"]
+    times = [(each["from_ns"], each["to_ns"]) for each in objects[1:5]]
+    assert times[0][0] == 0 and all(one[1] == other[0] < other[1] for one, other in pairwise(times))
+    assert {each["iterations"] for each in objects[1:5]} == {1}
 
 
 @contextmanager
@@ -107,14 +127,14 @@ def test_a_preempted_side_reports_it_once(ports):
     assert all(LINE.fullmatch(line) for line in done.stdout.splitlines())
     said = [each for each in other.objects if each["event"] == "preempted"]
     assert len(said) == 1 and 0 < said[0]["cpu_share"] < 0.8 and said[0]["involuntary_switches"] > 0
-    assert said[0]["advice"] == "-w"
+    assert said[0]["advice"] == "-B"
     assert len(PREEMPTED.findall("".join(other.complained))) == 1
 
 
 def test_there_is_no_warning_with_w(ports):
-    with one_busy_cpu(), receiver(ports[0], "-w") as other:
+    with one_busy_cpu(), receiver(ports[0], "-B") as other:
         other.until("waiting for a sender")
-        done = mxwire(ports[1], "perf", "-w", "-d", "alpha:0", "-N", "10", "-W", "0", "-P", "0", "-E", "5")
+        done = mxwire(ports[1], "perf", "-B", "-d", "alpha:0", "-N", "10", "-W", "0", "-P", "0", "-E", "5")
         assert (done.returncode, done.stderr) == (0, "")
         assert other.end(None) == 0
     assert "preempted" not in "".join(other.complained)
@@ -122,11 +142,11 @@ def test_there_is_no_warning_with_w(ports):
 
 @pytest.mark.parametrize("dialect", ["mxoe", "omx:9000"])
 def test_a_slave_serves_senders_in_turn_and_reports_in_json(ports, dialect):
-    with receiver(ports[0], "-s", "-w", "-e", "4", "--json", "--dialect", dialect) as other:
+    with receiver(ports[0], "-s", "-B", "-e", "4", "--json", "--dialect", dialect) as other:
         other.until("waiting")
         for options in (("-U",), ("-Y",)):
             done = mxwire(
-                ports[1], "perf", "-d", "alpha:0", "-r", "4", "--dialect", dialect, *FEW, *options, "-w", "--json"
+                ports[1], "perf", "-d", "alpha:0", "-r", "4", "--dialect", dialect, *FEW, *options, "-B", "--json"
             )
             assert done.returncode == 0, done.stderr
             begun, *lengths, ended = (json.loads(line) for line in done.stdout.splitlines())
@@ -159,7 +179,7 @@ def test_a_real_slave_is_measured_with_any_answer(ports, options):
     with real_omx_perf(ports[0], "-s") as other:
         assert other.stdout is not None and other.stdout.readline() == "listening\n"
         for _ in range(2):
-            done = mxwire(ports[1], "perf", "-d", "node7:0", *FEW, *options, "-w", "--json")
+            done = mxwire(ports[1], "perf", "-d", "node7:0", *FEW, *options, "-B", "--json")
             assert done.returncode == 0, done.stderr
             found = [json.loads(line) for line in done.stdout.splitlines()]
             assert [each["length"] for each in found if each["event"] == "length"] == LENGTHS
@@ -170,7 +190,7 @@ def test_a_real_slave_is_measured_with_any_answer(ports, options):
 
 @pytest.mark.parametrize("options", [(), ("-U",), ("-Y",)], ids=["both ways", "one way", "synchronous"])
 def test_a_real_sender_measures_the_receiver(ports, options):
-    with receiver(ports[0], "-s", "-w", "--json") as other:
+    with receiver(ports[0], "-s", "-B", "--json") as other:
         other.until("waiting")
         for _ in range(2):
             with real_omx_perf(ports[1], "-d", "alpha:0", *options) as sender:
@@ -183,9 +203,9 @@ def test_a_real_sender_measures_the_receiver(ports, options):
 
 def test_a_picture_is_drawn(ports, tmp_path):
     pytest.importorskip("matplotlib")
-    with receiver(ports[0], "-w") as other:
+    with receiver(ports[0], "-B") as other:
         other.until("waiting")
-        done = mxwire(ports[1], "perf", "-w", "-d", "alpha", *FEW, "--plot", str(tmp_path / "perf.svg"))
+        done = mxwire(ports[1], "perf", "-B", "-d", "alpha", *FEW, "--plot", str(tmp_path / "perf.svg"))
         assert done.returncode == 0, done.stderr
     text = (tmp_path / "perf.svg").read_text()
     assert "Messages to alpha:0 and back, dialect mxoe" in text and "half a round trip" in text
@@ -199,9 +219,9 @@ def test_a_waiting_receiver_is_interrupted(ports, how):
 
 
 def test_a_receiver_that_is_killed_ends_the_measurement_with_a_reason(ports):
-    with receiver(ports[0], "-w") as other:
+    with receiver(ports[0], "-B") as other:
         other.until("waiting")
-        options = ("-w", "-N", "100", "-P", "0", "-E", "50000", "-M", "1", "-I", "1", "--timeout", "2")
+        options = ("-B", "-N", "100", "-P", "0", "-E", "50000", "-M", "1", "-I", "1", "--timeout", "2")
         with running(ports[1], "perf", "-d", "alpha:0", *options) as sender:
             sender.until("length  ")
             other.process.kill()
@@ -216,8 +236,8 @@ def test_a_receiver_may_start_later_than_its_sender(ports):
     """As in a shell: mxwire perf -i veth0 & mxwire perf -i veth1 -d alpha:0."""
     with (
         running(ports[0], "serve", "--name", "alpha:0"),
-        running(ports[1], "perf", "-w", "-d", "alpha:0", "-N", "1", "-E", "10", "-P", "1") as sender,
-        running(ports[0], "perf", "-w", "--name", "alpha:0"),
+        running(ports[1], "perf", "-B", "-d", "alpha:0", "-N", "1", "-E", "10", "-P", "1") as sender,
+        running(ports[0], "perf", "-B", "--name", "alpha:0"),
     ):
         assert sender.end(None) == 0, sender.complained
     assert any(each.startswith("length") for each in sender.output)
@@ -226,12 +246,12 @@ def test_a_receiver_may_start_later_than_its_sender(ports):
 @pytest.mark.parametrize("before", ["0", "4194304"])
 def test_a_sender_that_is_killed_leaves_the_slave_to_the_next_one(ports, before):
     """The second sender has the endpoint of the first: only its session differs."""
-    with receiver(ports[0], "-s", "-w", "--json") as other:
+    with receiver(ports[0], "-s", "-B", "--json") as other:
         other.until("waiting")
-        with running(ports[1], "perf", "-w", "-d", "alpha:0", *NEVER_ENDING, "-S", before) as sender:
+        with running(ports[1], "perf", "-B", "-d", "alpha:0", *NEVER_ENDING, "-S", before) as sender:
             other.until('"event":"length"')
             sender.end(signal.SIGKILL)
-        done = mxwire(ports[1], "perf", "-w", "-d", "alpha:0", "-S", "1000", "-E", "3000", "-N", "3", "-W", "0")
+        done = mxwire(ports[1], "perf", "-B", "-d", "alpha:0", "-S", "1000", "-E", "3000", "-N", "3", "-W", "0")
         assert done.returncode == 0, done.stderr
         while [each["event"] for each in other.objects].count("ended") < 2:
             other.until("ended")
@@ -245,15 +265,15 @@ def test_a_sender_that_is_killed_leaves_the_slave_to_the_next_one(ports, before)
 def test_a_host_that_is_not_a_receiver_of_omx_perf_is_not_measured(ports):
     with running(ports[0], "serve", "--echo", "--endpoint", "0", "--name", "alpha:0") as other:
         other.until("Ctrl-C")
-        done = mxwire(ports[1], "perf", "-w", "-d", "alpha:0", *FEW)
+        done = mxwire(ports[1], "perf", "-B", "-d", "alpha:0", *FEW)
     assert (done.returncode, done.stdout) == (1, "")
     assert "has answered the parameters with 44 bytes" in done.stderr and "is not an omx_perf receiver" in done.stderr
 
 
 def test_an_endpoint_that_is_not_there_is_refused_with_advice(ports):
-    with receiver(ports[0], "-w") as other:
+    with receiver(ports[0], "-B") as other:
         other.until("waiting")
-        done = mxwire(ports[1], "perf", "-w", "-d", "alpha:0", "-r", "9")
+        done = mxwire(ports[1], "perf", "-B", "-d", "alpha:0", "-r", "9")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "mxwire: alpha:0 refuses the connection (remote endpoint closed): endpoint 9 is not open there: "
@@ -263,7 +283,7 @@ def test_an_endpoint_that_is_not_there_is_refused_with_advice(ports):
 
 def test_a_message_that_breaks_off_is_called_so_by_a_waiting_receiver(ports):
     """Messages of a stranger to a slave are not a measurement, and do not end it."""
-    with receiver(ports[0], "-s", "-w") as other:
+    with receiver(ports[0], "-s", "-B") as other:
         other.until("waiting")
         with open_host(ports[1], "beta") as host:
             endpoint = host.open_endpoint(5)
@@ -273,5 +293,5 @@ def test_a_message_that_breaks_off_is_called_so_by_a_waiting_receiver(ports):
                 endpoint.isend(partner, bytes(1_000_000))
                 endpoint.close()
             other.until("a message broke off, and is ignored: receive ")
-        assert mxwire(ports[1], "perf", "-w", "-d", "alpha:0", *FEW).returncode == 0
+        assert mxwire(ports[1], "perf", "-B", "-d", "alpha:0", *FEW).returncode == 0
         assert other.end() == INTERRUPTED

@@ -174,10 +174,10 @@ class TestEachPairOfStreams:
         assert b"mxwire: veth1: no MXoE frame (EtherType 0x88b5) passed within 0." in reported
 
     def test_perf(self, ports, out, err):
-        receiver = Watched(ports[1], out, err, "perf", "-w", *FAR)
+        receiver = Watched(ports[1], out, err, "perf", "-B", *FAR)
         words = (
             "perf",
-            "-w",
+            "-B",
             "-d",
             "beta:0",
             "-S",

@@ -151,10 +151,10 @@ def test_ping_is_answered_by_a_server(ports: tuple[Port, Port], kinds: tuple[str
 
 @pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 def test_perf_runs(ports: tuple[Port, Port], kinds: tuple[str, str]) -> None:
-    with running(ports[0], "perf", "-w", "--name", "alpha:0", "--via", kinds[0]) as other:
+    with running(ports[0], "perf", "-B", "--name", "alpha:0", "--via", kinds[0]) as other:
         other.until("waiting for a sender")
         lengths = ("-N", "3", "-W", "1", "-P", "0", "-E", "5000000", "-M", "16")
-        done = mxwire(ports[1], "perf", "-w", "-d", "alpha:0", "--via", kinds[1], *lengths)
+        done = mxwire(ports[1], "perf", "-B", "-d", "alpha:0", "--via", kinds[1], *lengths)
         assert done.returncode == 0, done.stderr
         assert other.end(None) == 0
     assert len(done.stdout.splitlines()) == 7

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from mxwire.errors import MxwireError
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.errors import HostError, HostTimeoutError
+from mxwire.host.perf.intervals import PerfIntervals
 from mxwire.host.perf.parameters import MATCH, PARAMETERS_LENGTH, SETTLE, PerfParameters, PerfResult, not_parameters
 from mxwire.host.requests import HostReceive, HostRequest, Message, place_of
 from mxwire.host.stall import SLICE, StallObserver, restarted, wait_observed
@@ -149,17 +150,17 @@ class PerfSender:
                 "instead of an empty message and 0"
             )
 
-    def measure(self, pause: float = PAUSE) -> Iterator[PerfResult]:
-        """Yield a result per length, with ``pause`` seconds between two lengths.
+    def measure(self, pause: float = PAUSE, intervals: PerfIntervals | None = None) -> Iterator[PerfResult]:
+        """Yield a result per length, with ``pause`` seconds between two lengths; ``intervals`` report parts of it.
 
         Raises :class:`~mxwire.host.errors.HostError` if the receiver goes, or an answer has another length.
         """
         for number, length in enumerate(self._parameters.lengths()):
             if number:
                 self._waiter.pause(pause)
-            yield self._one_length(length)
+            yield self._one_length(length, intervals)
 
-    def _one_length(self, length: int) -> PerfResult:
+    def _one_length(self, length: int, intervals: PerfIntervals | None) -> PerfResult:
         parameters = self._parameters
         out = buffer(length, aligned=parameters.aligned)
         back = buffer(parameters.answer_length(length), aligned=parameters.aligned)
@@ -167,13 +168,21 @@ class PerfSender:
         for _ in range(parameters.warmup // self._window):
             step(out, back)
         clock, times = time.perf_counter_ns, []
-        before = clock()
+        unidirectional = parameters.unidirectional
+        before = now = clock()
+        due = 0 if intervals is None else intervals.begin(now)
         for _ in range(parameters.iterations // self._window):
             step(out, back)
             now = clock()
             times.append(now - before)
             before = now
-        return PerfResult.of(length, times, unidirectional=parameters.unidirectional)
+            if intervals is not None and now >= due:
+                due = intervals.end(length, times, now, unidirectional=unidirectional)
+                # The time of the output belongs to no iteration.
+                before = clock()
+        if intervals is not None:
+            intervals.end(length, times, now, unidirectional=unidirectional, last=True)
+        return PerfResult.of(length, times, unidirectional=unidirectional)
 
     def _round(self, out: memoryview, back: memoryview) -> None:
         """Send a message and receive its answer; the receive is posted while the message is in flight."""

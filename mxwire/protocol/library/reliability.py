@@ -324,6 +324,8 @@ class ResendQueue:
         self.soonest = _NEVER
         """The tick of the first of the queue: an entry may be due if it is not later than ``tick``."""
         self._leaving: list[Resendable] = []
+        self.due = 0
+        """Number of entries that were due so far."""
         self.tick = 0
         """The current tick."""
 
@@ -372,6 +374,7 @@ class ResendQueue:
             due = self._queue[0]
             found += [each for each in due.entries if due.is_due(each)]
             self._remove_first()
+        self.due += len(found)
         return found
 
     def _remove_first(self) -> None:
