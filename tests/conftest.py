@@ -45,6 +45,9 @@ sys.dont_write_bytecode = False
 # Each program of a test that imports NumPy would start its threads, which spin for 30 ms; the command does this itself.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# The settings of the user who runs the tests must not change their results.
+os.environ["XDG_CONFIG_HOME"] = os.devnull
+
 # With CI=true hypothesis tries the same examples in every run; new ones find more. There is no deadline per example,
 # because no test depends on the speed of the machine.
 settings.register_profile("mxwire", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])

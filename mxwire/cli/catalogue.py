@@ -63,6 +63,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("formats", "[TYPE]", "Layout of the packets and names of their fields"),
         Entry("rules", "[NUMBER]", "Rules of the specification, and where they are judged"),
         Entry("plugin", "install", "Install and check the plugin for Wireshark and tshark"),
+        Entry("config", "", "The settings, and where each value comes from"),
         Entry("help", "[COMMAND|TOPIC]", "Explain a command, or a topic such as filter"),
     ),
 }

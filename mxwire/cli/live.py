@@ -93,9 +93,11 @@ _HOST_OPTIONS: Final = (
         "--name",
         metavar="NAME",
         help="Name of the local host.  [default: that of this computer, with :0]",
-        **_HOSTS,
+        **of_topic("hosts", "name"),
     ),
-    live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]", **_HOSTS),
+    live_dialect_option(
+        "Dialect of the local host, which all hosts must share.  [default: mxoe]", **of_topic("hosts", "dialect")
+    ),
     name_option(
         "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
         "profile",

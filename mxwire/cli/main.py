@@ -21,7 +21,7 @@ from mxwire import __version__
 from mxwire.cli import progress
 from mxwire.cli.catalogue import ENTRIES, FIRST, GROUPS, TOPICS
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.options import add_colour_option, colour_option
+from mxwire.cli.options import add_colour_option, colour_option, of_topic
 from mxwire.errors import MxwireError, OptionError, write_failure
 from mxwire.report.ascii_text import prepare_streams
 from mxwire.words import alternatives, nearest
@@ -146,7 +146,7 @@ def _one_line_errors() -> Iterator[None]:
 
 @click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mxwire")
-@colour_option()
+@colour_option(**of_topic("", "color"))
 def cli() -> None:
     """Decode, verify and speak Myrinet Express over Ethernet (MXoE, Open-MX)."""
 

@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from mxwire.cli.completion import catalogued, dialects, interfaces, live_dialects, offers
+from mxwire.cli.configuration import from_environment, from_file, variable_of
 from mxwire.cli.group import Topic
 from mxwire.errors import MxwireError, OptionError
 from mxwire.ethernet import ETHERTYPE_MXOE
@@ -105,14 +106,32 @@ FILE: Final = click.Path(readable=False, allow_dash=True)
 
 
 class SharedOption(click.Option):
-    """An option of many commands, whose help only names it: ``mxwire help TOPIC`` explains it."""
+    """An option of many commands, whose help only names it: ``mxwire help TOPIC`` explains it.
 
-    def __init__(self, *arguments: Any, topic: str, **more: Any) -> None:
+    Without a ``topic`` it is explained as others are. ``setting`` is the key of its default value in the configuration.
+    """
+
+    def __init__(self, *arguments: Any, topic: str = "", setting: str = "", **more: Any) -> None:
+        if setting:
+            more |= {"envvar": variable_of(setting), "show_envvar": True}
         super().__init__(*arguments, **more)
         self.topic: Final = topic
+        self.setting: Final = setting
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """The value of the variable, if it is valid."""
+        value = from_environment(self.setting) if self.setting and not ctx.resilient_parsing else None
+        return value.text if value else None
+
+    def get_default(self, ctx: click.Context, call: bool = True) -> Any:
+        """The value in the file of the configuration, or the usual default."""
+        value = from_file(self.setting) if self.setting and not ctx.resilient_parsing else None
+        return value.text if value else super().get_default(ctx, call)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The topic with the names of its options in this command; None unless this is the first of them."""
+        if not self.topic:
+            return super().get_help_record(ctx)
         options = [each for each in ctx.command.get_params(ctx) if isinstance(each, SharedOption)]
         alike = [each for each in options if each.topic == self.topic]
         names = ", ".join(each.opts[-1] for each in alike)
@@ -125,9 +144,9 @@ class SharedOption(click.Option):
         return record
 
 
-def of_topic(topic: str) -> dict[str, Any]:
-    """Properties of an option that ``mxwire help TOPIC`` explains."""
-    return {"cls": SharedOption, "topic": topic}
+def of_topic(topic: str, setting: str = "") -> dict[str, Any]:
+    """Properties of an option that ``mxwire help TOPIC`` explains, and that may have a default in the configuration."""
+    return {"cls": SharedOption, "topic": topic, "setting": setting}
 
 
 def json_option(text: str) -> Decorator:
@@ -158,9 +177,15 @@ def _junit_file(_context: click.Context, _option: click.Parameter, file: Path | 
 
 
 def interface_option(text: str = "The Ethernet interface, like eth0.", *, required: bool = False) -> Decorator:
-    """``-i``: an Ethernet interface of this computer."""
+    """``-i``: an Ethernet interface of this computer; one that is ``required`` may be in the configuration."""
     return click.option(
-        "-i", "--interface", metavar="IF", shell_complete=offers(interfaces), required=required, help=text
+        "-i",
+        "--interface",
+        metavar="IF",
+        shell_complete=offers(interfaces),
+        required=required,
+        help=text,
+        **of_topic("", "interface" if required else ""),
     )
 
 
@@ -233,7 +258,7 @@ peers_option = click.option(
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="Known hosts: one Ethernet address and name per line.",
-    **of_topic("hosts"),
+    **of_topic("hosts", "peers"),
 )
 dialect_option = click.option(
     "--dialect",

@@ -37,14 +37,17 @@ Exit code: that of the program; 2 if it cannot be started.
     metavar="IF[,IF]",
     shell_complete=offers(interfaces, listed=True),
     help="The Ethernet interface, like eth0; several, as in eth0,eth1, are boards 0, 1 …",
+    **of_topic("", "interface"),
 )
 @click.option(
     "--name",
     metavar="NAME",
     help="Name of the local host.  [default: that of this computer, with :0]",
-    **of_topic("hosts"),
+    **of_topic("hosts", "name"),
 )
-@live_dialect_option("Dialect of the local host, which all hosts must share.  [default: mxoe]", **of_topic("hosts"))
+@live_dialect_option(
+    "Dialect of the local host, which all hosts must share.  [default: mxoe]", **of_topic("hosts", "dialect")
+)
 @name_option(
     "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
     "profile",

@@ -1,0 +1,86 @@
+"""``mxwire config``: the settings, and the places of their values."""
+
+from __future__ import annotations
+
+import click
+
+from mxwire.cli.configuration import (
+    SETTINGS,
+    Value,
+    configuration_file,
+    from_environment,
+    from_file,
+    from_other_programs,
+    variable_of,
+)
+from mxwire.cli.options import json_option
+
+EPILOG = """\b
+A setting is the default value of an option of all commands that have it:
+  interface  -i of commands that listen or run a host, but not of those that also read files
+  name       --name of the local host
+  dialect    --dialect of the local host; that of captures is detected
+  peers      --peers, a file of host names; relative to the folder of the configuration
+  color      --color: auto, always or never
+
+\b
+An option takes precedence over a variable, a variable over the file, and the file over the default. The file is
+$XDG_CONFIG_HOME/mxwire/config.toml, or ~/.config/mxwire/config.toml:
+  interface = "eth0"
+  name = "alpha:0"
+  peers = "hosts.txt"
+
+\b
+The variables are MXWIRE_INTERFACE, MXWIRE_NAME, MXWIRE_DIALECT, MXWIRE_PEERS and MXWIRE_COLOR; programs that use
+libmyriexpress.so read the first four too (mxwire help environment), but not the file. The file must belong to you or
+root, and others must not be able to write it. A Python with file capabilities does not read it.
+
+\b
+Examples:
+  mxwire config                                     each value, and where it comes from
+  mxwire config --json | jq -r 'select(.setting == "interface").value'
+  MXWIRE_DIALECT=omx:9000 mxwire ping alpha:0       for one command
+
+\b
+Exit code: 0, or 2 if the file or a value is invalid.
+"""
+
+
+@click.command(epilog=EPILOG)
+@json_option("JSON Lines: one object per setting.")
+def command(as_json: bool) -> None:
+    """Show the settings (interface, name, dialect, peers, colours), and where each value comes from."""
+    from mxwire.report.document import Column, Row, Table, show
+    from mxwire.report.json_line import json_line
+
+    found = {name: from_environment(name) or from_other_programs(name) or from_file(name) for name in SETTINGS}
+    if as_json:
+        for name, value in found.items():
+            click.echo(json_line(_record(name, value)))
+        return
+    columns = tuple(map(Column, ("setting", "value", "from")))
+    show(
+        [
+            Table(
+                columns,
+                tuple(
+                    Row((name, value.text, value.place) if value else (name, SETTINGS[name][1], "default"))
+                    for name, value in found.items()
+                ),
+            )
+        ]
+    )
+    click.echo(f"\nVariables: {', '.join(map(variable_of, SETTINGS))}\nFile: {configuration_file() or 'none'}")
+
+
+def _record(name: str, value: Value | None) -> dict[str, str | int | None]:
+    """The JSON object of a setting."""
+    in_file = value is not None and value.variable is None
+    return {
+        "setting": name,
+        "value": value.text if value else None,
+        "source": "default" if value is None else "file" if in_file else "environment",
+        "variable": value.variable if value else None,
+        "file": str(configuration_file()) if in_file else None,
+        "line": value.line if value else None,
+    }
