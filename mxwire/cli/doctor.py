@@ -38,7 +38,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 @click.command(epilog=EPILOG)
 @host_options
 @duration_option(4.0, "Look for other hosts for S seconds.")
-@click.option("-v", "--verbose", is_flag=True, help="Print a line per host, however many there are.")
+@click.option("-v", "--verbose", is_flag=True, help="Also print a line per host, however many there are.")
 @json_option("JSON Lines: one object per finding and host.")
 def command(live: LiveOptions, seconds: float, verbose: bool, as_json: bool) -> None:
     """Examine an interface, and report what to do about each problem.
