@@ -94,6 +94,20 @@ def test_causes_behind_their_effects_blame_no_host() -> None:
     assert {"R-RDV-01", "R-PUL-03"} <= {each.rule for each in found}
 
 
+@pytest.mark.rule("R-RTX-02")
+def test_numbers_that_begin_again_before_their_connect_is_seen_are_not_changed_retransmissions() -> None:
+    on = Stage(vantage=CAPTURE)
+    on.send(on.a.request(), on.b.reply(), on.b.request(), on.a.reply(), on.a.tiny(b"first"), on.b.liback())
+    on.send(on.b.request(target_recv_seqnum_start=1), on.a.reply(), after_ms=600)
+    on.send(on.a.tiny(b"other", lib_seqnum=1))
+    frames = [(time, raw, len(raw)) for time, raw in on.sent]
+    assert not against_hosts(verified(frames)[1])
+    order = [*range(6), 8, 6, 7]
+    moved = [(frames[place][0], *frames[each][1:]) for place, each in enumerate(order)]
+    assert ("R-RTX-02", "violation") in against_hosts(verified(moved)[1])
+    assert not against_hosts(verified(moved, disordered=True)[1])
+
+
 def test_an_order_that_is_right_lets_nothing_pass() -> None:
     """An answer before its question in a capture that is otherwise in order is a violation, as without all this."""
     frames = list(frames_of("mxoe-every-type.pcap"))
