@@ -52,6 +52,7 @@ Examples:
   mxwire interop --html report                            a site with one page per cell, and the captures
   mxwire interop --cell open-mx-1.5/native-mx/size-medium/loss --seed 3       repeat one cell
   sudo mxwire interop examples/two-namespaces.toml        live hosts, described in a file
+  sudo mxwire interop --with mine=./run_endpoint.sh       your implementation, started for each case
   mxwire interop --json | jq -r 'select(.verdict == "fail") | .name'
   mxwire interop diff old-report report                   list the changes
 
@@ -111,6 +112,7 @@ class InteropOptions:
     force: bool
     as_json: bool
     junit: Path | None
+    entries: tuple[str, ...]
 
     @property
     def selection(self) -> CellSelection:
@@ -201,6 +203,13 @@ def _folder(text: str, *names: str) -> Decorator:
     shell_complete=cells,
     help="Only this cell; may be repeated.",
 )
+@click.option(
+    "--with",
+    "entries",
+    metavar="NAME=COMMAND",
+    multiple=True,
+    help="Play against COMMAND, which acts as a host on a new interface; may be repeated.",
+)
 @integer_option("Random seed.", "--seed", default=1)
 @worker_options
 @table_option
@@ -251,7 +260,7 @@ def _play(config: str | None, options: InteropOptions) -> int:
     if options.html:
         import_extra("bokeh", "report", "--html")
     end_like_interrupt()
-    if config is not None:
+    if config is not None or options.entries:
         return _play_live(config, options)
     orders = matrix.plan(options.selection)
     report = matrix.report_of(orders, _TITLE)
@@ -261,12 +270,15 @@ def _play(config: str | None, options: InteropOptions) -> int:
     return _finish(report, options, whole=whole)
 
 
-def _play_live(path: str, options: InteropOptions) -> int:
-    """Play the live hosts that a file describes, and print the report; return the exit code."""
+def _play_live(path: str | None, options: InteropOptions) -> int:
+    """Play live hosts, as described by a file and ``--with``, and print the report; return the exit code."""
     from mxwire.interop import live_matrix, matrix
-    from mxwire.interop.configuration import read_configuration
+    from mxwire.interop.configuration import configuration_with, read_configuration
 
-    configuration = read_configuration(path)
+    configuration = None if path is None else read_configuration(path)
+    if options.entries or configuration is None:
+        lefts = [*options.implementations, *(each.split("/")[0] for each in options.cells)]
+        configuration = configuration_with(options.entries, lefts, configuration)
     if options.workers not in (WorkerOptions(), WorkerOptions(jobs=1)):
         raise MxwireError(
             "cells of live hosts run one after another on this machine: omit --on, --jobs and --checkpoint"

@@ -44,8 +44,8 @@ class CellOrder:
     case: str
     impairment: str
     seed: int
-    configuration: str | None = None
-    """Name of the configuration file, unless the hosts are simulated."""
+    configuration: tuple[str, ...] = ()
+    """Words that name the configuration on a command line; none if the hosts are simulated."""
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ class CellOrder:
     def command(self) -> str:
         """Command that plays the cell again."""
         words = ["mxwire", "interop", "--cell", self.name, "--seed", str(self.seed)]
-        return shlex.join(words + ([self.configuration] if self.configuration else []))
+        return shlex.join([*words, *self.configuration])
 
     def cell(self, verdict: Verdict, reason: str) -> Cell:
         """Return the cell with a verdict."""

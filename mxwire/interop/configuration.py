@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
+import shutil
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -15,16 +18,25 @@ from mxwire.interop.implementations import dialect_of, implementation_by_name, l
 from mxwire.interop.live import PATIENCE
 from mxwire.interop.result import Implementation
 from mxwire.interop.roles import ANSWERS, Answer, Role
+from mxwire.wire.dialect import MXOE
 from mxwire.wire.numbers import DEFAULT_KEY
 
-How = Literal["command", "ssh", "serial", "hand"]
-"""Means of starting a program: as a local process, by ssh, by typing into a serial console, or by the user."""
+How = Literal["command", "ssh", "serial", "hand", "entry"]
+"""Means of starting a program: as a local process, by ssh, by typing into a serial console, by the user, or as the
+entry point of ``--with``: a local process whose environment names its role, interface and case."""
 
 _NAME_LONGEST: Final = 40
+_ENTRY_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,29}")
 _READY_SECONDS: Final = 20.0
+_MEANS: Final = tuple(each for each in get_args(How) if each != "entry")
+"""The means in a file."""
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _ANSWERS: Final[tuple[Answer, ...]] = get_args(Answer)
-_OF_ROLE: Final[dict[str, int]] = {"echo": 1, "sink": 1, "perf": 0, "nothing": 0}
+_ENTRY_SECONDS: Final = 10.0
+"""Seconds that an entry point has to print its first line."""
+_ENTRY_PATIENCE: Final = 5.0
+"""Seconds that a case waits for an event: both hosts are on this machine."""
+_OF_ROLE: Final[dict[Role, int]] = {"echo": 1, "sink": 1, "perf": 0, "nothing": 0}
 """Default endpoints of programs: those of mxwire serve and omx_perf."""
 
 
@@ -49,7 +61,7 @@ class ProgramDescription:
     target: str | None = None
     """Destination of ssh, or device of the serial console."""
     ready: str | None = None
-    """Output that shows that the program is ready; None to wait for ``settle``."""
+    """Output that shows that the program is ready, any if empty; None to wait for ``settle``."""
     settle: float = 1.0
     """Seconds until the program is ready."""
     patience: float = _READY_SECONDS
@@ -58,6 +70,10 @@ class ProgramDescription:
     key: int = DEFAULT_KEY
     answer: Answer = "content"
     """Kind of answers of the program, if it sends any."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Additional variables of a local process."""
+    namespace: str | None = None
+    """Network namespace of a local process; None for that of this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +89,11 @@ class ExternalHost:
     programs: dict[Role, ProgramDescription] = field(default_factory=dict)
     driver: str | None = None
     """Command line of a program that makes the calls of scenarios on the host; None without one."""
+
+    @property
+    def is_entry(self) -> bool:
+        """True for a command of ``--with``, which is started for each cell."""
+        return any(each.by == "entry" for each in self.programs.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +112,13 @@ class LiveConfiguration:
     impairments: tuple[str, ...] = ()
     mtu: int = 9000
     patience: float = PATIENCE
+    entries: tuple[str, ...] = ()
+    """The values of ``--with``."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words by which a command line names this configuration."""
+        return (*(word for each in self.entries for word in ("--with", each)), *([self.path] if self.path else []))
 
 
 def read_configuration(path: str) -> LiveConfiguration:
@@ -108,6 +136,72 @@ def read_configuration(path: str) -> LiveConfiguration:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise MxwireError(f"{path}: not TOML: {error}") from None
     return _configuration(_CheckedTable(path, "", content))
+
+
+def configuration_with(
+    entries: Sequence[str], implementations: Sequence[str], base: LiveConfiguration | None = None
+) -> LiveConfiguration:
+    """Return a configuration in which commands, given as ``NAME=COMMAND``, are the hosts on the right.
+
+    They use the right interface of ``base``; without it, that of a new pair of namespaces. Each is one host per dialect
+    of the implementations on the left. Raises :class:`~mxwire.errors.MxwireError` for invalid entries.
+    """
+    if base is None:
+        names = implementations or ("open-mx-1.5",)
+        number = os.getpid()
+        base = LiveConfiguration(
+            path="",
+            title="Interoperability with " + ", ".join(each.partition("=")[0] for each in entries),
+            left=InterfaceLocation("eth0", f"mxwire-left-{number}"),
+            right=InterfaceLocation("eth1", f"mxwire-right-{number}"),
+            make=True,
+            implementations=tuple(live(implementation_by_name(each), each) for each in dict.fromkeys(names)),
+            patience=_ENTRY_PATIENCE,
+        )
+    if base.right is None:
+        raise MxwireError(f"{base.path}: right: is missing: give [right] with the interface that --with shall use")
+    dialects = dict.fromkeys(each.dialect for each in base.implementations)
+    externals = [_entry(each, dialect, base.right) for each in entries for dialect in dialects]
+    every = [each.implementation.name for each in externals] + [each.name for each in base.implementations]
+    for name in every:
+        if every.count(name) > 1:
+            raise MxwireError(f"--with: two hosts are called {name}: choose another name")
+    return replace(base, externals=tuple(externals), entries=tuple(entries))
+
+
+def _entry(text: str, dialect: str, right: InterfaceLocation) -> ExternalHost:
+    name, equals, command = text.partition("=")
+    if not (equals and command.strip()) or not _ENTRY_NAME.fullmatch(name):
+        raise MxwireError(
+            f"--with {text!r}: use the form NAME=COMMAND, with a name of letters, digits, dots and hyphens"
+        )
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise MxwireError(f"--with {name}: {command!r} is not a command line: {error}") from None
+    if shutil.which(words[0]) is None:
+        raise MxwireError(f"--with {name}: there is no program {words[0]!r}: check the path, and that it is executable")
+    full = name if dialect == MXOE.name else f"{name}-{dialect.replace(':', '-').replace('/', '-')}"
+    common = {"INTERFACE": right.interface, "NAME": name, "DIALECT": dialect}
+    # The variables of programs that mxwire runs have a prefix.
+    common |= {f"MXWIRE_{key}": value for key, value in common.items()}
+    programs = {
+        role: ProgramDescription(
+            role=role,
+            by="entry",
+            start=command,
+            ready="",
+            patience=_ENTRY_SECONDS,
+            endpoint=endpoint,
+            answer=ANSWERS.get(role, "content"),
+            environment=common | {"ROLE": role, "ENDPOINT": str(endpoint), "KEY": f"{DEFAULT_KEY:#x}"},
+            namespace=right.namespace,
+        )
+        for role, endpoint in _OF_ROLE.items()
+    }
+    implementation = Implementation(full, full, dialect, None, "external", command)
+    taken = replace(implementation, profile="open-mx")
+    return ExternalHost(implementation, taken, f"{name}:0", None, programs)
 
 
 class _CheckedTable:
@@ -277,8 +371,8 @@ def _program(table: _CheckedTable) -> ProgramDescription:
     if role not in _ROLES:
         raise table.wrong("role", f"{role!r} is not one of {', '.join(_ROLES)}")
     by = table.text("by", "command")
-    if by not in get_args(How):
-        raise table.wrong("by", f"{by!r} is not one of {', '.join(get_args(How))}")
+    if by not in _MEANS:
+        raise table.wrong("by", f"{by!r} is not one of {', '.join(_MEANS)}")
     key = {"ssh": "target", "serial": "device"}.get(by)
     program = ProgramDescription(
         role=role,

@@ -13,13 +13,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from mxwire.errors import MxwireError
+from mxwire.ethernet import mac_text
 from mxwire.interop.configuration import ExternalHost, ProgramDescription
+from mxwire.interop.namespaces import inside
 from mxwire.interop.roles import EndpointAddress, Role, UnplayableCase
 
+CASE: Final = "TESTCASE"
+"""Variable with the name of the case; this one and ROLE have the names of the QUIC interop runner."""
+UNSUPPORTED: Final = 127
+"""Status of an entry point that does not support a case or role."""
 _INTERRUPT: Final = b"\x03"
 _END_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 1.0
@@ -50,8 +57,18 @@ class ExternalPrograms:
         self._running: dict[Role, RunningProgram] = {}
         self.starts = 0
         """Number of programs started."""
+        self.is_entry = external.is_entry
+        """True for an entry point, which is started for each case."""
+        self._case: dict[str, str] = {}
+        """Variables that describe the case to it."""
+        self._silent: dict[Role, str] = {}
+        """Roles whose entry point did not become ready, with the case."""
         self._suspects: dict[Role, str] = {}
         """Programs that were ended because of a failure, with the reason."""
+
+    def begin(self, case: str, tester: bytes) -> None:
+        """Describe the next case to entry points that are started from now on, and the address of the tester."""
+        self._case = {CASE: case, "PEER": mac_text(tester)}
 
     def suspect(self, roles: Iterable[Role], why: str) -> None:
         """End programs that a failure left in an unknown state, perhaps in the middle of a transfer.
@@ -75,6 +92,8 @@ class ExternalPrograms:
         name = external.implementation.name
         if program is None:
             raise UnplayableCase(f"no program of {name} is configured for {role!r}")
+        if role in self._silent:
+            raise UnplayableCase(f"{name} did not become ready as {role!r} in {self._silent[role]}")
         running = self._running.get(role)
         if running is not None and not running.alive:
             self.suspect((role,), "it had ended by itself")
@@ -104,14 +123,25 @@ class ExternalPrograms:
         try:
             self._start(role, program)
         except ProgramError:
-            if program.by == "hand":
+            if program.by in ("hand", "entry"):
                 raise
             time.sleep(_AGAIN_SECONDS)
             self._start(role, program)
 
     def _start(self, role: Role, program: ProgramDescription) -> None:
-        self._running[role] = started(program, self._external.implementation.name)
+        program = replace(program, environment=program.environment | self._case)
+        try:
+            self._running[role] = started(program, self._external.implementation.name)
+        except SilentProgram:
+            # It would most likely be silent in each case, for seconds.
+            if program.by == "entry":
+                self._silent[role] = self._case[CASE]
+            raise
         self.starts += 1
+
+    def crash(self) -> str | None:
+        """Return a sentence about an entry point that ended by itself, if one did."""
+        return next((text for each in self._running.values() if (text := each.crash())), None)
 
     def _end(self, role: Role, why: str = "") -> None:
         self._running.pop(role).end(why)
@@ -133,8 +163,16 @@ class RunningProgram:
         """True if the program still runs, or if its state cannot be determined."""
         return True
 
+    def crash(self) -> str | None:
+        """Return a sentence about its end, if it ended by itself and this can be determined."""
+        return None
+
     def end(self, why: str = "") -> None:
         """End the program; ``why`` is the reason for a restart, for a user who does it by hand; empty at the end."""
+
+
+class SilentProgram(ProgramError):
+    """A program did not print that it is ready."""
 
 
 class LocalProcess(RunningProgram):
@@ -146,14 +184,16 @@ class LocalProcess(RunningProgram):
         self._output: deque[str] = deque(maxlen=_KEPT)
         self._rest = b""
         try:
-            self._process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env=os.environ,  # since the command sets a variable of this process only
-            )
+            with inside(program.namespace):
+                self._process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    # Explicitly, since the command sets a variable of this process only.
+                    env=os.environ | program.environment,
+                )
         except OSError as error:
             raise ProgramError(f"{name}: {words[0]}: cannot be started: {error.strerror or error}") from None
         try:
@@ -175,18 +215,33 @@ class LocalProcess(RunningProgram):
         limit = time.monotonic() + (program.settle if program.ready is None else program.patience)
         while (left := limit - time.monotonic()) > 0:
             self._hear(min(left, 0.1))
-            if program.ready is not None and any(program.ready in line for line in [*self._output, self._pending]):
+            output = (each for each in (*self._output, self._pending) if each)
+            if program.ready is not None and any(program.ready in each for each in output):
                 return
             if self._process.poll() is not None:
-                self._hear(0.0)
-                code = self._process.returncode
-                output = self._output[-1] if self._output else "without output"
-                raise ProgramError(f"{self._name}: {program.start!r} ended at once with status {code}: {output}")
+                if program.by == "entry" and self._process.returncode == UNSUPPORTED:
+                    case, role = program.environment[CASE], program.role
+                    raise UnplayableCase(f"{self._name} does not support {case} as {role!r} (status {UNSUPPORTED})")
+                raise ProgramError(f"{self._name}: {program.start!r} ended at once {self._end_text()}")
         if program.ready is not None:
-            output = f", only {self._output[-1]!r}" if self._output else ""
-            raise ProgramError(
-                f"{self._name}: {program.start!r} did not print {program.ready!r} within {program.patience:g} s{output}"
+            last = f", only {self._output[-1]!r}" if self._output else ""
+            raise SilentProgram(
+                f"{self._name}: {program.start!r} did not print {(program.ready and repr(program.ready)) or 'a line'} "
+                f"within {program.patience:g} s{last}"
             )
+
+    def _end_text(self) -> str:
+        """Describe the end of the process."""
+        self._hear(0.0)
+        code, output = self._process.returncode, self._output[-1] if self._output else "without output"
+        how = f"by {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"with status {code}"
+        return f"{how}: {output}"
+
+    def crash(self) -> str | None:
+        """Return a sentence about its end, if it has ended."""
+        if self._process.poll() is None:
+            return None
+        return f"{self._name} ended as {self.program.role!r} {self._end_text()}"
 
     @property
     def _pending(self) -> str:

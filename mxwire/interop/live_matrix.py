@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -13,10 +14,10 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import SOURCE
 from mxwire.interop.cases import CaseDefinition, case_by_name
 from mxwire.interop.cases.perf import AGREEMENT
-from mxwire.interop.cell_player import CellOrder, casting_of, cell_of, perform
+from mxwire.interop.cell_player import CaseOutcome, CellOrder, casting_of, cell_of, perform
 from mxwire.interop.configuration import ExternalHost, InterfaceLocation, LiveConfiguration
 from mxwire.interop.expectations import CellExpectation, expected_of
-from mxwire.interop.external_programs import ExternalPrograms
+from mxwire.interop.external_programs import ExternalPrograms, ProgramError
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.judge import HostTable, inherited, judge, sessions_named
 from mxwire.interop.live import ExternalPeer, LiveStage
@@ -46,24 +47,23 @@ def plan(configuration: LiveConfiguration, selection: CellSelection) -> list[Cel
         every = [*configuration.implementations, *(each.implementation for each in configuration.externals)]
         found = next((each for each in every if each.name == name.strip().lower() or each.name == name), None)
         if found is None:
-            raise MxwireError(
-                f"{configuration.path}: unknown host {name!r}: use {', '.join(each.name for each in every)}"
-            )
+            known = ", ".join(each.name for each in every)
+            raise MxwireError(f"{shlex.join(configuration.words)}: unknown host {name!r}: use {known}")
         return found
 
     if selection.cells:
-        return [cell_by_name(each, selection.seed, find, configuration.path) for each in selection.cells]
+        return [cell_by_name(each, selection.seed, find, configuration.words) for each in selection.cells]
     chosen = [find(each) for each in dict.fromkeys(selection.implementations)]
     chosen_here = [each for each in configuration.implementations if not chosen or each in chosen]
     externals = [each.implementation for each in configuration.externals]
     others = [each for each in externals if not chosen or each in chosen]
-    rights = (chosen_here if configuration.right is not None else []) + others or externals
+    rights = (chosen_here if configuration.right is not None and not configuration.entries else []) + others
     parts = selected_cases(selection.cases or configuration.cases)
     impairments = selection.impairments or configuration.impairments or ("none",)
     names = [treatment_by_name(each).name for each in dict.fromkeys(impairments)]
     return [
-        CellOrder(left, right, part.case.name, impairment, selection.seed, configuration.path)
-        for left, right in product(chosen_here or list(configuration.implementations), rights)
+        CellOrder(left, right, part.case.name, impairment, selection.seed, configuration.words)
+        for left, right in product(chosen_here or list(configuration.implementations), rights or externals)
         for impairment in names
         for part in parts
     ]
@@ -97,6 +97,10 @@ class LivePlayer:
             return self._play(order, part, external)
         except UnplayableCase as reason:
             return order.cell("missing", f"not played: {reason}")
+        except ProgramError as error:
+            if external is None or not external.is_entry:
+                raise
+            return order.cell("fail", str(error))
 
     def _play(self, order: CellOrder, part: CaseDefinition, external: ExternalHost | None) -> Cell:
         left = casting_of(order.left, "left")
@@ -130,7 +134,13 @@ class LivePlayer:
     ) -> Cell:
         works = False
         try:
+            if programs is not None and programs.is_entry:
+                assert part.role is not None
+                programs.start(part.role)
             outcome = perform(part, stage)
+            crash = None if programs is None else programs.crash()
+            if crash is not None:
+                outcome = CaseOutcome(False, f"{crash}; in the case: {outcome.text}")
             works = outcome.works
         except KeyboardInterrupt:
             # The run ends, and its programs with it; the user must not be asked to restart one.
@@ -153,12 +163,19 @@ class LivePlayer:
         if self._last is not None and self._last[0] != key:
             self._last[1].close()
             self._last = None
+        programs = self.programs(external)
         if self._last is None:
-            stage = against(self._configuration, external, left, self.programs(external), order.seed)
+            stage = against(self._configuration, external, left, programs, order.seed)
             self._last = key, stage
             self._stack.callback(stage.close)
-            self.must_be_there(stage, external)
+            if not external.is_entry:
+                self.must_be_there(stage, external)
         stage = self._last[1]
+        if external.is_entry:
+            # A new process for each case, after the old one has acknowledged what it received.
+            stage.settle()
+            programs.close()
+            programs.begin(order.case, stage.left.address)
         stage.renew(treatment_by_name(order.impairment), order.seed, patience)
         return stage
 
@@ -285,4 +302,10 @@ def opened(configuration: LiveConfiguration, captures: Path | None) -> Iterator[
             assert right is not None and left.namespace is not None and right.namespace is not None
             ends = (left.namespace, left.interface), (right.namespace, right.interface)
             stack.enter_context(made(ends, configuration.mtu))
+        if configuration.entries:
+            assert configuration.right is not None
+            with inside(configuration.right.namespace), PacketLink.open(configuration.right.interface) as link:
+                address = link.address
+            externals = tuple(replace(each, address=address) for each in configuration.externals)
+            configuration = replace(configuration, externals=externals)
         yield LivePlayer(configuration, captures, stack)

@@ -89,7 +89,7 @@ def _impairments(selection: CellSelection, left: Implementation, right: Implemen
 
 
 def cell_by_name(
-    name: str, seed: int, find: Callable[[str], Implementation], configuration: str | None = None
+    name: str, seed: int, find: Callable[[str], Implementation], configuration: tuple[str, ...] = ()
 ) -> CellOrder:
     """Return a cell by its name; ``find`` returns implementations by name.
 

@@ -2,6 +2,7 @@
  * message needs are here: the entries of direct.h, which C calls, and the module mxwire_calls, which Python calls. cffi
  * adds all others. */
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -243,8 +244,15 @@ static PyStatus start_python(int secure)
     status = PyConfig_SetBytesString(&config, &config.executable, MXW_EXECUTABLE);
     if (!PyStatus_Exception(status))
         status = PyConfig_SetBytesString(&config, &config.program_name, MXW_EXECUTABLE);
+    /* Python's module of signals takes SIGINT from a program that does not handle it, whenever it is imported. */
+    struct sigaction own;
+    sigaction(SIGINT, NULL, &own);
     if (!PyStatus_Exception(status))
         status = Py_InitializeFromConfig(&config);
+    if (!PyStatus_Exception(status)) {
+        Py_XDECREF(PyImport_ImportModule("_signal"));
+        sigaction(SIGINT, &own, NULL);
+    }
     PyConfig_Clear(&config);
     return status;
 }
