@@ -30,11 +30,11 @@ ENGINE: Final = Path("mxwire", "engine.so")
 PACKAGE: Final = "mxwire-mx"
 """Name of the pkg-config file."""
 _ENGINE_MODULE: Final = "mxwire_engine"
-_PARTS: Final = ("tables", "progress", "errors", "engine", "calls", "information", "boards")
+_PARTS: Final = ("tables", "progress", "errors", "engine", "calls", "information", "boards", "descriptors")
 PROVIDER: Final = Path("libfabric", "libmx-fi.so")
 """Path of the libfabric provider relative to the library."""
 _PROVIDER_PARTS: Final = (
-    *("provider", "information", "addresses", "completions", "endpoint", "progress"),
+    *("provider", "information", "addresses", "completions", "wait_objects", "endpoint", "progress"),
     *("messages", "sends", "receives", "remote_access", "regions"),
 )
 _HEADERS: Final = (

@@ -32,6 +32,7 @@ static struct fid_av *av;
 static struct fid_ep *ep;
 static struct fid_cq *tx, *rx;
 static struct fid_cntr *sent;
+static enum fi_wait_obj wait_object = FI_WAIT_UNSPEC;
 static char own[ADDRESS];
 static fi_addr_t self;
 
@@ -71,7 +72,7 @@ static inline void open_endpoint(struct fi_info *hints, uint64_t counted)
     fi_freeinfo(all);
     REQUIRE(!fi_fabric(info->fabric_attr, &fabric, NULL) && !fi_domain(fabric, info, &domain, NULL));
     REQUIRE(!fi_endpoint(domain, info, &ep, NULL));
-    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED, .size = 4, .wait_obj = FI_WAIT_UNSPEC};
+    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED, .size = 4, .wait_obj = wait_object};
     struct fi_av_attr av_attr = {.type = FI_AV_TABLE};
     struct fi_cntr_attr counter_attr = {.events = FI_CNTR_EVENTS_COMP};
     REQUIRE(!fi_cq_open(domain, &cq_attr, &tx, NULL) && !fi_cq_open(domain, &cq_attr, &rx, NULL));

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,11 +74,22 @@ class Hosts:
     def judged(self, capture: Path) -> Iterator[None]:
         """Record, and verify that no frame breaks a rule."""
         with self.ports[0].namespace.inside():
-            tap = Tap.open(self.ports[0].interface)
-        with tap, create_capture(capture) as writer:
-            yield
-            while len(batch := tap.receive(0.2)):
+            tap = Tap.open(self.ports[0].interface, ring_bytes=256 << 20)
+        ended = threading.Event()
+
+        def record() -> None:
+            while len(batch := tap.receive(0.2)) or not ended.is_set():
                 writer.write(batch)
+
+        with tap, create_capture(capture) as writer:
+            recorder = threading.Thread(target=record)
+            recorder.start()
+            try:
+                yield
+            finally:
+                ended.set()
+                recorder.join()
+            assert not tap.statistics().dropped
         judged = mxwire("verify", capture)
         assert judged.code == 0 and "fail" not in judged.out, judged.out
 
@@ -94,8 +107,13 @@ def test_the_provider_uses_no_function_of_libfabric(installation: Installation, 
 
 @pytest.mark.parametrize(
     ("source", "held"),
-    [("fabric_calls.c", 64 << 20), ("fabric_calls.c", 20_000), ("fabric_access.c", 64 << 20)],
-    ids=["messages held", "messages queued", "remote memory"],
+    [
+        ("fabric_calls.c", 64 << 20),
+        ("fabric_calls.c", 20_000),
+        ("fabric_access.c", 64 << 20),
+        ("fabric_waits.c", 64 << 20),
+    ],
+    ids=["messages held", "messages queued", "remote memory", "wait objects"],
 )
 def test_calls_of_libfabric_under_the_sanitizers(
     variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, held: int
@@ -106,7 +124,7 @@ def test_calls_of_libfabric_under_the_sanitizers(
     made = build(tmp_path / "prefix", libfabric=True)
     program = tmp_path / "calls"
     strict = ("-g", "-Wall", "-Wextra", "-Werror", *flags.split())
-    subprocess.run(["cc", *strict, SOURCES / source, "-o", program, "-lfabric"], check=True)
+    subprocess.run(["cc", *strict, SOURCES / source, "-o", program, "-lfabric", "-pthread"], check=True)
     # Memory that Python keeps until the end is not a leak of the provider.
     own = {"FI_PROVIDER_PATH": str(made.provider.parent), "ASAN_OPTIONS": "detect_leaks=0", "MX_NO_MYRINET": "1"}
     done = subprocess.run([program], env=variables | own, capture_output=True, text=True, timeout=LONGEST, check=False)
@@ -142,9 +160,9 @@ def test_a_provider_that_cannot_work_reports_it_once(hosts: Hosts, interface: st
 
 
 def listens(server: subprocess.Popen[str]) -> None:
-    """Wait until a TCP socket listens in the namespace of the server."""
+    """Wait until fi_pingpong listens at its port; at first, its process is still in the namespace of the test."""
     end = time.monotonic() + LONGEST
-    while " 0A " not in Path(f"/proc/{server.pid}/net/tcp").read_text():
+    while not re.search(":B9E8 [0-9A-F:]+ 0A ", Path(f"/proc/{server.pid}/net/tcp").read_text()):
         assert server.poll() is None and time.monotonic() < end, server.args
         time.sleep(0.01)
 
@@ -164,22 +182,20 @@ def test_fi_pingpong(hosts: Hosts, mode: str, tmp_path: Path):
             serving.kill()
 
 
-@pytest.fixture(scope="module")
-def access_program(variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    program = tmp_path_factory.mktemp("access") / "access"
-    subprocess.run(["cc", "-g", SOURCES / "fabric_access.c", "-o", program, "-lfabric"], check=True)
-    return program
-
-
-def test_remote_memory_is_accessed_while_its_program_makes_no_call(hosts: Hosts, access_program: Path, tmp_path: Path):
-    """The target waits for its standard input; all else is done by the thread of the provider."""
-    target, initiator = (each.namespace for each in hosts.ports)
+@pytest.mark.parametrize(
+    ("source", "server", "client"), [("fabric_access.c", "target", "initiator"), ("fabric_waits.c", "server", "client")]
+)
+def test_programs_on_two_hosts(hosts: Hosts, tmp_path: Path, source: str, server: str, client: str):
+    """Remote memory whose program makes no call, but waits for its standard input; and programs that sleep in poll."""
+    program = str(tmp_path / "program")
+    subprocess.run(["cc", "-g", SOURCES / source, "-o", program, "-lfabric", "-pthread"], check=True)
+    first, second = (each.namespace for each in hosts.ports)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": hosts.variables}
-    with hosts.judged(tmp_path / "run.pcap"), target.start(access_program, "target", **pipes) as serving:
+    with hosts.judged(tmp_path / "run.pcap"), first.start(program, server, **pipes) as serving:
         try:
             assert serving.stdout
             where = serving.stdout.readline().split()
-            done = initiator.run(access_program, "initiator", *where, env=hosts.variables, timeout=LONGEST)
+            done = second.run(program, client, *where, env=hosts.variables, timeout=LONGEST)
             assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr
             assert serving.communicate(timeout=LONGEST)[0] == "done\n"
         finally:

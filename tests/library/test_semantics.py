@@ -372,3 +372,13 @@ def test_a_signal_that_exits_in_the_engine_does_not_hang(compile_program: Compil
     finally:
         for each in runs:
             each.kill()
+
+
+@pytest.mark.parametrize("single", ["0", "1"], ids=["thread", "no thread"])
+def test_a_program_that_sleeps_on_the_descriptor_of_its_endpoint_misses_nothing(
+    compile_program: Compile, alone: dict[str, str], single: str
+):
+    program = compile_program(SOURCES / "descriptor.c")
+    variables = alone | ({"MX_MONOTHREAD": "1"} if single == "1" else {})
+    done = subprocess.run([program], env=variables, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr

@@ -95,6 +95,7 @@ EXPORTED mx_return_t mx_wakeup(mx_endpoint_t handle)
         return mxw_fail_handle("mx_wakeup");
     pthread_mutex_lock(&mxw_lock);
     __atomic_store_n(&endpoint->woken, endpoint->woken + 1, __ATOMIC_RELEASE);
+    mxw_notify_locked(endpoint);
     mxw_changed_locked();
     pthread_mutex_unlock(&mxw_lock);
     return MX_SUCCESS;

@@ -1,5 +1,5 @@
 /* Parts of libmyriexpress.so: tables of handles (tables.c), the engine (engine.c), waits (progress.c), errors and texts
- * (errors.c), and the calls of programs (calls.c, information.c).
+ * (errors.c), descriptors for poll (descriptors.c), and the calls of programs (calls.c, information.c, boards.c).
  *
  * Theory of operation
  * -------------------
@@ -71,6 +71,8 @@ struct mxw_endpoint {
     mx_error_handler_t error_handler;
     mx_unexp_handler_t unexpected;
     void *unexpected_context;
+    int descriptor, event, timer; /* 0 until the program asks for the descriptor */
+    int armed;                    /* its program may sleep */
 };
 
 struct mxw_partner {
@@ -131,7 +133,17 @@ mx_return_t mxw_load_engine(void);
 mx_return_t mxw_code(int result);
 double mxw_seconds(const char *variable, double otherwise);
 
+/* Descriptors of endpoints. */
+
+extern int mxw_armed; /* number of endpoints whose programs may sleep; with the lock held */
+void mxw_notify_locked(struct mxw_endpoint *endpoint);
+void mxw_notify_unexpected_locked(void);
+void mxw_close_descriptor(struct mxw_endpoint *endpoint);
+
 /* Waits and progression. */
+
+void mxw_signal_event(int descriptor);
+void mxw_clear_event(int descriptor);
 
 extern uint64_t mxw_beats;
 extern int mxw_tick;

@@ -38,6 +38,12 @@ mx_return_t mx__boards(uint64_t *nic_ids, uint32_t room, uint32_t *count, char *
 /* Of mxwire: return whether MX progresses while the program makes no call. It does not with MX_MONOTHREAD, nor if the
  * program is Python. */
 int mx__progresses(void);
+/* Of mxwire: a descriptor for poll and epoll, which is open until the endpoint is closed. It is readable when a call for
+ * the endpoint may find something: a frame, a completed request, an unexpected message, the end of a timer, mx_wakeup.
+ * Before a program sleeps, it calls mx__arm, and sleeps only if idle is 1: nothing is there, and whatever comes will make
+ * the descriptor readable. Otherwise it makes calls (mx_test_any, mx_progress, ...) and tries again. */
+mx_return_t mx__descriptor(mx_endpoint_t ep, int *descriptor);
+mx_return_t mx__arm(mx_endpoint_t ep, uint32_t *idle);
 
 #ifdef __cplusplus
 }

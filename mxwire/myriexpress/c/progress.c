@@ -82,7 +82,7 @@ void mxw_progress(void)
     mxw_drain();
 }
 
-static void signal_event(int descriptor)
+void mxw_signal_event(int descriptor)
 {
     uint64_t one = 1;
     if (descriptor >= 0 && write(descriptor, &one, sizeof one) < 0) {
@@ -90,7 +90,7 @@ static void signal_event(int descriptor)
     }
 }
 
-static void clear_event(int descriptor)
+void mxw_clear_event(int descriptor)
 {
     uint64_t count;
     if (read(descriptor, &count, sizeof count) < 0) {
@@ -105,7 +105,7 @@ void mxw_changed_locked(void)
     if (waiters)
         pthread_cond_broadcast(&changed);
     if (asleep)
-        signal_event(wake_driver);
+        mxw_signal_event(wake_driver);
 }
 
 /* Let a waiting thread poll and sleep for frames instead of this one, which runs an unexpected handler or returns. */
@@ -194,7 +194,7 @@ static int wait_for(struct mxw_endpoint *endpoint, int (*check)(struct mxw_endpo
             pthread_mutex_unlock(&mxw_lock);
             int interrupted = sleep_for_frames(wake_driver, longest_sleep(deadline));
             pthread_mutex_lock(&mxw_lock);
-            clear_event(wake_driver);
+            mxw_clear_event(wake_driver);
             driving = asleep = 0;
             /* Another thread takes over if this one finds that its wait is over. */
             if (waiters)
@@ -265,7 +265,7 @@ int mxw_start_progression(void)
         wake_driver = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         stop_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     }
-    clear_event(stop_thread);
+    mxw_clear_event(stop_thread);
     mxw_single = mxw_monothreaded();
     spin = (uint64_t)(mxw_seconds("MXWIRE_SPIN", mxw_single || is_set("OMX_WAITSPIN") ? 1e6 : SPIN_SECONDS) * 1e9);
     ends_by_signals = is_set("OMX_WAITINTR");
@@ -284,7 +284,7 @@ int mxw_start_progression(void)
 void mxw_stop_progression(void)
 {
     if (progressing && !pthread_equal(pthread_self(), progression)) {
-        signal_event(stop_thread);
+        mxw_signal_event(stop_thread);
         pthread_join(progression, NULL);
     }
     progressing = 0;

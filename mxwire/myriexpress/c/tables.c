@@ -78,6 +78,7 @@ void mxw_free_endpoint(struct mxw_endpoint *endpoint)
             if (partners[chunk][place].endpoint == endpoint->place)
                 partners[chunk][place].live = 0;
     endpoint->first = endpoint->last = NULL;
+    mxw_close_descriptor(endpoint);
     mxw_changed_locked();
     pthread_mutex_unlock(&mxw_lock);
 }
@@ -170,6 +171,7 @@ void mxw_complete(struct mxw_request *request)
         endpoint->last = request;
     }
     __atomic_store_n(&request->done, 1, __ATOMIC_RELEASE);
+    mxw_notify_locked(endpoint);
     mxw_changed_locked();
 }
 
@@ -179,6 +181,8 @@ void mxw_drain_locked(void)
     uint64_t written = __atomic_load_n(&mxw_shared.written, __ATOMIC_ACQUIRE), taken = mxw_shared.taken;
     if (mxw_watchers)
         mxw_changed_locked();
+    if (mxw_armed)
+        mxw_notify_unexpected_locked();
     if (written == taken)
         return;
     for (; taken != written; taken++) {
@@ -204,7 +208,7 @@ void mxw_drain_locked(void)
 
 void mxw_drain(void)
 {
-    if (!__atomic_load_n(&mxw_watchers, __ATOMIC_RELAXED) &&
+    if (!__atomic_load_n(&mxw_watchers, __ATOMIC_RELAXED) && !__atomic_load_n(&mxw_armed, __ATOMIC_RELAXED) &&
         __atomic_load_n(&mxw_shared.written, __ATOMIC_ACQUIRE) == __atomic_load_n(&mxw_shared.taken, __ATOMIC_ACQUIRE))
         return;
     pthread_mutex_lock(&mxw_lock);

@@ -1,4 +1,8 @@
-/* Completion queues and counters. */
+/* Completion queues and counters.
+ *
+ * A queue is a ring, which grows: nothing is lost when a program reads late. Reading it makes progress on the endpoints
+ * that are bound to it. Blocking reads sleep in MX (mx_peek), from which mx_wakeup ends them when another thread, or the
+ * handler, completes something. */
 
 #include <stdio.h>
 
@@ -27,6 +31,34 @@ void mxf_part(struct mxf_endpoints *endpoints, struct mxf_endpoint *endpoint)
             endpoints->list[place--] = endpoints->list[--endpoints->count];
 }
 
+static int open_wait(struct mxf_endpoints *endpoints, enum fi_wait_obj kind, struct fid_wait *set, struct fid *fid)
+{
+    mxf_enter();
+    int error = mxf_wait_open(&endpoints->wait, kind, set, fid);
+    mxf_leave();
+    return error;
+}
+
+struct mxf_endpoints *mxf_endpoints_of(struct fid *fid)
+{
+    if (fid->fclass == FI_CLASS_CQ)
+        return &OWNER(fid, mxf_cq, fid.fid)->endpoints;
+    return fid->fclass == FI_CLASS_CNTR ? &OWNER(fid, mxf_counter, fid.fid)->endpoints : NULL;
+}
+
+int mxf_ready(struct fid *fid)
+{
+    if (fid->fclass == FI_CLASS_CQ) {
+        const struct mxf_cq *cq = OWNER(fid, mxf_cq, fid.fid);
+        return cq->count || cq->signals;
+    }
+    if (fid->fclass == FI_CLASS_CNTR) {
+        const struct mxf_counter *counter = OWNER(fid, mxf_counter, fid.fid);
+        return counter->seen != counter->value + counter->errors;
+    }
+    return 0;
+}
+
 static void progress(const struct mxf_endpoints *endpoints)
 {
     for (size_t place = 0; place < endpoints->count; place++)
@@ -35,13 +67,14 @@ static void progress(const struct mxf_endpoints *endpoints)
 
 static void wake(const struct mxf_endpoints *endpoints)
 {
-    for (size_t place = 0; place < endpoints->count; place++)
+    mxf_wait_signal(endpoints->wait);
+    for (size_t place = 0; endpoints->sleepers && place < endpoints->count; place++)
         if (endpoints->list[place]->enabled)
             mx_wakeup(endpoints->list[place]->mx);
 }
 
 /* Sleep until something may have happened on the endpoints; without the lock. */
-static void sleep_for(const struct mxf_endpoints *endpoints, unsigned *sleepers, uint64_t deadline)
+static void sleep_for(struct mxf_endpoints *endpoints, uint64_t deadline)
 {
     uint64_t now = mxf_now(), left = now < deadline ? deadline - now : 0;
     uint32_t longest = left < SLEEP_MS ? (uint32_t)left : SLEEP_MS, found;
@@ -52,7 +85,7 @@ static void sleep_for(const struct mxf_endpoints *endpoints, unsigned *sleepers,
     for (size_t place = 0; place < endpoints->count && !mx; place++)
         if (endpoints->list[place]->enabled)
             mx = endpoints->list[place]->mx;
-    (*sleepers)++;
+    endpoints->sleepers++;
     mxf_leave();
     if (mx)
         /* With several endpoints, the others have to be asked, too. */
@@ -60,7 +93,7 @@ static void sleep_for(const struct mxf_endpoints *endpoints, unsigned *sleepers,
     else
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     mxf_enter();
-    (*sleepers)--;
+    endpoints->sleepers--;
 }
 
 static uint64_t deadline_of(int timeout)
@@ -91,8 +124,7 @@ void mxf_count(struct mxf_counter *counter, int error)
         counter->errors++;
     else
         counter->value++;
-    if (counter->sleepers)
-        wake(&counter->endpoints);
+    wake(&counter->endpoints);
 }
 
 void mxf_complete(struct mxf_endpoint *endpoint, enum mxf_event event, const struct mxf_completion *completion)
@@ -113,8 +145,7 @@ void mxf_complete(struct mxf_endpoint *endpoint, enum mxf_event event, const str
     entry.flags &= ~(QUIET | FI_COMPLETION | FI_PEEK);
     if (push(cq, &entry))
         WARN("no memory for a completion");
-    if (cq->sleepers)
-        wake(&cq->endpoints);
+    wake(&cq->endpoints);
 }
 
 static const size_t sizes[] = {
@@ -198,7 +229,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buffer, size_t count, fi_a
     (void)condition;
     mxf_enter();
     while ((result = read_locked(cq, buffer, count, sources)) == -FI_EAGAIN && !cq->signals && mxf_now() < deadline)
-        sleep_for(&cq->endpoints, &cq->sleepers, deadline);
+        sleep_for(&cq->endpoints, deadline);
     if (result == -FI_EAGAIN && cq->signals)
         cq->signals--;
     mxf_leave();
@@ -236,6 +267,7 @@ static int cq_close(struct fid *fid)
     int result = cq->users ? -FI_EBUSY : 0;
     if (!result) {
         cq->domain->users--;
+        mxf_wait_close(cq->endpoints.wait, fid);
         free(cq->endpoints.list);
         free(cq->ring);
         free(cq);
@@ -244,7 +276,12 @@ static int cq_close(struct fid *fid)
     return result;
 }
 
-static struct fi_ops cq_fid_ops = {sizeof cq_fid_ops, cq_close,    UNSUPPORTED, UNSUPPORTED,
+static int cq_control(struct fid *fid, int command, void *argument)
+{
+    return mxf_wait_control(OWNER(fid, mxf_cq, fid.fid)->endpoints.wait, command, argument);
+}
+
+static struct fi_ops cq_fid_ops = {sizeof cq_fid_ops, cq_close,    UNSUPPORTED, cq_control,
                                    UNSUPPORTED,       UNSUPPORTED, UNSUPPORTED};
 static struct fi_ops_cq cq_ops = {sizeof cq_ops, cq_read,      cq_readfrom, cq_readerr,
                                   cq_sread,      cq_sreadfrom, cq_signal,   cq_strerror};
@@ -254,16 +291,18 @@ int mxf_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
     enum fi_cq_format format = attr && attr->format != FI_CQ_FORMAT_UNSPEC ? attr->format : FI_CQ_FORMAT_CONTEXT;
     if (format > FI_CQ_FORMAT_TAGGED)
         return -FI_EINVAL;
-    if (attr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC && attr->wait_obj != FI_WAIT_YIELD)
-        return -FI_ENOSYS;
     struct mxf_cq *cq = calloc(1, sizeof *cq);
     if (!cq)
         return -FI_ENOMEM;
     cq->room = attr && attr->size ? attr->size : 1024;
     cq->ring = malloc(cq->room * sizeof *cq->ring);
-    if (!cq->ring) {
+    int error = cq->ring ? open_wait(&cq->endpoints, attr ? attr->wait_obj : FI_WAIT_NONE, attr ? attr->wait_set : NULL,
+                                     &cq->fid.fid)
+                         : -FI_ENOMEM;
+    if (error) {
+        free(cq->ring);
         free(cq);
-        return -FI_ENOMEM;
+        return error;
     }
     cq->format = format;
     cq->domain = OWNER(domain, mxf_domain, fid);
@@ -284,6 +323,7 @@ static uint64_t read_counter(struct fid_cntr *fid, int errors)
     mxf_enter();
     progress(&counter->endpoints);
     uint64_t value = errors ? counter->errors : counter->value;
+    counter->seen = counter->value + counter->errors;
     mxf_leave();
     return value;
 }
@@ -339,13 +379,14 @@ static int counter_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
     uint64_t errors = counter->errors;
     for (;;) {
         progress(&counter->endpoints);
+        counter->seen = counter->value + counter->errors;
         if (counter->value >= threshold)
             break;
         if (counter->errors != errors || mxf_now() >= deadline) {
             result = counter->errors != errors ? -FI_EAVAIL : -FI_ETIMEDOUT;
             break;
         }
-        sleep_for(&counter->endpoints, &counter->sleepers, deadline);
+        sleep_for(&counter->endpoints, deadline);
     }
     mxf_leave();
     return result;
@@ -358,6 +399,7 @@ static int counter_close(struct fid *fid)
     int result = counter->users ? -FI_EBUSY : 0;
     if (!result) {
         counter->domain->users--;
+        mxf_wait_close(counter->endpoints.wait, fid);
         free(counter->endpoints.list);
         free(counter);
     }
@@ -365,18 +407,29 @@ static int counter_close(struct fid *fid)
     return result;
 }
 
-static struct fi_ops counter_fid_ops = {sizeof counter_fid_ops, counter_close, UNSUPPORTED, UNSUPPORTED,
+static int counter_control(struct fid *fid, int command, void *argument)
+{
+    return mxf_wait_control(OWNER(fid, mxf_counter, fid.fid)->endpoints.wait, command, argument);
+}
+
+static struct fi_ops counter_fid_ops = {sizeof counter_fid_ops, counter_close, UNSUPPORTED, counter_control,
                                         UNSUPPORTED,            UNSUPPORTED,   UNSUPPORTED};
 static struct fi_ops_cntr counter_ops = {sizeof counter_ops, counter_read, counter_readerr, counter_add,
                                          counter_set,        counter_wait, counter_adderr,  counter_seterr};
 
 int mxf_counter_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **result, void *context)
 {
-    if (attr && (attr->events != FI_CNTR_EVENTS_COMP || attr->wait_obj == FI_WAIT_FD || attr->wait_obj == FI_WAIT_SET))
+    if (attr && attr->events != FI_CNTR_EVENTS_COMP)
         return -FI_ENOSYS;
     struct mxf_counter *counter = calloc(1, sizeof *counter);
     if (!counter)
         return -FI_ENOMEM;
+    int error = open_wait(&counter->endpoints, attr ? attr->wait_obj : FI_WAIT_NONE, attr ? attr->wait_set : NULL,
+                          &counter->fid.fid);
+    if (error) {
+        free(counter);
+        return error;
+    }
     counter->domain = OWNER(domain, mxf_domain, fid);
     counter->fid.fid = (struct fid){FI_CLASS_CNTR, context, &counter_fid_ops};
     counter->fid.ops = &counter_ops;

@@ -8,6 +8,19 @@
 
 /* Time in ms for which closing waits for sends that were reported as sent, or whose connect has not ended. */
 #define CLOSE_MS 5000
+/* Let the queues and counters of an endpoint that has been opened wake their programs. */
+static int watch(struct mxf_endpoint *endpoint)
+{
+    int error = 0;
+    for (int event = 0; event < MXF_EVENTS && !error; event++) {
+        if (event < MXF_QUEUES && endpoint->cq[event])
+            error = mxf_wait_add(endpoint->cq[event]->endpoints.wait, endpoint);
+        if (endpoint->counter[event] && !error)
+            error = mxf_wait_add(endpoint->counter[event]->endpoints.wait, endpoint);
+    }
+    return error;
+}
+
 static int enable(struct mxf_endpoint *endpoint)
 {
     mx_param_t returns = {.key = MX_PARAM_ERROR_HANDLER, .val.error_handler = MX_ERRORS_RETURN};
@@ -28,6 +41,8 @@ static int enable(struct mxf_endpoint *endpoint)
     endpoint->own.key = KEY;
     endpoint->enabled = 1;
     int error = mxf_join(&endpoint->domain->endpoints, endpoint);
+    if (!error)
+        error = watch(endpoint);
     if (!error && endpoint->domain->automatic)
         mxf_start_thread(endpoint);
     return error ? error : mxf_code(mx_register_unexp_handler(endpoint->mx, mxf_arrived, endpoint));

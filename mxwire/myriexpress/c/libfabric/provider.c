@@ -139,6 +139,11 @@ void mxf_release_mx(void)
 
 /* Event queues never have events. */
 
+struct event_queue {
+    struct fid_eq fid;
+    struct mxf_wait *wait;
+};
+
 static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buffer, size_t length, uint64_t flags)
 {
     (void)fid, (void)event, (void)buffer, (void)length, (void)flags;
@@ -168,27 +173,40 @@ static const char *eq_strerror(struct fid_eq *fid, int error, const void *data, 
     return strerror(error);
 }
 
-static int close_free(struct fid *fid)
+static int eq_close(struct fid *fid)
 {
+    mxf_enter();
+    mxf_wait_close(OWNER(fid, event_queue, fid.fid)->wait, fid);
+    mxf_leave();
     free(fid);
     return 0;
 }
 
-static struct fi_ops eq_fid_ops = {sizeof eq_fid_ops, close_free,  UNSUPPORTED, UNSUPPORTED,
+static int eq_control(struct fid *fid, int command, void *argument)
+{
+    return mxf_wait_control(OWNER(fid, event_queue, fid.fid)->wait, command, argument);
+}
+
+static struct fi_ops eq_fid_ops = {sizeof eq_fid_ops, eq_close,    UNSUPPORTED, eq_control,
                                    UNSUPPORTED,       UNSUPPORTED, UNSUPPORTED};
 static struct fi_ops_eq eq_ops = {sizeof eq_ops, eq_read, eq_readerr, UNSUPPORTED, eq_sread, eq_strerror};
 
 static int eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **result, void *context)
 {
     (void)fabric;
-    if (attr && (attr->wait_obj == FI_WAIT_FD || attr->wait_obj == FI_WAIT_SET))
-        return -FI_ENOSYS;
-    struct fid_eq *eq = calloc(1, sizeof *eq);
+    struct event_queue *eq = calloc(1, sizeof *eq);
     if (!eq)
         return -FI_ENOMEM;
-    eq->fid = (struct fid){FI_CLASS_EQ, context, &eq_fid_ops};
-    eq->ops = &eq_ops;
-    *result = eq;
+    mxf_enter();
+    int error = attr ? mxf_wait_open(&eq->wait, attr->wait_obj, attr->wait_set, &eq->fid.fid) : 0;
+    mxf_leave();
+    if (error) {
+        free(eq);
+        return error;
+    }
+    eq->fid.fid = (struct fid){FI_CLASS_EQ, context, &eq_fid_ops};
+    eq->fid.ops = &eq_ops;
+    *result = &eq->fid;
     return 0;
 }
 
@@ -217,7 +235,7 @@ static int bind_domain(struct fid *fid, struct fid *other, uint64_t flags)
 static struct fi_ops domain_fid_ops = {sizeof domain_fid_ops, close_domain, bind_domain, UNSUPPORTED,
                                        UNSUPPORTED,           UNSUPPORTED,  UNSUPPORTED};
 static struct fi_ops_domain domain_ops = {sizeof domain_ops, mxf_av_open, mxf_cq_open, mxf_endpoint_open,
-                                          UNSUPPORTED,       mxf_counter_open, UNSUPPORTED, UNSUPPORTED,
+                                          UNSUPPORTED,       mxf_counter_open, mxf_poll_set_open, UNSUPPORTED,
                                           UNSUPPORTED,       UNSUPPORTED, UNSUPPORTED, UNSUPPORTED};
 
 static int open_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **result, void *context)
@@ -246,10 +264,16 @@ static int open_domain(struct fid_fabric *fabric, struct fi_info *info, struct f
     return 0;
 }
 
-static struct fi_ops fabric_fid_ops = {sizeof fabric_fid_ops, close_free,  UNSUPPORTED, UNSUPPORTED,
-                                       UNSUPPORTED,           UNSUPPORTED, UNSUPPORTED};
-static struct fi_ops_fabric fabric_ops = {sizeof fabric_ops, open_domain, UNSUPPORTED, eq_open,
-                                          UNSUPPORTED,       UNSUPPORTED, UNSUPPORTED};
+static int close_fabric(struct fid *fid)
+{
+    free(fid);
+    return 0;
+}
+
+static struct fi_ops fabric_fid_ops = {sizeof fabric_fid_ops, close_fabric, UNSUPPORTED, UNSUPPORTED,
+                                       UNSUPPORTED,           UNSUPPORTED,  UNSUPPORTED};
+static struct fi_ops_fabric fabric_ops = {sizeof fabric_ops, open_domain,       UNSUPPORTED, eq_open,
+                                          mxf_wait_set_open, mxf_trywait, UNSUPPORTED};
 
 static int open_fabric(struct fi_fabric_attr *attr, struct fid_fabric **result, void *context)
 {

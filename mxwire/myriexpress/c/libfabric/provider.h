@@ -1,7 +1,8 @@
 /* Parts of libmx-fi.so, the libfabric provider "mx": fabric and domain (provider.c), capabilities (information.c),
- * addresses (addresses.c), completions (completions.c), endpoints (endpoint.c), the calls of messages (messages.c), sends
- * (sends.c), receives with their matching (receives.c), remote memory access (remote_access.c), its regions at the
- * target (regions.c), and progress without calls of the program (progress.c). Each begins with its own theory.
+ * addresses (addresses.c), completions (completions.c), wait objects (wait_objects.c), endpoints (endpoint.c), the calls
+ * of messages (messages.c), sends (sends.c), receives with their matching (receives.c), remote memory access
+ * (remote_access.c), its regions at the target (regions.c), and progress without calls of the program (progress.c). Each
+ * begins with its own theory.
  *
  * Theory of operation
  * -------------------
@@ -115,10 +116,19 @@ struct mxf_work {
 /* The structure of which a pointer names a member. */
 #define OWNER(pointer, type, member) ((struct type *)((char *)(pointer)-offsetof(struct type, member)))
 
+/* See wait_objects.c. */
+struct mxf_wait {
+    int descriptor, event;
+    int armed; /* a program may sleep */
+    int set;   /* it is that of a wait set */
+};
+
 /* The endpoints of a domain, or those whose progress a queue or counter makes. */
 struct mxf_endpoints {
     struct mxf_endpoint **list;
     size_t count;
+    unsigned sleepers;
+    struct mxf_wait *wait; /* or NULL */
 };
 
 #define REGION_LISTS 1024
@@ -163,15 +173,15 @@ struct mxf_cq {
     struct mxf_completion *ring;
     size_t room, first, count;
     struct mxf_endpoints endpoints;
-    unsigned signals, sleepers, users;
+    unsigned signals, users;
 };
 
 struct mxf_counter {
     struct fid_cntr fid;
     struct mxf_domain *domain;
-    uint64_t value, errors;
+    uint64_t value, errors, seen; /* seen: their sum when the program last read them */
     struct mxf_endpoints endpoints;
-    unsigned sleepers, users;
+    unsigned users;
 };
 
 /* The arguments of a call that sends, reads or writes. */
@@ -378,6 +388,19 @@ void mxf_complete(struct mxf_endpoint *endpoint, enum mxf_event event, const str
 
 /* A counter alone: that of a region. */
 void mxf_count(struct mxf_counter *counter, int error);
+/* The endpoints of a queue or counter; NULL for other objects. */
+struct mxf_endpoints *mxf_endpoints_of(struct fid *fid);
+/* Return whether a queue or counter has something for its program. */
+int mxf_ready(struct fid *fid);
+
+int mxf_wait_open(struct mxf_wait **wait, enum fi_wait_obj kind, struct fid_wait *set, struct fid *fid);
+void mxf_wait_close(struct mxf_wait *wait, struct fid *fid);
+int mxf_wait_add(struct mxf_wait *wait, struct mxf_endpoint *endpoint);
+void mxf_wait_signal(struct mxf_wait *wait);
+int mxf_wait_control(struct mxf_wait *wait, int command, void *argument);
+int mxf_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
+int mxf_wait_set_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **result);
+int mxf_poll_set_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **result);
 
 int mxf_endpoint_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **endpoint, void *context);
 
