@@ -7,6 +7,7 @@
 #                random MX programs, mutated frames by both paths, and 100,000 random seeds: an hour on two processors
 # make soak      soak live hosts only (SOAK=SECONDS)
 # make compiled  compile the modules that run for every frame, into build/compiled
+# make dist      build the files of a release into dist/, and try them (MXWIRE_TWICE=1: build twice, and compare)
 # make docs      build the documentation into site/; make docs-pictures renews its stale pictures
 # make lock      choose the newest versions of the packages for the tests
 #
@@ -23,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHOW := captures/mxoe-every-type.pcap
 WRONG := captures/mxoe-no-reverse-connect.pcap
 
-.PHONY: run test check style types generated unit coverage docs docs-pictures compiled bench nightly soak setup lock system clean
+.PHONY: run test check style types generated unit coverage docs docs-pictures compiled dist bench nightly soak setup lock system clean
 
 run: $(VENV)/.run
 	@$(BIN)/python -I -c 'import mxwire, sys; sys.exit(mxwire.__path__[0] != "$(CURDIR)/mxwire")' || { \
@@ -79,6 +80,9 @@ docs-pictures: setup
 
 compiled: setup
 	$(BIN)/python tools/compile.py
+
+dist: setup
+	$(BIN)/python tools/dist.py
 
 bench: setup
 	$(BIN)/python benchmarks/decode.py

@@ -1,17 +1,19 @@
-"""Optional dependencies: an error with the ``pip`` command for each package outside the core installation."""
+"""Optional dependencies: an error with the command that installs each package outside the core installation."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import sys
 from importlib import import_module, metadata
+from pathlib import Path
 from types import ModuleType
 
 from mxwire.errors import MxwireError
 
 
 class MissingExtraError(MxwireError, ImportError):
-    """A missing package of an extra; the text contains the ``pip`` command that installs it."""
+    """A missing package of an extra; the text contains the command that installs it."""
 
 
 def install_command(extra: str) -> str:
@@ -23,6 +25,13 @@ def install_command(extra: str) -> str:
         needed = []
     if not needed:
         return f"pip install -e '.[{extra}]' in a checkout of mxwire"
+    prefix = Path(sys.prefix)
+    if (prefix / "pipx_metadata.json").exists():
+        return f"pipx inject {shlex.join([prefix.name, *needed])}"
+    settings = prefix / "pyvenv.cfg"
+    if settings.exists() and re.search("^uv = ", settings.read_text(encoding="utf-8", errors="replace"), re.MULTILINE):
+        # Environments of uv have no pip.
+        return f"uv pip install --python {shlex.join([sys.prefix, *needed])}"
     # Another pip may be the first on the path.
     return f"python -m pip install {shlex.join(needed)}"
 

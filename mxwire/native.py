@@ -34,6 +34,11 @@ else:
         return lambda each: each
 
 
+def is_compiled() -> bool:
+    """Return whether mxwire's engine is compiled in this process: its part in C is always compiled with it."""
+    return native is not None
+
+
 view_of: Final[Callable[[Any], memoryview]] = memoryview if native is None else native.view_of
 """The type ``memoryview``, or a function in C that does the same in a third of the time."""
 

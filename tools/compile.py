@@ -65,13 +65,21 @@ they would not run faster."""
 NATIVE = "native.c"
 """The part in C, relative to the package; ``mxwire/native.py`` explains it."""
 _BUILD = """
-import os, shutil, sys
+import os, shutil, sys, sysconfig
+import mypyc
 from mypyc.build import mypycify
 from setuptools import Extension, setup
 
 # gcc spends most of its time on warnings about the indentation of generated code, with the -Wall that Python adds.
 # Functions that are not visible outside are called directly, or inlined.
-os.environ["CFLAGS"] = os.environ.get("CFLAGS", "") + " -Wno-all -fvisibility=hidden"
+# Paths of this machine, which error messages of headers contain, would make the result different on each machine.
+paths = {sysconfig.get_path("include"): "python", os.path.dirname(mypyc.__file__): "mypyc"}
+options = ["-Wno-all", "-fvisibility=hidden", *(f"-fmacro-prefix-map={path}={short}" for path, short in paths.items())]
+os.environ["CFLAGS"] = " ".join([os.environ.get("CFLAGS", ""), *options])
+# A Python that was built from source adds its own folder, which would be searched for libraries on each machine with
+# the wheel.
+words = os.environ.get("LDSHARED", sysconfig.get_config_var("LDSHARED")).split()
+os.environ["LDSHARED"] = " ".join(each for each in words if not each.startswith(("-L", "-Wl,-rpath")))
 modules = mypycify([f"--config-file={sys.argv[1]}", *sys.argv[4:]], opt_level=sys.argv[2], debug_level="0")
 native = Extension("mxwire._native", [sys.argv[3]], extra_compile_args=[f"-O{sys.argv[2]}", "-g0"])
 

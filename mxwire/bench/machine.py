@@ -12,22 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import mxwire.protocol.node
+import mxwire
 from mxwire import __version__
 from mxwire.bench.processors import available
 from mxwire.linerate.machine import processor_name
 from mxwire.link.ethtool import read_hardware
 from mxwire.link.interface import read_interface
+from mxwire.native import is_compiled
 from mxwire.words import count_of
 
 _GET_ADDRESS: Final = 0x8915
 _BUSY: Final = 0.3
 """Load per processor above which a machine counts as busy."""
-
-
-def is_compiled() -> bool:
-    """Return whether mxwire's engine is compiled in this process."""
-    return not (mxwire.protocol.node.__file__ or "").endswith(".py")
 
 
 def is_virtual() -> bool:

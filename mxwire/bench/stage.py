@@ -36,6 +36,7 @@ from mxwire.errors import MxwireError
 from mxwire.interop import namespaces
 from mxwire.link import MemoryNetwork
 from mxwire.link.ethtool import change_offload
+from mxwire.native import is_compiled
 
 Found = dict[str, Any]
 WORKER: Final = "mxwire.bench.worker"
@@ -473,7 +474,7 @@ class MemoryStage(StudyStage):
     @property
     def conditions(self) -> Conditions:
         """The circumstances."""
-        compiled = machine.is_compiled()
+        compiled = is_compiled()
         about = machine.machine_conditions()
         return Conditions(**about, time=self._time, stage="memory", compiled=compiled, load=self._load, mtu=self._mtu)
 

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 
 from mxwire import __version__
 from mxwire.errors import MxwireError, OptionError
-from mxwire.extras import import_extra
+from mxwire.extras import import_extra, install_command
 
 PLACES: Final = "local, dask:local, dask:ADDRESS, dask-slurm:FILE or mpi"
 _WAIT_SECONDS: Final = 10 * 60
@@ -390,7 +390,7 @@ def _mpi() -> Iterator[WorkerPool]:
     except (ImportError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise MxwireError(
-            f"--on mpi needs mpi4py and an MPI library ({reason}): pip install mpi4py, with the MPI of your cluster"
+            f"--on mpi needs the MPI library of your cluster, and mpi4py ({reason}): {install_command('mpi')}"
         ) from None
     world = MPI.COMM_WORLD
     if world.Get_size() < 2:

@@ -23,6 +23,7 @@ from mxwire.cli.catalogue import ENTRIES, FIRST, GROUPS, TOPICS
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.options import add_colour_option, colour_option, of_topic
 from mxwire.errors import MxwireError, OptionError, write_failure
+from mxwire.native import is_compiled
 from mxwire.report.ascii_text import prepare_streams
 from mxwire.words import alternatives, nearest
 
@@ -144,8 +145,16 @@ def _one_line_errors() -> Iterator[None]:
         raise MxwireError(f"the output cannot be written: {write_failure(error)}") from None
 
 
+def _build() -> str:
+    """The kind of this mxwire, the Python that runs it, and the machine."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    machine = os.uname()
+    kind = "compiled" if is_compiled() else "pure Python"
+    return f"{kind}; {sys.implementation.name} {python}, {machine.sysname} {machine.machine}"
+
+
 @click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="mxwire")
+@click.version_option(__version__, prog_name="mxwire", message=f"%(prog)s, version %(version)s ({_build()})")
 @colour_option(**of_topic("", "color"))
 def cli() -> None:
     """Decode, verify and speak Myrinet Express over Ethernet (MXoE, Open-MX)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import mxwire as package
 from mxwire.cli.catalogue import ENTRIES, FIRST, GROUPS, TOPICS
 from mxwire.cli.main import COMMANDS, cli
+from mxwire.native import is_compiled
 from tests.cli.support import EVERY_TYPE, ROOT, mxwire
 
 
@@ -116,7 +118,10 @@ def test_number_out_of_range(words, problem):
 
 
 def test_version():
-    assert mxwire("--version").out == f"mxwire, version {package.__version__}\n"
+    python = ".".join(map(str, sys.version_info[:3]))
+    kind = "compiled" if is_compiled() else "pure Python"
+    machine = f"{kind}; cpython {python}, Linux {os.uname().machine}"
+    assert mxwire("--version").out == f"mxwire, version {package.__version__} ({machine})\n"
 
 
 HELP = """

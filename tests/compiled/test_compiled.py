@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import zipfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -18,11 +17,6 @@ PARTS = 4
 """Processes that run the tests again, each with some of their files."""
 LEVEL = "0"
 """Environment of the compilation for tests: a quick one, with the assertions of mypyc's library."""
-WHERE = """
-import importlib, sys
-for each in sys.argv[1:]:
-    print(importlib.import_module(f"mxwire.{each}").__file__)
-"""
 
 
 def load_tool():
@@ -149,30 +143,6 @@ def test_spinning_lets_other_threads_and_signals_run(compiled, tmp_path):
             "env", f"PYTHONPATH={compiled}", sys.executable, str(tmp_path / "spinning.py"), check=False, timeout=60
         )
     assert (done.stdout, done.stderr, done.returncode) == ("interrupted\ninterrupted\n", "", 0)
-
-
-def wheel(folder: Path, **more: str) -> Path:
-    done = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)],
-        cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if name != "MXWIRE_COMPILE"} | more,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    (made,) = folder.iterdir()
-    return made
-
-
-def test_a_wheel_is_compiled_on_request(compiled, tmp_path):
-    made = wheel(tmp_path / "dist", MXWIRE_COMPILE="1", MXWIRE_OPTIMIZE=LEVEL)
-    assert not made.stem.endswith("-none-any")
-    with zipfile.ZipFile(made) as archive:
-        archive.extractall(tmp_path / "site")
-    done = run(tmp_path / "site", "-c", WHERE, "protocol.node", "cli")
-    node, command = done.stdout.splitlines()
-    assert node.endswith(".so") and command == str(tmp_path / "site" / "mxwire" / "cli" / "__init__.py")
 
 
 def test_nothing_is_compiled_twice(compiled):

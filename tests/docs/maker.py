@@ -12,9 +12,10 @@ try:
     from generated import PARTS
     from rendering import output
     from rendering.basics import OUTPUT_WIDTH, PageError
+    from rendering.packages import declared
     from rendering.packet_pages import packet_pages
     from rendering.page import refreshed, render
 finally:
     sys.path.remove(str(DOCS))
 
-__all__ = ["DOCS", "OUTPUT_WIDTH", "PARTS", "PageError", "output", "packet_pages", "refreshed", "render"]
+__all__ = ["DOCS", "OUTPUT_WIDTH", "PARTS", "PageError", "declared", "output", "packet_pages", "refreshed", "render"]

@@ -6,11 +6,13 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from packaging.requirements import Requirement
 
 from mxwire.cli.main import COMMANDS, cli
 from mxwire.report.formats import type_names, views
@@ -222,3 +224,12 @@ def shows_the_first_example_whole(site: Path, browser: Browser) -> None:
                 "() => { const code = document.querySelector('pre > code');"
                 " return code.scrollWidth <= code.clientWidth; }"
             )
+
+
+def test_each_extra_for_users_is_explained_with_its_size_and_part_of_all() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| \S.* \| (\d+) MB \|$", PARTS["extras"](), re.MULTILINE)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    users = extras.keys() - {"compile", "docs", "test"}
+    assert {extra for extra, _ in rows} == users
+    assert set(Requirement(extras["all"][0]).extras) == users - {"all"}
+    assert max(rows, key=lambda row: int(row[1]))[0] == "all"

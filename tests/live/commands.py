@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +17,8 @@ from typing import IO, Any
 from .namespaces import Port
 
 CLI = str(Path(__file__).parents[2] / "cli.py")
+PROGRAM = (sys.executable, "-u", CLI)
+"""This mxwire."""
 LONGEST = 60.0
 INTERRUPTED = 130
 
@@ -24,9 +26,9 @@ INTERRUPTED = 130
 class Running:
     """A command that keeps running; its output is read as it arrives."""
 
-    def __init__(self, port: Port, *arguments: str) -> None:
+    def __init__(self, port: Port, *arguments: str, program: Sequence[str] = PROGRAM) -> None:
         name, *rest = arguments
-        self.process = port.namespace.start(sys.executable, "-u", CLI, *name.split(), "-i", port.interface, *rest)
+        self.process = port.namespace.start(*program, *name.split(), "-i", port.interface, *rest)
         self.output: list[str] = []
         self.complained: list[str] = []
         self._lines: queue.Queue[str] = queue.Queue()
@@ -82,9 +84,9 @@ class Running:
 
 
 @contextmanager
-def running(port: Port, *arguments: str) -> Iterator[Running]:
+def running(port: Port, *arguments: str, program: Sequence[str] = PROGRAM) -> Iterator[Running]:
     """A command that is there for a while; the interface is put behind its name."""
-    command = Running(port, *arguments)
+    command = Running(port, *arguments, program=program)
     try:
         yield command
     finally:

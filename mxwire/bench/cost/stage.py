@@ -16,6 +16,7 @@ from mxwire.bench.cost.tables import Costs
 from mxwire.bench.record import VIRTUAL_TIME, Conditions, load_average, now_text
 from mxwire.bench.stage import Found, StageError, StudyStage
 from mxwire.bench.worker import SideSetup, run_role
+from mxwire.native import is_compiled
 from mxwire.units import SECOND
 from mxwire.wire.dialect import Dialect, as_dialect
 
@@ -101,7 +102,7 @@ class VirtualStage(StudyStage):
             **machine.machine_conditions(),
             time=self._time,
             stage=f"{VIRTUAL_TIME}, {self.tables[0].name}",
-            compiled=machine.is_compiled(),
+            compiled=is_compiled(),
             load=self._load,
             delay=self._delay,
         )

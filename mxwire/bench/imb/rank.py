@@ -16,10 +16,10 @@ from typing import Any, Final
 from mxwire.bench.imb.carriers import EndpointCommunicator, RankSetup, StreamCommunicator, open_communicator
 from mxwire.bench.imb.collectives import barrier_dissemination
 from mxwire.bench.imb.patterns import benchmark_by_name, measured
-from mxwire.bench.machine import is_compiled
 from mxwire.bench.processors import pin, read_use
 from mxwire.errors import MxwireError
 from mxwire.interop.namespaces import inside
+from mxwire.native import is_compiled
 
 MODULE: Final = "mxwire.bench.imb.rank"
 """This module, as a program."""
