@@ -46,7 +46,7 @@ sys.dont_write_bytecode = False
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The settings of the user who runs the tests must not change their results.
-os.environ["XDG_CONFIG_HOME"] = os.devnull
+os.environ["MXWIRE_CONFIG"] = os.devnull
 
 # With CI=true hypothesis tries the same examples in every run; new ones find more. There is no deadline per example,
 # because no test depends on the speed of the machine.

@@ -25,7 +25,7 @@ A setting is the default value of an option of all commands that have it:
 
 \b
 An option takes precedence over a variable, a variable over the file, and the file over the default. The file is
-$XDG_CONFIG_HOME/mxwire/config.toml, or ~/.config/mxwire/config.toml:
+$MXWIRE_CONFIG (/dev/null for none), $XDG_CONFIG_HOME/mxwire/config.toml, or ~/.config/mxwire/config.toml:
   interface = "eth0"
   name = "alpha:0"
   peers = "hosts.txt"

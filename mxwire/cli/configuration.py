@@ -117,7 +117,10 @@ def _checked(setting: str, value: Value) -> Value:
 
 
 def configuration_file() -> Path | None:
-    """The file, which need not exist; None without a home."""
+    """The file, which need not exist; None without a home, or if it was switched off."""
+    chosen = os.environ.get("MXWIRE_CONFIG")
+    if chosen:
+        return None if chosen == os.devnull else Path(chosen)
     folder = os.environ.get("XDG_CONFIG_HOME", "")
     try:
         # A relative path is invalid by the XDG specification.

@@ -21,7 +21,7 @@ Write = Callable[[str], Path]
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """Writes the file of the configuration."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    for name in (*map(variable_of, SETTINGS), "NO_COLOR", "FORCE_COLOR"):
+    for name in (*map(variable_of, SETTINGS), "NO_COLOR", "FORCE_COLOR", "MXWIRE_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     path = tmp_path / "mxwire" / "config.toml"
     path.parent.mkdir()
@@ -155,6 +155,10 @@ def test_files_without_text_are_refused(write):
 
 
 def test_a_missing_file_and_a_relative_folder_are_ignored(monkeypatch, tmp_path):
+    assert mxwire("config").lines[-1] == "File: none"
+    monkeypatch.setenv("MXWIRE_CONFIG", str(tmp_path / "mine"))
+    assert mxwire("config").lines[-1] == f"File: {tmp_path}/mine"
+    monkeypatch.delenv("MXWIRE_CONFIG")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
     run = mxwire("config")

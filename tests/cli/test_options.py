@@ -27,6 +27,7 @@ MEANINGS = {
     "--ethertype": r"^EtherType (that|of) MXoE",
     "--html": r"^Write a site to DIR: ",
     "--interface": r"\binterface\b",
+    "--interval": r"\bper S seconds\b|^Seconds between ",
     "--json": r"^(JSON Lines: |(Print .*)?[Oo]ne JSON object|Print .* as one JSON object)",
     "--judge": r"^Check all frames .*against the rules",
     "--junit": r"^Write JUnit XML to FILE: one suite per ",
