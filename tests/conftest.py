@@ -9,7 +9,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -143,3 +144,12 @@ def pytest_collection_finish() -> None:
     """Exempt the collected tests from garbage collection, which would visit all of them again and again."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A runtime folder of the test alone, with a path that is short enough for sockets; it does not exist yet."""
+    with tempfile.TemporaryDirectory(prefix="mx") as base:
+        folder = Path(base, "run")
+        monkeypatch.setenv("MXWIRE_RUNTIME_DIR", str(folder))
+        yield folder

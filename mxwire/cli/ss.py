@@ -38,8 +38,8 @@ def command(watch: bool, interval: float, as_json: bool) -> None:
     """Show the state of the hosts that mxwire runs on this machine: endpoints, partners, sequence numbers, windows,
     queues and timers.
 
-    Each host of mxwire on an Ethernet interface reports its state through a Unix socket in $XDG_RUNTIME_DIR/mxwire (or
-    /tmp/mxwire-UID), which only its user can open.
+    Each host of mxwire on an Ethernet interface reports its state through a Unix socket in the runtime folder of its
+    user (/run/mxwire for root), which only that user can open.
     """
     try:
         found = _report(as_json, clear=watch)

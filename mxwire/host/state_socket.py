@@ -1,8 +1,8 @@
 """Unix sockets through which live hosts report their state: the server in each host, and the client.
 
 A client connects and reads; it sends nothing, so there is no request that could be malformed. The host sends one JSON
-object and closes the connection. Each socket is a file of mode 0600 in a folder of mode 0700 below the user's runtime
-directory, so only that user (and root) can connect.
+object and closes the connection. Each socket is a file of mode 0600 in the runtime folder of the user, so only that
+user (and root) can connect.
 
 A thread of the host sleeps in ``accept`` until a client connects: without a client, it uses no CPU time and adds no
 check per frame. Clients are served one after another. The state is copied at most every ``_FRESH`` seconds, however
@@ -16,8 +16,6 @@ import json
 import logging
 import os
 import socket
-import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
+from mxwire.link.runtime import runtime_folder
 
 _FRESH: Final = 0.05
 """Seconds for which a state is reused, so that clients cannot keep a host busy."""
@@ -42,35 +41,6 @@ _RETRY: Final = 0.1
 
 _log = logging.getLogger(__name__)
 _numbers = count()
-
-
-def socket_folder(*, make: bool = False) -> Path:
-    """Return the folder of the sockets of this user's hosts; with ``make``, create it if necessary.
-
-    It is ``$XDG_RUNTIME_DIR/mxwire``, or ``mxwire-UID`` in the folder for temporary files. Raises
-    :class:`~mxwire.errors.MxwireError` if others could have put files there: it is not a folder, belongs to another
-    user, or is accessible to others.
-    """
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    # A relative path is invalid by the XDG specification, and a missing folder belongs to a login session that has
-    # ended.
-    if runtime.startswith("/") and Path(runtime).is_dir():
-        folder = Path(runtime) / "mxwire"
-    else:
-        folder = Path(tempfile.gettempdir()) / f"mxwire-{os.getuid()}"
-    try:
-        if make:
-            folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except FileNotFoundError:
-        return folder
-    except OSError as error:
-        raise MxwireError(f"{folder}: {error.strerror}") from None
-    if not stat.S_ISDIR(status.st_mode):
-        raise MxwireError(f"{folder}: is not a folder; remove it")
-    if status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise MxwireError(f"{folder}: must belong to user {os.getuid()} with mode 0700; remove it, or correct that")
-    return folder
 
 
 class StateServer:
@@ -98,7 +68,7 @@ class StateServer:
         threading.Thread(target=self._serve, args=(listener,), name="mxwire-state", daemon=True).start()
 
     def _listen(self) -> socket.socket:
-        folder = socket_folder(make=True)
+        folder = runtime_folder(make=True)
         name = f"{os.getpid()}-{next(_numbers)}"
         hidden = folder / f".{name}"
         hidden.unlink(missing_ok=True)
@@ -157,9 +127,10 @@ def read_states() -> Iterator[dict[str, Any]]:
     """Yield the states of this user's live hosts, in the order of their processes.
 
     A host that does not answer yields a record with ``pid`` and ``error``. Sockets of processes that have ended without
-    closing their hosts are removed. Raises :class:`~mxwire.errors.MxwireError` as :func:`socket_folder` does.
+    closing their hosts are removed. Raises :class:`~mxwire.link.LinkError` as
+    :func:`~mxwire.link.runtime.runtime_folder` does.
     """
-    folder = socket_folder()
+    folder = runtime_folder()
     try:
         sockets = [each for each in folder.iterdir() if each.suffix == _SUFFIX and _process_of(each) is not None]
     except FileNotFoundError:

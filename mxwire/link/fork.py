@@ -1,21 +1,30 @@
-"""Sockets that stay with the process that opened them, although the child of a fork inherits all descriptors.
+"""Sockets and files that stay with the process that opened them, although the child of a fork inherits all descriptors.
 
-A child that does not call exec would otherwise keep the names of its parent's sockets, and their connections, after the
-end of the parent: other processes would wait for it.
+A child that does not call exec would otherwise keep its parent's connections and locks after the end of the parent:
+other processes would wait for it.
 """
 
 from __future__ import annotations
 
 import os
-import socket
-from typing import Final
+from typing import Final, Protocol, TypeVar
 from weakref import WeakSet
 
-_kept: Final[WeakSet[socket.socket]] = WeakSet()
+
+class Closable(Protocol):
+    """A socket or file."""
+
+    def close(self) -> None:
+        """Close it."""
 
 
-def keep_from_children(opened: socket.socket) -> socket.socket:
-    """Close a socket in children of forks from now on, and return it."""
+Kept = TypeVar("Kept", bound=Closable)
+
+_kept: Final[WeakSet[Closable]] = WeakSet()
+
+
+def keep_from_children(opened: Kept) -> Kept:
+    """Close a socket or file in children of forks from now on, and return it."""
     _kept.add(opened)
     return opened
 

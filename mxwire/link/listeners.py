@@ -32,6 +32,8 @@ class SocketListener:
     process: int | None
     """Process that has it open; None without permission to see it."""
     program: str | None
+    user: int
+    """User who has opened it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +82,19 @@ def _attributes(data: bytes) -> dict[int, bytes]:
     return attributes
 
 
-def packet_sockets(index: int, ethertype: int) -> list[SocketListener]:
-    """List the packet sockets that receive an EtherType on the interface with number ``index`` or on all interfaces.
+def packet_sockets(index: int, ethertype: int, *, not_of: int | None = None) -> list[SocketListener]:
+    """List the packet sockets that receive an EtherType on the interface with number ``index`` or on all interfaces,
+    except those of the user ``not_of``.
 
     Raises OSError if the kernel does not report them.
     """
     sockets = []
     for line in (_NET / "packet").read_text().splitlines()[1:]:
         words = line.split()
-        protocol, interface, inode = int(words[3], 16), int(words[4]), words[8]
-        if interface in (0, index) and protocol in (_EVERY, ethertype):
+        protocol, interface, user, inode = int(words[3], 16), int(words[4]), int(words[7]), words[8]
+        if interface in (0, index) and protocol in (_EVERY, ethertype) and user != not_of:
             process = _owner(inode)
-            sockets.append(SocketListener(protocol == _EVERY, process, _program(process)))
+            sockets.append(SocketListener(protocol == _EVERY, process, program_of(process), user))
     return sockets
 
 
@@ -135,7 +138,8 @@ def _owner(inode: str) -> int | None:
     return None
 
 
-def _program(process: int | None) -> str | None:
+def program_of(process: int | None) -> str | None:
+    """Name of the program that a process runs; None if it has ended, or without permission to see it."""
     if process is None:
         return None
     try:

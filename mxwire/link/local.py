@@ -1,10 +1,10 @@
 """Local path: records between the processes of one host, through shared memory.
 
-Theory of operation ------------------- A process that opens an endpoint listens on an abstract Unix socket whose name
-contains interface and number. A process that wants to reach the endpoint connects to it, and passes a sealed memfd with
-two rings, one per direction, over the socket. Both sides map it; the socket stays open, and shows each process that the
-other is alive. No name exists in a file system, so nothing stays behind when a process is killed, and the kernel
-reports its end on the socket, and on its pidfd in case it has forked.
+Theory of operation ------------------- A process that opens an endpoint listens on a Unix socket in the runtime folder
+of its user, whose name contains interface and number. A process that wants to reach the endpoint connects to it, and
+passes a sealed memfd with two rings, one per direction, over the socket. Both sides map it; the socket stays open, and
+shows each process that the other is alive. The memory has no name in a file system, so it does not stay behind when a
+process is killed, and the kernel reports its end on the socket, and on its pidfd in case it has forked.
 
 **Wake-ups.** A process that is about to sleep sets a flag in each ring that it consumes, and checks the rings once
 more; a producer that finds the flag clears it and sends a byte over the socket, whose descriptor the sleeper polls. A
@@ -16,8 +16,9 @@ block.
 credentials, so that a sender can offer only its own memory, and the kernel checks the permission. Each side offers its
 token in its greeting; if the other one cannot read it, messages are copied through the ring.
 
-**Trust.** Only processes of the same user are accepted. The seals keep the other process from truncating the memory;
-``record_ring.py`` checks each position and length in it before its use.
+**Trust.** Only processes of the same user can enter the folder of the sockets, and only they are accepted. The seals
+keep the other process from truncating the memory; ``record_ring.py`` checks each position and length in it before its
+use.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import struct
 from array import array
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from mxwire.errors import InvalidRecordError
@@ -104,7 +106,7 @@ class SharedMemoryChannel:
         self._path = path
         self._greeted = not first
         self._closed = False
-        self.process = _credentials(connection)[0]
+        self.process = owner_of(connection)[0]
         self.reads = False
         """True if this process may read the memory of the other process."""
         self.pidfd = -1
@@ -251,17 +253,16 @@ def _counts(memory: memoryview) -> memoryview:
 
 
 class SharedMemoryPath:
-    """The channels of a process to others on its host. ``address_of`` is the name of the abstract Unix socket of an
-    endpoint, by interface number and endpoint number; ``make_socket`` makes a Unix socket of a type.
+    """The channels of a process to others on its host. ``socket_of`` is the Unix socket of an endpoint, by interface
+    number and endpoint number.
 
     Not thread-safe.
     """
 
-    def __init__(self, address_of: Callable[[int, int], str], make_socket: Callable[[int], socket.socket]) -> None:
+    def __init__(self, socket_of: Callable[[int, int], Path]) -> None:
         self.single_copy = True
         """False to copy large messages through the rings, as is done if processes may not read each other's memory."""
-        self._address_of = address_of
-        self._make_socket = make_socket
+        self._socket_of = socket_of
         self._channels: list[SharedMemoryChannel] = []
         self._epoll = select.epoll()
         self._listeners: dict[int, socket.socket] = {}
@@ -294,10 +295,10 @@ class SharedMemoryPath:
 
     def reach(self, interface: int, endpoint: int) -> SharedMemoryChannel | None:
         """A new channel to the process that has an endpoint open; None if there is none, or it is another user's."""
-        connection = self._make_socket(socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        connection = keep_from_children(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
         try:
-            connection.connect(self._address_of(interface, endpoint))
-            if _credentials(connection)[1] != os.geteuid() or len(self._channels) >= _CHANNELS_MAXIMUM:
+            connection.connect(str(self._socket_of(interface, endpoint)))
+            if owner_of(connection)[1] != os.geteuid() or len(self._channels) >= _CHANNELS_MAXIMUM:
                 connection.close()
                 return None
             descriptor = os.memfd_create("mxwire-local", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -387,7 +388,7 @@ class SharedMemoryPath:
             return
         keep_from_children(connection).setblocking(False)
         full = len(self._greeting) >= _GREETINGS_MAXIMUM or len(self._channels) >= _CHANNELS_MAXIMUM
-        if full or _credentials(connection)[1] != os.geteuid():
+        if full or owner_of(connection)[1] != os.geteuid():
             connection.close()
             return
         self._greeting[connection.fileno()] = connection, self._now + _GREETING_TIMEOUT
@@ -438,8 +439,8 @@ def _map(descriptor: int) -> mmap.mmap | None:
         return None
 
 
-def _credentials(connection: socket.socket) -> tuple[int, int]:
-    """Process and user of the other side."""
+def owner_of(connection: socket.socket) -> tuple[int, int]:
+    """Process and user of the other side of a Unix socket, as the kernel reports them."""
     process, user, _ = _CREDENTIALS.unpack(
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     )

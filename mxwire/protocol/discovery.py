@@ -30,7 +30,7 @@ from mxwire.ethernet import BROADCAST, DESTINATION, SOURCE
 from mxwire.protocol.card.outgoing import Port
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.machine import Machine, TransitionTable
-from mxwire.protocol.peers import Peer, PeerTable, name_field
+from mxwire.protocol.peers import Peer, PeerTable, Sharing, name_field
 from mxwire.protocol.profile import Defect, Profile
 from mxwire.protocol.status import EventKind, Reporter
 from mxwire.units import MILLISECOND
@@ -273,7 +273,8 @@ def _ask(search: NameSearch, now: int) -> None:
     names, peer = search.names, search.peer
     names.queried(search, now)
     for port in names.ports:
-        port.emit(Counter.SEND_HOST_QUERY, query(port.address, peer.address, peer.index, names.magic))
+        if names.may_query(port, peer, now):
+            port.emit(Counter.SEND_HOST_QUERY, query(port.address, peer.address, peer.index, names.magic))
 
 
 NAME: Final = TransitionTable(
@@ -311,11 +312,15 @@ class NameSearch(Machine):
 
 
 class Names:
-    """The names of all peers of a host, and the host's own."""
+    """The names of all peers of a host, and the host's own.
 
-    def __init__(self, profile: Profile, report: Reporter) -> None:
+    With ``sharing``, nodes that share the interfaces query a peer together, and take names from each other.
+    """
+
+    def __init__(self, profile: Profile, report: Reporter, sharing: Sharing | None = None) -> None:
         self.profile = profile
         self._report = report
+        self._sharing = sharing
         self.magic = profile.initial_magic
         """The current magic (R-HOST-03)."""
         self.ports: list[Port] = []
@@ -336,6 +341,19 @@ class Names:
         if found.state == NameState.NEW:
             self._wanted[found] = None
             self.urgent = True
+
+    def may_query(self, port: Port, peer: Peer, now: int) -> bool:
+        """Return whether a peer may be queried from an interface, since no other node has just done so."""
+        sharing = self._sharing
+        return sharing is None or sharing.may_query(port.number, peer.address, now, self.profile.query_interval)
+
+    def _take_shared(self, peer: Peer) -> bool:
+        """Take the name of a peer that another node has learnt; return whether there is one."""
+        name = None if self._sharing is None else self._sharing.name_of(peer.address)
+        if name is None:
+            return False
+        self._name(peer, name)
+        return True
 
     def queried(self, search: NameSearch, now: int) -> None:
         """Queue a search whose query is sent at time ``now``.
@@ -386,6 +404,8 @@ class Names:
         for peer in peers:
             if peer.own is None:
                 peer.name = None
+                if self._sharing is not None:
+                    self._sharing.learn(peer.address, None)
                 search = self._searches.setdefault(peer, NameSearch(self, peer))
                 search.unanswered = 0
                 self._wanted[search] = None
@@ -437,8 +457,13 @@ class Names:
             if self.profile.has(Defect.REPLY_RENAMES_SELF):
                 self.ports[peer.own].name = name
             return
-        peer.name = name
+        if self._sharing is not None and peer.name != name:
+            self._sharing.learn(peer.address, name)
         peer.heard = True
+        self._name(peer, name)
+
+    def _name(self, peer: Peer, name: str) -> None:
+        peer.name = name
         self.set(peer)
         self._report(EventKind.PEER_NAMED, peer=peer)
 
@@ -460,13 +485,14 @@ class Names:
         self.urgent = False
         for search in wanted:
             # The name may have been learnt before its query was sent.
-            if search.peer.name is None:
+            if search.peer.name is None and not self._take_shared(search.peer):
                 search.fire(NameEvent.ADDED if search.state is NameState.NEW else NameEvent.FORGET, now)
         for queue in list(self._waiting.values()):
             for search in list(queue):
                 if search.deadline > now:
                     break
-                search.fire(NameEvent.DUE, now)
+                if not self._take_shared(search.peer):
+                    search.fire(NameEvent.DUE, now)
 
 
 # A host without an engine.

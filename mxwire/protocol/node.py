@@ -72,7 +72,7 @@ class Node:
         self.on_event: Callable[[Event], None] = self.reported.append
         """Called with each event; by default, events are kept for :meth:`events`."""
         self.report_completed = report_completed
-        self._names = Names(profile, self.report)
+        self._names = Names(profile, self.report, sharing)
         self._raw = RawQueue(profile.raw_queue_maximum)
         self.handler_calls = HandlerCalls()
         self.offering: dict[EngineEndpoint, None] = {}

@@ -21,6 +21,15 @@ def place_of(address: bytes, number: int) -> int:
     return int.from_bytes(address, "big") << 8 | number
 
 
+def query_is_due(before: int, last: int, now: int, interval: int) -> bool:
+    """Return whether a peer may be queried at time ``now`` in ns, by the times of its last two queries; 0: none.
+
+    There is one query per ``interval``; of two in a row one may be early, since a caller waits for a name (R-HOST-02).
+    """
+    early = 0 < last <= now < last + interval
+    return not early or not 0 < before <= last < before + interval
+
+
 class Sharing(Protocol):
     """State that several nodes on the same interfaces must agree on; interfaces are numbered from 0 in each node.
 
@@ -32,8 +41,21 @@ class Sharing(Protocol):
     def place_of(self, address: bytes) -> int:
         """The index of a peer in the peer tables of all nodes; a new peer gets the next free index."""
 
-    def places(self) -> Sequence[bytes]:
-        """The addresses of all peers, by index."""
+    def places(self) -> Sequence[tuple[int, bytes]]:
+        """The indexes and addresses of the peers of all nodes on these interfaces, in the order in which they were
+        added."""
+
+    def name_of(self, address: bytes) -> str | None:
+        """The name of a peer that any of the nodes has learnt; None if unknown."""
+
+    def learn(self, address: bytes, name: str | None) -> None:
+        """Take the name of a peer that a node has learnt or, with None, forgotten."""
+
+    def may_query(self, interface: int, address: bytes, now: int, interval: int) -> bool:
+        """Return whether a node may query a peer from an interface at time ``now`` in ns; if so, it does.
+
+        All nodes together query as often as one host; see :func:`query_is_due`.
+        """
 
     def elsewhere(self, interface: int, endpoint: int) -> bool:
         """Return whether another node has an endpoint of that number open."""
@@ -118,7 +140,7 @@ class PeerTable:
         finds these."""
         self._by_address: dict[bytes, Peer] = {}
         self._looked_at = 0
-        """Number of shared places that were read."""
+        """Number of places of other nodes that were read."""
         self._new: list[Peer] = []
         """Peers added by other nodes, until the next :meth:`refresh`."""
 
@@ -133,7 +155,7 @@ class PeerTable:
     def at(self, index: int) -> Peer | None:
         """The peer with an index, or None."""
         peer = self.entries.get(index)
-        if peer is None and self._sharing is not None and index < self.maximum:
+        if peer is None and self._sharing is not None:
             self._enter_others()
             peer = self.entries.get(index)
         return peer
@@ -146,10 +168,9 @@ class PeerTable:
 
     def _enter_others(self) -> None:
         places = [] if self._sharing is None else self._sharing.places()
-        # An address may be listed twice; its first place is its index.
-        for index in range(self._looked_at, min(len(places), self.maximum)):
-            if places[index] not in self._by_address:
-                self._new.append(self._enter(index, places[index], None))
+        for index, address in places[self._looked_at :]:
+            if address not in self._by_address and len(self.entries) < self.maximum:
+                self._new.append(self._enter(index, address, None))
         self._looked_at = max(self._looked_at, len(places))
 
     def by_address(self, address: bytes) -> Peer | None:

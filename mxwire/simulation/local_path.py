@@ -1,7 +1,7 @@
 """Channels between the nodes of a simulated host: queues in memory, limited like real channels.
 
-The nodes also share what the processes of a real host do: endpoint numbers, the indexes of peers, and the right to
-answer for an interface.
+The nodes also share what the processes of a real host do: endpoint numbers, the indexes and names of peers, and the
+right to query them and to answer for an interface.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from mxwire.protocol import Node
 from mxwire.protocol.arguments import Segments
+from mxwire.protocol.peers import query_is_due
 
 CHANNEL_BYTES: Final = 1 << 17
 """Bytes of records that a channel holds in each direction."""
@@ -103,6 +104,10 @@ class SimulatedPath:
         """Set after the node was made; None again when its process has ended."""
         self._peers: list[bytes] = paths[0]._peers if paths else []
         """The addresses of all peers by index, of all paths."""
+        self._names: dict[bytes, str | None] = paths[0]._names if paths else {}
+        """The names of peers that any node has learnt."""
+        self._queried: dict[tuple[int, bytes], tuple[int, int]] = paths[0]._queried if paths else {}
+        """The times of the last two queries of a peer, by interface and peer."""
         self.on_notice: Callable[[bool], None] | None = None
         """Called when :meth:`receive` should be called; with True later, since records were left."""
         self.process: int = 1 + max((each.process for each in paths), default=0)
@@ -158,6 +163,8 @@ class SimulatedPath:
         if all(each.node is None for each in self._paths):
             # The table of a real host, too, is removed with its last process.
             self._peers.clear()
+            self._names.clear()
+            self._queried.clear()
 
     def successor(self) -> SimulatedPath:
         """The path of a process that is started after this one has died."""
@@ -174,9 +181,25 @@ class SimulatedPath:
             self._peers.append(address)
         return self._peers.index(address)
 
-    def places(self) -> Sequence[bytes]:
-        """The addresses of all peers, by index."""
-        return self._peers
+    def places(self) -> Sequence[tuple[int, bytes]]:
+        """The indexes and addresses of all peers."""
+        return list(enumerate(self._peers))
+
+    def name_of(self, address: bytes) -> str | None:
+        """The name of a peer that any node has learnt."""
+        return self._names.get(address)
+
+    def learn(self, address: bytes, name: str | None) -> None:
+        """Take the name of a peer, or forget it."""
+        self._names[address] = name
+
+    def may_query(self, interface: int, address: bytes, now: int, interval: int) -> bool:
+        """Return whether a node may query a peer now."""
+        before, last = self._queried.get((interface, address), (0, 0))
+        if not query_is_due(before, last, now, interval):
+            return False
+        self._queried[interface, address] = last, now
+        return True
 
     def elsewhere(self, interface: int, endpoint: int) -> bool:
         """Return whether another node has an endpoint of that number open."""

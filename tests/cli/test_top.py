@@ -225,8 +225,8 @@ def test_the_dashboard_uses_metrics_that_exist():
 # ss
 
 
-def test_ss_that_watches_ends_with_the_code_of_an_interrupt(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+@pytest.mark.usefixtures("runtime")
+def test_ss_that_watches_ends_with_the_code_of_an_interrupt():
     command = [sys.executable, str(ROOT / "cli.py"), "ss", "--watch"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None and "no host" in process.stderr.readline()
@@ -234,8 +234,7 @@ def test_ss_that_watches_ends_with_the_code_of_an_interrupt(tmp_path, monkeypatc
         assert process.wait(60) == 130
 
 
-def test_ss_shows_the_hosts_of_this_user(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+def test_ss_shows_the_hosts_of_this_user(runtime, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     nobody = mxwire("ss")
     assert nobody.code == 1 and nobody.out == "" and len(nobody.err.splitlines()) == 1
@@ -255,6 +254,6 @@ def test_ss_shows_the_hosts_of_this_user(tmp_path, monkeypatch):
         found = mxwire("ss", "--json").objects
         assert [each["host"] for each in found] == ["alpha:0", "beta:0"]
         assert found[0]["age_s"] == found[0]["age_ns"] / 1e9
-    (tmp_path / "mxwire").chmod(0o755)
+    runtime.chmod(0o755)
     refused = mxwire("ss")
     assert refused.code == 2 and "must belong to user" in refused.err

@@ -105,7 +105,7 @@ def test_speed_and_driver_are_reported():
 
 def test_other_receivers_of_frames():
     assert "no other program" in next(doctor.check_listeners("eth0", [], [])).text
-    others = [SocketListener(False, 12, "python"), SocketListener(True, None, None)]
+    others = [SocketListener(False, 12, "python", 0), SocketListener(True, None, None, 0)]
     programs, capture = doctor.check_listeners("eth0", others, [])
     assert "python (12)" in programs.text and "a process of another user" in capture.text
     [driver] = doctor.check_listeners("eth0", [], [KernelHandler("omx_recv [open_mx]")])

@@ -169,10 +169,10 @@ def test_asyncio_and_blocking_hosts_of_one_process(interface):
 # Hostile processes.
 
 
-def greet(endpoint_name: str, memory: int | None, greeting: bytes) -> socket.socket:
-    """A connection to the socket of an endpoint, with a greeting that may carry any descriptor."""
+def greet(host: Host, memory: int | None, greeting: bytes) -> socket.socket:
+    """A connection to the socket of endpoint 1, with a greeting that may carry any descriptor."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.connect(f"\0mxwire/{endpoint_name}")
+    connection.connect(str(host.sharing._socket_of(0, 1)))
     if memory is None:
         connection.send(greeting)
     else:
@@ -214,7 +214,7 @@ def test_invalid_greetings(interface):
             (os.open("/dev/zero", os.O_RDWR), good),
             (os.eventfd(0), good),
         ):
-            with greet(f"{interface}/1", memory, greeting) as connection:
+            with greet(host, memory, greeting) as connection:
                 if not greeting:
                     connection.shutdown(socket.SHUT_WR)
                 assert connection.recv(100) == b"", "the connection is closed"
@@ -242,7 +242,7 @@ def test_hostile_memory(interface):
             words[0] = produced
             if turn % 2:
                 words[(record_ring.SIDE >> 3) + record_ring.CONSUMED] = rng.getrandbits(64)
-            with greet(f"{interface}/1", descriptor, local._greeting()) as connection:
+            with greet(host, descriptor, local._greeting()) as connection:
                 host.driver.pause(0.02)
                 connection.close()
             os.close(descriptor)

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from mxwire.errors import MxwireError
 from mxwire.host import AsyncHost, Host
 from mxwire.host.sharing import MachineSharing
-from mxwire.host.state_socket import StateServer, read_states, socket_folder
+from mxwire.host.state_socket import StateServer, read_states
 from mxwire.link import MemoryNetwork
+from mxwire.link.runtime import runtime_folder
 
 from .conftest import PATIENCE
 from .test_sharing import other_process
@@ -29,10 +29,11 @@ from .test_sharing import other_process
 INTERFACE = f"state{os.getpid()}"
 
 
-@pytest.fixture(autouse=True)
-def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("runtime")
+
+
+def sockets(folder: Path) -> list[Path]:
+    return list(folder.glob("*.sock"))
 
 
 def shared(part: str) -> MachineSharing:
@@ -103,20 +104,19 @@ def test_an_unacked_message_shows_its_transmissions_and_its_timer(hosts):
 
 
 def test_a_socket_is_for_its_user_alone_and_goes_with_its_host(hosts, runtime):
-    folder = runtime / "mxwire"
-    found = list(folder.iterdir())
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    found = sockets(runtime)
+    assert stat.S_IMODE(runtime.stat().st_mode) == 0o700
     assert len(found) == 2
     assert all(stat.S_ISSOCK(each.stat().st_mode) and stat.S_IMODE(each.stat().st_mode) == 0o600 for each in found)
     hosts[0].close()
     assert [each["host"] for each in read_states()] == ["beta:0"]
     hosts[1].close()
-    assert list(folder.iterdir()) == [] and list(read_states()) == []
+    assert list(runtime.iterdir()) == [] and list(read_states()) == []
 
 
 def test_a_host_on_links_of_its_process_alone_has_no_socket(runtime):
     with Host(MemoryNetwork().attach()):
-        assert not (runtime / "mxwire").exists() and list(read_states()) == []
+        assert not runtime.exists() and list(read_states()) == []
 
 
 def test_an_asyncio_host_reports_its_state():
@@ -138,9 +138,9 @@ def test_the_socket_of_a_killed_process_is_removed(runtime):
     """
     with other_process(body) as process:
         assert [each["pid"] for each in read_states()] == [process.pid]
-    assert len(list((runtime / "mxwire").iterdir())) == 1
+    assert len(sockets(runtime)) == 1
     assert list(read_states()) == []
-    assert list((runtime / "mxwire").iterdir()) == []
+    assert sockets(runtime) == []
 
 
 def test_a_stopped_process_is_reported_and_keeps_its_socket(runtime, monkeypatch):
@@ -200,7 +200,7 @@ def test_a_state_is_copied_only_so_often_and_its_failure_is_an_answer():
 
 
 def test_invalid_answers_are_reported(runtime):
-    folder = socket_folder(make=True)
+    folder = runtime_folder(make=True)
     (folder / "notes.txt").write_text("")
     (folder / "x.sock").write_text("")
     with socket.socket(socket.AF_UNIX) as listener:
@@ -218,29 +218,6 @@ def test_invalid_answers_are_reported(runtime):
             (found,) = read_states()
             thread.join()
             assert found["pid"] == os.getpid() and "does not answer" in found["error"]
-
-
-@pytest.mark.parametrize("spoil", ["mode", "file", "link"])
-def test_a_folder_that_others_can_use_is_refused_and_a_host_works_without(runtime, spoil, tmp_path_factory):
-    folder = runtime / "mxwire"
-    if spoil == "mode":
-        folder.mkdir()
-        folder.chmod(0o755)
-    elif spoil == "file":
-        folder.write_text("")
-    else:
-        folder.symlink_to(tmp_path_factory.mktemp("elsewhere"))
-    with pytest.raises(MxwireError, match=r"must belong to user|is not a folder"):
-        list(read_states())
-    with Host(MemoryNetwork().attach(), sharing=shared("x")) as host:
-        assert host._state_server is not None and host._state_server.path is None
-
-
-def test_without_a_runtime_directory_the_folder_is_that_of_temporary_files(monkeypatch, tmp_path):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    for wrong in ("", "relative", str(tmp_path / "gone")):
-        monkeypatch.setenv("XDG_RUNTIME_DIR", wrong)
-        assert socket_folder() == tmp_path / f"mxwire-{os.getuid()}"
 
 
 @pytest.mark.interpreted("compiled code has its own constant of the partners shown")

@@ -34,6 +34,8 @@ from queue import Empty, Queue
 from random import Random
 
 from mxwire.link.faults import Faults
+from mxwire.link.namespace import NetworkNamespace
+from mxwire.link.runtime import namespace_key, runtime_folder
 from mxwire.words import count_of
 
 from .faulty_cable import FaultyCable
@@ -70,7 +72,6 @@ RESIDENT_MAXIMUM = 16e6
 ALLOCATOR = ("env", "PYTHONMALLOC=malloc", "GLIBC_TUNABLES=glibc.malloc.tcache_count=0")
 """Command that starts a host whose every object is in the statistics of the C library, and nothing that is freed."""
 LEAST_SAMPLES = 3
-_SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass
@@ -413,9 +414,9 @@ def soak(seconds: float, rate: float, seed: int) -> list[str]:
 
 
 def _segment(port: Port) -> Path:
-    """Return the file of the peer table that the hosts of a namespace share."""
-    of = Path("/run/netns", port.namespace.name).stat()
-    return _SHARED_MEMORY / f"mxwire-peers-{of.st_dev:x}-{of.st_ino:x}"
+    """Return the folder of what the hosts of a namespace share."""
+    with NetworkNamespace(Path("/run/netns", port.namespace.name)) as namespace:
+        return runtime_folder() / namespace_key(namespace)
 
 
 def _play(cable: SoakCable, kinds: list[str], phase: float, start: float, violations: list[str]) -> None:

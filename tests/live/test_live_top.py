@@ -86,8 +86,7 @@ def test_watch_serves_metrics_prints_findings_and_refuses_a_port_that_is_taken(j
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_ss_shows_a_server_while_it_runs(jumbo_cable, tmp_path, monkeypatch, how):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+def test_ss_shows_a_server_while_it_runs(jumbo_cable, runtime, how):
     near, _far = jumbo_cable
     with running(near, "serve", "--echo", "--name", "alpha", "--endpoint", "4") as serving:
         serving.until("echo on")
@@ -97,4 +96,4 @@ def test_ss_shows_a_server_while_it_runs(jumbo_cable, tmp_path, monkeypatch, how
         assert host["host"] == "alpha:0" and host["pid"] == serving.process.pid
         assert [each["endpoint"] for each in host["endpoints"]] == [4]
         serving.end(how)
-    assert mxwire("ss", "--json").code == 1 and list((tmp_path / "mxwire").iterdir()) == []
+    assert mxwire("ss", "--json").code == 1 and list(runtime.glob("*.sock")) == []

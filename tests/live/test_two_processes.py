@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -12,6 +14,9 @@ import pytest
 from mxwire.host import Host, HostError
 from mxwire.host.sharing import MachineSharing
 from mxwire.protocol.counters import Counter
+
+from .commands import INTERRUPTED, mxwire, running
+from .namespaces import Laboratory
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 30.0
@@ -107,3 +112,72 @@ def test_endpoints_belong_to_the_network_namespace_of_their_interface(jumbo_cabl
             other.claim(0, 3)
         finally:
             other.close()
+
+
+@pytest.mark.rule("R-HOST-02")
+def test_all_processes_query_a_nameless_host_as_one(jumbo_cable, tmp_path):
+    """Otherwise each would query it every 5 s, and those that wait for a name every second."""
+    near, far = jumbo_cable
+    peers, recorded = tmp_path / "peers", tmp_path / "recorded.pcapng"
+    silent = "02:00:00:00:00:77"
+    peers.write_text(f"{silent}\n")
+    options = ("--peers", str(peers), "--name", "alpha")
+    with running(far, "capture", "-w", str(recorded)) as recorder:
+        recorder.until("listening")
+        with running(near, "serve", *options) as serving, running(near, "serve", "--endpoint", "5", *options) as other:
+            for each in (serving, other):
+                each.until("echo on")
+            found = mxwire(near, "discover", "--duration", "6", *options)
+            assert silent in found.stdout, found
+        assert recorder.end() == INTERRUPTED
+    judged = subprocess.run(
+        [sys.executable, ROOT / "cli.py", "verify", recorded, "--json"], capture_output=True, text=True, check=False
+    )
+    (host,) = (each for each in map(json.loads, judged.stdout.splitlines()) if each["record"] == "host")
+    assert "R-HOST-02" in host["rules"] and host["deviations"] == 0, judged
+
+
+def test_hosts_of_another_interface_stay_there(laboratory: Laboratory):
+    """Two networks of one machine have no hosts in common."""
+    middle = laboratory.machine()
+    near, left = laboratory.cable(middle, laboratory.machine(), ("mx0", "veth0"), 9000)
+    other, right = laboratory.cable(middle, laboratory.machine(), ("mx1", "veth0"), 9000)
+    with (
+        running(left, "serve", "--name", "left") as one,
+        running(right, "serve", "--name", "right") as two,
+        running(near, "serve", "--name", "middle") as three,
+    ):
+        for each in (one, two, three):
+            each.until("echo on")
+        shown = {each.interface: mxwire(each, "discover", "--name", "middle").stdout for each in (near, other)}
+    assert "left:0" in shown["mx0"] and "right:0" not in shown["mx0"], shown
+    assert "right:0" in shown["mx1"] and "left:0" not in shown["mx1"], shown
+
+
+def test_an_interface_has_the_hosts_of_one_user(jumbo_cable):
+    near, _ = jumbo_cable
+    other = """
+import ctypes, os, sys
+# The capabilities stay (SECBIT_NO_SETUID_FIXUP), as those of a service do.
+assert ctypes.CDLL(None).prctl(28, 4, 0, 0, 0) == 0
+os.environ["MXWIRE_RUNTIME_DIR"] = sys.argv[2]
+os.chown(sys.argv[2], 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+from mxwire.host import Host
+with Host.open(sys.argv[1], name="theirs") as host:
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+    with tempfile.TemporaryDirectory(prefix="mx") as folder:
+        process = near.namespace.start(
+            sys.executable, "-c", other, near.interface, folder, cwd=ROOT, stdin=subprocess.PIPE
+        )
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        refused = mxwire(near, "serve")
+        with running(near, "capture"):
+            # Programs that only listen disturb no host, and are not disturbed.
+            pass
+        process.communicate("")
+    assert refused.returncode == 2 and refused.stdout == ""
+    (line,) = refused.stderr.splitlines()
+    assert f"{near.interface}: process {process.pid} (python" in line and "user 65534) has a host" in line

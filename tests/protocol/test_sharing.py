@@ -4,60 +4,35 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from mxwire.frames import FrameBatch
 from mxwire.protocol import EngineEndpoint, Node
 from mxwire.protocol.counters import Counter
+from mxwire.simulation.local_path import SimulatedPath
 from mxwire.units import SECOND
 
 SHARED, OTHER, THIRD = (bytes([2, 0, 0, 0, 0, each]) for each in (1, 2, 3))
-
-
-class Shared:
-    """The queries of the nodes in ``nodes`` to each other; the first one transmits."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Node] = []
-        self.addresses: list[bytes] = []
-
-    def face(self, place: int) -> Face:
-        return Face(self, place)
-
-
-class Face:
-    """The questions of one node."""
-
-    def __init__(self, shared: Shared, place: int) -> None:
-        self.shared = shared
-        self.place = place
-
-    def place_of(self, address: bytes) -> int:
-        if address not in self.shared.addresses:
-            self.shared.addresses.append(address)
-        return self.shared.addresses.index(address)
-
-    def places(self) -> list[bytes]:
-        return self.shared.addresses
-
-    def elsewhere(self, interface: int, endpoint: int) -> bool:
-        others = [each for place, each in enumerate(self.shared.nodes) if place != self.place]
-        return any(endpoint in each.interfaces[interface].endpoints for each in others)
-
-    def speaks(self, interface: int) -> bool:
-        return self.place == 0
 
 
 class Play:
     """Two nodes on one interface, and another host."""
 
     def __init__(self, *, announce: bool = False) -> None:
-        shared = Shared()
+        self.paths: list[SimulatedPath] = []
         for place in range(2):
-            node = Node(SHARED, "shared", rng=Random(place), sharing=shared.face(place), announce=announce)
-            shared.nodes.append(node)
-        self.one, self.two = shared.nodes
+            path = SimulatedPath(self.paths)
+            path.node = Node(SHARED, "shared", rng=Random(place), sharing=path, announce=announce)
+        self.one, self.two = (each.node for each in self.paths if each.node is not None)
         self.other = Node(OTHER, "other", rng=Random(9), announce=announce)
         self.now = SECOND
         self.sent: list[bytes] = []
+
+    def later(self) -> Node:
+        """A third node on the interface, which only the test runs."""
+        path = SimulatedPath(self.paths)
+        path.node = Node(SHARED, "shared", rng=Random(5), sharing=path)
+        return path.node
 
     def run(self, seconds: float = 1) -> None:
         end = self.now + int(seconds * SECOND)
@@ -142,3 +117,30 @@ def test_a_node_may_listen_without_announcing():
     assert quiet.peers.by_address(OTHER) is not None
     frames = quiet.transmit(play.now + SECOND)
     assert [frames.frame(each)[16] for each in range(len(frames))] == [3], "only a query"
+
+
+@pytest.mark.rule("R-HOST-02")
+def test_nodes_query_a_nameless_peer_as_one_and_share_its_name():
+    """Also if callers of both wait for the name, which makes a node query early."""
+    play = Play()
+    for node in (play.one, play.two):
+        node.add_peer(OTHER)
+    times = []
+    for _ in range(120):
+        for node in (play.one, play.two):
+            node.ask_names()
+        before = len(play.sent)
+        play.run(0.1)
+        times += [play.now] * (len(play.sent) - before)
+    assert len(times) >= 4 and all(end - start > 4.8 * SECOND for start, end in zip(times, times[2:], strict=False))
+    play.other.add_peer(SHARED, "shared:0")
+    play.run(10)
+    assert {node.peer(OTHER).name for node in (play.one, play.two)} == {"other:0"}
+    third = play.later()
+    sent = len(play.sent)
+    third.add_peer(OTHER)
+    third.transmit(play.now)
+    assert third.peer(OTHER).name == "other:0"
+    third.forget_names()
+    assert len(third.transmit(play.now + SECOND)) == 1 and third.peer(OTHER).name is None
+    assert len(play.sent) == sent
