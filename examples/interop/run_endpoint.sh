@@ -14,6 +14,6 @@ set -- -i "$INTERFACE" --name "$NAME" --dialect "$DIALECT"
 case "$ROLE" in
 echo) exec mxwire serve --echo "$@" --endpoint "$ENDPOINT" --key "$KEY" ;;
 sink | nothing) exec mxwire serve --sink "$@" --endpoint "$ENDPOINT" --key "$KEY" ;;
-perf) exec mxwire perf -s -w "$@" -e "$ENDPOINT" ;;
+perf) exec mxwire perf -s -B "$@" -e "$ENDPOINT" ;;
 *) exit 127 ;;
 esac
