@@ -9,7 +9,7 @@
 # make compiled  compile the modules that run for every frame, into build/compiled
 # make dist      build the files of a release into dist/, and try them (MXWIRE_TWICE=1: build twice, and compare)
 # make docs      build the documentation into site/; make docs-pictures renews its stale pictures
-# make lock      choose the newest versions of the packages for the tests
+# make lock      choose the newest versions of the packages that the project installs
 #
 # make test as root installs missing programs with apt, make run a missing Python: APT=no prevents both.
 
@@ -20,6 +20,9 @@ MXWIRE := $(BIN)/mxwire
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 # Images of containers often set it; then every process would compile all its modules.
 unexport PYTHONDONTWRITEBYTECODE
+
+# Schemas for the files of a public forge come with this program.
+SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema vendor
 
 SHOW := captures/mxoe-every-type.pcap
 WRONG := captures/mxoe-no-reverse-connect.pcap
@@ -50,6 +53,10 @@ check: style types generated
 style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(SCHEMA).github-workflows .github/workflows/*.yml
+	$(SCHEMA).github-issue-forms .github/ISSUE_TEMPLATE/problem.yml
+	$(SCHEMA).github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(SCHEMA).citation-file-format CITATION.cff
 
 # Nothing reads mypy's cache on a machine of continuous integration.
 types: setup
@@ -90,7 +97,7 @@ bench: setup
 # NIGHTLY_ON names workers, as in mxwire simulate --on; a run that was ended continues from its checkpoint.
 NIGHTLY_ON ?= local
 nightly: setup
-	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris
+	@$(BIN)/python -m pip install --quiet --require-hashes --requirement tools/requirements-nightly.txt
 	$(BIN)/python tools/fuzz.py --seconds 600
 	MXWIRE_FUZZ_FRAMES=1000000 $(BIN)/python -m pytest -q tests/dissector/test_fuzz.py
 	@$(MAKE) --no-print-directory soak

@@ -2,7 +2,7 @@
 
 Each target runs in a process of its own for its share of the time, on a corpus that starts from the captures and the
 scenarios and is kept in ``build/fuzz/TARGET``. An input that raises is written beside it; make a test of it. atheris
-is an extra tool: ``pip install atheris``.
+is an extra tool: ``pip install -r tools/requirements-nightly.txt``.
 """
 
 from __future__ import annotations
