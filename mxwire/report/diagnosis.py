@@ -8,8 +8,9 @@ from typing import Any, get_args
 from mxwire.analysis.diagnosis import CATALOGUE, Diagnosis, Evidence, Examination, Finding, Party, catalogue
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Confidence, Cost, seconds
+from mxwire.analysis.diagnosis.losses import DirectionLoss
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, code_columns, number_columns
 from mxwire.report.json_line import keyed_line
 from mxwire.report.pointers import SEE_FRAME, left_out_text
 from mxwire.words import count_of
@@ -18,6 +19,7 @@ Since = Callable[[int], int]
 """Converts a timestamp to nanoseconds since the start of the capture."""
 
 _NAMES_SHOWN = 16
+_LOSSES_SHOWN = 64
 NO_COST = "cost unknown"
 SEE = f"mxwire diagnose --explain ID explains a diagnosis and how to distinguish it; {SEE_FRAME}"
 
@@ -39,6 +41,7 @@ def blocks(
         shown.append(Paragraph(names))
     for place, same in enumerate(grouped(found), 1):
         shown += _finding(place, same, facts)
+    shown += _losses(examination)
     limits = examination.limits()
     if limits:
         shown += [Heading("Not judged", 3), Listing(tuple(map(_sentence, limits)))]
@@ -106,6 +109,37 @@ def _finding(place: int, same: list[Finding], facts: Facts) -> Iterator[Block]:
     advice = dict.fromkeys(text for each in same for text in each.advice)
     yield Paragraph("What to do:")
     yield Listing(tuple(advice), numbered=True)
+
+
+def _losses(examination: Examination) -> Iterator[Block]:
+    """The directions in which frames were lost."""
+    lossy = [each for each in examination.losses() if each.lost][:_LOSSES_SHOWN]
+    if not lossy:
+        return
+    yield Heading("Loss per direction", 3)
+    columns = *code_columns("from", "to"), *number_columns("sent", "lost before", "lost behind", "percent")
+    yield Table(columns, tuple(Row(_loss_cells(each)) for each in lossy))
+    yield Paragraph(
+        "Lower bounds: frames lost before the point of capture were requested and never passed; those lost behind it "
+        "passed and were repeated. Losses after which nothing is repeated do not show."
+    )
+
+
+def _loss_cells(loss: DirectionLoss) -> tuple[str, ...]:
+    hosts = mac_text(loss.source), mac_text(loss.destination)
+    return *hosts, str(loss.sent), str(loss.before), str(loss.behind), f"{loss.percent:.2f}%"
+
+
+def _loss_record(loss: DirectionLoss) -> dict[str, Any]:
+    return {
+        "source": mac_text(loss.source),
+        "destination": mac_text(loss.destination),
+        "sent": loss.sent,
+        "lost": loss.lost,
+        "lost_before": loss.before,
+        "lost_behind": loss.behind,
+        "percent": round(loss.percent, 4),
+    }
 
 
 def _evidence(shown: Evidence, since: Since) -> str:
@@ -176,6 +210,7 @@ def summary_line(path: str, examination: Examination, found: list[Finding], left
         findings=len(found),
         findings_left_out=left_out,
         ids=list(dict.fromkeys(each.id for each in found)),
+        loss=[_loss_record(each) for each in examination.losses()[:_LOSSES_SHOWN]],
         not_judged=examination.limits(),
     )
 

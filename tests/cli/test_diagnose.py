@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from mxwire.analysis.diagnosis.finding import UNKNOWN_COST, evidence
@@ -154,3 +155,30 @@ def test_losses_recorded_in_the_capture_are_reported(tmp_path):
     run = mxwire("diagnose", path)
     assert run.code == 1 and "capture-incomplete" in run.out
     assert "7 frames were dropped by the capturing program" in run.out
+
+
+def test_loss_per_direction_has_numerator_and_denominator():
+    run = mxwire("diagnose", "--json", CAPTURES / "mxoe-lossy-1M.pcap")
+    lossy, clean = run.objects[-1]["loss"]
+    assert (lossy["source"], lossy["destination"]) == ("52:54:00:0a:00:02", "52:54:00:0a:00:01")
+    assert lossy["lost"] == lossy["lost_before"] + lossy["lost_behind"] > 0 and clean["lost"] == 0
+    assert lossy["percent"] == round(100 * lossy["lost"] / lossy["sent"], 4) > 1
+    text = mxwire("diagnose", CAPTURES / "mxoe-lossy-1M.pcap").out
+    assert "Loss per direction" in text and f"{lossy['percent']:.2f}%" in text
+    assert f"at least {lossy['lost']} of {lossy['sent']} frames lost" in " ".join(text.split())
+
+
+def test_a_capture_without_loss_has_no_table_and_zero_percent():
+    run = mxwire("diagnose", "--json", CAPTURES / "omx1500-echo-pattern.pcap")
+    assert [each["percent"] for each in run.objects[-1]["loss"]] == [0.0, 0.0]
+    assert "Loss per direction" not in mxwire("diagnose", CAPTURES / "omx1500-echo-pattern.pcap").out
+
+
+def test_the_loss_is_unknown_if_the_capture_lost_frames(tmp_path):
+    path = tmp_path / "holes.pcap"
+    batch = read_capture("mxoe-lossy-1M")
+    with create_capture(path) as writer:
+        writer.write(batch.select(np.flatnonzero(np.random.default_rng(5).random(len(batch)) > 0.04)))
+    summary = mxwire("diagnose", "--json", path).objects[-1]
+    assert "capture-incomplete" in summary["ids"] and summary["loss"] == []
+    assert "the capture itself lost frames, so that the loss per direction is unknown" in summary["not_judged"]

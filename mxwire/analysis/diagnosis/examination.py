@@ -12,7 +12,10 @@ from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis import troubles as troubles  # registers the diagnoses
 from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Confidence, Finding, Severity
+from mxwire.analysis.diagnosis.losses import DirectionLoss
 from mxwire.analysis.diagnosis.registry import CATALOGUE, EXAMINERS, Examiner, catalogue
+from mxwire.analysis.diagnosis.troubles.loss import LossExaminer
+from mxwire.analysis.diagnosis.troubles.recording import RecordingExaminer
 from mxwire.analysis.verification import PROVEN
 from mxwire.frames import FrameBatch
 from mxwire.units import SECOND
@@ -118,9 +121,25 @@ class Examination:
             start - _BEFORE_NS <= time_ns <= end + _BEFORE_NS for time_ns in times for start, end in self.facts.starved
         )
 
+    def losses(self) -> list[DirectionLoss]:
+        """Return the frames lost per direction of all pairs of hosts, as far as the capture shows them: those of the
+        most frames first. Empty if the capture itself lost frames, since the two cannot be distinguished.
+        """
+        if self._is_incomplete():
+            return []
+        (examiner,) = (each for each in self._examiners if isinstance(each, LossExaminer))
+        return sorted(examiner.losses(self.facts), key=lambda each: -each.frames)
+
+    def _is_incomplete(self) -> bool:
+        (examiner,) = (each for each in self._examiners if isinstance(each, RecordingExaminer))
+        return any(each.id == "capture-incomplete" for each in examiner.findings(self.facts))
+
     def limits(self) -> list[str]:
         """Return the limits of the examination, one sentence per limit."""
-        return limits(self.facts)
+        remarks = limits(self.facts)
+        if self._is_incomplete():
+            remarks.append("the capture itself lost frames, so that the loss per direction is unknown")
+        return remarks
 
     def _take(self, messages: list[CapturedMessage]) -> None:
         for message in messages:

@@ -21,6 +21,7 @@ from mxwire.analysis.diagnosis.finding import (
     weighed,
 )
 from mxwire.analysis.diagnosis.libraries import SILENCE_NS
+from mxwire.analysis.diagnosis.losses import DirectionLoss, losses
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import BUILDS
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
@@ -146,17 +147,14 @@ class LossExaminer(Examiner):
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on all kinds of loss."""
         dialects = facts.dialects()
-        mixed = facts.numberings.found
-        lost = [each for each in self._repeated if not _is_reset(each, facts) and each.flow not in mixed]
-        reordered = reordered_pairs(facts)
+        lost, pulled = self._lost(facts)
         by_pair: dict[Pair, tuple[list[CapturedMessage], list[CapturedMessage]]] = {}
-        for message in lost:
-            by_pair.setdefault(_pair(message), ([], []))[0].append(message)
-        for message in self._pulled:
-            if _is_pull_lost(message, _pair(message) in reordered):
-                by_pair.setdefault(_pair(message), ([], []))[1].append(message)
-        for pair, losses in by_pair.items():
-            yield _lost_finding(pair, *losses)
+        for place, messages in enumerate((lost, pulled)):
+            for message in messages:
+                by_pair.setdefault(_pair(message), ([], []))[place].append(message)
+        shares = {(each.source, each.destination): each for each in self.losses(facts)}
+        for pair, (resent, requested) in by_pair.items():
+            yield _lost_finding(pair, resent, requested, shares.get(pair))
         for pair, tails in self._tails.items():
             yield self._tail_finding(pair, tails)
         for pair, gaps in self._gaps.items():
@@ -164,6 +162,17 @@ class LossExaminer(Examiner):
             bursts = [each for each in gaps if _is_burst(each[1], dialect)]
             if bursts:
                 yield _burst_finding(pair, bursts, dialect)
+
+    def losses(self, facts: Facts) -> list[DirectionLoss]:
+        """Return the losses per direction of all pairs of hosts that were captured in both directions."""
+        return [*losses(*self._lost(facts), facts.traffic.pairs(), facts.dialects())]
+
+    def _lost(self, facts: Facts) -> tuple[list[CapturedMessage], list[CapturedMessage]]:
+        """Return the messages that were retransmitted, and those that were re-requested, because of a loss."""
+        mixed = facts.numberings.found
+        reordered = reordered_pairs(facts)
+        lost = [each for each in self._repeated if not _is_reset(each, facts) and each.flow not in mixed]
+        return lost, [each for each in self._pulled if _is_pull_lost(each, _pair(each) in reordered)]
 
     @staticmethod
     def _tail_finding(pair: Pair, tails: list[tuple[CapturedMessage, Repeat]]) -> Finding:
@@ -218,7 +227,9 @@ def _pair(message: CapturedMessage) -> Pair:
     return message.flow.address, message.flow.back.address
 
 
-def _lost_finding(pair: Pair, lost: list[CapturedMessage], pulled: list[CapturedMessage]) -> Finding:
+def _lost_finding(
+    pair: Pair, lost: list[CapturedMessage], pulled: list[CapturedMessage], share: DirectionLoss | None
+) -> Finding:
     again = sum(_unexplained(each.pull) for each in pulled if each.pull is not None)
     what = [count_of(len(lost), "message") + " retransmitted"] if lost else []
     what += [count_of(again, "block") + " re-requested"] if again else []
@@ -232,6 +243,8 @@ def _lost_finding(pair: Pair, lost: list[CapturedMessage], pulled: list[Captured
     shown += weighed(blocks, "sign" if missed else "hint", missed)
     bounded = _at_least(max(len(lost), len(pulled)), KEPT)
     summary = f"from {mac_text(pair[0])} to {mac_text(pair[1])}: {bounded}{', '.join(what)}"
+    if share is not None and share.lost:
+        summary += f"; at least {share.lost} of {share.sent} frames lost ({share.percent:.2g}%)"
     waits = [wait for each in lost for wait in _waits(each.resends)]
     waits += [wait for each in pulled if each.pull is not None for wait in _waits(_by_timer(each.pull.requests))]
     repeated = sum(each.repeated_frames for each in lost)
