@@ -9,7 +9,8 @@ from mxwire.cli.filters import FilterOptions, filter_options
 
 EPILOG = """\b
 A conversation is between two opened endpoints, identified by their session ids: a reopened endpoint starts another one.
-Retransmits include re-requests; duplicates are frames that the network or the capture duplicated.
+Acks alone are frames that only acknowledge (TRUC); other acks are part of frames with messages. Retransmits include
+re-requests; duplicates are frames that the network or the capture duplicated.
 
 \b
 Examples:

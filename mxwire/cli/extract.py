@@ -118,7 +118,7 @@ def _report(
         click.echo(json_line(record | {"gaps": [list(each) for each in gaps]}))
         return
     if not to_output:
-        click.echo(f"message {message.number}: {count_of(length, 'byte')} written to {target}")
+        click.echo(f"wrote {count_of(length, 'byte')} of message {message.number} to {target}")
     if gaps:
         missing = sum(end - start for start, end in gaps)
         verb = "is" if missing == 1 else "are"

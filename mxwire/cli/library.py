@@ -71,7 +71,7 @@ def build(prefix: Path | None, libfabric: bool, as_json: bool) -> None:
     click.echo(f"{installation.include / 'myriexpress.h'} and other headers copied")
     if libfabric:
         click.echo(f"{installation.provider} built: export FI_PROVIDER_PATH={quote(str(installation.provider.parent))}")
-    click.echo(f"{installation.package} written: export PKG_CONFIG_PATH={quote(str(installation.package.parent))}")
+    click.echo(f"wrote {installation.package}: export PKG_CONFIG_PATH={quote(str(installation.package.parent))}")
 
 
 @command.command()

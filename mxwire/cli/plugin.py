@@ -167,7 +167,7 @@ def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, as_j
             done = "added" if each.before is None else f"replaces {each.before}" if each in changed else "is up to date"
             click.echo(f"{each.address} {each.name} {done}")
         if changed:
-            click.echo(f"{path} written: restart Wireshark if it is running")
+            click.echo(f"wrote {path}: restart Wireshark if it is running")
     failures.end()
 
 
@@ -203,7 +203,7 @@ def build(as_json: bool) -> None:
     if as_json:
         _print_json({"path": str(source_path()), "changed": written})
     else:
-        click.echo(f"{source_path()} {'written' if written else 'is up to date'}")
+        click.echo(f"wrote {source_path()}" if written else f"{source_path()} is up to date")
 
 
 def _scope(for_all: bool) -> Scope:

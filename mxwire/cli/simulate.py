@@ -49,8 +49,8 @@ Examples:
 """
 _LEGEND: Final = (
     "excused: messages not delivered, and not owed, as an application died or a partner was declared dead; incidents: "
-    "kills, crashes, pauses, stalls, partitions, filters and MTU changes; steps: events of the simulation; fallen: "
-    "breaches of invariants that do not apply to this run; deviations: breaches of rules that only recommend."
+    "kills, crashes, pauses, stalls, partitions, filters and MTU changes; steps: events of the simulation; unchecked: "
+    "breaches of invariants that need not hold in this run; deviations: breaches of rules that only recommend."
 )
 _EXHAUSTIVE_LEGEND: Final = (
     "played: plans of faults, each run from the beginning and checked for all invariants; pruned: plans that were not "
@@ -326,8 +326,8 @@ def _exhaust(
         wrote(sum(each.played for each in plays), "run", target)
     failed = [outcome for play in plays for outcome in play.failed]
     if not as_json:
-        fallen = {name: why for play in plays for name, why in play.fallen.items()}
-        show([_exhaustive_table(plays), Paragraph(_EXHAUSTIVE_LEGEND), *_unchecked(fallen)])
+        unchecked = {name: why for play in plays for name, why in play.unchecked.items()}
+        show([_exhaustive_table(plays), Paragraph(_EXHAUSTIVE_LEGEND), *_unchecked(unchecked)])
         if failed:
             show(_failures(failed))
     return bool(failed)
@@ -356,7 +356,7 @@ _COLUMNS: Final[dict[str, ColumnKind]] = {
     "breach_text": "String",
     "duration_ns": "Int64",
     **dict.fromkeys(
-        ("messages", "delivered", "excused", "frames", "frames_lost", "incidents", "steps", "fallen", "deviations"),
+        ("messages", "delivered", "excused", "frames", "frames_lost", "incidents", "steps", "unchecked", "deviations"),
         "UInt64",
     ),
     "digest": "String",
@@ -402,9 +402,9 @@ def _report(outcome: RunOutcome, as_json: bool) -> bool:
         return not outcome.held
     rows = {"virtual time": f"{outcome.duration / SECOND:.6f} s", **outcome.counts}
     blocks: list[Block] = [_table(rows), Paragraph(_LEGEND), Paragraph(f"digest {outcome.digest}")]
-    blocks += _unchecked(outcome.fallen)
+    blocks += _unchecked(outcome.unchecked)
     if outcome.held:
-        checked = [name for name in INVARIANTS if name not in outcome.fallen]
+        checked = [name for name in INVARIANTS if name not in outcome.unchecked]
         blocks.append(Paragraph(f"all {len(checked)} invariants held: {', '.join(checked)}"))
     show(blocks)
     if not outcome.held:
@@ -412,14 +412,14 @@ def _report(outcome: RunOutcome, as_json: bool) -> bool:
     return not outcome.held
 
 
-def _unchecked(fallen: Mapping[str, str]) -> list[Block]:
+def _unchecked(unchecked: Mapping[str, str]) -> list[Block]:
     """The invariants and rules that need not hold, by reason."""
     return [
         Paragraph(
             f"not checked against the engine, because {why}: "
-            f"{', '.join(name for name, reason in fallen.items() if reason == why)}"
+            f"{', '.join(name for name, reason in unchecked.items() if reason == why)}"
         )
-        for why in dict.fromkeys(fallen.values())
+        for why in dict.fromkeys(unchecked.values())
     ]
 
 

@@ -28,7 +28,8 @@ EPILOG = """\b
 A ping and its pong are two messages of the same length, in opposite directions, one after the other. omx_perf prints
 half the ping-to-ping interval; the time to the last byte of the pong excludes the delay in the initiating host, if the
 capture was made there. MB/s (10^6) are computed from the median, and the confidence interval of the median by
-bootstrap. p10 and p90 need 10 samples, p99 needs 100.
+bootstrap. p10 and p90 need 10 samples, p99 needs 100. An ack with data is part of a frame that carries a message (it is
+piggybacked), an ack alone is a frame of its own (TRUC).
 
 \b
 Examples:

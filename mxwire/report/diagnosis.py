@@ -57,7 +57,8 @@ def _at_a_glance(examination: Examination, found: list[Finding]) -> str:
         return f"{examined}: nothing found."
     titles = [(CATALOGUE[same[0].id].title, cost_text(same[0].cost, examination.facts)) for same in grouped(found)]
     named = (f"{_within(title)}{f' ({cost})' if cost != NO_COST else ''}" for title, cost in titles)
-    return f"{examined}: {'; '.join(named)}."
+    overlapping = " Costs may overlap: do not add them." if sum(cost != NO_COST for _, cost in titles) > 1 else ""
+    return f"{examined}: {'; '.join(named)}.{overlapping}"
 
 
 def _within(title: str) -> str:

@@ -123,6 +123,7 @@ class FrameLines:
             pieces = textwrap.wrap(text, max(width - len(head), _SMALLEST_ROOM), break_on_hyphens=False)
             return f"\n{' ' * len(head)}".join([head + pieces[0], *pieces[1:]])
         room = max(width - len(head), 1)
+        mark = mark.replace("message ", "#")
         if len(mark) + 1 < room:
             return head + cut(text, room - len(mark)) + mark
         return head + cut(mark.strip() + text, room)

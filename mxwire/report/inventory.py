@@ -60,7 +60,7 @@ def _facts(file: dict[str, Any], inventory: Inventory) -> Iterator[str]:
 
 
 def _hosts(inventory: Inventory) -> Table:
-    columns = (*code_columns("host", "name"), *number_columns("sent", "received"), Column("its index at peers"))
+    columns = (*code_columns("host", "name"), *number_columns("sent", "received"), Column("index in peer tables"))
     rows = []
     for address, facts in inventory.hosts.items():
         known = ", ".join(f"{index} at {peer}" for peer, index in inventory.known_indexes(address))

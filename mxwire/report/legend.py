@@ -30,7 +30,7 @@ LEGEND: Final = {
     "ack": LegendEntry(
         "ack 4", ("lib_piggyack", "liback.lib_seqnum"), "next sequence number expected from the other side"
     ),
-    "liback": LegendEntry("liback 1", ("liback.acknum",), "number of this acknowledgement"),
+    "liback": LegendEntry("liback 1", ("liback.acknum",), "number of this ack, which is a frame of its own"),
     "match": LegendEntry("match 0x1000", ("match_a", "match_b"), "match information, 64 bits", True),
     "fragment": LegendEntry("fragment 2", ("frag_seqnum",), "fragment of a MEDIUM message, from 0"),
     "at": LegendEntry("904 bytes at 4096", ("msg_offset",), "offset of the data in the message"),
@@ -52,7 +52,7 @@ LEGEND: Final = {
     "session": LegendEntry(
         "session 0xc889dcdc",
         ("src_session_id", "target_session_id", "session"),
-        "session of an endpoint, drawn when it is opened",
+        "session of an endpoint, drawn when it is opened; 0xffffffff if the sender does not know it",
     ),
     "key": LegendEntry("key 0x12345678", ("app_key",), "application key, the same on both sides"),
     "start": LegendEntry(

@@ -34,7 +34,7 @@ def merge_blocks(first: str, second: str, made: MergePlan, target: str | None, w
     blocks: list[Block] = [Heading(f"A {first}, B {second}"), Listing(tuple(_facts(made))), Table(_COLUMNS, rows)]
     if target is not None:
         where = "standard output" if target == "-" else target
-        blocks.append(Listing((f"{count_of(written or 0, 'frame')} written to {where}",)))
+        blocks.append(Listing((f"wrote {count_of(written or 0, 'frame')} to {where}",)))
     return blocks
 
 

@@ -201,7 +201,7 @@ _SIDES: Final = (
         "RNDV",
         "retransmits|rtx",
         "duplicates|dup",
-        "libacks|acks",
+        "acks alone|acks",
         "nacks",
     ),
 )

@@ -25,9 +25,13 @@ _COLUMNS: Final = (
     Column("tests", right=True),
 )
 _JUDGED: Final = {"wire": "from the wire", "inside": "only from inside a host", "not": "not at all"}
+FORCES: Final = (
+    "MUST: a real peer drops or refuses the frame otherwise, or suffers (a breach is a violation). SHOULD: peers "
+    "survive a breach (a deviation). MAY: permitted. fact: a description of real hosts, which requires nothing."
+)
 LEGEND: Final = (
-    "judged: from the wire (by mxwire.rules.Judge), only inside a host, or not at all. engine, tests: number of "
-    "references to the rule in the engine and the tests; mxwire rules -v NUMBER lists them."
+    f"{FORCES} judged: from the wire (by mxwire.rules.Judge), only inside a host, or not at all. engine, tests: number "
+    "of references to the rule in the engine and the tests; mxwire rules -v NUMBER lists them."
 )
 
 
@@ -89,7 +93,8 @@ def _row(rule: Rule, found: Places) -> Row:
 
 def details(rules: Sequence[Rule], *, tests: bool = False) -> list[Block]:
     """Each rule in full: its text, how it is judged, where it is implemented, and with ``tests`` where it is tested."""
-    return [block for rule in rules for block in _details(rule, places()[rule.number], tests)]
+    blocks = [block for rule in rules for block in _details(rule, places()[rule.number], tests)]
+    return [*blocks, Paragraph(FORCES)]
 
 
 def _details(rule: Rule, found: Places, tests: bool) -> Iterator[Block]:

@@ -76,8 +76,8 @@ def series_of(timing: Timing) -> Iterator[DurationSeries]:
 
 
 _DELAYS: Final[dict[str, Callable[[Timing], Samples]]] = {
-    "last byte to piggyback": lambda timing: timing.ack_delays["piggyback"],
-    "last byte to liback": lambda timing: timing.ack_delays["liback"],
+    "last byte to ack with data": lambda timing: timing.ack_delays["piggyback"],
+    "last byte to ack alone": lambda timing: timing.ack_delays["liback"],
     "last byte to NOTIFY": lambda timing: timing.notify_delay,
     "message retransmitted": lambda timing: timing.resend_delay,
     "block re-requested early": lambda timing: timing.re_request_delays["early"],

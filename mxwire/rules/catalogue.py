@@ -79,7 +79,9 @@ _CHAPTERS: Final[Mapping[str, Mapping[str, Rule]]] = {
         "W-5": _MUST.wire("dst_src_peer_index is the last index that the destination announced; 0xFFFF before that."),
         "W-6": _MUST.wire("Only the packet types of Open-MX are sent."),
         "W-6.1": _SHOULD.wire("An announcement is broadcast, with index 0 and the sender's own address as NIC id."),
-        "W-6.4": _MUST.wire("A liback has sub-type 0x55, 16 bytes of data, and the same session in both fields."),
+        "W-6.4": _MUST.wire(
+            "A liback (an ack in a frame of its own) has sub-type 0x55, 16 bytes of data, and the same session twice."
+        ),
         "W-6.5": _MUST.wire("A CONNECT has 16 bytes of data, lib_seqnum 0, and is_reply 0 or 1."),
         "W-6.7": _MUST.wire("All fragments of a MEDIUM have the same length and match information."),
         "W-6.8": _MUST.wire("A RNDV has 8 bytes of data."),
@@ -171,7 +173,7 @@ _CHAPTERS: Final[Mapping[str, Mapping[str, Rule]]] = {
         "R-CON-10": _FACT.inside("Effects of a request on the target's state.", _PARTNER),
         "R-CON-11": _MAY.permits("After a request the target may send without connecting itself."),
         "R-CON-12": _SHOULD.wire(
-            "A host connects in its own direction before it sends, and refuses session 0xFFFFFFFF."
+            "A host connects in its own direction before it sends, and refuses session 0xFFFFFFFF (none is known)."
         ),
         "R-CON-13": _FACT.inside(
             "Traffic in one direction needs one handshake, but large messages then stall.",
@@ -190,7 +192,7 @@ _CHAPTERS: Final[Mapping[str, Mapping[str, Rule]]] = {
         "R-SEQ-05": _MUST.wire("The first number is the one that the receiver requested."),
         "R-SEQ-06": _MUST.wire("At most 8191 numbers are outstanding."),
         "R-SEQ-07": _FACT.inside(
-            "A packet with another session number, in its own number or its piggyback, is dropped without an answer.",
+            "A packet with another session number, in its own number or its piggyback (ack), is dropped silently.",
             "a drop without an answer is not on the wire",
         ),
     },
@@ -345,7 +347,7 @@ _CHAPTERS: Final[Mapping[str, Mapping[str, Rule]]] = {
     },
     # Chapters 23 and 25.
     "Defects of real hosts": {
-        "D-1": _FACT.wire("A connect reply does not teach the session of libacks, PULLs and NOTIFYs: 0xFFFFFFFF."),
+        "D-1": _FACT.wire("A connect reply does not teach the session for libacks, PULLs and NOTIFYs (0xFFFFFFFF)."),
         "D-2": _FACT.inside("A wrong key still changes the target's state.", "state is not on the wire"),
         "D-3": _FACT.inside("Reconnecting to a restarted host leaves a gap in the numbers.", "follows from R-CON-05"),
         "D-4": _FACT.inside(

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
+from mxwire.ethernet import ADDRESS_SIZE, mac_text
 from mxwire.scenarios.errors import ScriptError
 from mxwire.scenarios.expression import Scope, Value, parse_expression
 from mxwire.scenarios.outcome import FieldDifference
@@ -67,7 +68,9 @@ def differences(
             new.append(name)
         elif not any(_holds(each, value, scope) for each in (condition, *condition.others)):
             wrong.append(
-                FieldDifference(field, expected_text(condition, scope), shown(value) + _where(condition, value, scope))
+                FieldDifference(
+                    field, expected_text(condition, scope, field), shown(value, field) + _where(condition, value, scope)
+                )
             )
     if wrong:
         for name in new:
@@ -126,34 +129,36 @@ _WORDS: Final = {
 }
 
 
-def expected_text(condition: Condition, scope: Scope) -> str:
-    """Describe the values that a condition accepts."""
-    return " or ".join(_condition_text(each, scope) for each in (condition, *condition.others))
+def expected_text(condition: Condition, scope: Scope, field: str = "") -> str:
+    """Describe the values of a field that a condition accepts."""
+    return " or ".join(_condition_text(each, scope, field) for each in (condition, *condition.others))
 
 
-def _condition_text(condition: Condition, scope: Scope) -> str:
+def _condition_text(condition: Condition, scope: Scope, field: str) -> str:
     if condition.relation is Relation.ANY or _unbound(condition, scope) is not None:
         return "anything"
     try:
-        values = [shown(each.value(scope)) for each in condition.values]
+        values = [shown(each.value(scope), field) for each in condition.values]
     except ScriptError:
         return "a value that this frame does not have"
     return _WORDS[condition.relation].format(*values)
 
 
-def shown(value: Value) -> str:
-    """Format a value briefly: numbers above 255 in hexadecimal too, long byte strings by their beginning."""
+def shown(value: Value, field: str = "") -> str:
+    """Format the value of a field briefly: numbers above 255 in hexadecimal too, addresses with colons, long byte
+    strings by their beginning."""
     if isinstance(value, int):
         return f"{value} ({value:#x})" if value > 255 else str(value)
-    if len(value) == 6 and not value.isascii():
-        return value.hex(":")
+    if field in _ADDRESSES and len(value) == ADDRESS_SIZE:
+        return mac_text(value)
     if value and all(32 <= each < 127 for each in value) and len(value) <= 24:
         return f'"{value.decode()}"'
     beginning = value[:8].hex()
     return f"{len(value)} bytes {beginning}…" if len(value) > 8 else f"{len(value)} bytes {beginning}".rstrip()
 
 
-_NOT_SAID: Final = {"dst_mac", "src_mac", "ethertype", "ptype"}
+_ADDRESSES: Final = {"dst_mac", "src_mac"}
+_NOT_SAID: Final = {*_ADDRESSES, "ethertype", "ptype"}
 LONGEST: Final = 160
 
 
@@ -179,7 +184,7 @@ def described(frame: Frame | Malformed) -> str:
     if isinstance(frame, Malformed):
         return f"a malformed frame ({frame.reason.text})"
     fields = [
-        f"{each.name}={shown(value)}"
+        f"{each.name}={shown(value, each.name)}"
         for each in dataclasses.fields(frame)
         if each.name not in _NOT_SAID and (value := getattr(frame, each.name)) is not None
     ]

@@ -375,7 +375,7 @@ class ScenarioRun:
 
     def _expected_text(self, step: steps.ExpectStep) -> str:
         scope = self.scope(self.cast.tester(step.tester))
-        return expectation_text(step, {name: expected_text(each, scope) for name, each in step.fields.items()})
+        return expectation_text(step, {name: expected_text(each, scope, name) for name, each in step.fields.items()})
 
     def _silence(self, step: steps.SilenceStep) -> Steps:
         end = self._mark + step.duration

@@ -100,7 +100,7 @@ class ExhaustivePlay:
         """Number of plans that were skipped because another plan leads to the same state before the last fault."""
         self.failed: list[RunOutcome] = []
         """Outcomes in which an invariant was broken: those with fewer faults first."""
-        self.fallen: dict[str, str] = {}
+        self.unchecked: dict[str, str] = {}
         """Invariants that need not hold in runs with these faults, with the reasons."""
         self._digest = sha256()
         self._states: set[bytes] = set()
@@ -125,7 +125,7 @@ class ExhaustivePlay:
             "played": self.played,
             "pruned": self.pruned,
             "states": self.states,
-            "fallen": self.fallen,
+            "unchecked": self.unchecked,
             "failed": [each.record() for each in self.failed],
             "digest": self.digest,
         }
@@ -137,7 +137,7 @@ class ExhaustivePlay:
             following: list[Plan] = []
             for played in play([replace(self.scenario, faults=plan) for plan in plans], level < self.bound):
                 self.played += 1
-                self.fallen |= played.outcome.fallen
+                self.unchecked |= played.outcome.unchecked
                 self._digest.update(played.outcome.digest.encode())
                 if played.outcome.held:
                     following += self._extensions(played)

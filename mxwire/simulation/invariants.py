@@ -102,7 +102,7 @@ _ENOUGH_RESENDS = 12
 """Number of retransmissions from which random loss alone does not make a host abandon another host."""
 
 
-def fallen(scenario: Scenario) -> dict[str, str]:
+def unchecked(scenario: Scenario) -> dict[str, str]:
     """Return the invariants that need not hold in a scenario, each with the reason; all others are checked."""
     if scenario.tamper:
         # A message has no checksum, so a changed byte is not detected.
@@ -127,7 +127,7 @@ def fallen(scenario: Scenario) -> dict[str, str]:
     return reasons
 
 
-def fallen_rules(scenario: Scenario) -> dict[str, str]:
+def unchecked_rules(scenario: Scenario) -> dict[str, str]:
     """Return the rules of the wire that may be broken in a scenario, each with the reason."""
     reasons = {"W-5": _NEW_PROCESS} if scenario.local != "shared" and (scenario.kill or scenario.interrupted) else {}
     if _teaches_wrong_indexes(scenario):

@@ -35,12 +35,12 @@ class Ledger:
     """Messages sent, received, promised and excused in one run."""
 
     def __init__(
-        self, seed: int, messages: list[PlannedMessage], schedule: Schedule, fallen: dict[str, str], late: int
+        self, seed: int, messages: list[PlannedMessage], schedule: Schedule, unchecked: dict[str, str], late: int
     ) -> None:
         self.seed = seed
         self.late = late
         """The longest delay of an answer, in ns."""
-        self.fallen = fallen
+        self.unchecked = unchecked
         """Invariants that need not hold in this run, with the reasons."""
         self.messages = messages
         self.breaches: list[InvariantBreach] = []
@@ -58,10 +58,10 @@ class Ledger:
     # Findings.
 
     def breach(self, invariant: str, text: str, rule: str = "") -> None:
-        """Record a breach; one of an invariant in ``fallen`` is only counted. ``rule`` is the rule that a frame
+        """Record a breach; one of an invariant in ``unchecked`` is only counted. ``rule`` is the rule that a frame
         breaks."""
-        if invariant in self.fallen:
-            self.counts["fallen"] += 1
+        if invariant in self.unchecked:
+            self.counts["unchecked"] += 1
         elif len(self.breaches) < BREACHES_MAXIMUM:
             self.breaches.append(InvariantBreach(invariant, self._schedule.now, text, rule))
 
@@ -279,7 +279,7 @@ class Ledger:
         reported as lost, where partners with defects lose each other: a receiver with D-4 keeps early packets from
         before it was abandoned, and delivers them when new ones fill the gap.
         """
-        parting = "delivery" in self.fallen
+        parting = "delivery" in self.unchecked
         for taken in self._taken.values():
             takes = [each for each in taken if each.message.delivered == 1 and not (parting and each.message.excuse)]
             takes.sort(key=lambda each: (each.message.order, each.order))

@@ -231,7 +231,7 @@ class SimulatedReceiver:
         if content[:size] != ledger.data_of(message)[:size] and not withdrawn:
             if message.large and shares_handles(self._endpoint.card):
                 # The replies to the pull of a closed endpoint are taken as data of this one (D-13).
-                ledger.counts["fallen"] += 1
+                ledger.counts["unchecked"] += 1
             else:
                 ledger.breach("content", f"message {number} of {message.length} bytes arrived with other bytes")
         elif content[size:] != bytes([_EMPTY]) * (len(content) - size):

@@ -10,7 +10,7 @@ from typing import Any, Final
 from mxwire.errors import CaptureError
 from mxwire.protocol import EngineEndpoint, Partner
 from mxwire.simulation.application import SimulatedApplication
-from mxwire.simulation.invariants import InvariantBreach, fallen_rules
+from mxwire.simulation.invariants import InvariantBreach, unchecked_rules
 from mxwire.simulation.inventory import idle, left_in_endpoint, left_in_node
 from mxwire.simulation.scenario import Scenario
 from mxwire.simulation.wire_judge import WireJudge
@@ -39,7 +39,7 @@ class RunOutcome:
     """Virtual time in nanoseconds."""
     counts: dict[str, int] = field(default_factory=dict)
     """Counts by name: messages, frames, incidents and others."""
-    fallen: dict[str, str] = field(default_factory=dict)
+    unchecked: dict[str, str] = field(default_factory=dict)
     """Invariants, and rules of the wire, that need not hold in this scenario, with the reasons."""
     breaches: tuple[InvariantBreach, ...] = ()
     """The broken invariants, in the order of detection."""
@@ -55,7 +55,7 @@ class RunOutcome:
             "digest": self.digest,
             "duration": self.duration,
             "counts": self.counts,
-            "fallen": self.fallen,
+            "unchecked": self.unchecked,
             "breaches": [astuple(each) for each in self.breaches],
         }
 
@@ -77,7 +77,7 @@ class RunOutcome:
             "duration_ns": self.duration,
             "counts": self.counts,
             "digest": self.digest,
-            "fallen": self.fallen,
+            "unchecked": self.unchecked,
             "breaches": [
                 {"invariant": each.invariant, "time_ns": each.time, "text": each.text} for each in self.breaches
             ],
@@ -269,12 +269,12 @@ class Simulation:
             "frames lost": world.network.lost,
             "incidents": len(world.disturbances),
             "steps": world.schedule.done,
-            "fallen": world.ledger.counts["fallen"],
+            "unchecked": world.ledger.counts["unchecked"],
             "deviations": self._judge.deviations if self._judge is not None else 0,
         }
         breaches = tuple(world.ledger.breaches)
-        fallen = world.ledger.fallen | fallen_rules(self.scenario)
-        return RunOutcome(self.scenario, world.digest.text(), world.schedule.now, counts, fallen, breaches)
+        unchecked = world.ledger.unchecked | unchecked_rules(self.scenario)
+        return RunOutcome(self.scenario, world.digest.text(), world.schedule.now, counts, unchecked, breaches)
 
 
 def _partner_for(endpoint: EngineEndpoint, application: SimulatedApplication) -> Partner | None:

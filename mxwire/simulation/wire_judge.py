@@ -5,7 +5,7 @@ from __future__ import annotations
 from mxwire.protocol import Profile
 from mxwire.rules import LOST as NEVER
 from mxwire.rules import Judge, Vantage, Violation
-from mxwire.simulation.invariants import fallen_rules
+from mxwire.simulation.invariants import unchecked_rules
 from mxwire.simulation.ledger import Ledger
 from mxwire.simulation.network import LOST
 from mxwire.simulation.scenario import Scenario
@@ -22,7 +22,7 @@ class WireJudge:
         self._codec = codec_of(scenario.dialect)
         self._ledger = ledger
         self._schedule = schedule
-        self._fallen = fallen_rules(scenario)
+        self._unchecked = unchecked_rules(scenario)
         self._slowest = scenario.slowest
         self._number = 0
         self.deviations = 0
@@ -52,8 +52,8 @@ class WireJudge:
             self._take(each)
 
     def _take(self, found: Violation) -> None:
-        if found.severity == "violation" and found.rule in self._fallen:
-            self._ledger.counts["fallen"] += 1
+        if found.severity == "violation" and found.rule in self._unchecked:
+            self._ledger.counts["unchecked"] += 1
         elif found.severity == "violation":
             self._ledger.breach("rules", str(found), found.rule)
         else:

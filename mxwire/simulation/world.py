@@ -16,7 +16,7 @@ from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Partner
 from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.simulation.application import SimulatedApplication
 from mxwire.simulation.digest import Digest
-from mxwire.simulation.invariants import fallen
+from mxwire.simulation.invariants import unchecked
 from mxwire.simulation.ledger import Ledger
 from mxwire.simulation.local_path import SimulatedPath
 from mxwire.simulation.network import Incident, Network, Port
@@ -68,7 +68,7 @@ class World:
         late = scenario.slowest * 2 + SECOND
         if scenario.pause or scenario.stall or scenario.interrupted:
             late += scenario.incident_longest
-        self.ledger = Ledger(scenario.seed, messages, self.schedule, fallen(scenario), late)
+        self.ledger = Ledger(scenario.seed, messages, self.schedule, unchecked(scenario), late)
         self.network = Network(scenario, self.schedule, self.addresses, self._deliver)
         self.hosts = self._make_hosts()
         """All engines, in the order of the applications: one per host or, with local channels, one per application."""

@@ -125,6 +125,11 @@ def test_a_bad_file_does_not_keep_the_others_from_being_read(tmp_path):
     assert run.code == 2 and "wrong-key" in run.out and "bad.pcap" in run.err
 
 
+def test_costs_may_overlap():
+    run = mxwire("diagnose", CAPTURES / "mxoe-lossy-1M.pcap")
+    assert "Costs may overlap: do not add them." in " ".join(run.out.split())
+
+
 def test_a_cut_file_is_diagnosed_as_far_as_it_goes(tmp_path):
     cut = tmp_path / "cut.pcap"
     cut.write_bytes((CAPTURES / "mxoe-discovery-static.pcap").read_bytes()[:400])

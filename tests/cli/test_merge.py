@@ -41,7 +41,7 @@ def test_the_written_file_has_the_frames_of_the_network(ends, tmp_path):
     run = mxwire("merge", *ends, "-w", both)
     assert run.code == 0 and run.err == ""
     ahead = re.search(r"B's clock is (\d\.\d+) s ahead", run.out)
-    assert "840 frames written" in run.out and ahead and abs(float(ahead[1]) - 1.5) < 0.000_013
+    assert "wrote 840 frames to" in run.out and ahead and abs(float(ahead[1]) - 1.5) < 0.000_013
     with open_capture(both) as capture:
         times = [time for batch in capture for time in batch.timestamp_ns.tolist()]
         assert [each.name for each in capture.interfaces] == ["A: alpha.pcap", "B: beta.pcapng.gz"]

@@ -25,7 +25,7 @@ def test_tables():
     (row,) = [line.split() for line in run.lines if line.split()[:2] == ["8192", "2"]]
     assert row[2] == "3070" and row[-1] == "2.668"
     assert "peak in flight, averaged over " in run.out
-    assert "last byte to liback" in run.out and "Gaps between frames" in run.out
+    assert "last byte to ack alone" in run.out and "Gaps between frames" in run.out
     assert "23 frames retransmitted or re-requested (7.5%)" in run.out
 
 

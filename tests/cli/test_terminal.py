@@ -49,6 +49,13 @@ def test_frames_fit_one_line_each(width: int, clock: str) -> None:
         assert one.split()[0] == other.split()[0]
 
 
+def test_a_nack_keeps_its_reason_beside_its_mark() -> None:
+    shown = lines("decode", "--frames", "80,83,86", EVERY_TYPE, width=80)
+    assert all(len(each) <= 80 for each in shown)
+    texts = [each.split("NACK_")[1].split(maxsplit=1)[1] for each in shown]
+    assert all(re.match(r"(BAD_SESSION|ENDPT_CLOSED)\b.*\[nack of #1[12]\]$", each) for each in texts), texts
+
+
 def test_narrow_lines_leave_out_the_least_important_columns() -> None:
     (line,) = lines("decode", "--frames", "41", EVERY_TYPE, width=80)
     assert line == "   41   35.798491 vm1:0   →vm2:0      5→3 SMALL      seq 3 ack 3: 100 bytes mat…"

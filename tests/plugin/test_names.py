@@ -125,7 +125,7 @@ class TestCommand:
         assert done.stdout.splitlines() == [
             "52:54:00:0a:00:01 vm1:0 added",
             "52:54:00:0a:00:02 vm2:0 added",
-            f"{config / 'ethers'} written: restart Wireshark if it is running",
+            f"wrote {config / 'ethers'}: restart Wireshark if it is running",
         ]
         assert run(WITH_NAMES).stdout.splitlines()[-1] == "52:54:00:0a:00:02 vm2:0 is up to date"
 

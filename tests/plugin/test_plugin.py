@@ -274,11 +274,11 @@ class TestCheck:
         assert len(check().expected) == 14
 
 
-@pytest.mark.parametrize(("changed", "reported"), [(True, "written"), (False, "is up to date")])
+@pytest.mark.parametrize(("changed", "reported"), [(True, f"wrote {SOURCE}"), (False, f"{SOURCE} is up to date")])
 def test_build_reports_whether_it_wrote(changed, reported, monkeypatch):
     """The writing itself is the dissector's own; it is not let loose on the checkout here."""
     monkeypatch.setattr("mxwire.dissector.build.write", lambda: changed)
-    assert run("build").output == f"{SOURCE} {reported}\n"
+    assert run("build").output == f"{reported}\n"
 
 
 def test_build_needs_a_checkout(tmp_path, monkeypatch):

@@ -34,6 +34,12 @@ def test_a_wrong_field_is_reported_with_both_values() -> None:
     assert outcome.found.startswith("CONNECT_REPLY ") and outcome.failed_frame == 1
 
 
+def test_addresses_have_colons() -> None:
+    outcome = play("> CONNECT_REQUEST\n< CONNECT_REPLY src_mac=52:54:00:11:22:33\n")
+    assert outcome.reason == "CONNECT_REPLY: src_mac is 02:00:00:00:00:0a, expected 52:54:00:11:22:33"
+    assert outcome.expected == "CONNECT_REPLY src_mac=52:54:00:11:22:33"
+
+
 def test_another_packet_is_reported() -> None:
     outcome = play("> CONNECT_REQUEST dst_endpoint=closed\n< CONNECT_REPLY\n")
     assert outcome.reason == "NACK_LIB arrived instead of CONNECT_REPLY" and outcome.line == 3

@@ -27,7 +27,7 @@ from mxwire.wire.dialect import dialect_by_name
 from tests.cli.support import ROOT, mxwire
 
 SMALL = ("--messages", 8, "--largest", 40_000)
-KEYS = {"seed", "held", "duration_ns", "duration_s", "counts", "digest", "fallen", "breaches", "scenario", "command"}
+KEYS = {"seed", "held", "duration_ns", "duration_s", "counts", "digest", "unchecked", "breaches", "scenario", "command"}
 COUNTS = {
     "messages",
     "delivered",
@@ -36,7 +36,7 @@ COUNTS = {
     "frames lost",
     "incidents",
     "steps",
-    "fallen",
+    "unchecked",
     "deviations",
 }
 OPTIONS: dict[str, tuple[object, object]] = {
@@ -112,7 +112,7 @@ def test_a_run_as_an_object() -> None:
     assert run.code == 0 and run.err == ""
     (found,) = run.objects
     assert set(found) == KEYS and set(found["counts"]) == COUNTS
-    assert found["held"] is True and found["breaches"] == [] and found["fallen"] == {}
+    assert found["held"] is True and found["breaches"] == [] and found["unchecked"] == {}
     assert found["scenario"] == {"seed": 5, "messages": 8, "largest": 40_000, "loss": 0.1}
     assert found["command"] == "mxwire simulate --seed 5 --messages 8 --largest 40000 --loss 0.1"
     assert found["counts"]["messages"] == found["counts"]["delivered"] == 8

@@ -48,7 +48,7 @@ def test_a_killed_process_is_another_one_when_it_starts_again():
     """Its engine is gone, and the processes beside it continue."""
     simulation = Simulation(Scenario(2, processes=3, local="one-copy", messages=60, kill=3))
     outcome = simulation.run()
-    assert outcome.held and outcome.fallen.keys() == {"W-5"}
+    assert outcome.held and outcome.unchecked.keys() == {"W-5"}
     boots = sorted(each.boots for each in simulation.world.hosts)
     assert boots[0] == 1 and sum(boots) == 6 + 3
 

@@ -15,7 +15,7 @@ from mxwire.cli.simulate import command
 from mxwire.errors import MxwireError
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_0_6, OPEN_MX_1_0, OPEN_MX_1_1, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.simulation import INVARIANTS, Scenario, Simulation, draw_scenario
-from mxwire.simulation.invariants import fallen, fallen_rules
+from mxwire.simulation.invariants import unchecked, unchecked_rules
 from mxwire.simulation.scenario import DISCOVERIES, DRAWN_WORKLOADS, INCIDENTS, RATES
 from mxwire.simulation.workload import draw_length
 from mxwire.wire.dialect import MXOE, omx
@@ -115,11 +115,11 @@ def test_lengths_lie_at_every_edge(dialect: Any) -> None:
 
 
 def test_no_invariant_is_waived_without_a_reason() -> None:
-    assert fallen(Scenario(loss=0.2, kill=2, crash=1, partition=2)) == {}
-    assert fallen(Scenario(profiles=(OPEN_MX_1_5_AS_FOUND,))) == {}
-    assert fallen(Scenario(profiles=(OPEN_MX_1_5_AS_FOUND,), duplicate=0.2, coalescing=1000)) == {}
-    assert fallen(Scenario(profiles=(OPEN_MX_1_5,), reorder=0.2, jitter=1000)) == {}
-    assert fallen_rules(Scenario(profiles=(OPEN_MX_0_6,))) == {}
+    assert unchecked(Scenario(loss=0.2, kill=2, crash=1, partition=2)) == {}
+    assert unchecked(Scenario(profiles=(OPEN_MX_1_5_AS_FOUND,))) == {}
+    assert unchecked(Scenario(profiles=(OPEN_MX_1_5_AS_FOUND,), duplicate=0.2, coalescing=1000)) == {}
+    assert unchecked(Scenario(profiles=(OPEN_MX_1_5,), reorder=0.2, jitter=1000)) == {}
+    assert unchecked_rules(Scenario(profiles=(OPEN_MX_0_6,))) == {}
 
 
 @pytest.mark.parametrize(
@@ -155,19 +155,19 @@ def test_no_invariant_is_waived_without_a_reason() -> None:
     ],
 )
 def test_waived_invariants_have_a_reason(changes: dict[str, Any], names: set[str], why: str) -> None:
-    found = fallen(Scenario(**changes))
+    found = unchecked(Scenario(**changes))
     assert set(found) == names
     assert all(why in text for text in found.values())
 
 
 def test_only_profiles_in_use_waive_invariants() -> None:
-    assert fallen(Scenario(profiles=(OPEN_MX_1_5, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND), kill=1)) == {}
+    assert unchecked(Scenario(profiles=(OPEN_MX_1_5, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND), kill=1)) == {}
 
 
 def test_breaches_of_waived_invariants_are_counted_and_others_reported() -> None:
     outcome = Simulation(Scenario(messages=60, tamper=0.2)).run()
-    assert outcome.held and outcome.counts["fallen"] > 0
-    assert set(outcome.fallen) == set(INVARIANTS) - {"exception", "memory"}
+    assert outcome.held and outcome.counts["unchecked"] > 0
+    assert set(outcome.unchecked) == set(INVARIANTS) - {"exception", "memory"}
 
 
 def test_hosts_are_not_blamed_for_wrong_indexes_that_they_were_taught() -> None:
@@ -177,7 +177,7 @@ def test_hosts_are_not_blamed_for_wrong_indexes_that_they_were_taught() -> None:
     )
     outcomes = [Simulation(replace(scenario, seed=seed)).run() for seed in range(4)]
     assert all(each.held for each in outcomes)
-    assert "W-5" in outcomes[0].fallen and sum(each.counts["fallen"] for each in outcomes) > 0
+    assert "W-5" in outcomes[0].unchecked and sum(each.counts["unchecked"] for each in outcomes) > 0
 
 
 def test_differences_list_the_fields_that_are_not_defaults() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from enum import Enum, StrEnum, auto
 from typing import Any, Final
 
+from mxwire.ethernet import mac_text
 from mxwire.rules import Judge
 from mxwire.rules.vantage import Vantage
 from mxwire.wire import packets
@@ -191,6 +192,8 @@ _HEXADECIMAL: Final = ("session", "key", "magic", "handle", "match", "lib_seqnum
 
 def _text(field: str, value: Any) -> str:
     if isinstance(value, bytes):
+        if field.endswith("_mac"):
+            return mac_text(value)
         return value.hex() if len(value) <= 16 else f"{value[:16].hex()}… ({len(value)} bytes)"
     return f"{value:#x}" if any(each in field for each in _HEXADECIMAL) else str(value)
 

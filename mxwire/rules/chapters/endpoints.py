@@ -46,7 +46,7 @@ def destination_session(seen: JudgedFrame) -> Breach | None:
     if session == NO_SESSION and isinstance(seen.frame, (Notify, Pull, Truc)):
         return Breach(
             "the destination's session from its CONNECT request, which the sender awaits first (R-CON-12)",
-            "session 0xFFFFFFFF, which is refused",
+            "session 0xFFFFFFFF (unknown to the sender), which is refused",
             defect="D-1",
         )
     if not flow.sessions and not seen.vantage.from_start:

@@ -286,7 +286,7 @@ def _unexplained(pull: MessagePull) -> int:
 def _pull_evidence(number: int, pull: MessagePull) -> Evidence:
     text = f"blocks of message {number} were re-requested {count_of(_unexplained(pull), 'time')}"
     if _missing(pull):
-        text += f", and {count_of(_missing(pull), 'reply', 'replies')} never passed here"
+        text += f", and {count_of(_missing(pull), 'reply', 'replies')} not in the capture"
     return evidence(text, [each.frame for each in pull.requests], pull.requests[0].time_ns)
 
 

@@ -105,7 +105,8 @@ class ReverseConnectExaminer(Examiner):
         counts = facts.unknown_counts[voice]
         shown = [
             evidence(
-                f"{count_of(counts[kind], _KINDS[kind])} to session 0xffffffff, which is refused",
+                f"{count_of(counts[kind], _KINDS[kind])} to session 0xffffffff (unknown to the sender), "
+                "which is refused",
                 [frame for frame, _ in each],
                 each[0][1],
                 "proof",
