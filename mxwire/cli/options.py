@@ -494,7 +494,9 @@ class WorkerOptions:
         """The options that determine the results, for the checkpoint."""
         context = click.get_current_context()
         given = given_options().keys() - {"on", "jobs", "checkpoint", "target", "as_json", "force"}
-        return json.dumps([context.info_name, {each: str(context.params[each]) for each in sorted(given)}])
+        return json.dumps(
+            [context.info_name, {each: str(context.params[each]) for each in sorted(given & context.params.keys())}]
+        )
 
 
 _WORKERS: Final = (

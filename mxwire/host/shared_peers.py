@@ -4,10 +4,15 @@ Theory of operation
 ===================
 
 Each network namespace has a folder below the runtime folder, with the file ``peers``. Each row of it is a peer of one
-interface. Rows are only ever appended, which the kernel does for one process at a time, and a peer has the number of
-the first row with its address as its index. So an index means the same peer in all processes, also in those with
-several interfaces, and a process sees the peers of its own interfaces only. A row also holds the name of the peer, once
-a process has learnt it, and the times of the last two host queries for it: a host is queried by one process for all.
+interface, and a peer has the number of the first row with its address as its index. So an index means the same peer in
+all processes, also in those with several interfaces, and a process sees the peers of its own interfaces only. A row
+also holds the name of the peer, once a process has learnt it, and the times of the last two host queries for it: a host
+is queried by one process for all.
+
+A process that has a peer in its own table holds a shared lock of one byte for it. When the last one has left it, the
+row becomes blank, and its number the index of another peer; rows of processes that were killed become blank when there
+would be too many. Rows change under a lock, and with each change the number in front of them does, by which the other
+processes notice. The file is so small, whatever hosts are announced, that all of it is read then.
 
 A process holds a shared lock of one byte while it uses the table. The folder is removed with the last process that uses
 it; if that was killed, by the next process that is started.
@@ -19,7 +24,9 @@ import errno
 import fcntl
 import os
 import struct
+import sys
 import time
+from bisect import insort
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -37,17 +44,30 @@ size divides that of a page, so a file system that is full takes whole rows or n
 _STATE: Final = struct.Struct("=qqB79s")
 _STATE_AT: Final = 24
 _NAME_MAXIMUM: Final = 79
+_HEADER: Final = struct.Struct("=Q")
+"""The number of changes of addresses; the first row is behind it, at the size of a row."""
+_BLANK: Final = bytes(_ROW.size)
+_COMPARED: Final = 32 * _ROW.size
+"""Bytes that are compared at once with those of the last reading."""
+_ROWS_MAXIMUM: Final = 16384
+"""Rows from which those of killed processes become blank; more are added if none can."""
 _IN_USE: Final = 1 << 40
 """The byte that each process locks while it uses the table; it is beyond the end of the file."""
-_OF_ROW: Final = _IN_USE + 1
+_CHANGE: Final = _IN_USE + 1
+"""The byte that is locked while addresses change."""
+_HELD: Final = _IN_USE + 2
+"""The byte that processes lock that have the peer with index 0; those of other indexes follow."""
+_OF_ROW: Final = _HELD + NO_PEER_INDEX + 1
 """The byte that is locked while the state of the first row is read and changed; those of other rows follow."""
+_CHANGED_FOR: Final = 0.02
+"""Seconds to wait for another process that changes addresses."""
 _LOCKED_FOR: Final = 1.0
 """Seconds to wait for the table, which other processes lock only while they open or remove it."""
 _TABLE: Final = "peers"
 
 
 @dataclass(slots=True)
-class _State:
+class _RowState:
     """The part of a row that changes."""
 
     before: int
@@ -66,33 +86,68 @@ class SharedPeerTable:
 
     def __init__(self, folder: Path, interfaces: Sequence[str]) -> None:
         self.folder = folder
-        self._interfaces = [each.encode()[:16].ljust(16, b"\0") for each in interfaces]
+        self._interfaces = [each.encode()[:16] for each in interfaces]
         self._file = self._open()
-        self._rows: dict[tuple[bytes, bytes], int] = {}
-        """The numbers of rows, by address and interface."""
-        self._first: dict[bytes, int] = {}
-        self._read_rows = 0
-        self._visible: dict[bytes, None] = {}
-        self._places: list[tuple[int, bytes]] = []
+        self._changes = -1
+        self._content = bytearray()
+        """The rows as they were last read or written."""
+        self._where: list[tuple[bytes, bytes]] = []
+        """Address and interface of each row; blank rows have no interface."""
+        self._rows: dict[bytes, list[int]] = {}
+        """The numbers of rows by address, in ascending order."""
+        self._blank: dict[int, None] = {}
+        """The numbers of blank rows; an ordered set."""
+        self._held: set[bytes] = set()
+        """The peers of this process."""
+        self._news: dict[bytes, None] = {}
+        """The addresses that were added since the last call of :meth:`news`; an ordered set."""
 
-    def place_of(self, address: bytes) -> int:
-        """Index of a peer, added to all interfaces if it is new."""
-        self._read()
-        for each in self._interfaces:
-            if (address, each) not in self._rows:
-                self._append(_ROW.pack(address, each, 0, 0, 0, b""))
-        self._read()
-        place = self._first.get(address)
-        if place is None:
-            raise LinkError(f"{self._file.path}: another program has changed the shared peer table; end it")
-        if place >= NO_PEER_INDEX:
-            raise LinkError(f"{self._file.path}: the shared peer table is full")
-        return place
+    def place_of(self, address: bytes) -> int | None:
+        """Index of a peer, which is added to all interfaces if it is new, and keeps the index until :meth:`leave`.
 
-    def places(self) -> Sequence[tuple[int, bytes]]:
-        """Indexes and addresses of the peers of the interfaces, in the order in which they were added."""
+        None if all indexes are taken, or another process does not end its change of the table.
+        """
+        with self._changing() as may_change:
+            if not may_change:
+                return None
+            for each in self._interfaces:
+                if self._row_of(address, each) is None and not self._add(address, each):
+                    return None
+            place = self._rows[address][0]
+            if not self._file.try_lock(_HELD + place, fcntl.F_RDLCK):
+                return None
+            self._held.add(address)
+            return place
+
+    def leave(self, address: bytes) -> None:
+        """Leave the index of a peer to another one, unless another process has the peer."""
+        if address not in self._held:
+            return
+        self._held.remove(address)
+        self._file.unlock(_HELD + self._rows[address][0])
+        with self._changing() as may_change:
+            if may_change:
+                self._clear(address)
+
+    def index_of(self, address: bytes) -> int | None:
+        """Index of a peer of the interfaces that another process has, or None."""
         self._read()
-        return self._places
+        rows = self._rows.get(address)
+        if not rows or not any(self._where[each][1] in self._interfaces for each in rows):
+            return None
+        return rows[0] if self._file.is_locked(_HELD + rows[0]) else None
+
+    def address_at(self, index: int) -> bytes | None:
+        """Address of the peer with an index that another process has, or None."""
+        self._read()
+        address = self._where[index][0] if index < len(self._where) else b""
+        return address if self.index_of(address) == index else None
+
+    def news(self) -> Sequence[bytes]:
+        """Addresses of the peers that other processes have added to the interfaces since the last call."""
+        self._read()
+        news, self._news = self._news, {}
+        return [each for each in news if self.index_of(each) is not None]
 
     def name_of(self, address: bytes) -> str | None:
         """The name of a peer that a process has learnt."""
@@ -127,20 +182,23 @@ class SharedPeerTable:
             self._file.close()
 
     @contextmanager
-    def _state(self, interface: int, address: bytes) -> Iterator[_State | None]:
+    def _state(self, interface: int, address: bytes) -> Iterator[_RowState | None]:
         """The state of a peer, written back if it is changed; None while another process has it."""
         name = self._interfaces[interface]
-        if (address, name) not in self._rows:
+        if self._row_of(address, name) is None:
             self.place_of(address)
-        place = self._rows[address, name]
+        place = self._row_of(address, name)
+        if place is None:
+            yield None
+            return
         if not self._file.try_lock(_OF_ROW + place):
             yield None
             return
         try:
-            at = place * _ROW.size + _STATE_AT
+            at = (place + 1) * _ROW.size + _STATE_AT
             found = os.pread(self._file.descriptor, _STATE.size, at)
             before, last, length, text = _STATE.unpack(found.ljust(_STATE.size, b"\0"))
-            state = _State(before, last, text[:length])
+            state = _RowState(before, last, text[:length])
             yield state
             changed = _STATE.pack(state.before, state.last, len(state.name), state.name)
             if changed != found:
@@ -148,31 +206,102 @@ class SharedPeerTable:
         finally:
             self._file.unlock(_OF_ROW + place)
 
-    def _append(self, row: bytes) -> None:
+    def _row_of(self, address: bytes, interface: bytes) -> int | None:
+        for place in self._rows.get(address, ()):
+            if self._where[place][1] == interface:
+                return place
+        return None
+
+    @contextmanager
+    def _changing(self) -> Iterator[bool]:
+        """Let no other process change addresses; False if one does so for too long, as if it was stopped."""
+        until = time.monotonic() + _CHANGED_FOR
+        while not self._file.try_lock(_CHANGE):
+            if time.monotonic() > until:
+                yield False
+                return
+            time.sleep(0.0001)
         try:
-            written = os.pwritev(self._file.descriptor, [row], 0, os.RWF_APPEND)
+            self._read()
+            yield True
+        finally:
+            self._file.unlock(_CHANGE)
+
+    def _add(self, address: bytes, interface: bytes) -> bool:
+        """Add a row; return False if all numbers are taken."""
+        # The first row, whose number is the index, must stay the first one.
+        first = self._rows[address][0] if address in self._rows else -1
+        if not self._blank and len(self._where) >= _ROWS_MAXIMUM:
+            for each in list(self._rows):
+                self._clear(each)
+        place = next((each for each in self._blank if each > first), len(self._where))
+        if place >= NO_PEER_INDEX:
+            return False
+        self._write(place, _ROW.pack(address, interface, 0, 0, 0, b""))
+        self._note(place, address, interface)
+        self._news.pop(address, None)
+        return True
+
+    def _clear(self, address: bytes) -> None:
+        """Make the rows of a peer blank that no process has."""
+        rows = self._rows.get(address)
+        if rows and address not in self._held and not self._file.is_locked(_HELD + rows[0]):
+            for place in list(rows):
+                self._write(place, _BLANK)
+                self._note(place, b"", b"")
+
+    def _write(self, place: int, row: bytes) -> None:
+        try:
+            if os.fstat(self._file.descriptor).st_size < len(self._where) * _ROW.size:
+                raise LinkError(f"{self._file.path}: another program has changed the shared peer table; end it")
+            written = os.pwrite(self._file.descriptor, row, (place + 1) * _ROW.size)
+            if written < len(row):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._content[place * _ROW.size : (place + 1) * _ROW.size] = row
+            self._changes += 1
+            os.pwrite(self._file.descriptor, _HEADER.pack(self._changes), 0)
         except OSError as error:
             raise self._refusal(error) from error
-        if written < len(row):
-            raise self._refusal(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
     def _refusal(self, error: OSError) -> LinkError:
         return LinkError(f"{self.folder / _TABLE}: the shared peer table cannot be used: {error.strerror}")
 
     def _read(self) -> None:
-        done = self._read_rows * _ROW.size
-        left = os.fstat(self._file.descriptor).st_size - done
-        if left < _ROW.size:
+        """Read the rows that have changed."""
+        changes = int.from_bytes(os.pread(self._file.descriptor, _HEADER.size, 0), sys.byteorder)
+        if changes == self._changes:
             return
-        added = os.pread(self._file.descriptor, left, done)
-        for place, row in enumerate(_ROW.iter_unpack(added[: len(added) // _ROW.size * _ROW.size]), self._read_rows):
-            address, interface = row[:2]
-            first = self._first.setdefault(address, place)
-            self._rows.setdefault((address, interface), place)
-            if interface in self._interfaces and address not in self._visible:
-                self._visible[address] = None
-                self._places.append((first, address))
-            self._read_rows = place + 1
+        self._changes = changes
+        size = os.fstat(self._file.descriptor).st_size // _ROW.size * _ROW.size
+        content = os.pread(self._file.descriptor, max(0, size - _ROW.size), _ROW.size)
+        for start in range(0, len(content), _COMPARED):
+            part = content[start : start + _COMPARED]
+            if part != self._content[start : start + _COMPARED]:
+                for place, row in enumerate(_ROW.iter_unpack(part), start // _ROW.size):
+                    self._note(place, row[0], row[1].rstrip(b"\0"))
+        self._content = bytearray(content)
+
+    def _note(self, place: int, address: bytes, interface: bytes) -> None:
+        """Note the content of a row."""
+        while place >= len(self._where):
+            self._blank[len(self._where)] = None
+            self._where.append((b"", b""))
+        now = (address, interface) if interface else (b"", b"")
+        before, self._where[place] = self._where[place], now
+        if before == now:
+            return
+        if before[1]:
+            rows = self._rows[before[0]]
+            rows.remove(place)
+            if not rows:
+                del self._rows[before[0]]
+        if not interface:
+            self._blank[place] = None
+            return
+        self._blank.pop(place, None)
+        insort(self._rows.setdefault(address, []), place)
+        if interface in self._interfaces:
+            self._news[address] = None
 
     def _open(self) -> LockableFile:
         """Open the file with a shared lock, which marks it as used; empty it if no other process has one."""

@@ -63,13 +63,25 @@ class MachineSharing:
 
     # For the node.
 
-    def place_of(self, address: bytes) -> int:
-        """Index of a peer in the peer table of all processes."""
+    def place_of(self, address: bytes) -> int | None:
+        """Index of a peer in the peer table of all processes; None if all are taken."""
         return self._peers.place_of(address)
 
-    def places(self) -> Sequence[tuple[int, bytes]]:
-        """Indexes and addresses of all peers of the interfaces, in the order in which they were added."""
-        return self._peers.places()
+    def leave(self, address: bytes) -> None:
+        """Leave the index of a peer to others, unless another process has the peer."""
+        self._peers.leave(address)
+
+    def index_of(self, address: bytes) -> int | None:
+        """Index of a peer that another process has, or None."""
+        return self._peers.index_of(address)
+
+    def address_at(self, index: int) -> bytes | None:
+        """Address of the peer with an index that another process has, or None."""
+        return self._peers.address_at(index)
+
+    def news(self) -> Sequence[bytes]:
+        """Addresses of the peers that other processes have added since the last call."""
+        return self._peers.news()
 
     def name_of(self, address: bytes) -> str | None:
         """The name of a peer that any process has learnt."""

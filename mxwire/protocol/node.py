@@ -102,27 +102,28 @@ class Node:
         Raises :class:`~mxwire.protocol.status.LocalProtocolError` for a value that is not an address, and
         if the table is full.
         """
-        peer = self._enter(ethernet_address(address), name)
+        peer = self.peers.add(ethernet_address(address), name)
         peer.kept = True
+        self._welcome(peer)
         return peer
 
     def discover_peer(self, address: bytes) -> Peer | None:
         """Add a host that was only heard, or is a peer of another node; return None if the table is full of peers that
         are in use."""
-        known = self.peers.by_address(address)
-        if known is None and not self.peers.make_room():
+        peer = self.peers.by_address(address) or self.peers.enter(address)
+        if peer is None:
             self.counters[Counter.DROP_PEERS_FULL] += 1
             return None
-        return self._enter(address, None)
+        self._welcome(peer)
+        return peer
 
-    def _enter(self, address: bytes, name: str | None) -> Peer:
-        peer = self.peers.add(address, name)
+    def _welcome(self, peer: Peer) -> None:
+        """Answer the early query of a peer, and query its name unless it is known."""
         self._names.meet(peer)
         if peer.name is None:
             self._names.search(peer)
         else:
             self._names.set(peer)
-        return peer
 
     def peer(self, which: Peer | bytes | str | SupportsIndex) -> Peer:
         """The peer given as a Peer, by address, by host name or by index.

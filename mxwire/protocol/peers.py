@@ -38,12 +38,21 @@ class Sharing(Protocol):
     a packet for an endpoint of another.
     """
 
-    def place_of(self, address: bytes) -> int:
-        """The index of a peer in the peer tables of all nodes; a new peer gets the next free index."""
+    def place_of(self, address: bytes) -> int | None:
+        """The index of a peer in the peer tables of all nodes, which belongs to the peer until each node that called
+        this has left it; a new peer gets a free index. None if there is none now."""
 
-    def places(self) -> Sequence[tuple[int, bytes]]:
-        """The indexes and addresses of the peers of all nodes on these interfaces, in the order in which they were
-        added."""
+    def leave(self, address: bytes) -> None:
+        """Take back that this node has a peer in its table."""
+
+    def index_of(self, address: bytes) -> int | None:
+        """The index of a peer that another node has in its table, or None."""
+
+    def address_at(self, index: int) -> bytes | None:
+        """The address of the peer with an index that another node has in its table, or None."""
+
+    def news(self) -> Sequence[bytes]:
+        """The addresses of peers that other nodes on these interfaces have added since the last call."""
 
     def name_of(self, address: bytes) -> str | None:
         """The name of a peer that any of the nodes has learnt; None if unknown."""
@@ -139,10 +148,8 @@ class PeerTable:
         """The peers by index, without those that other nodes have added since the last :meth:`refresh`; :meth:`at`
         finds these."""
         self._by_address: dict[bytes, Peer] = {}
-        self._looked_at = 0
-        """Number of places of other nodes that were read."""
-        self._new: list[Peer] = []
-        """Peers added by other nodes, until the next :meth:`refresh`."""
+        self._new: dict[Peer, None] = {}
+        """Peers of other nodes, until the next :meth:`refresh`; an ordered set."""
 
     def __len__(self) -> int:
         """The number of peers."""
@@ -156,29 +163,26 @@ class PeerTable:
         """The peer with an index, or None."""
         peer = self.entries.get(index)
         if peer is None and self._sharing is not None:
-            self._enter_others()
-            peer = self.entries.get(index)
+            address = self._sharing.address_at(index)
+            if address is not None:
+                self.by_address(address)
+                peer = self.entries.get(index)
         return peer
 
     def refresh(self) -> list[Peer]:
         """Add the peers that other nodes on the same interfaces have added; return those new since the last call."""
-        self._enter_others()
-        new, self._new = self._new, []
-        return new
-
-    def _enter_others(self) -> None:
-        places = [] if self._sharing is None else self._sharing.places()
-        for index, address in places[self._looked_at :]:
-            if address not in self._by_address and len(self.entries) < self.maximum:
-                self._new.append(self._enter(index, address, None))
-        self._looked_at = max(self._looked_at, len(places))
+        for address in [] if self._sharing is None else self._sharing.news():
+            self.by_address(address)
+        new, self._new = self._new, {}
+        return list(new)
 
     def by_address(self, address: bytes) -> Peer | None:
         """The peer with an Ethernet address, or None (R-DISC-01); nodes that share interfaces share their peers."""
         peer = self._by_address.get(address)
-        if peer is None and self._sharing is not None:
-            self._enter_others()
-            peer = self._by_address.get(address)
+        if peer is None and self._sharing is not None and self._sharing.index_of(address) is not None:
+            peer = self.enter(address)
+            if peer is not None:
+                self._new[peer] = None
         return peer
 
     def by_name(self, name: str) -> Peer | None:
@@ -194,26 +198,40 @@ class PeerTable:
         if known is not None:
             known.name = name or known.name
             return known
-        if not self.make_room():
+        peer = self.enter(address)
+        if peer is None:
             raise LocalProtocolError(
                 Status.NO_RESOURCES,
                 f"the peer table is full ({self.maximum} entries, all in use): {mac_text(address)} not entered",
             )
+        peer.name = name
+        return peer
+
+    def enter(self, address: bytes) -> Peer | None:
+        """Add a peer that is not in the table; return None if the table is full of peers that are in use."""
+        if len(self.entries) >= self.maximum and not self._remove_one():
+            return None
+        index: int | None
         if self._sharing is not None:
             index = self._sharing.place_of(address)
         else:
             index = self._free.pop() if self._free else len(self.entries)
-        return self._enter(index, address, name)
+        if index is None:
+            return None
+        peer = self.entries[index] = self._by_address[address] = Peer(index, address)
+        self._silent[peer] = None
+        return peer
 
-    def make_room(self) -> bool:
-        """Remove a peer if the table is full; return False if all of its peers are in use."""
-        if len(self.entries) < self.maximum:
-            return True
-        peer = None if self._never_replaced or self._sharing is not None else self._least()
+    def _remove_one(self) -> bool:
+        peer = None if self._never_replaced else self._least()
         if peer is None:
             return False
         del self.entries[peer.index], self._by_address[peer.address]
-        self._free.append(peer.index)
+        self._new.pop(peer, None)
+        if self._sharing is not None:
+            self._sharing.leave(peer.address)
+        else:
+            self._free.append(peer.index)
         peer.removed = True
         self._on_removal(peer)
         return True
@@ -223,7 +241,7 @@ class PeerTable:
         while self._silent:
             peer = next(iter(self._silent))
             del self._silent[peer]
-            if peer.replaceable and not peer.met:
+            if peer.replaceable and not peer.met and not self._is_named(peer):
                 return peer
             self._others[peer] = None
         for peer in self._others:
@@ -232,7 +250,6 @@ class PeerTable:
                 return peer
         return None
 
-    def _enter(self, index: int, address: bytes, name: str | None) -> Peer:
-        peer = self.entries[index] = self._by_address[address] = Peer(index, address, name)
-        self._silent[peer] = None
-        return peer
+    def _is_named(self, peer: Peer) -> bool:
+        """Return whether another node knows the name of a peer."""
+        return self._sharing is not None and self._sharing.name_of(peer.address) is not None

@@ -181,9 +181,20 @@ class SimulatedPath:
             self._peers.append(address)
         return self._peers.index(address)
 
-    def places(self) -> Sequence[tuple[int, bytes]]:
-        """The indexes and addresses of all peers."""
-        return list(enumerate(self._peers))
+    def leave(self, address: bytes) -> None:
+        """Keep the index of a peer: simulated hosts have few."""
+
+    def index_of(self, address: bytes) -> int | None:
+        """The index of a peer of any node, or None."""
+        return self._peers.index(address) if address in self._peers else None
+
+    def address_at(self, index: int) -> bytes | None:
+        """The address of the peer with an index, or None."""
+        return self._peers[index] if index < len(self._peers) else None
+
+    def news(self) -> Sequence[bytes]:
+        """The addresses of all peers."""
+        return tuple(self._peers)
 
     def name_of(self, address: bytes) -> str | None:
         """The name of a peer that any node has learnt."""

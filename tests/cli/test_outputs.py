@@ -22,7 +22,7 @@ WRITERS = {
     "linerate test --csv": ["linerate", "test", "loss", "-i", "nowhere0", "--csv", "{}.csv"],
     "linerate test --plot": ["linerate", "test", "loss", "-i", "nowhere0", "--plot", "{}.svg"],
     "simulate --pcap": ["simulate", "--seed", "1", "--pcap", "{}.pcap"],
-    "simulate --checkpoint": ["simulate", "--seeds", "0-1", "--checkpoint", "{}.jsonl"],
+    "simulate --checkpoint": ["simulate", "--seeds", "0-1", "--color", "never", "--checkpoint", "{}.jsonl"],
     "replay -w": ["replay", CONNECT, "--as", "52:54:00:0a:00:01", "--simulate", "open-mx", "-w", "{}.pcap"],
 }
 

@@ -9,19 +9,26 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.host import Host, HostError
+from mxwire.frames import FrameBatch
+from mxwire.host import Host, HostError, shared_peers
 from mxwire.host.shared_peers import _IN_USE, _ROW, SharedPeerTable, remove_unused
 from mxwire.host.sharing import MachineSharing
 from mxwire.link import MemoryNetwork
 from mxwire.link.byte_locks import LockableFile
-from mxwire.protocol import Status
+from mxwire.protocol import Node, Status
+from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.units import SECOND
+from mxwire.wire.codec import codec_of
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.packets import Announcement
 from tests.forked import start
 
 INTERFACE = f"test{os.getpid()}"
@@ -125,7 +132,7 @@ def test_a_peer_has_the_same_index_in_all_processes(folder):
 assert peers.place_of(bytes.fromhex({addresses[3].hex()!r})) == 3
 """
     with table_in_another_process(folder, "a", body):
-        assert list(one.places()) == list(enumerate(addresses[:4]))
+        assert [one.address_at(each) for each in range(5)] == [*addresses[:4], None]
     assert two.place_of(addresses[4]) == 4
     one.close()
     two.close()
@@ -137,11 +144,14 @@ def test_peers_belong_to_their_interface_and_indexes_to_all(folder):
     """A process with two interfaces has one index for each peer, which the processes of both must understand."""
     near, far = SharedPeerTable(folder, ["near"]), SharedPeerTable(folder, ["far"])
     assert [near.place_of(address(1)), far.place_of(address(2)), far.place_of(address(1))] == [0, 1, 0]
-    assert near.places() == [(0, address(1))] and far.places() == [(1, address(2)), (0, address(1))]
+    assert [near.index_of(address(each)) for each in (1, 2)] == [0, None]
+    assert near.address_at(1) is None and near.address_at(2) is None, "the row of the far interface is no index"
+    assert near.news() == [] and far.news() == [], "only others add what is new"
     both = SharedPeerTable(folder, ["near", "far"])
-    assert both.places() == [(0, address(1)), (1, address(2))]
+    assert both.news() == [address(1), address(2)] and both.news() == []
+    assert [both.index_of(address(each)) for each in (1, 2)] == [0, 1]
     assert both.place_of(address(3)) == far.place_of(address(3)) == near.place_of(address(3))
-    assert (both.place_of(address(3)), address(3)) in near.places()
+    assert near.address_at(near.place_of(address(3))) == address(3)
     for each in (near, far, both):
         each.close()
 
@@ -156,22 +166,138 @@ def test_entries_of_a_killed_process_are_removed(tmp_path, folder):
     (other / "a-3.sock").touch()
     (tmp_path / "1-4-4").mkdir()
     fresh = SharedPeerTable(folder, ["a"])
-    assert list(fresh.places()) == []
+    assert fresh.news() == [] and fresh.index_of(bytes(6)) is None
     remove_unused(tmp_path.iterdir())
     assert list(tmp_path.iterdir()) == [folder], "this one is in use"
     fresh.close()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_entries_at_once_leave_one_that_counts(folder):
-    """Processes that enter a peer at the same moment both append it; the first place is its index."""
+def test_the_index_of_a_peer_that_no_process_has_is_given_to_another(folder):
     one, two = SharedPeerTable(folder, ["a"]), SharedPeerTable(folder, ["a"])
-    for each in (1, 2, 1, 3):
-        one._append(_ROW.pack(address(each), b"a", 0, 0, 0, b""))
-    assert [two.place_of(address(each)) for each in (1, 2, 3, 4)] == [0, 1, 3, 4]
-    assert one.place_of(address(4)) == 4
-    one.close()
-    two.close()
+    assert [one.place_of(address(each)) for each in (1, 2, 3)] == [0, 1, 2]
+    assert two.place_of(address(2)) == 1
+    one.learn(address(2), "alpha:0")
+    one.leave(address(2))
+    assert one.place_of(address(4)) == 3, "the other process has it still"
+    assert one.index_of(address(2)) == 1 and one.name_of(address(2)) == "alpha:0"
+    two.leave(address(2))
+    two.leave(address(2))
+    assert one.index_of(address(2)) is None and one.address_at(1) is None
+    assert one.place_of(address(5)) == 1 and one.name_of(address(5)) is None
+    assert two.address_at(1) == address(5) and two.news() == [address(1), address(3), address(4), address(5)]
+    assert two.place_of(address(2)) == 4
+    for each in (one, two):
+        each.close()
+
+
+def test_the_first_row_of_a_peer_stays_the_first(folder):
+    """Its number is the index; a row that becomes blank before it takes another peer."""
+    near, far = SharedPeerTable(folder, ["near"]), SharedPeerTable(folder, ["far"])
+    assert [near.place_of(address(each)) for each in (1, 2)] == [0, 1]
+    near.leave(address(1))
+    assert far.place_of(address(2)) == 1 and near.index_of(address(2)) == 1
+    assert near.place_of(address(3)) == 0
+    for each in (near, far):
+        each.close()
+
+
+@pytest.mark.interpreted("it replaces a constant of the module")
+def test_rows_of_killed_processes_are_used_again(folder, monkeypatch):
+    monkeypatch.setattr(shared_peers, "_ROWS_MAXIMUM", 4)
+    table = SharedPeerTable(folder, ["a"])
+    assert table.place_of(address(1)) == 0
+    with table_in_another_process(folder, "a", "[peers.place_of(bytes([each] * 6)) for each in range(3)]"):
+        assert table.place_of(address(2)) == 4 and table.address_at(1) == bytes(6)
+    assert table.address_at(1) is None
+    assert sorted(table.place_of(address(each)) for each in (3, 4, 5)) == [1, 2, 3]
+    assert table.place_of(address(6)) == 5
+    table.close()
+
+
+def test_another_process_that_never_ends_its_change_is_not_waited_for(folder):
+    one, two = SharedPeerTable(folder, ["a"]), SharedPeerTable(folder, ["a"])
+    one.place_of(address(1))
+    with one._changing() as may_change:
+        assert may_change
+        assert two.place_of(address(2)) is None and two.index_of(address(1)) == 0
+    assert two.place_of(address(2)) == 1
+    for each in (one, two):
+        each.close()
+
+
+def test_processes_come_and_go_at_random(folder):
+    """No index belongs to two peers that processes have, and all have the same index for a peer."""
+    rng = Random(1)
+    interfaces = (["a"], ["a"], ["b"], ["a", "b"])
+    tables = [SharedPeerTable(folder, each) for each in interfaces]
+    have: list[dict[bytes, int]] = [{} for _ in tables]
+    for _ in range(4000):
+        which, who = rng.randrange(4), address(rng.randrange(12))
+        table, mine = tables[which], have[which]
+        chosen = rng.randrange(10)
+        if chosen < 5:
+            place = table.place_of(who)
+            assert place is not None
+            mine[who] = place
+        elif chosen < 9:
+            table.leave(who)
+            mine.pop(who, None)
+        else:
+            mine.clear()
+            table.close()
+            tables[which] = SharedPeerTable(folder, interfaces[which])
+        held = {index: who for each in have for who, index in each.items()}
+        assert all(held[index] == who for each in have for who, index in each.items())
+        assert len(set(held.values())) == len(held)
+        near = [index for place, each in enumerate(have) if place != which and place != 2 for index in each.values()]
+        if which != 2:
+            assert all(tables[which].address_at(index) == held[index] for index in near)
+    assert (folder / "peers").stat().st_size < 50 * _ROW.size
+    for each in tables:
+        each.close()
+
+
+@pytest.mark.rule("R-DISC-05")
+def test_a_flood_of_announcements_neither_hides_hosts_nor_hurts_partners_of_several_processes(folder):
+    """All processes hear it; each keeps what it needs, and they agree on the indexes."""
+    own, partner, late, static = (address(each) for each in (1, 2, 3, 4))
+    profile = replace(OPEN_MX_1_5, peer_maximum=64)
+    sharings = [MachineSharing([INTERFACE]) for _ in range(2)]
+    nodes = [Node(own, rng=Random(each), listen=True, profile=profile, sharing=sharings[each]) for each in range(2)]
+    codec = codec_of(MXOE)
+
+    def announce(*addresses: bytes) -> None:
+        numbers = [int.from_bytes(each, "big") for each in addresses]
+        frames = [
+            Announcement(
+                dst_mac=b"\xff" * 6, src_mac=late, nic_id_hi=each >> 32, nic_id_lo=each & 0xFFFF_FFFF, serial=1
+            )
+            for each in numbers
+        ]
+        for node in nodes:
+            node.receive(FrameBatch.from_frames([codec.build(each) for each in frames]), 0)
+            node.transmit(0)
+            node.events()
+
+    announce(partner)
+    endpoint = nodes[0].open_endpoint(1)
+    endpoint.connect(partner, 1, 0)
+    nodes[1].add_peer(static)
+    index = nodes[0].peer(partner).index
+    for first in range(0, 5000, 25):
+        announce(*[b"\6\0" + each.to_bytes(4, "big") for each in range(first, first + 25)])
+    announce(late)
+    for node in nodes:
+        assert len(node.peers) == 64
+        assert node.peers.at(index) is node.peer(partner) and node.peer(partner).index == index
+        assert node.peer(late).index == nodes[0].peer(late).index
+        assert node.peers.at(nodes[1].peer(static).index) is node.peer(static)
+    one, two = ({each.index: each.address for each in node.peers} for node in nodes)
+    assert all(one[each] == two[each] for each in one.keys() & two.keys())
+    assert (sharings[0]._peers.folder / "peers").stat().st_size < 200 * _ROW.size
+    for each in sharings:
+        each.close()
 
 
 @pytest.mark.rule("R-HOST-02")
