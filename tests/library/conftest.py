@@ -12,8 +12,10 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.myriexpress.build import Installation, build
-from mxwire.myriexpress.launch import environment
+from mxwire.myriexpress.launch import environment, provider_environment
 from tests.live.namespaces import Laboratory, Port, missing, sweep
+
+from .mpi_hosts import Hosts
 
 SOURCES = Path(__file__).parent
 Compile = Callable[..., Path]
@@ -83,3 +85,17 @@ def cable() -> Iterator[tuple[Port, Port]]:
     sweep()
     with Laboratory() as made:
         yield made.pair(9000)
+
+
+@pytest.fixture(scope="session")
+def variables(installation: Installation) -> dict[str, str]:
+    """The environment of programs with libfabric."""
+    if not installation.provider.is_file():
+        pytest.skip("the header files of libfabric are not installed")
+    return dict(os.environ) | provider_environment(installation)
+
+
+@pytest.fixture(scope="module")
+def hosts(cable: tuple[Port, Port], variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Hosts:
+    """Two hosts on the cable of the module."""
+    return Hosts(cable, variables, tmp_path_factory.mktemp("agent") / "agent")

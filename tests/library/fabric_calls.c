@@ -47,6 +47,19 @@ static void tags(void)
     REQUIRE(empty(tx) && fi_cntr_read(sent) >= 3);
 }
 
+/* An address that was inserted again, for which nothing has connected: messages to both places stay in order. */
+static void order(void)
+{
+    fi_addr_t again;
+    REQUIRE(fi_av_insert(av, own, 1, &again, 0, NULL) == 1 && again != self);
+    for (char turn = 0; turn < 2; turn++)
+        REQUIRE(!fi_tinject(ep, &turn, 1, turn ? self : again, 9));
+    for (char turn = 0; turn < 2; turn++) {
+        REQUIRE(!fi_trecv(ep, in, 1, NULL, FI_ADDR_UNSPEC, 9, 0, in));
+        REQUIRE(next(rx).len == 1 && in[0] == turn);
+    }
+}
+
 static void truncation(void)
 {
     static const size_t each[] = {100, 20000, LONGEST};
@@ -158,6 +171,7 @@ int main(void)
     open_endpoint(NULL, FI_SEND);
     lengths();
     tags();
+    order();
     truncation();
     cancels();
     peeks(100);

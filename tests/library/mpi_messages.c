@@ -1,7 +1,10 @@
-/* An MPI program for two or more ranks: unexpected messages in another order, probes, cancels, collectives, one-sided
- * transfers. It prints a line per part, and ends with code 1 at the first wrong byte. */
+/* An MPI program for two or more ranks: unexpected messages in another order, probes, cancels, collectives, persistent
+ * requests, threads. It prints a line per part, and ends with code 1 at the first wrong byte. The
+ * arguments name the parts; without any, all run. */
 
 #include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +27,13 @@ static void require(int condition, const char *what)
 
 static void verify(const char *data, int length, int seed, const char *what)
 {
-    for (int place = 0; place < length; place++)
-        require(data[place] == (char)(place * 7 + place / 251 + seed), what);
+    for (int place = 0; place < length; place++) {
+        char right = (char)(place * 7 + place / 251 + seed);
+        if (data[place] != right) {
+            fprintf(stderr, "byte %d of %d is %d, not %d\n", place, length, data[place], right);
+            require(0, what);
+        }
+    }
 }
 
 static void done(const char *part)
@@ -112,9 +120,101 @@ static void collective(void)
     done("collective");
 }
 
+static void synchronous(void)
+{
+    static char from[50000], to[50000];
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    for (int length = 0; length <= 50000; length += 10000) {
+        MPI_Request request;
+        fill(from, length, rank);
+        MPI_Issend(from, length, MPI_BYTE, right, 5, MPI_COMM_WORLD, &request);
+        MPI_Barrier(MPI_COMM_WORLD);
+        int complete;
+        MPI_Test(&request, &complete, MPI_STATUS_IGNORE);
+        require(!complete, "a synchronous send ends before its receive");
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Recv(to, length, MPI_BYTE, left, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        verify(to, length, left, "a synchronous message is wrong");
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    done("synchronous");
+}
+
+/* Messages that MPI_Improbe finds, and none where there is none. */
+static void improbe(void)
+{
+    static char data[40000];
+    MPI_Message message;
+    MPI_Status status;
+    int found;
+    MPI_Improbe(MPI_ANY_SOURCE, 77, MPI_COMM_WORLD, &found, &message, &status);
+    require(!found, "a message is found that nobody sent");
+    if (rank) {
+        fill(data, sizeof data, rank);
+        MPI_Send(data, sizeof data, MPI_BYTE, 0, 6, MPI_COMM_WORLD);
+    } else {
+        for (int left = size - 1; left; left--) {
+            do
+                MPI_Improbe(MPI_ANY_SOURCE, 6, MPI_COMM_WORLD, &found, &message, &status);
+            while (!found);
+            MPI_Mrecv(data, sizeof data, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+            verify(data, sizeof data, status.MPI_SOURCE, "a claimed message is wrong");
+        }
+    }
+    done("improbe");
+}
+
+static void persistent(void)
+{
+    static char from[100000], to[100000];
+    MPI_Request requests[2];
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    MPI_Recv_init(to, sizeof to, MPI_BYTE, left, 4, MPI_COMM_WORLD, &requests[0]);
+    MPI_Send_init(from, sizeof from, MPI_BYTE, right, 4, MPI_COMM_WORLD, &requests[1]);
+    for (int round = 0; round < 10; round++) {
+        fill(from, sizeof from, rank + round);
+        MPI_Startall(2, requests);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        verify(to, sizeof to, left + round, "a persistent receive is wrong");
+    }
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+    done("persistent");
+}
+
+enum { THREADS = 4 };
+
+/* Exchange messages with the same thread of the next rank. */
+static void *exchange(void *number)
+{
+    enum { LONGEST = 60000 };
+    int tag = 100 + (int)(size_t)number, right = (rank + 1) % size, left = (rank + size - 1) % size;
+    char *from = malloc(LONGEST), *to = malloc(LONGEST);
+    for (int round = 0; round < 40; round++) {
+        int length = (round * 7919 + tag * 104729) % LONGEST;
+        fill(from, length, rank + tag + round);
+        MPI_Sendrecv(from, length, MPI_BYTE, right, tag, to, LONGEST, MPI_BYTE, left, tag, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        verify(to, length, left + tag + round, "a message of a thread is wrong");
+    }
+    free(from);
+    free(to);
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t made[THREADS];
+    for (size_t number = 0; number < THREADS; number++)
+        require(!pthread_create(&made[number], NULL, exchange, (void *)number), "a thread cannot start");
+    for (int number = 0; number < THREADS; number++)
+        pthread_join(made[number], NULL);
+    done("threads");
+}
+
 static void many(void)
 {
-    enum { COUNT = 2000 };
+    enum { COUNT = 10000 };
     static MPI_Request requests[2 * COUNT];
     static int sent[COUNT], received[COUNT];
     int right = (rank + 1) % size, left = (rank + size - 1) % size;
@@ -146,20 +246,54 @@ static void derived(void)
     done("derived");
 }
 
-int main(int count, char **words)
+static void probes(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    MPI_Init(&count, &words);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    reverse();
     probe(100);
     probe(20000);
     probe(100000);
-    cancel();
-    collective();
-    many();
-    derived();
+}
+
+/* A rank dies, and the job with it. */
+static void killed(void)
+{
+    static char data[1000000];
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    for (int round = 0;; round++) {
+        if (round == 20 && rank == size - 1)
+            raise(SIGKILL);
+        MPI_Sendrecv(data, sizeof data, MPI_BYTE, right, 1, data, sizeof data, MPI_BYTE, left, 1, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+    }
+}
+
+int main(int count, char **words)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+        int own; /* runs only if it is named */
+    } parts[] = {
+        {"reverse", reverse, 0},       {"probe", probes, 0},         {"cancel", cancel, 0},
+        {"collective", collective, 0}, {"many", many, 0},            {"derived", derived, 0},
+        {"improbe", improbe, 0},       {"synchronous", synchronous, 0}, {"persistent", persistent, 0},
+        {"threads", threads, 1},       {"killed", killed, 1},
+    };
+    int asked = MPI_THREAD_SINGLE, given;
+    for (int word = 1; word < count; word++)
+        if (!strcmp(words[word], "threads"))
+            asked = MPI_THREAD_MULTIPLE;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    MPI_Init_thread(&count, &words, asked, &given);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    require(given >= asked, "MPI does not allow threads");
+    for (size_t part = 0; part < sizeof parts / sizeof *parts; part++) {
+        int named = count == 1 && !parts[part].own;
+        for (int word = 1; word < count; word++)
+            named |= !strcmp(words[word], parts[part].name);
+        if (named)
+            parts[part].run();
+    }
     MPI_Finalize();
     return 0;
 }

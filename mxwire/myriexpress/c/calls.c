@@ -461,6 +461,13 @@ EXPORTED mx_return_t mx_peek(mx_endpoint_t endpoint, uint32_t timeout, mx_reques
     return peek("mx_peek", endpoint, 1, timeout, request, result);
 }
 
+EXPORTED int mx__is_idle(mx_endpoint_t handle)
+{
+    struct mxw_endpoint *endpoint = mxw_endpoint(handle);
+    mxw_beat();
+    return endpoint && !mxw_attention() && !__atomic_load_n(&endpoint->first, __ATOMIC_RELAXED);
+}
+
 struct probe {
     uint64_t match_info, mask;
     struct mxw_record found;

@@ -45,6 +45,9 @@ int mx__progresses(void);
 mx_return_t mx__descriptor(mx_endpoint_t ep, int *descriptor);
 mx_return_t mx__arm(mx_endpoint_t ep, uint32_t *idle);
 
+/* Of mxwire: whether there is nothing for a call on this endpoint to do. It takes no lock, and does not yield. */
+int mx__is_idle(mx_endpoint_t endpoint);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,7 +5,7 @@
 
 #include "provider.h"
 
-static int same(const struct mxf_address *one, const struct mxf_address *other)
+int mxf_same(const struct mxf_address *one, const struct mxf_address *other)
 {
     return one->nic_id == other->nic_id && one->number == other->number;
 }
@@ -13,7 +13,7 @@ static int same(const struct mxf_address *one, const struct mxf_address *other)
 fi_addr_t mxf_find(const struct mxf_av *av, const struct mxf_address *address)
 {
     for (size_t place = 0; av && place < av->count; place++)
-        if (same(&av->entries[place], address))
+        if (mxf_same(&av->entries[place], address))
             return place;
     return FI_ADDR_NOTAVAIL;
 }

@@ -184,7 +184,10 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buffer, size_t count, fi_ad
 {
     mxf_enter();
     ssize_t result = read_locked(OWNER(fid, mxf_cq, fid), buffer, count, sources);
-    mxf_leave();
+    if (result == -FI_EAGAIN)
+        mxf_leave_idle();
+    else
+        mxf_leave();
     return result;
 }
 

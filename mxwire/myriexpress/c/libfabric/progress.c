@@ -23,11 +23,15 @@
 /* Longest sleep of the thread in ms, while something is urgent. */
 #define SLEEP_MS 20
 
+/* Other libraries do not have it. */
+#pragma weak mx__is_idle
+
 void mxf_poll(struct mxf_endpoint *endpoint)
 {
     mx_status_t status;
     uint32_t found;
-    if (!endpoint->enabled)
+    /* A call that finds nothing may yield the processor, and the lock is held here. */
+    if (!endpoint->enabled || (mx__is_idle && mx__is_idle(endpoint->mx)))
         return;
     for (int poll = 0; poll < POLLS; poll++) {
         if (mx_test_any(endpoint->mx, 0, 0, &status, &found) != MX_SUCCESS || !found)

