@@ -100,8 +100,8 @@ class FrameLines:
     ) -> list[str]:
         """Format the frames at ``places``: one text per frame, with newlines in those of malformed frames that wrap.
 
-        ``marks``, by position in ``places``, follow the summary in brackets; on narrow terminals the summary is cut,
-        not the mark.
+        ``marks``, by position in ``places``, follow the summary in brackets; on narrow terminals the summary is cut to
+        its first word before the mark is.
         """
         listed = places.tolist()
         heads = self._heads(decoded, places, listed)
@@ -124,9 +124,13 @@ class FrameLines:
             return f"\n{' ' * len(head)}".join([head + pieces[0], *pieces[1:]])
         room = max(width - len(head), 1)
         mark = mark.replace("message ", "#")
-        if len(mark) + 1 < room:
-            return head + cut(text, room - len(mark)) + mark
-        return head + cut(mark.strip() + text, room)
+        if len(mark) + 1 >= room:
+            return head + cut(mark.strip() + text, room)
+        first = text.partition(" ")[0]
+        if len(first) >= room - len(mark):
+            # The first word is the reason of a nack, without which the mark means little.
+            return head + cut(first + mark, room)
+        return head + cut(text, room - len(mark)) + mark
 
     def _texts(self, decoded: DecodedBatch, places: list[int]) -> list[str]:
         """The summaries of the frames at ``places``."""
