@@ -324,7 +324,10 @@ class SharedPeerTable:
                     return opened
                 opened.close()
             if time.monotonic() > until:
-                raise LinkError(f"{self.folder / _TABLE}: another process has locked the shared peer table; end it")
+                raise LinkError(
+                    f"{self.folder / _TABLE}: another process of this user has locked the shared peer table: end it "
+                    "(fuser prints its number)"
+                )
             time.sleep(0.001)
 
 

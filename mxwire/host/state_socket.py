@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
+from mxwire.link.local import owner_of
 from mxwire.link.runtime import runtime_folder
 
 _FRESH: Final = 0.05
@@ -163,6 +164,8 @@ def _ask(path: Path) -> dict[str, Any] | None:
         asking.settimeout(_ANSWER_TIMEOUT)
         try:
             asking.connect(str(path))
+            if owner_of(asking)[1] != os.geteuid():
+                raise PermissionError("it belongs to another user")
             while piece := asking.recv(1 << 16):
                 pieces.append(piece)
                 if time.monotonic() > limit or sum(map(len, pieces)) > _LARGEST:

@@ -371,7 +371,7 @@ def test_a_peer_table_that_stays_locked_is_reported(folder: Path) -> None:
     folder.mkdir()
     held = LockableFile(folder / "peers")
     assert held.try_lock(_IN_USE)
-    with pytest.raises(MxwireError, match="has locked the shared peer table"):
+    with pytest.raises(MxwireError, match="of this user has locked the shared peer table"):
         SharedPeerTable(folder, ["a"])
     held.close()
     SharedPeerTable(folder, ["a"]).close()
