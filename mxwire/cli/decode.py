@@ -34,7 +34,7 @@ numbered as in mxwire messages.
 \b
 Labels of the lines, and their fields (all fields: mxwire formats --fields):
 {legend_text()}
-\b
+
 \b
 Examples:
   mxwire decode trace.pcap                              one line per frame

@@ -35,7 +35,7 @@ class WholeWordFormatter(click.HelpFormatter):
 
     def write_text(self, text: str) -> None:
         """Write a description, or the text below the options, whose examples click leaves as wide as they are."""
-        super().write_text(_unbroken("\n".join(_narrowed(text, _columns() - self.current_indent))))
+        super().write_text(_unbroken("\n".join(narrowed(text, _columns() - self.current_indent))))
 
     def getvalue(self) -> str:
         """Return the text with the original hyphens restored."""
@@ -99,7 +99,8 @@ _WITH_MEANING: Final = re.compile(r"( *\S.*?\S  +)(\S.*)")
 """An example, or another indented line, with its meaning in a second column."""
 
 
-def _narrowed(text: str, columns: int) -> Iterator[str]:
+def narrowed(text: str, columns: int) -> Iterator[str]:
+    """Wrap sentences, and the second columns of indented lines; commands keep their lines."""
     for is_prose, lines in groupby(text.split("\n"), lambda line: line[:1] not in ("", " ", "\b") and line[-1] != ":"):
         if is_prose:
             yield from textwrap.wrap(" ".join(lines), min(columns, _PROSE), break_on_hyphens=False)

@@ -8,6 +8,8 @@ imported.
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -55,7 +57,7 @@ def test_the_wheel_is_for_all_machines_and_complete(wheel):
             if path.is_file() and "__pycache__" not in path.parts:
                 expected[str(path.relative_to(ROOT))] = f"{target}/{path.relative_to(ROOT / folder)}"
     with zipfile.ZipFile(wheel) as archive:
-        names = {each for each in archive.namelist() if ".dist-info/" not in each}
+        names = {each for each in archive.namelist() if ".dist-info/" not in each and ".data/data/share/" not in each}
         assert names == set(expected.values())
         assert [name for name, place in expected.items() if archive.read(place) != (ROOT / name).read_bytes()] == []
     assert sum(name.endswith(".mxs") for name in names) > 250
@@ -78,6 +80,31 @@ def test_an_installation_without_extras_is_small(core):
     }
     used = sum(each.stat().st_blocks * 512 for each in core.folder.rglob("*") if not each.is_symlink())
     assert 20 << 20 < used <= MEGABYTES * 1_000_000
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="man is not installed")
+def test_man_finds_the_pages_of_an_installation(core):
+    """Beside the programs on the path."""
+    for words, shown in (["mxwire-decode"], "Decode captures"), (["7", "mxwire-filter"], "EXPRESSION"):
+        done = core.run("man", *words)
+        assert (done.returncode, done.stderr) == (0, "") and shown in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("bash-completion/completions/mxwire", "complete -o nosort -F _mxwire_completion mxwire"),
+        ("zsh/site-functions/_mxwire", "#compdef mxwire\n"),
+        ("fish/vendor_completions.d/mxwire.fish", "complete --no-files --command mxwire"),
+    ],
+)
+def test_the_wheel_installs_completions(core, name, shown):
+    """In the folders of the shells, and with the same text as the command prints."""
+    script = (core.folder / "share" / name).read_text()
+    shell = next(each for each in ("bash", "zsh", "fish") if name.startswith(each))
+    environment = {"_MXWIRE_COMPLETE": f"{shell}_source", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([core.folder / "bin" / "mxwire"], env=environment, capture_output=True, text=True, check=True)
+    assert shown in script and done.stdout.strip() == script.strip()
 
 
 COMMANDS = {
