@@ -29,6 +29,7 @@ def read_frames(
     *,
     where: str | Selection | None = None,
     dialect: Dialect | str | None = None,
+    skip_damage: bool = False,
 ) -> pl.DataFrame:
     """Read a capture into a data frame with one row per MXoE frame.
 
@@ -36,7 +37,8 @@ def read_frames(
     order; by default all except ``file``, which repeats the name of the source in every row. ``where`` selects frames:
     an expression, as in ``mxwire decode --where``, or a :class:`~mxwire.analysis.selection.Selection`. ``dialect`` is a
     :class:`~mxwire.wire.dialect.Dialect` or its name, such as ``"mxoe"``; by default it is detected for each pair of
-    hosts. Raises :class:`~mxwire.errors.CaptureError` for a file that is not a capture (a missing one is a
+    hosts. ``skip_damage`` continues behind damage, and accepts a file that is cut off. Raises
+    :class:`~mxwire.errors.CaptureError` for a damaged file, and for one that is not a capture (a missing one is a
     :class:`FileNotFoundError` too), and :class:`~mxwire.errors.MxwireError` for an unknown column or dialect, and for a
     mistake in the expression.
     """
@@ -47,7 +49,7 @@ def read_frames(
         if name not in COLUMN_NAMES:
             raise MxwireError(f"no column {name!r}: see mxwire.analysis.table.COLUMN_NAMES")
     decoder, builder, selection = Decoder(dialect), TableBuilder(columns or COLUMN_NAMES[1:]), _selection(where)
-    with open_capture(source) as reader:
+    with open_capture(source, skip_damage=skip_damage) as reader:
         marked = selection.uses_marks or not set(columns or COLUMN_NAMES).isdisjoint(MARK_COLUMNS)
         marker = FrameMarker(facts=selection.uses_facts) if marked else None
         parts = []
@@ -60,7 +62,11 @@ def read_frames(
 
 
 def read_messages(
-    source: str | Path | BinaryIO, *, where: str | Selection | None = None, dialect: Dialect | str | None = None
+    source: str | Path | BinaryIO,
+    *,
+    where: str | Selection | None = None,
+    dialect: Dialect | str | None = None,
+    skip_damage: bool = False,
 ) -> pl.DataFrame:
     """Read a capture into a data frame with one row per message, in the order of their first frames.
 
@@ -70,7 +76,7 @@ def read_messages(
     require_polars()
     selector = MessageSelector(_selection(where))
     decoder, follower = Decoder(dialect), Follower(marks=selector.needs_marks)
-    with open_capture(source) as reader:
+    with open_capture(source, skip_damage=skip_damage) as reader:
         messages = []
         for decoded in decoder.decode_all(in_time_order(reader)):
             messages += follower.observe(decoded)

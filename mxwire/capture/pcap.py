@@ -123,7 +123,7 @@ class PcapDecoder:
         return ends
 
     def cut_off(self, chunk: ChunkBuffer) -> str:
-        """A warning for a file that ends with the bytes in the chunk."""
+        """The defect of a file that ends with the bytes in the chunk."""
         missing = count_of(self.needed - chunk.available, "byte")
         if chunk.available < RECORD_HEADER_BYTES:
             missing = f"at least {missing}"

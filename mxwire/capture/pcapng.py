@@ -143,7 +143,7 @@ class PcapngDecoder:
         return found
 
     def cut_off(self, chunk: ChunkBuffer) -> str:
-        """A warning for a file that ends with the bytes in the chunk."""
+        """The defect of a file that ends with the bytes in the chunk."""
         if not self._sections_seen:
             raise _header_cut_off(self._name, chunk)
         missing = count_of(self.needed - chunk.available, "byte")

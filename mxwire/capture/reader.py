@@ -17,8 +17,9 @@ Pipes may deliver a few bytes at a time, so each stage can stop anywhere and res
 only, and an incomplete one stays in the buffer. Batches are yielded before the next read, so that live captures are
 shown without delay.
 
-Frames before a defect are never lost. A truncated end is a warning, since it is normal for a capture in progress. A
-damaged record raises :class:`~mxwire.errors.CaptureError`, but only after all frames before it have been yielded.
+Frames before a defect are never lost. A damaged record, or an end in the middle of one, raises
+:class:`~mxwire.errors.CaptureError`, but only after all frames before it have been yielded; the end of a file that
+another program is still writing is only a warning.
 Callers that read ahead would lose these frames, so the error can be passed to a function instead. If damage is to be
 skipped, reading continues at the next place where records follow one another (:mod:`mxwire.capture.resumption`).
 Lengths in the file are never trusted further than fixed limits, so hostile input cannot exhaust memory.
@@ -59,7 +60,7 @@ HEAD_BYTES = 16
 class CaptureReader:
     """Iterates once over the frames of a capture, in batches.
 
-    Iteration yields all complete frames; a truncated end adds to ``warnings``, and damage raises ``CaptureError``.
+    Iteration yields all complete frames; damage and a truncated end raise ``CaptureError``.
     Memory is limited to a few chunks, whatever the size of the file.
     """
 
@@ -203,7 +204,7 @@ class CaptureReader:
                     # A damaged length may reach beyond the end, over many good records.
                     more = more or (self._skip_damage and chunk.available > 0 and self._resume())
             if chunk.available:
-                self.warnings.append(decoder.cut_off(chunk))
+                self._end_within(decoder.cut_off(chunk))
             decoder.check_link_types()
         finally:
             if self._skipped_places:
@@ -218,25 +219,41 @@ class CaptureReader:
         if self._skip_damage:
             within = not isinstance(damage.__cause__, DamagedCompression)
             # Behind damaged compression, the incomplete record in the buffer has lost its end.
-            if (within or (self._unpacked is not None and self._unpacked.resume())) and self._resume():
-                return True
-            self._skipped_places += 1
-            self._skipped_bytes += self._chunk.available
-            self._chunk.start = self._chunk.end
+            if within or (self._unpacked is not None and self._unpacked.resume()):
+                return self._resume()
+            self._skip_to(self._chunk.end)
             return False
+        self._chunk.start = self._chunk.end
+        self._report(damage)
+        return False
+
+    def _end_within(self, text: str) -> None:
+        """Report an end in the middle of a record: that is damage, unless the file is still being written."""
+        if self._skip_damage:
+            self._skip_to(self._chunk.end)
+        elif self._raw.is_being_written():
+            self.warnings.append(f"{text}; it is still being written")
+        else:
+            self._report(CaptureError(text))
+
+    def _report(self, damage: CaptureError) -> None:
         if self._damaged is None:
             raise damage
-        self._chunk.start = self._chunk.end
         self._damaged(damage)
-        return False
 
     def _resume(self) -> bool:
         before = self._chunk.offset
         found = resume(self._decoder, self._chunk, lambda needed: self._fill(needed, self._decoder.frames))
-        if found:
-            self._skipped_places += 1
-            self._skipped_bytes += self._chunk.offset - before
+        self._note_skipped(self._chunk.offset - before)
         return found
+
+    def _skip_to(self, place: int) -> None:
+        self._note_skipped(place - self._chunk.start)
+        self._chunk.start = place
+
+    def _note_skipped(self, octets: int) -> None:
+        self._skipped_places += 1
+        self._skipped_bytes += octets
 
     def _frames_to_come(self) -> float:
         """Estimate the remaining frames: by size for a file; for a pipe, as many as so far."""

@@ -3,7 +3,10 @@ memory."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import signal
 import stat
 import sys
 import zlib
@@ -71,6 +74,23 @@ class RawBytes:
                 break
             self._ahead += piece[:length]
         return self._ahead[:count]
+
+    def is_being_written(self) -> bool:
+        """Return whether a file has grown since it was opened, or a program has it open for writing."""
+        if self.total_bytes is None:
+            return False
+        descriptor = self._stream.fileno()
+        if os.fstat(descriptor).st_size > self.total_bytes:
+            return True
+        try:
+            # The kernel grants a lease for reading only if no program has the file open for writing. A program that
+            # opens it before the lease is returned causes a signal: one that has no effect.
+            fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        except OSError as error:
+            return error.errno == errno.EAGAIN
+        return False
 
     def close(self) -> None:
         """Close the file if ``open_raw`` opened it."""

@@ -28,6 +28,7 @@ from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.options import (
     FILE,
     count_option,
+    damage_option,
     duration_option,
     every_option,
     integer_option,
@@ -105,6 +106,7 @@ Exit code: 0 the run is complete, 1 it ended early or the sink is gone (results 
     show_default=True,
     help="TINY, SMALL, MEDIUM, PULL, PULL_REPLY, mix (each in turn, at most --size), or the frames of a capture.",
 )
+@damage_option
 @size_option
 @click.option("--rate", metavar="RATE", help="Frames (50000/s) or bits (1Gbit/s) per second, or a percentage (80%).")
 @count_option("Stop after N frames.")
@@ -129,6 +131,7 @@ def generate(
     target: str | None,
     no_sink: bool,
     kind: str,
+    skip_damage: bool,
     size: int | None,
     rate: str | None,
     count: int | None,
@@ -166,13 +169,13 @@ def generate(
         own = stack.enter_context(PacketLink.open(interface))
         # Errors in the options are reported before the search for a sink, because its address does not affect the
         # lengths.
-        templates = read_templates(kind, address or BROADCAST, own.address, size)
+        templates = read_templates(kind, address or BROADCAST, own.address, size, skip_damage)
         length = mean_length(templates)
         check_length(interface, own.mtu, max(map(len, templates)))
         pace = None if rate is None else frame_rate(rate, length, read_hardware(interface).megabits)
         control, sink = (None, None) if no_sink else find_sink(own, address, timeout)
         if sink is not None:
-            templates = read_templates(kind, sink.address, own.address, size)
+            templates = read_templates(kind, sink.address, own.address, size, skip_damage)
         transmitter = stack.enter_context(open_transmitter(own, Via(via)))
         run = GeneratorRun(transmitter, control, sink, first=SystemRandom().randrange(RUNS))
         report = _GeneratorReport(as_json, count)
@@ -192,7 +195,9 @@ def generate(
         sys.exit(1)
 
 
-def read_templates(kind: str, destination: bytes, source: bytes, size: int | None) -> tuple[FrameTemplate, ...]:
+def read_templates(
+    kind: str, destination: bytes, source: bytes, size: int | None, skip_damage: bool = False
+) -> tuple[FrameTemplate, ...]:
     """Build the templates of ``--frame``: a packet type, a mix, or a capture file."""
     from mxwire.linerate.template import KINDS, MIX, captured_templates, templates_of
 
@@ -204,7 +209,7 @@ def read_templates(kind: str, destination: bytes, source: bytes, size: int | Non
         raise MxwireError("--size is for a packet type; frames of a capture keep their lengths")
     from mxwire.cli.reading import capture_of
 
-    with capture_of(kind) as reader:
+    with capture_of(kind, skip_damage) as reader:
         return captured_templates(reader, destination, source)
 
 

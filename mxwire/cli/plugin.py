@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.options import FILE, json_option, write_option
+from mxwire.cli.options import FILE, damage_option, json_option, write_option
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
@@ -137,8 +137,9 @@ def check(tshark: Path | None, as_json: bool) -> None:
     "Write the names to FILE instead, such as the ethers of a profile.", "target", type=click.Path(path_type=Path)
 )
 @_program_option
+@damage_option
 @_json_option
-def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, as_json: bool) -> None:
+def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, skip_damage: bool, as_json: bool) -> None:
     """Show host names in Wireshark's columns Source and Destination.
 
     The names that hosts announce in captures (HOST_REPLY) are added to Wireshark's file ethers, in the folder of your
@@ -150,7 +151,7 @@ def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, as_j
     from mxwire.plugin import Tshark, names_path, write_names
 
     failures = Failures()
-    announced = _announced(files, failures)
+    announced = _announced(files, failures, skip_damage)
     if not announced:
         failures.end()
         raise MxwireError(
@@ -171,7 +172,7 @@ def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, as_j
     failures.end()
 
 
-def _announced(files: tuple[str, ...], failures: Failures) -> dict[int, str]:
+def _announced(files: tuple[str, ...], failures: Failures, skip_damage: bool) -> dict[int, str]:
     """Return the latest name of each host in captures, by address."""
     from mxwire.analysis.inventory import Inventory
     from mxwire.cli.reading import capture_of, decoded_batches, refuse_empty
@@ -179,7 +180,7 @@ def _announced(files: tuple[str, ...], failures: Failures) -> dict[int, str]:
 
     found: dict[int, str] = {}
     for path in files:
-        with failures.noted(), capture_of(path) as reader:
+        with failures.noted(), capture_of(path, skip_damage) as reader:
             decoder, inventory = Decoder(), Inventory(messages=False)
             for decoded in decoded_batches(decoder, reader):
                 inventory.observe(decoded)

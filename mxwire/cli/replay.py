@@ -101,6 +101,7 @@ class ReplayOptions:
     filters: FilterOptions
     endpoints: tuple[str, ...]
     dialect: str
+    skip_damage: bool
     as_json: bool
 
     def __post_init__(self) -> None:
@@ -115,7 +116,9 @@ class ReplayOptions:
         from mxwire.cli.reading import selection_of
 
         filters = replace(self.filters, endpoint=_endpoint(self.endpoints))
-        return selection_of(filters, self.file, shared.DecodingOptions(self.dialect, (self.ethertype,)))
+        return selection_of(
+            filters, self.file, shared.DecodingOptions(self.dialect, (self.ethertype,), self.skip_damage)
+        )
 
     def pace(self) -> Pace:
         """The pace. Raises :class:`~mxwire.errors.MxwireError` if several are given."""
@@ -196,6 +199,7 @@ def _endpoint(given: tuple[str, ...]) -> int | None:
 @shared.timeout_option(None, "With --as: seconds to wait for each answer.  [default: 5]")
 @shared.write_option("Write all frames to FILE.", type=click.Path(path_type=Path))
 @shared.dialect_option
+@shared.damage_option
 @shared.json_option("JSON Lines: one object per event.")
 def command(**options: Any) -> None:
     """Send the frames of a capture, or play one of its hosts against a live one.
@@ -361,7 +365,7 @@ class PreparedCapture:
         from mxwire.analysis.selection import FrameSelector
         from mxwire.cli.reading import capture_of, decoded_batches
 
-        reader = self._open.enter_context(capture_of(self._options.file))
+        reader = self._open.enter_context(capture_of(self._options.file, self._options.skip_damage))
         decoded = decoded_batches(self._decoder, reader, watched=False)
         selector = FrameSelector(self._selection)
         yield from self._preparer.pieces((each, selector.places(each, self._decoder.start_ns)) for each in decoded)

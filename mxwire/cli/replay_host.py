@@ -59,6 +59,7 @@ class HostReplayOptions:
     write: Path | None
     ethertype: int
     dialect: str
+    skip_damage: bool
     as_json: bool
 
     def __post_init__(self) -> None:
@@ -173,7 +174,7 @@ def _script(options: HostReplayOptions) -> ReplayScript:
     played, against = mac_bytes(options.played), None if options.against is None else mac_bytes(options.against)
     dialect = dialect_or_auto(options.dialect)
     decoder = Decoder(dialect, (options.ethertype,))
-    with capture_of(options.file) as reader:
+    with capture_of(options.file, options.skip_damage) as reader:
         decoded = list(decoded_batches(decoder, reader))
         note_frames(reader.name, decoder)
         script = script_of(decoded, reader.name, played, against, dialect)

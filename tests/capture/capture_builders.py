@@ -5,8 +5,10 @@ from __future__ import annotations
 import struct
 
 import numpy as np
+import pytest
 
 from mxwire.capture import CaptureReader
+from mxwire.errors import CaptureError
 from mxwire.frames import FrameBatch
 
 FRAME = bytes.fromhex("ffffffffffff 020202020202 86df") + bytes(range(46))
@@ -91,3 +93,10 @@ def check_batch(batch: FrameBatch) -> None:
     assert batch.length.min() >= 0
     assert (batch.offset + batch.length).max() <= len(batch.buffer)
     assert (batch.wire_length >= batch.length).all()
+
+
+def ended(reader: CaptureReader) -> tuple[int, str]:
+    """Read to the error at the end; return the number of frames before it, and its text."""
+    with pytest.raises(CaptureError) as caught:
+        read_all(reader)
+    return reader.frames, str(caught.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from capture_builders import FRAME, SECOND, pcap_header, read_all, record
+from capture_builders import FRAME, SECOND, ended, pcap_header, read_all, record
 
 from mxwire.capture import open_capture
 from mxwire.errors import CaptureError
@@ -106,14 +106,12 @@ def test_a_version_that_does_not_exist():
 def test_cut_off_in_a_frame(chunk_bytes):
     data = pcap_header() + record(FRAME) * 3
     with open_capture(io.BytesIO(data[:-7]), chunk_bytes=chunk_bytes) as reader:
-        assert len(read_all(reader)) == 2
-        assert reader.warnings == ["stream: cut off in the middle of frame 3 at byte 176: 7 bytes missing"]
+        assert ended(reader) == (2, "stream: cut off in the middle of frame 3 at byte 176: 7 bytes missing")
 
 
 def test_cut_off_in_the_header_of_a_frame():
     with open_capture(io.BytesIO(pcap_header() + record(FRAME) + bytes(15))) as reader:
-        assert len(read_all(reader)) == 1
-        assert reader.warnings == ["stream: cut off in the middle of frame 2 at byte 100: at least 1 byte missing"]
+        assert ended(reader) == (1, "stream: cut off in the middle of frame 2 at byte 100: at least 1 byte missing")
 
 
 @pytest.mark.parametrize("snap_length", [0, 65535, 262144])

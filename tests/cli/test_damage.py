@@ -40,6 +40,27 @@ def test_frames_of_a_cut_gzip_file_are_decoded_then_the_error_is_printed(tmp_pat
     assert f"cut off after {len(run.lines)} whole frames" in run.err
 
 
+def test_a_file_that_ends_within_a_frame_is_damaged_unless_it_is_being_written(tmp_path):
+    cut = tmp_path / "cut.pcap"
+    with cut.open("wb") as writer:
+        writer.write(WHOLE[:-20])
+        writer.flush()
+        run = mxwire("decode", cut)
+        assert (run.code, len(run.lines)) == (0, 86)
+        assert "cut off in the middle of frame 87" in run.err and "it is still being written" in run.err
+    run = mxwire("decode", cut)
+    assert (run.code, len(run.lines)) == (2, 86)
+    assert "cut off in the middle of frame 87" in run.err and "written" not in run.err
+    run = mxwire("decode", "--skip-damage", cut)
+    assert (run.code, len(run.lines)) == (0, 86)
+    assert "skipped 1 damaged place" in run.err
+
+
+def test_a_pipe_that_ends_within_a_frame_is_damaged():
+    run = mxwire("decode", "-", stdin=WHOLE[:-20])
+    assert (run.code, len(run.lines)) == (2, 86)
+
+
 def test_decoding_continues_behind_skipped_damage(damaged):
     whole = mxwire("decode", EVERY_TYPE)
     run = mxwire("decode", "--skip-damage", damaged)
@@ -62,6 +83,7 @@ def test_decoding_continues_behind_skipped_damage(damaged):
         ["compat"],
         ["top", "--once"],
         ["merge", EVERY_TYPE],
+        ["replay", "--dry-run"],
     ],
     ids=lambda words: " ".join(map(str, words[:2])).split("/")[0],
 )

@@ -182,11 +182,11 @@ def test_standard_input_and_compression(tmp_path):
     assert mxwire("decode", "-", stdin=gzip.compress(raw)).out == wanted
 
 
-def test_cut_file_gives_all_whole_frames_and_a_warning(tmp_path):
+def test_cut_file_gives_all_whole_frames_and_then_an_error(tmp_path):
     cut = tmp_path / "cut.pcap"
     cut.write_bytes(EVERY_TYPE.read_bytes()[:-20])
     run = mxwire("decode", cut)
-    assert run.code == 0 and len(run.lines) == 86
+    assert run.code == 2 and len(run.lines) == 86
     assert run.err.count("\n") == 1 and "cut off in the middle of frame 87" in run.err
 
 

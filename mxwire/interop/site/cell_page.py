@@ -109,7 +109,7 @@ class CellPages:
         """
         spoken = [self._dialect(each) for each in (cell.left, cell.right)]
         places = {int.from_bytes(each, "big"): place for place, each in enumerate(notes.names)}
-        with open_capture(path) as reader:
+        with open_capture(path, damaged=lambda _: None) as reader:
             for decoded in decoder.decode_all(reader):
                 dialects, which = list(decoded.assignment.dialects), decoded.assignment.which.copy()
                 sources = decoded.located.source
