@@ -1,4 +1,4 @@
-"""``mxwire replay``: a capture sent unchanged, one of its hosts played against a live one, or a scenario."""
+"""``mxwire replay``: a capture sent unchanged, or one of its hosts played against a live one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FILTERS, FilterOptions, filter_options
-from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt
+from mxwire.cli.live import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError
 from mxwire.ethernet import DESTINATION, ETHERTYPE_MXOE, SOURCE, mac_bytes, mac_text
 from mxwire.report.json_line import json_line
 from mxwire.report.times import seconds_text
-from mxwire.wire.numbers import DEFAULT_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
@@ -50,14 +49,12 @@ Examples:
   mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01     play that host against the first one found
   mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01 --target alpha:0 --endpoint 1
   mxwire replay trace.pcap --as 52:54:00:0a:00:01 --simulate native-mx
-  mxwire replay replay/connect/bad-key.mxs -i eth0 --target alpha:0
 
 \b
 Exit code: 0 all frames were sent, or all answers equal the recorded ones; 1 the live host differs (with --as;
 differences of its application only are reported, but do not count); 2 it cannot start; 130 Ctrl-C.
 """
 _SCENARIO: Final = ".mxs"
-_OF_SCENARIOS: Final = frozenset({"file", "interface", "target", "endpoints", "key", "dialect", "as_json", "via"})
 _RAW: Final = frozenset(
     {
         "speed",
@@ -183,7 +180,7 @@ def _endpoint(given: tuple[str, ...]) -> int | None:
     "--target",
     metavar="HOST",
     type=shared.host_type,
-    help="With --as, or a scenario: the live host, like alpha:0, or an address.  [default: the first one found]",
+    help="With --as: the live host, like alpha:0, or an address.  [default: the first one found]",
 )
 @click.option(
     "--endpoint",
@@ -204,15 +201,11 @@ def _endpoint(given: tuple[str, ...]) -> int | None:
 def command(**options: Any) -> None:
     """Send the frames of a capture, or play one of its hosts against a live one.
 
-    FILE may also be a scenario (.mxs), which is played against the live host that --target names.
+    mxwire scenario run plays scenarios (.mxs) against a live host.
     """
     if options["file"].endswith(_SCENARIO):
-        _refuse(
-            (options.keys() | FILTERS) - _OF_SCENARIOS,
-            "is not for scenarios; mxwire scenario run has more options",
-        )
-        _play_scenario(options)
-    elif options["played"] is None:
+        raise MxwireError(f"a scenario is played by mxwire scenario run {options['file']} -i IF --target HOST --ladder")
+    if options["played"] is None:
         _refuse(_HOST, "is for a played host: name one with --as")
         _replay(ReplayOptions(**{name: value for name, value in options.items() if name not in _HOST}))
     else:
@@ -220,32 +213,6 @@ def command(**options: Any) -> None:
         from mxwire.cli.replay_host import HostReplayOptions, replay_host
 
         replay_host(HostReplayOptions(**{name: value for name, value in options.items() if name not in _RAW}))
-
-
-def _play_scenario(options: dict[str, Any]) -> None:
-    from mxwire.cli.scenario import OutcomeReporter
-    from mxwire.scenarios.live import new_seed
-    from mxwire.scenarios.series import play_live
-
-    file, target, endpoints = options["file"], options["target"], options["endpoints"]
-    if options["interface"] is None or target is None:
-        raise MxwireError(f"{file} is a scenario: name the host to play it against, like -i eth0 --target alpha:0")
-    if len(endpoints) > 1 or not all(each.isdecimal() and int(each) < 256 for each in endpoints):
-        raise MxwireError(f"a scenario is played against one endpoint, not {', '.join(endpoints)}: use --endpoint 3")
-    endpoint = int(endpoints[0]) if endpoints else target.endpoint
-    seed = new_seed()
-    outcomes = play_live(
-        (file,),
-        options["interface"],
-        target.host,
-        MEETING_POINT if endpoint is None else endpoint,
-        dialect="mxoe" if options["dialect"] == "auto" else options["dialect"],
-        key=DEFAULT_KEY if options["key"] is None else options["key"],
-        seed=seed,
-        via=options["via"],
-    )
-    if not OutcomeReporter(options["as_json"], ladder=True, seed=seed).report(outcomes):
-        sys.exit(1)
 
 
 def _refuse(which: Set[str], why: str) -> None:

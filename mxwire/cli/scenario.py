@@ -40,7 +40,7 @@ Examples:
   mxwire scenario run --json | jq -r 'select(.verdict == "fail") | .name'
   mxwire scenario check mine.mxs
   mxwire scenario highlight > ~/.vim/syntax/mxs.vim
-  mxwire replay connect/bad-key.mxs -i eth0 --target alpha:0    against a live host
+  mxwire scenario run connect/bad-key -i eth0 --target alpha:0 --ladder    against a live host
   mxwire scenario run -i eth0 --driver 'ssh alpha mxwire scenario host -i eth0'    with application calls
 """
 _OF_THE_ENGINE: Final = {
@@ -333,7 +333,7 @@ class OutcomeReporter:
                     click.echo(json_line(outcome.as_object()))
                     continue
                 if not printed and self.seed is not None:
-                    click.echo(f"seed {self.seed} (mxwire scenario run --seed {self.seed} repeats this run)")
+                    click.echo(f"seed {self.seed} (the same command with --seed {self.seed} repeats this run)")
                 printed += 1
                 self._print(outcome, few=printed <= _MANY)
                 if printed == _MANY + 1 and not (self.verbose or self.ladder):

@@ -156,23 +156,7 @@ def test_a_missing_host_is_reported(wire: Cable) -> None:
     assert done.code == 1 and "it does not answer: no reply to a host query" in " ".join(done.out.split())
 
 
-def test_a_scenario_is_played_to_a_live_host(wire: Cable) -> None:
-    scenario = Path(__file__).parents[2] / "replay" / "connect" / "bad-key.mxs"
-    with serving(wire[1], "--sink"):
-        words = ("-i", wire[0].interface, "--target", "beta:0:3", "--json")
-        done = mxwire(wire[0].namespace, "replay", scenario, *words)
-    assert done.code == 0, done.out + done.err
-
-
 def test_a_single_frame_is_not_repeated_at_a_pace_that_it_does_not_have(wire: Cable) -> None:
     refused = replay(wire[0], "mxoe-connect.pcap", "--frames", "1", "--loop", "0")
     assert refused.code == 2
     assert "a single frame has no recorded pace to repeat it at" in refused.err and "--rate 10/s" in refused.err
-
-
-def test_a_scenario_played_to_a_closed_endpoint_explains_how_to_name_another_one(wire: Cable) -> None:
-    scenario = Path(__file__).parents[2] / "replay" / "connect" / "bad-key.mxs"
-    with serving(wire[1], "--sink"):
-        done = mxwire(wire[0].namespace, "replay", scenario, "-i", wire[0].interface, "--target", "beta:0")
-    assert done.code == 1
-    assert "its endpoint 1 is not open: name an open one, like --target " in done.out

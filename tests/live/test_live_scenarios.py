@@ -124,16 +124,27 @@ def served(cables: list[tuple[Port, Port]]) -> Iterator[tuple[Port, str]]:
         yield near, "alpha:0"
 
 
-def test_the_scenario_of_a_wrong_key_is_replayed_to_a_host_by_name(served: tuple[Port, str]) -> None:
+def test_the_scenario_of_a_wrong_key_is_played_to_a_host_by_name(served: tuple[Port, str]) -> None:
     port, name = served
     done = port.namespace.run(
-        *(sys.executable, str(ROOT / "cli.py"), "replay", str(ROOT / "replay/connect/bad-key.mxs")),
-        *("-i", port.interface, "--target", name),
+        *(sys.executable, str(ROOT / "cli.py"), "scenario", "run", str(ROOT / "replay/connect/bad-key.mxs")),
+        *("-i", port.interface, "--target", name, "--ladder"),
         timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "connect/bad-key (mxoe): A wrong key is refused with status 11" in done.stdout
     assert ("BAD_KEY" in done.stdout and done.stdout.endswith("1 pass\n")) or "1 non-strict" in done.stdout
+
+
+def test_a_scenario_played_to_a_closed_endpoint_explains_how_to_name_another_one(served: tuple[Port, str]) -> None:
+    port, name = served
+    done = port.namespace.run(
+        *(sys.executable, str(ROOT / "cli.py"), "scenario", "run", "connect/bad-key"),
+        *("-i", port.interface, "--target", f"{name}:9"),
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "its endpoint 9 is not open: name an open one, like --target " in done.stdout
 
 
 def test_scenarios_are_played_to_a_program_that_knows_nothing_of_them(served: tuple[Port, str]) -> None:
@@ -219,7 +230,7 @@ def test_the_seed_and_the_order_are_reported(cables: list[tuple[Port, Port]]) ->
         timeout=60,
     )
     lines = done.stdout.splitlines()
-    assert re.fullmatch(r"seed (\d+) \(mxwire scenario run --seed \1 repeats this run\)", lines[0]), done.stdout
+    assert re.fullmatch(r"seed (\d+) \(the same command with --seed \1 repeats this run\)", lines[0]), done.stdout
     assert [line.split()[1] for line in lines[1:] if not line.startswith(" ")][:3] == [
         "nacks/unknown-type",
         "connect/bad-key",

@@ -80,8 +80,7 @@ def test_the_capture_is_not_overwritten() -> None:
     assert capture.read_bytes() == before
 
 
-def test_a_scenario_wants_a_host_and_none_of_the_other_options() -> None:
+def test_scenarios_are_played_by_another_command() -> None:
     run = mxwire("replay", "connect/bad-key.mxs", "-i", "eth0")
-    assert run.code == 2 and "name the host to play it against" in run.err
-    run = mxwire("replay", "connect/bad-key.mxs", "-i", "eth0", "--target", "alpha:0", "--loop", "2")
-    assert run.code == 2 and "--loop is not for scenarios" in run.err
+    command = "mxwire scenario run connect/bad-key.mxs -i IF --target HOST --ladder"
+    assert (run.code, run.out, run.err) == (2, "", f"mxwire: a scenario is played by {command}\n")
