@@ -257,7 +257,7 @@ class BaseHost:
     def peers(self) -> list[KnownPeer]:
         """Peer table, including this host's interfaces, in the order of the indexes."""
         with self.core.section:
-            if self.query_shared_peers() and self.core.ended is None:
+            if self.query_shared_peers():
                 self.core.transmit()
             return [_known(each) for each in self.core.node.peers]
 
@@ -286,7 +286,7 @@ class BaseHost:
 
     def query_shared_peers(self) -> bool:
         """Query the names of peers that other processes have added; return whether there were any."""
-        peers = self.core.node.peers.refresh()
+        peers = self.core.node.peers.refresh() if self.core.ended is None else []
         for each in peers:
             self.core.node.discover_peer(each.address)
         return bool(peers)

@@ -88,6 +88,10 @@ class SharedPeerTable:
         self.folder = folder
         self._interfaces = [each.encode()[:16] for each in interfaces]
         self._file = self._open()
+        # systemd-tmpfiles removes old files in /tmp, but none of a folder with a lock.
+        self._folder_lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with suppress(BlockingIOError):
+            fcntl.flock(self._folder_lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         self._changes = -1
         self._content = bytearray()
         """The rows as they were last read or written."""
@@ -180,6 +184,9 @@ class SharedPeerTable:
         if not self._file.closed:
             _remove_if_unused(self.folder, self._file)
             self._file.close()
+        if self._folder_lock >= 0:
+            os.close(self._folder_lock)
+            self._folder_lock = -1
 
     @contextmanager
     def _state(self, interface: int, address: bytes) -> Iterator[_RowState | None]:

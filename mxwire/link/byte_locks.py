@@ -30,12 +30,12 @@ class LockableFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
             raise
         except OSError as error:
             raise LinkError(f"{path}: cannot be opened: {error.strerror}; remove it") from error
-        status = os.fstat(self.descriptor)
+        status = os.fstat(self._descriptor)
         if status.st_uid != os.geteuid() or status.st_mode & 0o077 or not stat.S_ISREG(status.st_mode):
             self.close()
             raise LinkError(
@@ -45,9 +45,18 @@ class LockableFile:
         keep_from_children(self)
 
     @property
+    def descriptor(self) -> int:
+        """Its descriptor. Raises :class:`~mxwire.link.LinkError` after it was closed."""
+        if self.closed:
+            raise LinkError(
+                f"{self.path}: is closed: a host belongs to the process that opened it, not to its children"
+            )
+        return self._descriptor
+
+    @property
     def closed(self) -> bool:
         """True if it was closed, in this process or because this is the child of a fork."""
-        return self.descriptor < 0
+        return self._descriptor < 0
 
     def try_lock(self, place: int, kind: int = fcntl.F_WRLCK) -> bool:
         """Lock a byte, or change its lock to another kind; return False if another opening has it locked."""
@@ -68,6 +77,6 @@ class LockableFile:
 
     def close(self) -> None:
         """Close the file, which releases its locks; closing again does nothing."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        if not self.closed:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import subprocess
@@ -377,6 +378,18 @@ def test_a_peer_table_that_stays_locked_is_reported(folder: Path) -> None:
     SharedPeerTable(folder, ["a"]).close()
 
 
+def test_a_cleaner_of_old_files_leaves_the_folder_alone(folder: Path) -> None:
+    """systemd-tmpfiles skips a folder that it cannot lock; a claim whose file has gone would be free again."""
+    tables = [SharedPeerTable(folder, ["a"]) for _ in range(2)]
+    cleaner = os.open(folder, os.O_RDONLY)
+    for each in tables:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(cleaner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        each.close()
+    fcntl.flock(cleaner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(cleaner)
+
+
 def test_a_child_of_a_fork_removes_nothing_of_its_parent(sharing):
     sharing.claim(0, 5)
     child = os.fork()
@@ -389,6 +402,27 @@ def test_a_child_of_a_fork_removes_nothing_of_its_parent(sharing):
     other = MachineSharing([INTERFACE])
     assert other.elsewhere(0, 5) and other.owner(0, 5) == "another host of this process"
     other.close()
+
+
+def test_a_host_stays_with_the_process_that_opened_it():
+    link = MemoryNetwork().attach()
+    with Host(link, sharing=MachineSharing([INTERFACE])) as host:
+        host.open_endpoint(1)
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                with pytest.raises(MxwireError, match="a host belongs to the process that opened it"):
+                    host.peers()
+                host.close()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        other = MachineSharing([INTERFACE])
+        assert other.owner(0, 1) == "another host of this process"
+        other.close()
+    assert [each.own for each in host.peers()] == [True]
 
 
 def test_the_socket_of_a_killed_process_is_replaced(sharing):
