@@ -14,13 +14,14 @@ Needs root, for the namespaces, and a C compiler. The exit code is 1 if a goal i
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -249,27 +250,28 @@ def value_of(curve: Curve, kind: str, name: str, length: int) -> float | None:
     return median(found) * 1e6 if kind == "trip" else median(found) * max(1, length) / 1e6
 
 
-def print_tables(curve: Curve) -> None:
-    """Print one table per kind."""
+def print_tables(curve: Curve, limit: str) -> None:
+    """Print one table per kind, with the ratio to the contestant ``limit``, in which ``{}`` stands for each name."""
     names = list(dict.fromkeys(name for _, name, _ in curve))
     for kind, title in _TITLES.items():
-        print(f"\n{title}, {'µs' if kind == 'trip' else 'MB/s'} (and ratio to the frames alone)\n")
+        print(f"\n{title}, {'µs' if kind == 'trip' else 'MB/s'} (and ratio to {limit.split(',')[0]})\n")
         print(f"{'bytes':>9}" + "".join(f"{name:>20}" for name in names))
         for length in dict.fromkeys(length for _, _, length in curve):
             row = f"{length:>9}"
             for name in names:
-                value, limit = (value_of(curve, kind, each, length) for each in (name, f"frames, {name}"))
+                value, best = (value_of(curve, kind, each, length) for each in (name, limit.format(name)))
                 text = "" if value is None else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
-                if value is not None and limit is not None:
-                    text += f" ({value / limit:.2f})"
+                if value is not None and best is not None and name != limit:
+                    text += f" ({value / best:.2f})"
                 row += f"{text:>20}"
             print(row)
 
 
-def judge(curve: Curve) -> list[tuple[Goal, int, float, bool]]:
-    """Return each goal with the length at which it comes closest to being missed, the ratio, and if it is reached."""
+def judge(curve: Curve, goals: Iterable[Goal]) -> list[tuple[Goal, int, float, bool]]:
+    """Return each goal that was measured, with the length at which it comes closest to being missed, the ratio, and if
+    it is reached."""
     found = []
-    for goal in GOALS:
+    for goal in goals:
         ratios = {}
         for length in dict.fromkeys(length for _, _, length in curve):
             own, other = (value_of(curve, goal.measure, each, length) for each in (goal.contestant, goal.other))
@@ -318,12 +320,22 @@ def main() -> int:
             measure(contestants, QUICK if options.quick else LENGTHS, options.quick, curve)
             if sys.stderr.isatty():
                 print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
-    engine, way = "compiled" if compiled() else "interpreted", "steered" if options.steered else "plain"
+    way = "steered" if options.steered else "plain"
+    reached = report(curve, GOALS, "frames, {}", f"{way}, medians of {options.rounds} rounds", load, options)
+    return 0 if options.quick or reached else 1
+
+
+def report(curve: Curve, goals: Iterable[Goal], limit: str, how: str, load: float, options: argparse.Namespace) -> bool:
+    """Print the results and the verdicts, and draw them if asked; return whether all goals are reached.
+
+    ``load`` is that before the run, and ``limit`` as in :func:`print_tables`.
+    """
+    engine = "compiled" if compiled() else "interpreted"
     marked = "" if load <= QUIET_LOAD else ": NOT QUIET, do not publish"
-    conditions = f"mxwire {engine}, {way}, medians of {options.rounds} rounds, load before {load:.2f}{marked}"
-    verdicts = judge(curve)
+    conditions = f"mxwire {engine}, {how}, load before {load:.2f}{marked}"
+    verdicts = judge(curve, goals)
     if options.json:
-        print(json.dumps({"mxwire": engine, "steered": options.steered, "load": load, "quiet": load <= QUIET_LOAD}))
+        print(json.dumps({"mxwire": engine, "how": how, "load": load, "quiet": load <= QUIET_LOAD}))
         for (kind, name, length), values in curve.items():
             unit = "s" if kind == "trip" else "messages/s"
             print(json.dumps({"measure": kind, "contestant": name, "length": length, "unit": unit, "values": values}))
@@ -331,13 +343,13 @@ def main() -> int:
             print(json.dumps({"goal": goal.text, "length": length, "ratio": ratio, "reached": reached}))
     else:
         print(conditions)
-        print_tables(curve)
+        print_tables(curve, limit)
         print()
         for goal, length, ratio, reached in verdicts:
             print(f"{'reached' if reached else 'MISSED '}  {goal.text}: {ratio:.2f} x at {length:,} B")
     if options.plot is not None:
         draw(curve, options.plot, conditions)
-    return 0 if options.quick or all(reached for *_, reached in verdicts) else 1
+    return all(reached for *_, reached in verdicts)
 
 
 if __name__ == "__main__":
