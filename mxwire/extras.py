@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
+import sysconfig
 from importlib import import_module, metadata
-from pathlib import Path
 from types import ModuleType
 
 from mxwire.errors import MxwireError
@@ -20,18 +19,19 @@ def install_command(extra: str) -> str:
     """Return the command that installs the packages of ``extra``, and leaves mxwire itself as it is installed."""
     mark = re.compile(f"""; *extra *== *['"]{extra}['"]""")
     try:
-        needed = [mark.split(each)[0] for each in metadata.requires("mxwire") or () if mark.search(each)]
+        own = metadata.distribution("mxwire")
     except metadata.PackageNotFoundError:
         needed = []
+    else:
+        needed = [mark.split(each)[0] for each in own.requires or () if mark.search(each)]
     if not needed:
         return f"pip install -e '.[{extra}]' in a checkout of mxwire"
-    prefix = Path(sys.prefix)
-    if (prefix / "pipx_metadata.json").exists():
-        return f"pipx inject {shlex.join([prefix.name, *needed])}"
-    settings = prefix / "pyvenv.cfg"
-    if settings.exists() and re.search("^uv = ", settings.read_text(encoding="utf-8", errors="replace"), re.MULTILINE):
+    prefix = sysconfig.get_path("data")
+    if own.read_text("../../../../pipx_metadata.json") is not None:
+        return f"pipx inject {shlex.join([prefix.rpartition('/')[2], *needed])}"
+    if (own.read_text("INSTALLER") or "").strip() == "uv":
         # Environments of uv have no pip.
-        return f"uv pip install --python {shlex.join([sys.prefix, *needed])}"
+        return f"uv pip install --python {shlex.join([prefix, *needed])}"
     # Another pip may be the first on the path.
     return f"python -m pip install {shlex.join(needed)}"
 
