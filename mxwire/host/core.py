@@ -30,6 +30,7 @@ from weakref import WeakSet
 from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.host.errors import HostClosedError
+from mxwire.host.readiness import Readiness
 from mxwire.host.requests import Pending, Waiter
 from mxwire.link import FewLink, Link, RoomLink
 from mxwire.link.errors import LinkError
@@ -217,6 +218,8 @@ class Core:
         node.handler_calls.deferred = True
         self.waiters: list[Waiter] = []
         """Pending waits, checked after each step that may have changed something."""
+        self.readiness: list[Readiness] = []
+        """Descriptors of endpoints, updated after each step that may have changed something."""
         self.ended: MxwireError | None = None
         """The reason why the host has stopped; None while it runs."""
         self.before_handler: Callable[[], None] | None = None
@@ -357,6 +360,7 @@ class Core:
             self.ended = why
             for each in self.waiters:
                 each.wake()
+            self.update_readiness()
             if self.after is not None:
                 self.after()
 
@@ -370,6 +374,11 @@ class Core:
         if self.ended is not None:
             status = self.ended.status if isinstance(self.ended, HostClosedError) else Status.BAD_ERROR
             raise HostClosedError(status, str(self.ended)) from self.ended
+
+    def update_readiness(self) -> None:
+        """Update the descriptors of endpoints; within the section."""
+        for each in self.readiness:
+            each.update()
 
     # Internal.
 
@@ -414,6 +423,7 @@ class Core:
         for waiter in self.waiters:
             if not waiter.done and waiter.check():
                 waiter.wake()
+        self.update_readiness()
         return reported or bool(self.waiters)
 
     def _fail(self, error: Exception) -> None:

@@ -95,6 +95,11 @@ class BlockingDriver:
             self._background.start()
 
     @property
+    def background(self) -> bool:
+        """True if a thread runs the loop while no caller waits."""
+        return self._background is not None
+
+    @property
     def driven(self) -> bool:
         """True if a waiting thread runs the loop."""
         return self._driving is not None

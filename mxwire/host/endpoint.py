@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeVar
 
 from mxwire.host.errors import HostError, HostTimeoutError
+from mxwire.host.readiness import Readiness
 from mxwire.host.requests import (
     AllOf,
     AnyOf,
@@ -62,6 +63,7 @@ class BaseEndpoint:
         self.undelivered = 0
         """Sends that were reported complete, and were lost afterwards."""
         self._queued = engine.completions is not None
+        self._readiness: Readiness | None = None
         self._error_handler: ErrorHandler | None = None
 
     @property
@@ -169,7 +171,7 @@ class BaseEndpoint:
     def test(self, request: HostRequest[Any]) -> bool:
         """Poll once, and return whether a request has ended; its ``result()`` then returns or raises the outcome."""
         if not request.done and self._core.ended is None:
-            self._owner.poll()
+            self._poll()
         if not request.done:
             return False
         if self.engine.reports_failures:
@@ -188,7 +190,7 @@ class BaseEndpoint:
         except those of calls that block, and leave the queue when their result is taken: by :meth:`test` or a wait for
         them, by :meth:`test_next`, or by :meth:`forget`.
         """
-        self._owner.poll()
+        self._poll()
         return self._next(0, 0, take=False)
 
     def test_next(
@@ -200,7 +202,7 @@ class BaseEndpoint:
         the message. The ``status`` of the request may be an error.
         """
         value, mask = criteria(match_info, mask)
-        self._owner.poll()
+        self._poll()
         return self._next(value, mask, take=True)
 
     def forget(self, request: HostRequest[Any]) -> None:
@@ -238,6 +240,20 @@ class BaseEndpoint:
         """
         with self._core.section:
             self.engine.set_timeout(seconds, None if request is None else request.inner)
+
+    def fileno(self) -> int:
+        """Descriptor for ``select``, ``poll``, and event loops, open until the endpoint is closed.
+
+        It is readable while the queue of completed requests or that of unexpected messages has an entry, and after the
+        end of the host; on a host without ``background`` also when it has a frame or a timer to process. It may be
+        readable without any: call :meth:`test_next` or :meth:`iprobe` until it returns None. An endpoint without
+        ``completions=True`` has no queue of completed requests.
+        """
+        with self._core.section:
+            self._core.must_be_open()
+            if self._readiness is None:
+                self._readiness = Readiness(self._core, self.engine, self._owner.driven)
+            return self._readiness.fileno()
 
     def wake_up(self) -> None:
         """End all calls that wait on this endpoint with :class:`~mxwire.host.errors.HostWakeupError`.
@@ -285,7 +301,7 @@ class BaseEndpoint:
     def iprobe(self, match_info: SupportsIndex | None = None, mask: SupportsIndex = ALL_BITS) -> WaitingMessage | None:
         """Poll once, and return the message that a receive would take now, or None; the message stays queued."""
         value, mask = criteria(match_info, mask)
-        self._owner.poll()
+        self._poll()
         with self._core.section:
             return probe(self.engine, value, mask)
 
@@ -340,6 +356,13 @@ class BaseEndpoint:
             return
         if replacement is not None:
             inner.status = replacement
+
+    def _poll(self) -> None:
+        self._owner.poll()
+        if self._readiness is not None:
+            with self._core.section:
+                if self._core.ended is None:
+                    self._core.update_readiness()
 
     # For the blocking and the asyncio endpoint.
 
@@ -461,6 +484,9 @@ class BaseEndpoint:
             self._core.section.await_handlers(self.engine)
             if not self.engine.open:
                 return
+            if self._readiness is not None:
+                self._readiness.close()
+                self._readiness = None
             self.engine.close()
             if self._core.ended is None:
                 self._core.transmit()

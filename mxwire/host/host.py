@@ -161,6 +161,11 @@ class BaseHost:
         """Poll the links once without blocking."""
         self.core.step()
 
+    @property
+    def driven(self) -> bool:
+        """True if the host progresses while the application makes no call."""
+        return True
+
     # Endpoints.
 
     def _open_endpoint(
@@ -465,6 +470,11 @@ class Host(BaseHost):
     def poll(self) -> None:
         """Poll the links once without blocking, unless a waiting thread does so."""
         self.driver.poll()
+
+    @property
+    def driven(self) -> bool:
+        """True if a background thread runs the host while no caller waits."""
+        return self.driver.background
 
     def close(self) -> None:
         """Close all endpoints and links, and end all waits, even in other threads; closing it again does nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import threading
 import time
 from collections.abc import Iterator
@@ -657,3 +658,63 @@ def test_the_same_with_asyncio():
             assert two.ipeek() is None
 
     asyncio.run(main())
+
+
+def readable(descriptor: int, seconds: float = PATIENCE) -> bool:
+    return bool(select.select([descriptor], [], [], seconds)[0])
+
+
+@pytest.mark.parametrize("background", [True, False])
+def test_a_descriptor_is_readable_while_there_is_something_to_take(background):
+    network = MemoryNetwork()
+    links = network.attach("a"), network.attach("b")
+    with (
+        Host(links[0], name="alpha", peers={links[1].address: "beta:0"}) as alpha,
+        Host(links[1], name="beta", background=background) as beta,
+    ):
+        one, two = alpha.open_endpoint(), beta.open_endpoint(3, completions=True)
+        descriptor = two.fileno()
+        assert two.fileno() == descriptor
+        connect = one.iconnect("beta", 3)
+        while not one.test(connect):
+            two.test_next()
+        for number in range(300):
+            receive = two.ireceive(number, maximum=8) if number % 2 else None
+            one.isend(connect.result(), b"x", number, forget=True)
+            while receive is not None and (taken := two.test_next()) is not receive:
+                assert taken is None and readable(descriptor)
+            while receive is None and two.iprobe(number) is None:
+                assert readable(descriptor)
+            if receive is None:
+                assert readable(descriptor, 0)
+                two.receive(number, maximum=8, timeout=PATIENCE)
+        beta.close()
+        with pytest.raises(HostClosedError):
+            two.fileno()
+
+
+def test_the_end_of_a_host_makes_the_descriptor_of_an_endpoint_readable(pair):
+    descriptor = pair.two.fileno()
+    pair.two.test_next()
+    with pair.beta.core.section:
+        pair.beta.core.end(HostClosedError(Status.NO_DEVICE, "gone"))
+    assert readable(descriptor)
+
+
+def test_an_event_loop_watches_the_descriptor_of_an_endpoint():
+    async def run() -> None:
+        async with connected() as (one, two, partner):
+            loop = asyncio.get_running_loop()
+            arrived: asyncio.Future[int] = loop.create_future()
+
+            def take() -> None:
+                message = two.iprobe()
+                if message is not None and not arrived.done():
+                    arrived.set_result(message.match_info)
+                    loop.remove_reader(two.fileno())
+
+            loop.add_reader(two.fileno(), take)
+            one.isend(partner, b"x", 5)
+            assert await asyncio.wait_for(arrived, PATIENCE) == 5
+
+    asyncio.run(run())
