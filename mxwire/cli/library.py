@@ -111,7 +111,7 @@ def path(prefix: Path | None, packages: bool, as_json: bool) -> None:
     if as_json:
         _print_json({"library": installation.library, "include": installation.include, "package": installation.package})
     else:
-        click.echo(installation.package.parent if packages else installation.folder)
+        click.echo(installation.package.parent if packages else installation.search_folder)
 
 
 def _print_json(made: Mapping[str, object]) -> None:

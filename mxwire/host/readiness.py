@@ -1,4 +1,4 @@
-"""Readiness of an endpoint as a descriptor, for applications that sleep in poll, epoll, or an event loop of their own."""
+"""Readiness of an endpoint as a descriptor, for applications with a loop of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Readiness:
-    """Keeps a descriptor readable while an endpoint has completed requests or unexpected messages, or its host has ended.
+    """Keeps a descriptor readable while an endpoint has completed requests or unexpected messages, or has ended.
 
     ``driven``: another thread or an event loop runs the host. Otherwise the descriptor is also readable when a step has
     something to do: a frame, or a timer.

@@ -65,8 +65,16 @@ class Installation:
 
     @property
     def folder(self) -> Path:
-        """Folder of the library, for ``LD_LIBRARY_PATH``."""
+        """Folder of the library, for linking."""
         return self.prefix / "lib"
+
+    @property
+    def search_folder(self) -> Path:
+        """Folder for ``LD_LIBRARY_PATH``, with links to the library only.
+
+        In an environment of Python, ``folder`` may have libraries that shadow those of programs, such as PyPI's libmpi.
+        """
+        return self.folder / "mxwire"
 
     @property
     def library(self) -> Path:
@@ -284,8 +292,9 @@ def _install(made: Installation, work: Path) -> None:
         if (work / PROVIDER.name).exists():
             made.provider.parent.mkdir(exist_ok=True)
             _replace(work / PROVIDER.name, made.provider)
-        made.second_name.unlink(missing_ok=True)
-        made.second_name.symlink_to(LIBRARY)
+        _link(made.second_name, Path(LIBRARY))
+        for name in (LIBRARY, SECOND_NAME):
+            _link(made.search_folder / name, Path("..", LIBRARY))
         for each in _HEADERS:
             (made.include / each).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(SOURCES / each, made.include / each)
@@ -295,6 +304,11 @@ def _install(made: Installation, work: Path) -> None:
         raise MxwireError(
             f"{error.filename}: the library cannot be installed: {error.strerror}; choose another --prefix"
         ) from error
+
+
+def _link(place: Path, target: Path) -> None:
+    place.unlink(missing_ok=True)
+    place.symlink_to(target)
 
 
 def _replace(source: Path, target: Path) -> None:

@@ -32,7 +32,7 @@ def environment(installation: Installation, before: Mapping[str, str], preload: 
                 "mxwire library build with another --prefix"
             )
     made = dict(before)
-    made["LD_LIBRARY_PATH"] = _first(installation.folder, before.get("LD_LIBRARY_PATH"), ":")
+    made["LD_LIBRARY_PATH"] = _first(installation.search_folder, before.get("LD_LIBRARY_PATH"), ":")
     if preload:
         made["LD_PRELOAD"] = _first(installation.library, before.get("LD_PRELOAD"), " ")
     return made

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.myriexpress.build import Installation, build
+from mxwire.myriexpress.build import LIBRARY, SECOND_NAME, Installation, build
 from mxwire.myriexpress.launch import environment
 from mxwire.myriexpress.stamp import stamp
 from tests.cli.support import Run, mxwire
@@ -37,8 +37,15 @@ def test_check_runs_the_self_test(installation: Installation):
     assert done.out == f"{installation.library}: {steps}{loaded}\n"
 
 
+def test_the_search_path_has_no_library_of_others(installation: Installation):
+    """In an environment of Python, ``lib`` may contain PyPI's libmpi."""
+    names = [each.name for each in installation.search_folder.iterdir() if each.name.startswith("lib")]
+    assert sorted(names) == [LIBRARY, SECOND_NAME]
+    assert {(installation.search_folder / each).resolve() for each in names} == {installation.library.resolve()}
+
+
 def test_path_prints_folders(installation: Installation):
-    assert mxwire("library", "path", "--prefix", installation.prefix).out == f"{installation.folder}\n"
+    assert mxwire("library", "path", "--prefix", installation.prefix).out == f"{installation.search_folder}\n"
     packages = mxwire("library", "path", "--packages", "--prefix", installation.prefix).out.strip()
     assert Path(packages, "mxwire-mx.pc").is_file()
     (found,) = mxwire("library", "path", "--json", "--prefix", installation.prefix).objects
@@ -148,7 +155,7 @@ def run_command(installation: Installation, *arguments: str) -> subprocess.Compl
 def test_run_sets_variables_and_becomes_the_program(installation: Installation):
     program = "import os, sys; print(os.environ['LD_LIBRARY_PATH'], os.environ['MXWIRE_NAME']); sys.exit(5)"
     done = run_command(installation, "--name", "alpha", "--", sys.executable, "-c", program)
-    assert (done.returncode, done.stdout, done.stderr) == (5, f"{installation.folder}:/x alpha\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (5, f"{installation.search_folder}:/x alpha\n", "")
 
 
 def test_run_refuses_programs_that_call_open_mx_by_its_own_names(installation: Installation, tmp_path: Path):
@@ -170,7 +177,7 @@ def test_run_prints_the_variables(installation: Installation):
     options = ("--name", "beta", "--dialect", "omx:1500", "--profile", "native-mx", "--no-announce", "--preload")
     done = run_command(installation, "--json", *options)
     assert json.loads(done.stdout) == {
-        "LD_LIBRARY_PATH": f"{installation.folder}:/x",
+        "LD_LIBRARY_PATH": f"{installation.search_folder}:/x",
         "LD_PRELOAD": str(installation.library),
         "MXWIRE_NAME": "beta",
         "MXWIRE_DIALECT": "omx:1500",

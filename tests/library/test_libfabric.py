@@ -82,6 +82,13 @@ def test_a_provider_that_cannot_work_reports_it_once(hosts: Hosts, interface: st
     assert "libfabric:mx" not in run("fi_info", "-p", "mx", env=wrong).stderr
 
 
+@_missing("fi_info", "setpriv")
+def test_a_provider_without_permission_reports_it_once(hosts: Hosts):
+    command = ("setpriv", "--bounding-set=-net_raw", "fi_info", "-p", "mx")
+    done = hosts.ports[0].namespace.run(*command, env=hosts.variables | {"FI_LOG_LEVEL": "warn"})
+    assert done.returncode and done.stderr.count("libfabric:mx: no permission to open interfaces") == 1, done.stderr
+
+
 def listens(server: subprocess.Popen[str]) -> None:
     """Wait until fi_pingpong listens at its port; at first, its process is still in the namespace of the test."""
     end = time.monotonic() + LONGEST
