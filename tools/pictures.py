@@ -3,8 +3,9 @@
     python tools/pictures.py [--check]
 
 Each picture has a digest of what it shows in docs/images/sources.json; ``--check`` compares the digests, without
-drawing anything, and names the stale pictures. Drawing needs Chromium and, for those of Wireshark, the programs that
-tools/wireshark-screenshot names; look at the pictures before you commit them.
+drawing anything, and names the stale pictures. Drawing needs Chromium, root for the recording of a terminal (two
+network namespaces) and, for those of Wireshark, the programs that tools/wireshark-screenshot names; look at the
+pictures before you commit them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -23,8 +25,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tools.terminal_svg import COLUMNS, drawn  # noqa: E402
+
 IMAGES = ROOT / "docs" / "images"
 SOURCES = IMAGES / "sources.json"
+_TOUR = "captures/mxoe-every-type.pcap"
+_SICK = "docs/examples/sick-cluster.pcapng"
 _ECHO = "captures/omx1500-echo-pattern.pcap"
 _LOSSY = "captures/mxoe-lossy-1M.pcap"
 _CELL = "open-mx-1.5/open-mx-1.5/lost-middle-reply/none"
@@ -67,9 +75,56 @@ def _wireshark_sources() -> Iterator[bytes]:
     return ((ROOT / each).read_bytes() for each in _WIRESHARK)
 
 
+_DECODE = f"decode -v --frames 64 {_TOUR} | cut -c -{COLUMNS}"
+_DIAGNOSE = f"diagnose {_SICK}"
+_PERF = "perf -B -i veth1 -d alpha:0 -S 1 -M 8 -N 100"
+_FIRST = ("chrt", "-f", "1")
+"""Before other programs, so that perf measures what it would on an idle machine."""
+_ENVIRONMENT = os.environ | {"COLUMNS": str(COLUMNS)}
+
+
+def _printed(command: str, *before: str) -> list[str]:
+    """Return the lines that a command prints on a terminal of the picture's width; | cut -c -N cuts them."""
+    words, _, cut = command.partition(" | cut -c -")
+    colour = [] if words.startswith("perf") else ["--color", "always"]
+    done = subprocess.run(
+        [*before, sys.executable, "-m", "mxwire", *words.split(), *colour],
+        cwd=ROOT,
+        env=_ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode > 1:
+        raise SystemExit(f"tools/pictures.py: mxwire {command}: {done.stderr.strip()}")
+    return [line[: int(cut)] if cut else line for line in done.stdout.expandtabs().splitlines()]
+
+
+def _terminal_sources() -> Iterator[bytes]:
+    """Yield what does not depend on the machine: not the times of perf."""
+    for command in (_DECODE, _DIAGNOSE):
+        yield "\n".join(_printed(command)).encode()
+    yield (ROOT / "tools" / "terminal_svg.py").read_bytes() + _PERF.encode()
+
+
+def _draw_terminal(path: Path) -> None:
+    from tests.live.namespaces import Laboratory
+
+    with Laboratory() as laboratory:
+        left, right = laboratory.pair(9000)
+        words = [*_FIRST, sys.executable, "-m", "mxwire", "perf", "-B", "-i", left.interface, "--name", "alpha:0"]
+        receiver = subprocess.Popen(left.namespace.command(*words), cwd=ROOT, stderr=subprocess.DEVNULL)
+        try:
+            measured = _printed(_PERF, *right.namespace.command(*_FIRST))
+        finally:
+            receiver.terminate()
+            receiver.wait()
+    scenes = [(_DECODE, _printed(_DECODE)), (_DIAGNOSE, _printed(_DIAGNOSE)), (_PERF, measured)]
+    path.write_text(drawn([(f"mxwire {command}", lines) for command, lines in scenes]), encoding="utf-8")
+
+
 @contextmanager
 def _opened(make: Callable[[Path], Path], width: int, height: int) -> Iterator[Any]:
-    sys.path.insert(0, str(ROOT))
     from tests.browser import chromium
 
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
@@ -102,6 +157,7 @@ def _draw_wireshark(path: Path) -> None:
 
 
 PICTURES: dict[str, tuple[Callable[[], Iterator[bytes]], Callable[[Path], None]]] = {
+    "terminal.svg": (_terminal_sources, _draw_terminal),
     "report.png": (lambda: _page_sources(_report), _draw_report),
     "interop-cell.png": (lambda: _page_sources(_cell), _draw_cell),
     "stats-echo.svg": (_plot_sources, _draw_plot),
