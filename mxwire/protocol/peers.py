@@ -93,6 +93,8 @@ class Peer:
     """True if a caller has entered the host, so that it is never replaced."""
     partners: int = 0
     """Number of partners of open endpoints; while there are any, the peer is not replaced."""
+    talked: bool = False
+    """True if an endpoint has ever had a partner there."""
     removed: bool = False
     """True if another host has replaced it in the peer table."""
 
@@ -120,10 +122,10 @@ class PeerTable:
     """The peers of a host.
 
     Announcements can have any address, so forged ones could occupy the table indefinitely. When it is full, a new
-    host therefore replaces the oldest one that has never answered; if there is none, the oldest one that has; but never
-    one to which anything refers (``Peer.replaceable``). With ``never_replaced`` the table takes no more hosts, as that
-    of a real host (R-DISC-05). ``on_removal`` is called with each replaced peer. With ``sharing``, nodes that share the
-    interfaces agree on the indexes.
+    host therefore replaces the oldest one that has never answered; if there is none, the oldest one that was never a
+    partner, then the oldest of all; but never one to which anything refers (``Peer.replaceable``). With
+    ``never_replaced`` the table takes no more hosts, as that of a real host (R-DISC-05). ``on_removal`` is called with
+    each replaced peer. With ``sharing``, nodes that share the interfaces agree on the indexes.
     """
 
     def __init__(
@@ -244,11 +246,11 @@ class PeerTable:
             if peer.replaceable and not peer.met and not self._is_named(peer):
                 return peer
             self._others[peer] = None
-        for peer in self._others:
-            if peer.replaceable:
-                del self._others[peer]
-                return peer
-        return None
+        spare = [each for each in self._others if each.replaceable]
+        chosen = next((each for each in spare if not each.talked), spare[0] if spare else None)
+        if chosen is not None:
+            del self._others[chosen]
+        return chosen
 
     def _is_named(self, peer: Peer) -> bool:
         """Return whether another node knows the name of a peer."""

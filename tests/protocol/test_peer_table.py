@@ -148,7 +148,11 @@ def test_the_partners_of_an_endpoint_stay_until_it_closes():
     )
     endpoint.close()
     world.inject(0, named, forged(9))
-    assert known(node) == [address(0), place(9), place(8), place(7)], "the oldest of those that have answered"
+    assert known(node) == [address(0), place(5), place(9), place(7)], "the only one that was never a partner"
+    world.inject(0, replace(named, src_mac=place(9)), forged(10), replace(named, src_mac=place(10)))
+    node.add_peer(place(10))
+    world.inject(0, forged(11))
+    assert known(node) == [address(0), place(11), place(10), place(7)], "the oldest of those that were"
 
 
 def test_frames_of_a_host_that_was_replaced_reach_no_partner_of_its_successor():

@@ -359,6 +359,7 @@ class LibraryEndpoint(ABC):
         if found is None and len(self.partners) < self.profile.partner_maximum:
             found = self.partners[peer.index, number] = Partner(self, peer, number)
             peer.partners += 1
+            peer.talked = True
         return found
 
     def connects_to(self, partner: Partner) -> bool:
