@@ -80,6 +80,8 @@ class Inventory:
         """Bytes on the wire of all MXoE frames."""
         self.cut = 0
         """Number of MXoE frames that the capture truncated."""
+        self.cooked = False
+        """True if frames lack the addresses of their destinations."""
         self.types: dict[str, TypeFacts] = {}
         self.hosts: dict[int, HostFacts] = {}
         self.endpoints: dict[tuple[int, int], EndpointFacts] = {}
@@ -152,6 +154,7 @@ class Inventory:
                 elif decoded.located.has_destination and address != _BROADCAST:
                     self._host(address).received += int(counts[code])
         if not decoded.located.has_destination:
+            self.cooked = True
             return
         index, present = decoded.columns.field("dst_src_peer_index")
         present &= decoded.columns.reason == Reason.NONE

@@ -421,7 +421,7 @@ def note_messages(path: str, follower: Follower, decoder: Decoder) -> None:
     note_frames(path, decoder)
     if follower.cooked:
         note(f"{path}: {COOKED[0].lower()}{COOKED[1:].rstrip('.')}")
-    if any(each.is_stray for each in follower.conversations):
+    elif any(each.is_stray for each in follower.conversations):
         note(f"{path}: the requests for some large messages were not captured: their conversation is unknown")
     if follower.malformed:
         note(f"{path}: {count_of(follower.malformed, 'malformed frame')} left out (mxwire decode shows them)")

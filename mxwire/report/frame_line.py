@@ -168,7 +168,7 @@ class FrameLines:
             if labels is None:
                 labels = {} if self._names is None else self._names.labels(layout.address)
             source, destination = (labels.get(each, mac_text(each)[-layout.address :]) for each in pair)
-            if not decoded.located.has_destination:
+            if not (pair[1] or decoded.located.has_destination):
                 destination = "?"
             known[pair] = f"{source:{layout.address}}{layout.arrow}{destination:{layout.address}}"
         return [known[pair] for pair in pairs]

@@ -49,6 +49,8 @@ def _facts(file: dict[str, Any], inventory: Inventory) -> Iterator[str]:
         yield f"{count_of(inventory.skipped, 'other frame')}, ignored"
     if inventory.cut:
         yield f"{count_of(inventory.cut, 'frame')} cut by the capture (snap length {file['snap_length']})"
+    if inventory.cooked:
+        yield "Linux cooked, as from tcpdump -i any: destinations are not recorded, except those of received broadcasts"
     if inventory.vlans:
         yield "VLANs: " + ", ".join(
             f"{vlan} ({count_of(count, 'frame')})" for vlan, count in sorted(inventory.vlans.items())

@@ -50,7 +50,9 @@ def record(
         "length": max(int(batch.wire_length[index]), captured),
         "captured": captured,
         "source": mac_text(int(located.source[index])),
-        "destination": mac_text(int(located.destination[index])) if located.has_destination else None,
+        "destination": mac_text(int(located.destination[index]))
+        if located.has_destination or located.destination[index]
+        else None,
         "vlan": decoded.vlan(index),
         "dialect": decoded.dialect_name(index),
         "type": None if isinstance(frame, Malformed) and frame.packet_type is None else type_text(frame),

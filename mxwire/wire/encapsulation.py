@@ -44,12 +44,16 @@ class _LinkHeader:
     protocol: int
     source: int
     has_destination: bool
+    kind: int = 0
+    """Offset of the byte that classifies the destination, where its address is not recorded."""
 
 
+_BROADCAST_KIND: Final = 1
+"""Kind of a received broadcast. The address of other destinations, and of sent frames, is unknown."""
 _LINK_HEADERS: Final = {
     LINKTYPE_ETHERNET: _LinkHeader(length=14, protocol=12, source=6, has_destination=True),
-    LINKTYPE_LINUX_SLL: _LinkHeader(length=16, protocol=14, source=6, has_destination=False),
-    LINKTYPE_LINUX_SLL2: _LinkHeader(length=20, protocol=0, source=12, has_destination=False),
+    LINKTYPE_LINUX_SLL: _LinkHeader(length=16, protocol=14, source=6, has_destination=False, kind=1),
+    LINKTYPE_LINUX_SLL2: _LinkHeader(length=20, protocol=0, source=12, has_destination=False, kind=10),
 }
 
 
@@ -106,7 +110,7 @@ class Located:
 
     @cached_property
     def destination(self) -> NDArray[np.uint64]:
-        """Destination addresses as integers; 0 if not recorded."""
+        """Destination addresses as integers; 0 if not recorded, as for all but broadcasts in Linux cooked captures."""
         return self._address(0)
 
     def _address(self, offset: int) -> NDArray[np.uint64]:
@@ -221,6 +225,8 @@ def _unwrap(
     aligned = _gather(batch, batch.offset[which] + shift[which]).view(np.uint8).reshape(-1, ROW)
     addresses = _gather(batch, batch.offset[which]).view(np.uint8).reshape(-1, ROW)
     aligned[:, :_SOURCE] = addresses[:, :_SOURCE] if link.has_destination else 0
+    if not link.has_destination:
+        aligned[addresses[:, link.kind] == _BROADCAST_KIND, :_SOURCE] = 0xFF
     aligned[:, _SOURCE:_ETHERTYPE] = addresses[:, link.source : link.source + 6]
     aligned[:, _ETHERTYPE:HEADER_LENGTH] = types.astype(">u2").view(np.uint8).reshape(-1, 2)
     rows[which] = aligned.view(f"V{ROW}")[:, 0]

@@ -28,13 +28,12 @@ def write(path, frames, times=None, **options):
     return path
 
 
-def cooked(frame: bytes, version: int) -> bytes:
-    """An Ethernet frame as a Linux cooked capture has it."""
+def cooked(frame: bytes, version: int, kind: int = 0) -> bytes:
+    """An Ethernet frame as a Linux cooked capture has it; kind 0 is for this host, 1 a broadcast, 4 sent by it."""
     if version == 1:
-        return bytes.fromhex("0000 0001 0006".replace(" ", "")) + frame[6:12] + bytes(2) + frame[12:]
-    return (
-        frame[12:14] + bytes.fromhex("0000 00000001 0001 00 06".replace(" ", "")) + frame[6:12] + bytes(2) + frame[14:]
-    )
+        return bytes([0, kind]) + bytes.fromhex("00010006") + frame[6:12] + bytes(2) + frame[12:]
+    head = bytes.fromhex("0000000000010001") + bytes([kind, 6])
+    return frame[12:14] + head + frame[6:12] + bytes(2) + frame[14:]
 
 
 @pytest.mark.parametrize("capture", ["mxoe-pingpong-small-medium.pcap", "omx1500-pingpong-small-medium.pcap"])
@@ -81,6 +80,34 @@ def test_cooked_captures(tmp_path, link_type, version):
             assert raw[field["offset"] : field["offset"] + field["size"]].hex() == field["bytes"], field["name"]
         assert record["destination"] is None and "dst_mac" not in record["fields"]
         assert record["fields"] == {name: value for name, value in plain["fields"].items() if name != "dst_mac"}
+
+
+@pytest.mark.parametrize(("link_type", "version"), [(LINKTYPE_LINUX_SLL, 1), (LINKTYPE_LINUX_SLL2, 2)])
+def test_cooked_broadcasts_have_their_destination_and_blame_no_host(tmp_path, link_type, version):
+    frames, times = frames_of(EVERY_TYPE)
+    own = frames[0][6:12]
+    kinds = [4 if each[6:12] == own else each[0] & 1 for each in frames]
+    made = [cooked(each, version, kind) for each, kind in zip(frames, kinds, strict=True)]
+    path = write(tmp_path / "cooked.pcap", made, times, link_type=link_type)
+    shown = [each["destination"] for each in mxwire("decode", "--json", path).objects]
+    assert shown == ["ff:ff:ff:ff:ff:ff" if kind == 1 else None for kind in kinds] and any(shown)
+    assert mxwire("verify", path).code == 0
+    assert "destinations are not recorded" in " ".join(mxwire("info", path).out.split())
+
+
+@pytest.mark.parametrize(("link_type", "version"), [(LINKTYPE_LINUX_SLL, 1), (LINKTYPE_LINUX_SLL2, 2)])
+def test_cooked_captures_of_two_interfaces_show_every_frame_twice(tmp_path, link_type, version):
+    """``tcpdump -i any`` records a frame on each interface through which it passes."""
+    frames, times = frames_of(EVERY_TYPE)
+    made = [cooked(each, version) for each in frames for _ in range(2)]
+    twice = [time + later for time in times for later in (0, 3000)]
+    path = write(tmp_path / "doubled.pcap", made, twice, link_type=link_type)
+    run = mxwire("diagnose", "--json", path)
+    assert [each["id"] for each in run.objects if each["record"] == "finding"] == ["capture-frames-doubled"]
+    single = write(tmp_path / "single.pcap", made[::2], times, link_type=link_type)
+    run = mxwire("diagnose", "--json", single)
+    assert not [each for each in run.objects if each["record"] == "finding"]
+    assert "capture one interface (-i eth0)" in run.objects[-1]["not_judged"][0]
 
 
 def test_a_table_does_not_touch_a_file_that_it_cannot_replace(tmp_path):

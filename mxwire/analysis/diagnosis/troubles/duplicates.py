@@ -163,6 +163,9 @@ class DuplicateExaminer(Examiner):
         """Yield a finding per pair of hosts if nearly every frame between them was captured twice."""
         to_one = [direction for direction in facts.traffic.directions.values() if not is_group(direction.destination)]
         doubled = sum(self._twice.get((direction.source, direction.destination), 0) for direction in to_one)
+        if facts.follower.cooked:
+            yield from self._doubled_without_destinations(facts.follower.frames)
+            return
         single = doubled < _NEARLY_ALL * sum(direction.frames for direction in to_one)
         for pair, twice in self._twice.items():
             if is_group(pair[1]) and single:
@@ -184,6 +187,14 @@ class DuplicateExaminer(Examiner):
             summary = f"{twice + back} of {number} frames are duplicates of others"
             shown = [evidence(text, self._twice_frames, weight="proof")]
             yield DOUBLED.found((Party(pair[0]), Party(pair[1])), summary, shown)
+
+    def _doubled_without_destinations(self, frames: int) -> Iterator[Finding]:
+        """Yield a finding if nearly every frame of a cooked capture, of whatever hosts, was captured twice."""
+        twice = sum(self._twice.values())
+        if frames >= _ENOUGH and twice >= _NEARLY_ALL * frames:
+            text = f"{twice} frames are the same as one at most {_SHORTLY_NS // 1_000_000} ms before"
+            shown = [evidence(text, self._twice_frames, weight="proof")]
+            yield DOUBLED.found((), f"{twice} of {frames} frames are duplicates of others", shown)
 
 
 def _again(decoded: DecodedBatch) -> NDArray[np.intp]:
