@@ -34,7 +34,8 @@ class LockableFile:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise LinkError(f"{path}: cannot be opened: {error.strerror}; remove it") from error
+            advice = "; remove it" if path.is_symlink() or path.is_dir() else ""
+            raise LinkError(f"{path}: cannot be opened: {error.strerror}{advice}") from error
         status = os.fstat(self._descriptor)
         if status.st_uid != os.geteuid() or status.st_mode & 0o077 or not stat.S_ISREG(status.st_mode):
             self.close()
