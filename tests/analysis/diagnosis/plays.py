@@ -298,6 +298,23 @@ def the_second_query_is_answered(on):
     on.send(on.b.name())
 
 
+@shows("name-not-reported")
+def who_talks_never_tells_its_name(on):
+    on.connect()
+    for _ in range(4):
+        on.send(on.a.tiny(), on.b.liback())
+        on.send(on.a.query(), after_ms=5000)
+
+
+@misses("name-not-reported")
+def who_talks_tells_its_name_late(on):
+    on.connect()
+    for _ in range(4):
+        on.send(on.a.tiny(), on.b.liback())
+        on.send(on.a.query(), after_ms=5000)
+    on.send(on.b.name())
+
+
 @shows("mixed-discovery-daemons")
 def omxoed_and_another_one(on):
     other = on.host(0x0C)
@@ -1010,14 +1027,6 @@ def data_of_large_messages_vanishes(on):
     for _ in range(4):
         on.send(pull, on.a.data(5000, 0), on.a.data(5000, 1))
         on.wait(1004)
-
-
-@also("discovery-incomplete")
-def who_talks_never_tells_its_name(on):
-    on.connect()
-    for _ in range(4):
-        on.send(on.a.tiny(), on.b.liback())
-        on.send(on.a.query(), after_ms=5000)
 
 
 @also("duplicate-mac")

@@ -92,9 +92,9 @@ def test_other_protocols_are_not_taken_for_mxoe():
 
 
 def test_a_cooked_capture_reports_the_missing_judgements():
-    frames = SHOWS["dialect-mismatch"].scene().frames
-    cooked = [b"\0\0\0\1\0\6" + raw[6:12] + b"\0\0" + raw[12:] for raw in frames]
-    examination = examine(FrameBatch.from_frames(cooked, list(range(len(cooked))), link_type=LINKTYPE_LINUX_SLL))
+    scene = SHOWS["dialect-mismatch"].scene()
+    cooked = [b"\0\0\0\1\0\6" + raw[6:12] + b"\0\0" + raw[12:] for raw in scene.frames]
+    examination = examine(FrameBatch.from_frames(cooked, scene.times, link_type=LINKTYPE_LINUX_SLL))
     assert not ids(examination.findings()) - {"receiver-not-progressing", "frames-lost"}
     assert any("lacks the destinations of frames" in each for each in examination.limits())
 

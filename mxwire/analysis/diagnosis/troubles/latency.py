@@ -45,6 +45,8 @@ SLEEP: Final = Diagnosis(
         "Keep processors awake: cpupower idle-set -D 10, or the kernel parameter intel_idle.max_cstate=1; and use the "
         "performance governor (cpupower frequency-set -g performance).",
         "Check Energy Efficient Ethernet as well: ethtool --set-eee IF eee off.",
+        "On a virtual machine, or with more programs than processors, check whether its processors are given to others "
+        'in the meantime: the time "st" in top, and the run queue.',
         "Waiting by polling (mx_test in a loop) instead of blocking also keeps a processor awake.",
     ),
     needs=frozenset({"exact times"}),

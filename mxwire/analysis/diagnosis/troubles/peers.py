@@ -60,12 +60,28 @@ INCOMPLETE: Final = Diagnosis(
     needs=frozenset({"both directions", "destinations"}),
     follows_from=frozenset({BYTE_ORDER.id}),
 )
+NAMELESS: Final = Diagnosis(
+    id="name-not-reported",
+    title="A host does not report its name",
+    group="peers",
+    users_see="A host is listed by its address only; programs that look for it by its name do not find it, and all "
+    "others work.",
+    capture_shows="A host exchanges messages with another one, whose HOST_QUERYs it does not answer.",
+    distinction="From a host that does not know the querying host: that one drops everything from it.",
+    advice=(
+        "Let its program run for more than five seconds, or start it before the querying host: a host that receives a "
+        "query before the first announcement of its sender drops it, and the next one comes after 5 s (R-MEA-26).",
+        "Check whether its driver answers other hosts (mxwire discover), and whether HOST_REPLYs are lost on the path.",
+    ),
+    needs=frozenset({"both directions", "every frame"}),
+    follows_from=frozenset({BYTE_ORDER.id}),
+)
 
 _QUERIES: Final = 3
 _QUERY_SPAN_NS: Final = 9_000_000_000
 
 
-@examines(MUTE, INCOMPLETE)
+@examines(MUTE, INCOMPLETE, NAMELESS)
 class PeerExaminer(Examiner):
     """Detector of unanswered queries."""
 
@@ -107,7 +123,7 @@ class PeerExaminer(Examiner):
                 nameless = mac_text(direction.destination)
                 summary = f"{nameless} talks to {mac_text(direction.source)}, but never reports its name"
                 parties = Party(direction.destination), Party(direction.source)
-                yield INCOMPLETE.found(parties, summary, [evidence(text, numbers, first_ns, "sign")])
+                yield NAMELESS.found(parties, summary, [evidence(text, numbers, first_ns, "proof")])
 
 
 MIXED: Final = Diagnosis(
