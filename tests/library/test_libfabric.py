@@ -29,29 +29,40 @@ def test_the_provider_uses_no_function_of_libfabric(installation: Installation, 
 
 
 @pytest.mark.parametrize(
-    ("source", "held"),
-    [
-        ("fabric_calls.c", 64 << 20),
-        ("fabric_calls.c", 20_000),
-        ("fabric_access.c", 64 << 20),
-        ("fabric_waits.c", 64 << 20),
-    ],
-    ids=["messages held", "messages queued", "remote memory", "wait objects"],
+    ("held", "programs"),
+    [(64 << 20, ("calls", "access", "waits", "refusals", "hostile")), (20_000, ("calls", "hostile"))],
+    ids=["held", "queued"],
 )
 def test_calls_of_libfabric_under_the_sanitizers(
-    variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, held: int
+    variables: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    held: int,
+    programs: tuple[str, ...],
 ):
-    """Each call that the provider supports, also when unexpected messages have to stay in the queue of MX."""
+    """Each call that the provider supports, refusals, and a plain MX program that forges headers, grants and replies;
+    also when unexpected messages have to stay in the queue of MX."""
     flags = "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
     monkeypatch.setenv("CFLAGS", f"{flags} -DHELD_MAXIMUM={held}")
     made = build(tmp_path / "prefix", libfabric=True)
-    program = tmp_path / "calls"
-    strict = ("-g", "-Wall", "-Wextra", "-Werror", *flags.split())
-    subprocess.run(["cc", *strict, SOURCES / source, "-o", program, "-lfabric", "-pthread"], check=True)
+    libraries = (f"-L{made.folder}", f"-Wl,-rpath,{made.folder}", "-lmyriexpress", "-lfabric", "-pthread")
+    strict = ("-g", "-Wall", "-Wextra", "-Werror", *flags.split(), f"-I{made.include}")
     # Memory that Python keeps until the end is not a leak of the provider.
     own = {"FI_PROVIDER_PATH": str(made.provider.parent), "ASAN_OPTIONS": "detect_leaks=0", "MX_NO_MYRINET": "1"}
-    done = subprocess.run([program], env=variables | own, capture_output=True, text=True, timeout=LONGEST, check=False)
-    assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr
+    own |= {"MXWIRE_DISCOVERY": "0.3", "FI_LOG_LEVEL": "warn"}
+    warned = ""
+    for each in programs:
+        program = tmp_path / each
+        subprocess.run(["cc", *strict, SOURCES / f"fabric_{each}.c", "-o", program, *libraries], check=True)
+        for words in [(str(seed), "1000") for seed in range(3)] if each == "hostile" else [()]:
+            command = [program, *words]
+            done = subprocess.run(
+                command, env=variables | own, capture_output=True, text=True, timeout=LONGEST, check=False
+            )
+            assert (done.returncode, done.stdout) == (0, "done\n"), (command, done.stdout, done.stderr)
+            warned += done.stderr
+    assert warned.count(":mx: dropped a message that another version") == 3
+    assert warned.count(":mx: an endpoint refuses messages") == ("refusals" in programs)
 
 
 def test_a_program_that_is_python_progresses_only_in_its_calls(installation: Installation):

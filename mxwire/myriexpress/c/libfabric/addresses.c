@@ -1,4 +1,8 @@
-/* Address vectors, and the text of addresses. */
+/* Address vectors, and the text of addresses.
+ *
+ * An address is the NIC id of a board, the number of an endpoint and its key. Inserting one only stores it: a send
+ * connects, and fails if there is no such host or endpoint. The places of removed addresses are not used again, since
+ * connections (sends.c) are entered by place. */
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,11 @@
-/* fi_getinfo. It must not start Python, since every program with libfabric calls it, several times. */
+/* fi_getinfo.
+ *
+ * Every program with libfabric calls it, several times, whether it wants this provider or not. It must therefore not start
+ * Python: mx__boards reads interfaces and permission, and only names of hosts, for programs that name this provider, need
+ * mx_init. Programs do not fall back once fi_getinfo has succeeded, so it fails if fi_domain would.
+ *
+ * Hints that no attribute here meets are refused as a whole; others are met, with all capabilities that they ask for or
+ * imply. Structures are longer than those of the headers, since later versions of libfabric append members. */
 
 #include <stdio.h>
 

@@ -1,4 +1,8 @@
-/* The provider, its fabric and its domains. */
+/* The provider, its fabric and its domains; the lock, and the warnings.
+ *
+ * libfabric loads the provider by dlopen and calls fi_prov_ini. MX is initialised by the first domain and ended by the
+ * last one, unless the program itself has initialised it. Warnings go to stderr, once per place, since libfabric's own
+ * log functions are out of reach. */
 
 #define _GNU_SOURCE
 #include <sched.h>

@@ -73,7 +73,8 @@ struct mxf_address {
     uint64_t nic_id;
     uint32_t number, key;
 };
-#define KEY 0x6d78u
+/* Of endpoints: changes with the wire format, so that MX refuses the connects of other versions. */
+#define KEY 0x6d79u
 
 struct mxf_header {
     uint64_t flags, data; /* data: of a remote completion queue; of a grant, the sender's number */

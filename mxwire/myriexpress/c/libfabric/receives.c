@@ -139,6 +139,11 @@ static void scatter(const struct mxf_message *message, const char *payload)
     }
 }
 
+static void warn_of_stranger(void)
+{
+    WARN("dropped a message that another version, or a plain MX program, has sent");
+}
+
 /* Read the header of a message; return 0 if no provider of this version has sent it. */
 static int read_header(struct mxf_message *message, const char *bytes)
 {
@@ -233,7 +238,7 @@ static void fetched(struct mxf_work *work, const mx_status_t *status)
     int known = status->code == MX_STATUS_SUCCESS && status->xfer_length == message->size &&
                 read_header(message, message->data);
     if (!known && status->code == MX_STATUS_SUCCESS)
-        WARN("dropped a message that another version, or a plain MX program, has sent");
+        warn_of_stranger();
     end_peeks(message, known ? 0 : FI_EIO);
     if (known) {
         message->place = message->header.flags & HEADER_ENVELOPE ? MXF_ENVELOPE : MXF_HELD;
@@ -501,7 +506,7 @@ static mx_unexp_handler_action_t arrived(struct mxf_endpoint *endpoint, mx_endpo
         return MX_RECV_FINISHED;
     if ((match >= MATCH_RESERVED && match != MATCH_MESSAGE) || length < HEADER || length > HEADER + EAGER ||
         (data && !read_header(&message, data))) {
-        WARN("dropped a message that another version, or a plain MX program, has sent");
+        warn_of_stranger();
         return MX_RECV_FINISHED;
     }
     message.tag = message.tagged ? match : 0;

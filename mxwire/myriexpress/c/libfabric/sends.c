@@ -190,6 +190,8 @@ static void connected(struct mxf_work *work, const mx_status_t *status)
     struct mxf_connection *connection = OWNER(work, mxf_connection, work);
     struct mxf_send *send;
     connection->endpoint->urgent--;
+    if (status->code == MX_STATUS_BAD_KEY)
+        WARN("an endpoint refuses messages: it is that of a plain MX program, or of another version");
     if (status->code != MX_STATUS_SUCCESS) {
         fail_queue(connection, mxf_error(status->code));
         return;
