@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import click
 import pytest
@@ -166,10 +168,13 @@ def test_the_site(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     is_complete(folder)
     loads_nothing_from_the_network(folder)
     has_all_characters(folder)
+    has_whole_links(folder)
     # Last: without a browser the test is skipped here.
     browser: Browser = request.getfixturevalue("browser")
     is_searched_without_a_server(folder, browser)
     shows_the_first_example_whole(folder, browser)
+    fits_a_phone(folder, browser)
+    follows_the_scheme(folder, browser)
 
 
 def is_complete(site: Path) -> None:
@@ -233,3 +238,69 @@ def test_each_extra_for_users_is_explained_with_its_size_and_part_of_all() -> No
     assert {extra for extra, _ in rows} == users
     assert set(Requirement(extras["all"][0]).extras) == users - {"all"}
     assert max(rows, key=lambda row: int(row[1]))[0] == "all"
+
+
+def pages_of(site: Path) -> list[Path]:
+    """Return the pages, without that of errors, which a server returns for any address."""
+    return sorted(path for path in site.rglob("*.html") if path.name != "404.html")
+
+
+class LinkParser(HTMLParser):
+    """Collects the links, pictures and anchors of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.anchors: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("href", "src") and value:
+                self.links.add(value)
+            elif name == "id" or (name == "name" and tag == "a"):
+                self.anchors.add(value or "")
+
+
+def has_whole_links(site: Path) -> None:
+    """Links between pages, and to pictures, lead to a file and an anchor that exist."""
+    pages = {}
+    for path in pages_of(site):
+        pages[path] = LinkParser()
+        pages[path].feed(path.read_text(encoding="utf-8"))
+    broken = []
+    for path, page in pages.items():
+        for link in page.links:
+            address = urlsplit(link)
+            if address.scheme or address.netloc:
+                continue
+            target = Path(os.path.normpath(path.parent / unquote(address.path))) if address.path else path
+            target = target / "index.html" if target.is_dir() else target
+            found = pages.get(target)
+            anchor = unquote(address.fragment)
+            if not target.is_file() or (found and anchor and anchor not in found.anchors):
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert broken == []
+
+
+def fits_a_phone(site: Path, browser: Browser) -> None:
+    """No page is wider than a phone: what is wide, such as output and tables, is scrolled by itself."""
+    wide = []
+    for path in pages_of(site):
+        # Without scripts, which make no page narrower, it takes a third of the time.
+        with browser.page(path, width=390, java_script_enabled=False) as page:
+            width = page.evaluate("() => document.documentElement.scrollWidth")
+            missing = page.evaluate(
+                "() => [...document.images].filter(each => !each.naturalWidth).map(each => each.src)"
+            )
+        if width > 390 or missing:
+            wide.append(f"{path.relative_to(site)}: {width} pixels, {missing}")
+    assert wide == []
+
+
+def follows_the_scheme(site: Path, browser: Browser) -> None:
+    shades = []
+    for scheme in ("light", "dark"):
+        with browser.page(site / "sick-cluster.html", width=390, color_scheme=scheme) as page:
+            colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+            shades.append(sum(map(int, re.findall(r"\d+", colour)[:3])))
+    assert shades[0] > 600 and shades[1] < 200
