@@ -13,7 +13,7 @@ Errors: all are :class:`MxwireError`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.9.0"
 
 if TYPE_CHECKING:
     from mxwire.capture import create_capture, open_capture

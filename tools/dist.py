@@ -38,17 +38,13 @@ class DistError(Exception):
 
 
 def run(*command: object, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> str:
-    """Run a program and return its output. Raises :class:`DistError` with its last lines if it fails."""
+    """Run a program and return its output. Raises :class:`DistError` if it fails, with its last lines."""
     words = list(map(str, command))
-    done = subprocess.run(
-        words,
-        cwd=cwd,
-        env=dict(env or os.environ),
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    streams = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
+    try:
+        done = subprocess.run(words, cwd=cwd, env=dict(env or os.environ), check=False, **streams)
+    except OSError as error:
+        raise DistError(f"{words[0]} cannot be run: {error.strerror}") from None
     if done.returncode:
         last = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
         raise DistError(f"{' '.join(words)} failed:\n{last}")
@@ -80,7 +76,7 @@ def epoch() -> str:
     """Return the time of all files: SOURCE_DATE_EPOCH, the last commit, or without a repository that of hatchling."""
     try:
         return os.environ.get("SOURCE_DATE_EPOCH") or run("git", "log", "-1", "--format=%ct").strip()
-    except (DistError, OSError):
+    except DistError:
         return "1580601600"
 
 

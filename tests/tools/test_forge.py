@@ -90,3 +90,21 @@ def test_files_that_differ_when_they_are_built_again_are_named(tmp_path):
     (other / "mxwire.whl").write_bytes(b"SAME")
     with pytest.raises(dist.DistError, match="two results: mxwire"):
         dist.compare(one, other)
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (["no-such-program"], "no-such-program cannot be run: No such file or directory"),
+        (["sh", "-c", "echo why; exit 3"], "sh -c echo why; exit 3 failed:\nwhy"),
+    ],
+)
+def test_a_program_that_fails_is_named(command, problem):
+    with pytest.raises(dist.DistError) as caught:
+        dist.run(*command)
+    assert str(caught.value) == problem
+
+
+def test_the_changelog_lists_the_version_below_unreleased_changes():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## \[(.+)\]", text, re.MULTILINE)[:2] == ["Unreleased", __version__]
