@@ -539,7 +539,7 @@ class Introduction:
         """Take any frame from the wire."""
         to, source = raw[: DESTINATION.stop], raw[SOURCE.start : SOURCE.stop]
         unknown = source not in self.heard and source not in self._known
-        if source == self._address or (unknown and len(self.heard) >= _HEARD_MAXIMUM):
+        if source == self._address or (unknown and len(self.heard) >= _HEARD_MAXIMUM and not self._forget_one()):
             return
         frame = parse(raw, MXOE)
         queried = isinstance(frame, HostQuery) and to == self._address
@@ -553,8 +553,17 @@ class Introduction:
             self._ask(source)
         self.heard[source] = None
 
+    def _forget_one(self) -> bool:
+        """Forget the oldest source that has no name, since frames can have any source; return False if all have one."""
+        for each in self.heard:
+            if each not in self.names:
+                del self.heard[each]
+                self.magics.pop(each, None)
+                return True
+        return False
+
     def _ask(self, other: bytes) -> None:
-        if other not in self.names:
+        if other not in self.names and len(self._leaving) < 2 * _HEARD_MAXIMUM:
             self._leaving.append(query(self._address, other, self._index))
 
     def found(self, wanted: str | bytes | None) -> bytes | None:

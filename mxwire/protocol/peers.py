@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 from mxwire.protocol.status import LocalProtocolError, Status
 from mxwire.wire.numbers import HOST_NAME_MAXIMUM, NO_PEER_INDEX
@@ -40,7 +41,10 @@ class Sharing(Protocol):
 
     def place_of(self, address: bytes) -> int | None:
         """The index of a peer in the peer tables of all nodes, which belongs to the peer until each node that called
-        this has left it; a new peer gets a free index. None if there is none now."""
+        this has left it; a new peer gets a free index. None if there is none now.
+
+        Raises :class:`~mxwire.errors.MxwireError` if the table cannot be shared.
+        """
 
     def leave(self, address: bytes) -> None:
         """Take back that this node has a peer in its table."""
@@ -194,13 +198,13 @@ class PeerTable:
     def add(self, address: bytes, name: str | None = None) -> Peer:
         """Add a peer; a known peer keeps its index and takes ``name``, unless it is None.
 
-        Raises :class:`~mxwire.protocol.status.LocalProtocolError` if the table is full.
+        Raises :class:`~mxwire.protocol.status.LocalProtocolError` if the table is full, and the errors of ``sharing``.
         """
         known = self._by_address.get(address)
         if known is not None:
             known.name = name or known.name
             return known
-        peer = self.enter(address)
+        peer = self._enter(address)
         if peer is None:
             raise LocalProtocolError(
                 Status.NO_RESOURCES,
@@ -210,7 +214,15 @@ class PeerTable:
         return peer
 
     def enter(self, address: bytes) -> Peer | None:
-        """Add a peer that is not in the table; return None if the table is full of peers that are in use."""
+        """Add a peer that is not in the table; return None if the table is full of peers that are in use, or cannot be
+        shared."""
+        try:
+            return self._enter(address)
+        except MxwireError:
+            # A frame adds the peer, and the host must continue without it.
+            return None
+
+    def _enter(self, address: bytes) -> Peer | None:
         if len(self.entries) >= self.maximum and not self._remove_one():
             return None
         index: int | None
@@ -230,12 +242,12 @@ class PeerTable:
             return False
         del self.entries[peer.index], self._by_address[peer.address]
         self._new.pop(peer, None)
+        peer.removed = True
+        self._on_removal(peer)
         if self._sharing is not None:
             self._sharing.leave(peer.address)
         else:
             self._free.append(peer.index)
-        peer.removed = True
-        self._on_removal(peer)
         return True
 
     def _least(self) -> Peer | None:

@@ -145,6 +145,8 @@ def test_forged_sources_are_queried_up_to_a_limit() -> None:
     for number in range(3000):
         ours.receive(codec_of(MXOE).build(replace(forged, src_mac=b"\2\1" + number.to_bytes(4, "big"))))
     assert len(ours.heard) == 1024
+    ours.receive(codec_of(MXOE).build(answer(query(OURS, ALPHA, 3), ALPHA, 3, "alpha:0")))
+    assert ours.found("alpha:0") == ALPHA and len(ours.heard) == 1024, "in place of the oldest without a name"
     leaving = ours.transmit(SECOND)
     assert len(leaving) <= 1 + 2 * 1024 + 1
     asked = HostQuery(dst_mac=BETA, src_mac=OURS, src_dst_peer_index=3, magic=1)

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.protocol import EngineEndpoint, Node
 from mxwire.protocol.counters import Counter
@@ -144,3 +145,27 @@ def test_nodes_query_a_nameless_peer_as_one_and_share_its_name():
     third.forget_names()
     assert len(third.transmit(play.now + SECOND)) == 1 and third.peer(OTHER).name is None
     assert len(play.sent) == sent
+
+
+def test_a_table_that_cannot_be_shared_ends_no_host():
+    """It is as if the table was full: the peer is not added, and callers get the reason."""
+
+    class Broken(SimulatedPath):
+        broken = False
+
+        def place_of(self, address: bytes) -> int:
+            if self.broken:
+                raise MxwireError("no memory")
+            return super().place_of(address)
+
+    path = Broken([])
+    node = Node(SHARED, "shared", rng=Random(1), listen=True, sharing=path, path=path)
+    path.broken = True
+    other = Node(OTHER, "other", rng=Random(2), announce=True)
+    node.receive(other.transmit(SECOND), SECOND)
+    assert node.counters[Counter.DROP_PEERS_FULL] == 1 and len(node.peers) == 1
+    with pytest.raises(MxwireError, match="no memory"):
+        node.add_peer(THIRD)
+    path.broken = False
+    node.receive(other.transmit(3 * SECOND), 3 * SECOND)
+    assert node.peers.by_address(OTHER) is not None
