@@ -17,7 +17,7 @@ LONGEST = 400
 PATIENT = {
     "discover -i veth1": "discover -i veth1 -c 1 --duration 60",
     "-c 5": "-c 5 --answer-timeout 60 --timeout 60",
-    "-N 20": "-N 1 -E 5000",
+    "-N 20 -E 100000": "-N 1 -E 5000",
 }
 """Replacements in the session, so that a slow machine fails no test and no time is lost."""
 
