@@ -95,7 +95,8 @@ CASES = {
     "compat": (case("compat EVERY", bar=True),),
     "formats": (case("formats"), case("formats PULL --json")),
     "rules": (case("rules"), case("rules R-ACK-06 --json")),
-    "help": (case("help decode"),),
+    "config": (case("config"),),
+    "help": (case("help decode"), case("help filter")),
     "simulate": (
         case("simulate --messages 8", bar=True),
         case("simulate --seeds 0-2 --jobs 1", bar=True),
