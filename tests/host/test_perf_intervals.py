@@ -5,8 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from mxwire.host.perf.intervals import PerfInterval, PerfIntervals
 from mxwire.protocol.counters import Counter
+
+pytestmark = pytest.mark.interpreted("compiled code refuses an object of another class")
 
 
 def test_intervals_have_all_iterations_and_the_retransmissions_since_the_one_before() -> None:
