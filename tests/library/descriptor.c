@@ -5,6 +5,7 @@
 #include <mx_extensions.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,17 +23,22 @@ static mx_endpoint_t endpoint;
 static mx_endpoint_addr_t own;
 static int descriptor;
 
+static uint64_t taken;
+
+/* Each message waits for the one before: a later one would end the sleep that a lost wake-up leaves. */
 static void *send_all(void *unused)
 {
     unsigned state = 1;
     for (uint64_t number = 0; number < 2 * TURNS; number++) {
+        while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) != number)
+            sched_yield();
+        state = state * 1103515245 + 12345;
+        if (state >> 16 & 1)
+            usleep(state >> 18 & 255);
         mx_segment_t segment = {&number, sizeof number};
         mx_request_t request;
         REQUIRE(mx_isend(endpoint, &segment, 1, own, number, NULL, &request) == MX_SUCCESS);
         REQUIRE(mx_forget(endpoint, &request) == MX_SUCCESS);
-        state = state * 1103515245 + 12345;
-        if (state >> 16 & 1)
-            usleep(state >> 18 & 255);
     }
     return unused;
 }
@@ -85,6 +91,7 @@ int main(void)
         while (mx_test(endpoint, &request, &status, &found) == MX_SUCCESS && !found)
             sleep_until();
         REQUIRE(data == number);
+        __atomic_store_n(&taken, number + 1, __ATOMIC_RELEASE);
     }
     pthread_join(thread, NULL);
     REQUIRE(mx_close_endpoint(endpoint) == MX_SUCCESS && poll(&readable, 1, 0) == 1 && readable.revents & POLLNVAL);

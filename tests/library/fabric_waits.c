@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "fabric_endpoint.h"
@@ -39,12 +40,17 @@ static void pause_shortly(void)
         usleep(state >> 18 & 255);
 }
 
+static int taken;
+
+/* Each message waits for the one before: a later one would end the sleep that a lost wake-up leaves. */
 static void *send_all(void *unused)
 {
     for (int number = 0; number < RACES; number++) {
+        while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) != number)
+            sched_yield();
+        pause_shortly();
         while (fi_tinject(ep, &number, sizeof number, self, 1) == -FI_EAGAIN)
             usleep(100);
-        pause_shortly();
     }
     return unused;
 }
@@ -58,6 +64,7 @@ static void race(void)
         REQUIRE(!fi_trecv(ep, &found, sizeof found, NULL, self, 1, 0, NULL));
         awaited(rx);
         REQUIRE(found == number);
+        __atomic_store_n(&taken, number + 1, __ATOMIC_RELEASE);
     }
     pthread_join(sender, NULL);
 }

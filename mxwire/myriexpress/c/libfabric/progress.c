@@ -86,9 +86,12 @@ static void *run(void *argument)
             rest(endpoint, IDLE_MS);
         } else {
             mxf_leave();
-            mx_peek(endpoint->mx, SLEEP_MS, &request, &found);
+            mx_return_t code = mx_peek(endpoint->mx, SLEEP_MS, &request, &found);
             mxf_enter();
             mxf_poll(endpoint);
+            /* An interface that is gone ends mx_peek at once. */
+            if (code != MX_SUCCESS && !endpoint->closing)
+                rest(endpoint, SLEEP_MS);
         }
     }
     mxf_leave();
