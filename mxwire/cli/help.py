@@ -144,12 +144,11 @@ def _commands_of(context: click.Context) -> Iterator[click.Context]:
 
 def _record(context: click.Context) -> dict[str, Any]:
     """The JSON object of a command."""
-    arguments = [each for each in context.command.params if isinstance(each, click.Argument)]
     options = [each for each in context.command.params if isinstance(each, click.Option) and not each.hidden]
     return {
         "command": context.command_path,
         "help": context.command.get_short_help_str(1000),
-        "arguments": [each.make_metavar(context) for each in arguments],
+        "arguments": context.command.collect_usage_pieces(context)[1:],
         "options": _options(options),
     }
 
