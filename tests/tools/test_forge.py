@@ -108,3 +108,6 @@ def test_a_program_that_fails_is_named(command, problem):
 def test_the_changelog_lists_the_version_below_unreleased_changes():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## \[(.+)\]", text, re.MULTILINE)[:2] == ["Unreleased", __version__]
+    # Before the first release there was nothing that could have changed.
+    first = text.partition("## [0.9.0]\n")[2]
+    assert len(first.splitlines()) < 100 and not re.search(r"^### (Changed|Added|Fixed)$", first, re.MULTILINE)
