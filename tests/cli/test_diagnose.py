@@ -134,7 +134,7 @@ def test_a_cut_file_is_diagnosed_as_far_as_it_goes(tmp_path):
     cut = tmp_path / "cut.pcap"
     cut.write_bytes((CAPTURES / "mxoe-discovery-static.pcap").read_bytes()[:400])
     run = mxwire("diagnose", cut)
-    assert run.code == 1 and "examined" in run.out
+    assert run.code == 2 and "examined" in run.out and "cut off in the middle of frame 5" in run.err
 
 
 def test_a_capture_in_a_pipe():
