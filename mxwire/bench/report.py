@@ -247,12 +247,10 @@ def write_figure(path: Path, figure: Figure) -> None:
     Raises :class:`~mxwire.errors.MxwireError` if matplotlib is not installed, or the file cannot be written.
     """
     kind = path.suffix[1:]
-    if kind != "html":
+    if kind == "html":
+        write_file(path, plot.page(path.stem, plot.rendered(figure, "svg")))
+    else:
         write_file(path, plot.rendered(figure, kind))
-        return
-    drawing = _svg(figure)
-    text = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{path.stem}</title>\n{drawing}</html>\n'
-    write_file(path, text)
 
 
 def _svg(figure: Figure) -> str:

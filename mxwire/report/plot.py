@@ -5,6 +5,7 @@ matplotlib is an optional extra: its objects are passed as arguments, and this m
 
 from __future__ import annotations
 
+import html
 import io
 import math
 from collections.abc import Callable, Sequence
@@ -87,6 +88,32 @@ def rendered(figure: Callable[[Any], Any], kind: str) -> bytes:
         finally:
             pyplot.close(drawing)
     return image.getvalue()
+
+
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark }}
+body {{ font: 16px system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }}
+h1 {{ overflow-wrap: anywhere }}
+figure {{ margin: 0; overflow-x: auto; background: white }}
+svg {{ display: block; width: 100%; min-width: 44rem; height: auto }}
+pre {{ overflow-x: auto; font-size: 13px; line-height: 1.35 }}
+</style>
+<h1>{title}</h1>
+<figure tabindex="0">{figure}</figure>
+{text}</html>
+"""
+
+
+def page(title: str, drawing: bytes, text: str = "") -> str:
+    """A self-contained HTML page with a drawing in SVG, which stays readable on a phone, and preformatted text."""
+    figure = drawing.decode()
+    shown = f'<pre tabindex="0">{html.escape(text)}</pre>\n' if text else ""
+    return _PAGE.format(title=html.escape(title), figure=figure[figure.index("<svg") :], text=shown)
 
 
 def tidy(axes: Any) -> None:

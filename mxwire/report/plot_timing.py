@@ -3,7 +3,6 @@ time-sequence graphs of a transfer or conversation, and gaps between frames."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -24,17 +23,6 @@ from mxwire.wire.dialect import MXOE
 SUFFIXES: Final = (".svg", ".png", ".html")
 """Supported file name suffixes."""
 _REPEAT: Final = "#b91c1c"
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>{title}</title>
-<style>body {{ font: 16px system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #111827 }}
-svg {{ width: 100%; height: auto }} pre {{ overflow-x: auto; font-size: 13px; line-height: 1.35 }}</style>
-<h1>{title}</h1>
-{figure}
-<pre>{numbers}</pre>
-</html>
-"""
 
 
 def check_plot(path: Path) -> None:
@@ -55,16 +43,7 @@ def draw_timing(path: Path, name: str, timing: Timing, graphs: Sequence[Sequence
     drawn = plot.rendered(
         lambda pyplot: _figure(pyplot, name, timing, graphs), "svg" if page else path.suffix.lower()[1:]
     )
-    write_file(path, _page(name, timing, drawn.decode()) if page else drawn)
-
-
-def _page(name: str, timing: Timing, figure: str) -> str:
-    """A self-contained HTML page with the figure and its numbers."""
-    return _PAGE.format(
-        title=html.escape(name),
-        figure=figure[figure.index("<svg") :],
-        numbers=html.escape(plain(timing_blocks(name, timing)[1:], 140)),
-    )
+    write_file(path, plot.page(name, drawn, plain(timing_blocks(name, timing)[1:], 140)) if page else drawn)
 
 
 def measurements(lengths: Lengths) -> list[plot.PlottedLength]:
