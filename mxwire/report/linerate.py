@@ -29,9 +29,9 @@ def time_text(nanoseconds: float | None) -> str:
     """A duration in the unit that fits: ``4.2 us``, ``1.3 ms``; ``-`` for None."""
     if nanoseconds is None:
         return "-"
-    if nanoseconds < 1_000_000:
+    if nanoseconds < 999_950:
         return f"{nanoseconds / 1000:.1f} us"
-    return f"{nanoseconds / 1e6:.1f} ms" if nanoseconds < 1e9 else f"{nanoseconds / 1e9:.2f} s"
+    return f"{nanoseconds / 1e6:.1f} ms" if nanoseconds < 999.95e6 else f"{nanoseconds / 1e9:.2f} s"
 
 
 def rates_text(record: Mapping[str, Any]) -> str:

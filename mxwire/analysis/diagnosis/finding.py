@@ -126,8 +126,8 @@ def standstill(waits: Iterable[tuple[int, int]]) -> int | None:
 
 
 def seconds(nanoseconds: int) -> str:
-    """Return a duration as text."""
-    return f"{nanoseconds / 1e9:.1f} s" if nanoseconds >= 1e9 else f"{nanoseconds / 1e6:.1f} ms"
+    """Return a duration as text, in ms if it is less than 1 s when rounded."""
+    return f"{nanoseconds / 1e9:.1f} s" if nanoseconds >= 999.95e6 else f"{nanoseconds / 1e6:.1f} ms"
 
 
 KEPT: Final = 4096

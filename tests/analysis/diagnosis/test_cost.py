@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxwire.analysis.diagnosis.finding import standstill
+from mxwire.analysis.diagnosis.finding import seconds, standstill
 
 from .plays import SHOWS
 from .scene import diagnosed
@@ -41,3 +41,17 @@ def test_frames_that_came_late_cost_little_and_copies_only_frames():
     assert late.cost.ns is not None and late.cost.ns < 10 * MILLISECOND
     (copies,) = diagnosed(SHOWS["frames-duplicated"].scene().batch())
     assert copies.cost.ns is None and copies.cost.frames == 3
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [
+        (1, "0.0 ms"),
+        (999_949_999, "999.9 ms"),
+        (999_950_000, "1.0 s"),
+        (1_000_000_000, "1.0 s"),
+        (2_549_999_999, "2.5 s"),
+    ],
+)
+def test_a_duration_is_rounded_before_its_unit_is_chosen(nanoseconds: int, text: str):
+    assert seconds(nanoseconds) == text
