@@ -20,7 +20,6 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("decode", "FILE", "Every frame: one line, all fields, JSON, columns or a table"),
         Entry("info", "FILE", "Hosts, dialects, endpoints and messages at a glance"),
         Entry("messages", "FILE", "Every message: kind, length, duration, how it ended"),
-        Entry("conversations", "FILE", "Pairs of endpoints: sessions, connects, totals"),
         Entry("follow", "3 FILE", "The frames of one message as a ladder between two hosts"),
         Entry("extract", "3 FILE -w DATA", "Reassemble the bytes of one message"),
         Entry("stats", "FILE", "Round trips, throughput, delays and gaps, with plots"),
@@ -73,6 +72,8 @@ FIRST: Final = ("info", "decode", "messages", "diagnose", "verify", "report", "c
 """The commands with which new users begin; ``--help`` describes these, and only names the others."""
 ENTRIES: Final = {entry.name: entry for entries in GROUPS.values() for entry in entries}
 """All commands by name."""
+MOVED: Final = {"conversations": "mxwire messages --by conversation"}
+"""Former names of commands, and where they went."""
 TOPICS: Final = {
     "commands": "All commands, each in one line",
     "filter": "Select frames and messages: hosts, types, times, expressions",

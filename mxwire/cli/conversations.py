@@ -1,36 +1,17 @@
-"""``mxwire conversations``: pairs of endpoints, with their sessions, connects and totals."""
+"""``mxwire messages --by conversation``: pairs of endpoints, with their sessions, connects and totals."""
 
 from __future__ import annotations
 
 import click
 
 from mxwire.cli import options as shared
-from mxwire.cli.filters import FilterOptions, filter_options
-
-EPILOG = """\b
-A conversation is between two opened endpoints, identified by their session ids: a reopened endpoint starts another one.
-Acks alone are frames that only acknowledge (TRUC); other acks are part of frames with messages. Retransmits include
-re-requests; duplicates are frames that the network or the capture duplicated.
-
-\b
-Examples:
-  mxwire conversations trace.pcap
-  mxwire conversations -i eth0 --duration 10       the frames that pass an interface in 10 s
-  mxwire conversations --endpoint 3 --json trace.pcap | jq .connects
-"""
+from mxwire.cli.filters import FilterOptions
 
 
-@click.command(epilog=EPILOG)
-@shared.input_options
-@shared.json_option("JSON Lines: one object per conversation.")
-@filter_options()
-@shared.decoding_options
-def command(inputs: shared.Inputs, as_json: bool, filters: FilterOptions, decoding: shared.DecodingOptions) -> None:
-    """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent.
-
-    Filters other than hosts and endpoints select the conversations of which at least one message meets them, as in
-    mxwire messages. The totals are those of the whole conversation.
-    """
+def list_conversations(
+    inputs: shared.Inputs, as_json: bool, filters: FilterOptions, decoding: shared.DecodingOptions
+) -> None:
+    """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent."""
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import ConversationSelector
     from mxwire.cli.notes import note

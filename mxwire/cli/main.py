@@ -19,7 +19,7 @@ import click
 
 from mxwire import __version__
 from mxwire.cli import progress
-from mxwire.cli.catalogue import ENTRIES, FIRST, GROUPS, TOPICS
+from mxwire.cli.catalogue import ENTRIES, FIRST, GROUPS, MOVED, TOPICS
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.options import add_colour_option, colour_option, of_topic
 from mxwire.errors import MxwireError, OptionError, write_failure
@@ -58,6 +58,8 @@ class _Commands(CommandGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in MOVED:
+            raise click.UsageError(f"{cmd_name} is now {MOVED[cmd_name]}", ctx)
         if cmd_name not in COMMANDS:
             return None
         command = importlib.import_module(f"mxwire.cli.{cmd_name}").command

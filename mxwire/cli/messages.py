@@ -1,4 +1,4 @@
-"""``mxwire messages``: the messages of captures, and how each ended."""
+"""``mxwire messages``: the messages of captures, and how each ended; or their conversations."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ notified, truncated, failed, nacked, abandoned, open) and to the receiver (recei
 announced, unknown), and remarks.
 
 \b
+A conversation is between two opened endpoints, identified by their session ids: a reopened endpoint starts another one.
+Acks alone are frames that only acknowledge (TRUC); other acks are part of frames with messages. Retransmits include
+re-requests; duplicates are frames that the network or the capture duplicated.
+
+\b
 Examples:
   mxwire messages trace.pcap
   mxwire messages --incomplete trace.pcap          messages that failed, or were only partly captured
@@ -36,6 +41,7 @@ Examples:
   mxwire messages --flag re_request --pair vm1:0 vm2:0 FILE    messages with a re-request, between two hosts
   mxwire messages --to messages.parquet *.pcap     for polars, pandas or DuckDB
   mxwire messages --to messages/ --on local 'captures/*.pcap'      many captures, by all CPUs
+  mxwire messages --by conversation trace.pcap     pairs of endpoints: sessions, connects, totals
   mxwire messages -i eth0                          live from an interface, until Ctrl-C
   mxwire follow 3 trace.pcap                       then: the frames of message 3
 """
@@ -47,6 +53,13 @@ Examples:
 @shared.set_table_option
 @shared.worker_options
 @filter_options()
+@click.option(
+    "--by",
+    type=click.Choice(["message", "conversation"]),
+    default="message",
+    show_default=True,
+    help="List the messages, or the conversations with their totals.",
+)
 @click.option("--incomplete", is_flag=True, help="Only messages that failed, or were only partly captured.")
 @shared.decoding_options
 def command(
@@ -55,6 +68,7 @@ def command(
     target: Path | None,
     workers: shared.WorkerOptions,
     filters: FilterOptions,
+    by: str,
     incomplete: bool,
     decoding: shared.DecodingOptions,
 ) -> None:
@@ -62,19 +76,26 @@ def command(
     retransmissions.
 
     Filters for single frames (--type, --frames, --between, --flag, --where) select the messages of which at least one
-    frame meets all of them.
+    frame meets all of them. With --by conversation, they select the conversations of which at least one message meets
+    them; the totals are those of the whole conversation.
 
     With --on, many captures are analysed by several processes into one partitioned table, the folder of --to. A message
     that continues in the next file of a ring (capture -C or -G) is followed there.
     """
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import MessageSelector
+    from mxwire.cli.conversations import list_conversations
     from mxwire.cli.notes import note, wrote
     from mxwire.cli.reading import Failures, followed, refuse_empty, selection_of
     from mxwire.errors import MxwireError
 
     if target is not None and as_json:
         raise MxwireError("--to writes a table: omit --json")
+    if by == "conversation":
+        if target is not None or incomplete or workers.analyse_set(inputs.live):
+            raise MxwireError("--by conversation lists totals: omit --to, --on and --incomplete")
+        list_conversations(inputs, as_json, filters, decoding)
+        return
     filters.selection()  # mistakes are reported before anything is read
     if workers.analyse_set(inputs.live):
         _list_set(inputs.files, workers, target, filters, incomplete, decoding)

@@ -81,7 +81,7 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
     "The message to draw in a time-sequence graph, by its number in mxwire messages.", "--message", least=1
 )
 @shared.integer_option(
-    "Time-sequence graphs of this conversation, as numbered by mxwire conversations.  "
+    "Time-sequence graphs of this conversation, as numbered by mxwire messages --by conversation.  "
     "[default: the one with the most bytes]",
     "--conversation",
     least=1,
@@ -225,7 +225,9 @@ def _graphs(path: str, timing: Timing, message: int | None, conversation: int | 
     if conversation is None:
         return trace.of_conversation(known[0]) if known else []
     if conversation not in known:
-        raise MxwireError(f"{path}: no conversation {conversation} with messages (mxwire conversations lists them)")
+        raise MxwireError(
+            f"{path}: no conversation {conversation} with messages (mxwire messages --by conversation lists them)"
+        )
     return trace.of_conversation(conversation)
 
 

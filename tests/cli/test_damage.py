@@ -78,7 +78,7 @@ def test_decoding_continues_behind_skipped_damage(damaged):
         ["diagnose"],
         ["messages"],
         ["stats"],
-        ["conversations"],
+        ["messages", "--by", "conversation"],
         ["follow", "1"],
         ["compat"],
         ["top", "--once"],

@@ -17,7 +17,7 @@ COMMANDS = [
     "info --json",
     "messages",
     "messages --json",
-    "conversations",
+    "messages --by conversation",
     "stats",
     "stats --json",
     "verify",

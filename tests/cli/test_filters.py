@@ -18,7 +18,6 @@ LACKING = {
     "decode": set(),
     "info": {"by_name"},
     "messages": set(),
-    "conversations": set(),
     "follow": {"messages"},
     "extract": {"messages", "by_name"},
     "stats": {"messages", "by_name"},
@@ -66,7 +65,7 @@ def test_messages_are_those_of_the_selected_frames(options, path, tmp_path):
     expected = sorted({each["message"] for each in frames if each["message"]})
     found = [each["message"] for each in mxwire("messages", "--json", *options, "--peers", peers, path).objects]
     assert found == expected
-    conversations = mxwire("conversations", "--json", *options, "--peers", peers, path)
+    conversations = mxwire("messages", "--by", "conversation", "--json", *options, "--peers", peers, path)
     assert conversations.code == 0 and len(conversations.objects) >= bool(expected)
     if "--message" not in options:
         counted = mxwire("stats", "--json", *options, "--peers", peers, path).objects[0]
@@ -112,7 +111,7 @@ def test_verify_and_diagnose_analyse_all_and_report_the_selected():
 
 
 @pytest.mark.parametrize(
-    "command", ["decode --type TINY", "messages", "conversations", "follow 7", "verify", "diagnose"]
+    "command", ["decode --type TINY", "messages", "messages --by conversation", "follow 7", "verify", "diagnose"]
 )
 def test_names_replace_addresses(command, tmp_path):
     plain, named = mxwire(*command.split(), "--no-names", EVERY_TYPE), mxwire(*command.split(), EVERY_TYPE)

@@ -20,25 +20,25 @@ TRUNCATED = CAPTURES / "mxoe-truncated.pcap"
 
 
 def test_conversations_with_their_connects():
-    run = mxwire("conversations", NACKED)
+    run = mxwire("messages", "--by", "conversation", NACKED)
     assert (run.code, run.err) == (0, "")
     assert "nack BAD_ENDPT" in run.out and "nack ENDPT_CLOSED" in run.out and "0x1526d55d" in run.out
     assert "ended when one of its endpoints was reopened" in run.out
-    four = mxwire("conversations", "--json", NACKED).objects
+    four = mxwire("messages", "--by", "conversation", "--json", NACKED).objects
     assert [each["conversation"] for each in four] == [1, 2, 3, 4]
     assert [each["endpoints"][1]["endpoint"] for each in four] == [7, 40, 3, 3]
     assert four[2]["endpoints"][0]["messages"] == {"TINY": 1, "SMALL": 1, "MEDIUM": 1, "RNDV": 2}
     assert four[0]["connects"][0]["answer"] == "nack ENDPT_CLOSED"
-    assert mxwire("conversations", "--json", "--endpoint", "40", NACKED).objects == [four[1]]
+    assert mxwire("messages", "--by", "conversation", "--json", "--endpoint", "40", NACKED).objects == [four[1]]
 
 
 def test_names_are_shown_after_their_announcement():
-    run = mxwire("conversations", EVERY_TYPE)
+    run = mxwire("messages", "--by", "conversation", EVERY_TYPE)
     assert "vm1:0" in run.out and "vm2:0" in run.out
 
 
 def test_no_conversation():
-    run = mxwire("conversations", CAPTURES / "mxoe-driver-load.pcap")
+    run = mxwire("messages", "--by", "conversation", CAPTURES / "mxoe-driver-load.pcap")
     assert run.code == 0 and "No conversation." in run.out
 
 
@@ -144,7 +144,7 @@ def test_bytes_cut_by_the_capture_are_missing(tmp_path):
         (["extract", "--message", "1", "-w", "-", "--json", EVERY_TYPE], "name a file with -w"),
         (["extract", "--message", "1", "-w", "/nonexistent/data", EVERY_TYPE], "create its directory first"),
         (["extract", "--message", "1", "-w", EVERY_TYPE, EVERY_TYPE], "is one of the captures"),
-        (["conversations", "--host", "nobody", EVERY_TYPE], "nobody"),
+        (["messages", "--by", "conversation", "--host", "nobody", EVERY_TYPE], "nobody"),
     ],
 )
 def test_invalid_arguments(arguments, output):
@@ -240,12 +240,12 @@ def test_a_frame_of_another_protocol(tmp_path):
 
 
 def test_outputs_lead_to_their_frames_and_messages(tmp_path):
-    for words in (["messages"], ["messages", LOSSY], ["conversations"], ["stats"]):
+    for words in (["messages"], ["messages", LOSSY], ["messages", "--by", "conversation"], ["stats"]):
         assert "mxwire follow NUMBER FILE shows " in " ".join(mxwire(*words, LOSSY).out.split())
     for command in ("verify", "diagnose", "info", "compat"):
         assert "mxwire follow --frame NUMBER FILE" in " ".join(mxwire(command, LOSSY).out.split())
-    for command in ("messages", "conversations", "stats"):
-        assert "mxwire follow" not in mxwire(command, "--json", LOSSY).out
+    for words in (["messages"], ["messages", "--by", "conversation"], ["stats"]):
+        assert "mxwire follow" not in mxwire(*words, "--json", LOSSY).out
     assert "mxwire follow" not in mxwire("messages", "--endpoint", 77, LOSSY).out
 
 

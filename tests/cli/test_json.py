@@ -32,7 +32,7 @@ OFFLINE: list[list[object]] = [
     ["info", EVERY_TYPE, LOSSY],
     ["messages", LOSSY],
     ["messages", EVERY_TYPE, LOSSY],
-    ["conversations", LOSSY],
+    ["messages", "--by", "conversation", LOSSY],
     ["follow", "--message", 1, LOSSY],
     ["follow", "--frame", 428, LOSSY],
     ["extract", "--message", 1, "-w", "data", EVERY_TYPE],

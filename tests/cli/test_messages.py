@@ -147,10 +147,18 @@ def test_data_without_its_requests_is_not_listed_as_a_conversation(tmp_path):
     with open_capture(CAPTURES / "mxoe-lossy-1M.pcap") as reader, create_capture(path) as writer:
         (batch,) = reader
         writer.write(batch.select(np.arange(200, 600)))
-    run = mxwire("conversations", path)
+    run = mxwire("messages", "--by", "conversation", path)
     assert "?" not in run.out and "the requests for some large messages were not captured" in run.err
     assert all(
         side["endpoint"] is not None
-        for each in mxwire("conversations", "--json", path).objects
+        for each in mxwire("messages", "--by", "conversation", "--json", path).objects
         for side in each["endpoints"]
     )
+
+
+def test_conversations_are_listed_by_messages():
+    run = mxwire("conversations", EVERY_TYPE)
+    assert (run.code, run.out) == (2, "") and "conversations is now mxwire messages --by conversation" in run.err
+    for options in (["--to", "x.csv"], ["--incomplete"], ["--on", "local"]):
+        refused = mxwire("messages", "--by", "conversation", *options, EVERY_TYPE)
+        assert refused.code == 2 and "--by conversation lists totals: omit --to, --on and --incomplete" in refused.err

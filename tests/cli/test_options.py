@@ -16,6 +16,7 @@ from mxwire.cli.options import SharedOption
 from mxwire.report.terminal import COLOUR_CHOICES
 
 MEANINGS = {
+    "--by": r"^List .* or ",
     "--over": r"^Carriers, separated by commas",
     "--pair": r"hosts",
     "--coalescing": r"\b([Ii]nterval|interrupts)\b",

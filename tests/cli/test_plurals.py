@@ -19,7 +19,7 @@ _RIGHT = {"1 s", "1 is", "1 has", "1 was", "1 as", "1 us", "1 ms", "1 ns", "1 SU
         ("decode",),
         ("info",),
         ("messages",),
-        ("conversations",),
+        ("messages", "--by", "conversation"),
         ("stats",),
         ("verify",),
         ("diagnose",),

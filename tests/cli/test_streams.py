@@ -43,7 +43,7 @@ class Case:
     def streams(self) -> bool:
         """True if it prints while it reads, so that a bar would be among its lines on a terminal."""
         name, *options = self.arguments
-        lines = name in ("decode", "messages") and "--to" not in options
+        lines = name in ("decode", "messages") and not {"--to", "--by"} & set(options)
         return lines or (name in ("verify", "simulate") and "--json" in options)
 
 
@@ -65,9 +65,9 @@ CASES = {
     "messages": (
         case("messages EVERY LOSSY", bar=True),
         case("messages --json LOSSY", bar=True),
+        case("messages --by conversation EVERY", bar=True),
         case("messages --to messages.csv LOSSY", bar=True, writes=("messages.csv",)),
     ),
-    "conversations": (case("conversations EVERY", bar=True),),
     "follow": (
         case("follow --message 1 LOSSY", bar=True),
         case("follow 1 LOSSY", bar=True),

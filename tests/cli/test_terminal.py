@@ -97,7 +97,7 @@ def test_trees_fit_and_lose_nothing(width: int) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "conversations mxoe-lossy-1M.pcap",
+        "messages --by conversation mxoe-lossy-1M.pcap",
         "stats --by endpoint mxoe-uninit.pcap",
         "top --once --no-names mxoe-early.pcap",
     ],

@@ -118,10 +118,10 @@ def passing_capture(monkeypatch: pytest.MonkeyPatch) -> Any:
     return pass_by
 
 
-@pytest.mark.parametrize("command", ["messages", "conversations", "stats", "verify"])
+@pytest.mark.parametrize("command", ["messages", "messages --by conversation", "stats", "verify"])
 def test_missed_frames_are_reported(passing_capture: Any, command: str) -> None:
     passing_capture("mxoe-many-small.pcap", dropped=17)
-    result = CliRunner().invoke(cli, [command, "-i", "eth7"])
+    result = CliRunner().invoke(cli, [*command.split(), "-i", "eth7"])
     assert result.exit_code == 0, result.exception
     assert "23 frames in" in result.stderr and "17 more passed too fast" in result.stderr
 

@@ -19,8 +19,8 @@ NAMES = ("mxoe-every-type.pcap", "omx9000-truncated.pcap", "mxoe-nack-mcp-rdmawi
 COMMANDS: dict[str, tuple[str, ...]] = {
     "messages": ("messages", "--json", "{bad}"),
     "messages-text": ("messages", "{bad}"),
-    "conversations": ("conversations", "--json", "{bad}"),
-    "conversations-text": ("conversations", "{bad}"),
+    "conversations": ("messages", "--by", "conversation", "--json", "{bad}"),
+    "conversations-text": ("messages", "--by", "conversation", "{bad}"),
     "follow": ("follow", "--message", "1", "{bad}"),
     "extract": ("extract", "--message", "2", "--partial", "--json", "-w", "{out}", "{bad}"),
     "stats": ("stats", "--json", "{bad}"),
