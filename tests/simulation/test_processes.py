@@ -12,6 +12,8 @@ from mxwire.protocol.neighbours import RecordKind
 from mxwire.simulation import Scenario, Simulation, draw_scenario, shrink
 from mxwire.simulation.local_path import SimulatedChannel
 from mxwire.simulation.world import SimulatedProcess
+from mxwire.units import MICROSECOND
+from mxwire.wire.dialect import omx
 
 LOCAL = ("one-copy", "two-copies")
 
@@ -25,6 +27,28 @@ def test_the_invariants_hold(seed, local):
     assert outcome.held, outcome.breaches
     assert len(simulation.world.hosts) == len(simulation.world.applications)
     assert all(isinstance(each, SimulatedProcess) for each in simulation.world.hosts)
+
+
+def test_a_process_need_not_know_an_index_that_another_learns_at_the_same_moment():
+    """A restarted host: one process hears its index and answers, while another refuses a frame without an index."""
+    scenario = Scenario(
+        840012250,
+        messages=6,
+        dialect=omx(1500),
+        processes=2,
+        local="two-copies",
+        largest=128,
+        resend_maximum=16,
+        gap=0,
+        corrupt=0.025,
+        delay=100 * MICROSECOND,
+        held=200 * MICROSECOND,
+        coalescing=50 * MICROSECOND,
+        crash=1,
+        partition=1,
+    )
+    outcome = Simulation(scenario).run()
+    assert outcome.held, outcome.breaches[0]
 
 
 @pytest.mark.parametrize("local", LOCAL)

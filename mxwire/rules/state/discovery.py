@@ -17,12 +17,15 @@ MAGICS = 16
 
 def apply_index(seen: JudgedFrame) -> None:
     """Discard the indexes before the one that the sender has used, because it has learned that one since; called only
-    if several are possible."""
+    if several are possible.
+
+    If it has learned it at this moment, another process of the host may just have sent a frame that it had queued.
+    """
     pair = seen.pair
     index = seen.frame.dst_src_peer_index
     if index in pair.indexes:
-        if seen.vantage.as_sent:
-            place = pair.indexes.index(index)
+        place = pair.indexes.index(index)
+        if seen.vantage.as_sent and pair.taught_ns[place] != seen.time_ns:
             del pair.indexes[:place], pair.taught_ns[:place]
     elif ANY_INDEX in pair.indexes and index != NO_PEER_INDEX:
         pair.indexes[pair.indexes.index(ANY_INDEX)] = index
