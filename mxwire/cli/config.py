@@ -70,7 +70,9 @@ def command(as_json: bool) -> None:
             )
         ]
     )
-    click.echo(f"\nVariables: {', '.join(map(variable_of, SETTINGS))}\nFile: {configuration_file() or 'none'}")
+    file = configuration_file()
+    absent = " (does not exist)" if file is not None and not file.exists() else ""
+    click.echo(f"\nVariables: {', '.join(map(variable_of, SETTINGS))}\nFile: {file or 'none'}{absent}")
 
 
 def _record(name: str, value: Value | None) -> dict[str, str | int | None]:

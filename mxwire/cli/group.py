@@ -95,7 +95,7 @@ _PROSE: Final = 78
 pipes too."""
 
 
-_WITH_MEANING: Final = re.compile(r"( *\S.*?\S  +)(\S.*)")
+_WITH_MEANING: Final = re.compile(r"( *\S(?:.*?\S)?  +)(\S.*)")
 """An example, or another indented line, with its meaning in a second column."""
 
 

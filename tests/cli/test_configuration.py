@@ -157,12 +157,12 @@ def test_files_without_text_are_refused(write):
 def test_a_missing_file_and_a_relative_folder_are_ignored(monkeypatch, tmp_path):
     assert mxwire("config").lines[-1] == "File: none"
     monkeypatch.setenv("MXWIRE_CONFIG", str(tmp_path / "mine"))
-    assert mxwire("config").lines[-1] == f"File: {tmp_path}/mine"
+    assert mxwire("config").lines[-1] == f"File: {tmp_path}/mine (does not exist)"
     monkeypatch.delenv("MXWIRE_CONFIG")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
     run = mxwire("config")
-    assert run.code == 0 and run.lines[-1] == f"File: {tmp_path}/.config/mxwire/config.toml"
+    assert run.code == 0 and run.lines[-1] == f"File: {tmp_path}/.config/mxwire/config.toml (does not exist)"
 
 
 def test_completion_ignores_a_wrong_file(write):

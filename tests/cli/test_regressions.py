@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mxwire.capture import create_capture, open_capture
+from mxwire.cli.catalogue import TOPICS
 from mxwire.frames import LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2, FrameBatch
 from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
 from tests.forked import start
@@ -188,6 +189,13 @@ def test_info_fits_a_terminal():
     shown = on_terminal("info", str(EVERY_TYPE), NO_COLOR="1").decode()
     for piece in ("MEDIUM", "4097..32768", "32769..1048576"):
         assert piece in shown
+
+
+def test_topics_fit_a_terminal():
+    for topic in TOPICS:
+        lines = on_terminal("help", topic, NO_COLOR="1").decode().splitlines()
+        # A command that is copied must not have a line break in it.
+        assert all(len(line) <= 80 or line.startswith(("  mxwire ", "  sudo ")) for line in lines), topic
 
 
 def test_an_empty_selection_is_reported():

@@ -283,6 +283,7 @@ class _CapturePage:
                         }
                         for one in each.evidence
                     ],
+                    "doubts": each.doubts,
                 }
                 for each in same
             ],

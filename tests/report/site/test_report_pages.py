@@ -98,6 +98,14 @@ def test_a_filter_limits_messages_pairs_and_findings(tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+def test_doubts_stand_beside_the_evidence(tmp_path):
+    sick = CAPTURES.parent / "docs" / "examples" / "sick-cluster.pcapng"
+    doubts = [doubt for each in mxwire("diagnose", "--json", sick).objects for doubt in each.get("doubts", ())]
+    assert mxwire("report", sick, "--html", tmp_path / "out").code == 0
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert doubts and all(f"less certain: {each}" in page for each in doubts)
+
+
 def test_hosts_have_the_names_of_peers(tmp_path):
     (tmp_path / "peers").write_text("52:54:00:0a:00:01 alpha\n52:54:00:0a:00:02 beta\n")
     assert mxwire("report", LOSSY, "--peers", tmp_path / "peers", "--html", tmp_path / "out").code == 0
