@@ -254,7 +254,7 @@ def print_tables(curve: Curve, limit: str) -> None:
     """Print one table per kind, with the ratio to the contestant ``limit``, in which ``{}`` stands for each name."""
     names = list(dict.fromkeys(name for _, name, _ in curve))
     for kind, title in _TITLES.items():
-        print(f"\n{title}, {'µs' if kind == 'trip' else 'MB/s'} (and ratio to {limit.split(',')[0]})\n")
+        print(f"\n{title}, {'µs' if kind == 'trip' else 'MB/s'} (and ratio to {limit.replace(', {}', ' alone')})\n")
         print(f"{'bytes':>9}" + "".join(f"{name:>20}" for name in names))
         for length in dict.fromkeys(length for _, _, length in curve):
             row = f"{length:>9}"

@@ -178,12 +178,6 @@ def digests() -> dict[str, str]:
     return found
 
 
-def stale() -> list[str]:
-    """Return the names of the pictures whose sources have changed since they were made."""
-    recorded = json.loads(SOURCES.read_text()) if SOURCES.exists() else {}
-    return [name for name, digest in digests().items() if recorded.get(name) != digest]
-
-
 def main() -> int:
     """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -191,12 +185,12 @@ def main() -> int:
         "--check", action="store_true", help="only name the stale pictures; the exit code is 1 if any is"
     )
     check = parser.parse_args().check
-    old = stale()
+    recorded = json.loads(SOURCES.read_text()) if SOURCES.exists() else {}
+    current, began = digests(), time.time_ns()
+    old = [name for name, digest in current.items() if recorded.get(name) != digest]
     if check:
         print(f"stale: {', '.join(old)}: run make docs-pictures" if old else "the pictures are current")
         return bool(old)
-    recorded = json.loads(SOURCES.read_text()) if SOURCES.exists() else {}
-    current, began = digests(), time.time_ns()
     for name in old:
         PICTURES[name][1](IMAGES / name)
         # The script for Wireshark makes two pictures at once, and none if a program is missing.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
-from mxwire.report.terminal import COLOUR_CHOICES
+from mxwire.report.terminal import COLOUR_CHOICES, colours_of_environment
 from mxwire.words import alternatives, suggestion
 
 _LONGEST: Final = 1 << 16
@@ -62,8 +62,6 @@ SETTINGS: Final[dict[str, tuple[Callable[[str], None], str]]] = {
     "color": (_check_colour, "auto"),
 }
 """By its key in the file, the check of a setting, and its default for the user."""
-_COLOURS: Final = {"NO_COLOR": "never", "FORCE_COLOR": "always"}
-"""Variables of many programs that are more specific than a file of mxwire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +93,16 @@ def from_environment(setting: str) -> Value | None:
 def from_file(setting: str) -> Value | None:
     """The value in the file; raises :class:`~mxwire.errors.MxwireError` if it or the file is invalid."""
     found = _file_values().get(setting)
-    if found is None or (setting == "color" and any(map(os.environ.get, _COLOURS))):
+    # Variables of many programs are more specific than a file of mxwire.
+    if found is None or from_other_programs(setting) is not None:
         return None
     return _checked(setting, found)
 
 
 def from_other_programs(setting: str) -> Value | None:
     """The colours that NO_COLOR or FORCE_COLOR choose."""
-    for variable, text in _COLOURS.items() if setting == "color" else ():
-        if os.environ.get(variable):
-            return Value(text, variable=variable)
-    return None
+    chosen = colours_of_environment() if setting == "color" else None
+    return None if chosen is None else Value(chosen[1], variable=chosen[0])
 
 
 def _checked(setting: str, value: Value) -> Value:

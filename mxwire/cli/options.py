@@ -171,8 +171,11 @@ def _junit_file(_context: click.Context, _option: click.Parameter, file: Path | 
     if file is not None:
         check_writable(file)
         # A forgotten FILE would make the first capture the file to write.
-        if file.is_file() and file.open("rb").read(1) not in (b"", b"<"):
-            raise click.BadParameter(f"{file} exists and is not XML: name another file")
+        if file.is_file():
+            with file.open("rb") as opened:
+                beginning = opened.read(1)
+            if beginning not in (b"", b"<"):
+                raise click.BadParameter(f"{file} exists and is not XML: name another file")
     return file
 
 

@@ -135,7 +135,8 @@ def command(
                         click.echo(str(violation))
                 refuse_empty(reader, decoder, selector.selection)
                 violations += verification.violations
-                verified.append((reader.name, verification, findings))
+                if junit is not None:
+                    verified.append((reader.name, verification, findings))
                 if as_json:
                     for line in host_lines(reader.name, verification):
                         click.echo(line)

@@ -36,14 +36,15 @@ from typing import Final
 from mxwire.link.byte_locks import LockableFile
 from mxwire.link.errors import LinkError
 from mxwire.protocol.peers import query_is_due
-from mxwire.wire.numbers import NO_PEER_INDEX
+from mxwire.wire.numbers import HOST_NAME_MAXIMUM, NO_PEER_INDEX
 
-_ROW: Final = struct.Struct("=6s16s2xqqB79s8x")
-"""A row: address, interface, times in ns of the last query but one and of the last one, length of the name, name. Its
-size divides that of a page, so a file system that is full takes whole rows or none."""
-_STATE: Final = struct.Struct("=qqB79s")
-_STATE_AT: Final = 24
-_NAME_MAXIMUM: Final = 79
+_NAME_MAXIMUM: Final = HOST_NAME_MAXIMUM - 1
+_KEY: Final = struct.Struct("=6s16s2x")
+"""Address and interface of a row."""
+_STATE: Final = struct.Struct(f"=qqB{_NAME_MAXIMUM}s")
+"""Times in ns of the last query but one and of the last one, length of the name, name; behind the key."""
+_ROW: Final = struct.Struct(f"{_KEY.format}{_STATE.format[1:]}8x")
+"""A row. Its size divides that of a page, so a file system that is full takes whole rows or none."""
 _HEADER: Final = struct.Struct("=Q")
 """The number of changes of addresses; the first row is behind it, at the size of a row."""
 _BLANK: Final = bytes(_ROW.size)
@@ -202,7 +203,7 @@ class SharedPeerTable:
             yield None
             return
         try:
-            at = (place + 1) * _ROW.size + _STATE_AT
+            at = (place + 1) * _ROW.size + _KEY.size
             found = os.pread(self._file.descriptor, _STATE.size, at)
             before, last, length, text = _STATE.unpack(found.ljust(_STATE.size, b"\0"))
             state = _RowState(before, last, text[:length])

@@ -147,11 +147,18 @@ def configuration_with(
     of the implementations on the left. Raises :class:`~mxwire.errors.MxwireError` for invalid entries.
     """
     if base is None:
-        names = implementations or ("open-mx-1.5",)
+        # Those of the commands have the name of their dialect behind a hyphen, or none.
+        own = tuple(each.partition("=")[0] for each in entries)
+        names = [
+            each
+            for each in implementations
+            if each not in own and not each.startswith(tuple(f"{name}-" for name in own))
+        ]
+        names = names or ["open-mx-1.5"]
         number = os.getpid()
         base = LiveConfiguration(
             path="",
-            title="Interoperability with " + ", ".join(each.partition("=")[0] for each in entries),
+            title="Interoperability with " + ", ".join(own),
             left=InterfaceLocation("eth0", f"mxwire-left-{number}"),
             right=InterfaceLocation("eth1", f"mxwire-right-{number}"),
             make=True,

@@ -9,7 +9,7 @@ from mxwire.analysis.diagnosis.examination import Examination
 from mxwire.ethernet import ADDRESS_SIZE, mac_text
 from mxwire.interop.judge import HostTable, batch_of
 from mxwire.interop.stage import RecordedFrame, StageSide
-from mxwire.protocol import Counter
+from mxwire.protocol.counters import PULL_TIMEOUTS
 from mxwire.rules import LOST
 from mxwire.wire.codec import codec_of
 from mxwire.wire.decoder import Decoder
@@ -20,7 +20,6 @@ from mxwire.wire.packets import Medium
 from mxwire.words import count_of
 
 _SHOWN: Final = 3
-_PULL_TIMEOUTS: Final = (Counter.PULL_TIMEOUT_FIRST_BLOCK, Counter.PULL_TIMEOUT_NON_FIRST_BLOCK)
 _AGE: Final = {"N1": 2, "N2": 2, "N3": 3, "N4": 4}
 """Generations that frames distinguish."""
 _LOOKED_AT: Final = 500
@@ -108,7 +107,7 @@ def _drops(sides: Sequence[StageSide]) -> Iterator[str]:
         }
         for counter, times in sorted(dropped.items(), key=lambda each: -each[1])[:_SHOWN]:
             yield f"the card of {side.name} counted {counter.value}: {times}"
-        times = sum(side.node.counters[each] for each in _PULL_TIMEOUTS)
+        times = sum(side.node.counters[each] for each in PULL_TIMEOUTS)
         if times:
             yield f"{side.name} re-requested {count_of(times, 'block')} of a pull after a timeout"
         for end in side.ends:

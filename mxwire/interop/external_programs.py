@@ -226,7 +226,7 @@ class LocalProcess(RunningProgram):
         if program.ready is not None:
             last = f", only {self._output[-1]!r}" if self._output else ""
             raise SilentProgram(
-                f"{self._name}: {program.start!r} did not print {(program.ready and repr(program.ready)) or 'a line'} "
+                f"{self._name}: {program.start!r} did not print {repr(program.ready) if program.ready else 'a line'} "
                 f"within {program.patience:g} s{last}"
             )
 

@@ -93,7 +93,7 @@ def packet_sockets(index: int, ethertype: int, *, not_of: int | None = None) -> 
         words = line.split()
         protocol, interface, user, inode = int(words[3], 16), int(words[4]), int(words[7]), words[8]
         if interface in (0, index) and protocol in (_EVERY, ethertype) and user != not_of:
-            process = opener_of(f"socket:[{inode}]")
+            process = _owner(inode)
             sockets.append(SocketListener(protocol == _EVERY, process, program_of(process), user))
     return sockets
 
@@ -126,9 +126,9 @@ def master_of(name: str) -> str | None:
         return None
 
 
-def opener_of(target: str) -> int | None:
-    """Process that has the file ``target`` open, such as ``socket:[INODE]``; None if it belongs to another user, or has
-    ended."""
+def _owner(inode: str) -> int | None:
+    """Process that has a socket open; None if it belongs to another user, or has ended."""
+    target = f"socket:[{inode}]"
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if any(str(each.readlink()) == target for each in (process / "fd").iterdir()):

@@ -1,10 +1,12 @@
 """Local path: records between the processes of one host, through shared memory.
 
-Theory of operation ------------------- A process that opens an endpoint listens on a Unix socket in the runtime folder
-of its user, whose name contains interface and number. A process that wants to reach the endpoint connects to it, and
-passes a sealed memfd with two rings, one per direction, over the socket. Both sides map it; the socket stays open, and
-shows each process that the other is alive. The memory has no name in a file system, so it does not stay behind when a
-process is killed, and the kernel reports its end on the socket, and on its pidfd in case it has forked.
+Theory of operation
+-------------------
+A process that opens an endpoint listens on a Unix socket in the runtime folder of its user, whose name contains
+interface and number. A process that wants to reach the endpoint connects to it, and passes a sealed memfd with two
+rings, one per direction, over the socket. Both sides map it; the socket stays open, and shows each process that the
+other is alive. The memory has no name in a file system, so it does not stay behind when a process is killed. The kernel
+reports the end of the process on the socket, and on its pidfd in case it has forked.
 
 **Wake-ups.** A process that is about to sleep sets a flag in each ring that it consumes, and checks the rings once
 more; a producer that finds the flag clears it and sends a byte over the socket, whose descriptor the sleeper polls. A

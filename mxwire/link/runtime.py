@@ -88,7 +88,7 @@ def _usual() -> Path:
     user = os.geteuid()
     temporary = _TEMPORARY / f"mxwire-{user}"
     base = _SYSTEM if user == 0 else _SYSTEM / "user" / str(user)
-    # A process that was started before the first login of its user may use the temporary folder still.
+    # A process that was started before the first login of its user may still use the temporary folder.
     remains = user != 0 and _is_own(temporary)
     return base / "mxwire" if not remains and _is_own(base) else temporary
 

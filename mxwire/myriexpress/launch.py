@@ -69,17 +69,7 @@ def run_self_test(installation: Installation) -> list[str]:
         )
         if compiled.returncode:
             raise MxwireError(f"{cc[0]} does not compile a program with the library: {_first_line(compiled.stderr)}")
-        try:
-            done = subprocess.run(
-                [str(program)],
-                env=environment(installation, os.environ) | {"MX_NO_MYRINET": "1"},
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=_SELF_TEST_TIMEOUT,
-            )
-        except subprocess.TimeoutExpired:
-            raise MxwireError(f"the self-test has not ended within {_SELF_TEST_TIMEOUT} s") from None
+        done = _run([str(program)], environment(installation, os.environ) | {"MX_NO_MYRINET": "1"}, "the self-test")
     if done.returncode:
         reason = _first_line(done.stderr) or _first_line(done.stdout) or f"exit code {done.returncode}"
         raise MxwireError(f"the self-test fails: {reason}")
@@ -115,12 +105,16 @@ def check_provider(installation: Installation) -> list[str]:
     if shutil.which("fi_info") is None:
         return []
     settings = dict(os.environ) | provider_environment(installation)
-    done = _run(["fi_info", "-p", "mx"], settings | {"MX_NO_MYRINET": "1"})
+    done = _run(["fi_info", "-p", "mx"], settings | {"MX_NO_MYRINET": "1"}, "fi_info")
     if done.returncode:
         raise MxwireError(f"fi_info does not find the provider: {_first_line(done.stderr) or 'no reason'}")
     if any(shutil.which(each) is None for each in ("fi_pingpong", "unshare", "ip")):
         return ["loaded by libfabric"]
-    done = _run(["unshare", "--map-root-user", "--net", "sh", "-c", _PING_PONG], settings | {"MXWIRE_INTERFACE": "mx0"})
+    done = _run(
+        ["unshare", "--map-root-user", "--net", "sh", "-c", _PING_PONG],
+        settings | {"MXWIRE_INTERFACE": "mx0"},
+        "fi_pingpong",
+    )
     if done.returncode == _UNAVAILABLE or done.stderr.startswith("unshare:"):
         return ["loaded by libfabric", "ping-pong not tried (no network namespaces here)"]
     if done.returncode:
@@ -128,13 +122,13 @@ def check_provider(installation: Installation) -> list[str]:
     return ["loaded by libfabric", "ping-pong of 2 processes"]
 
 
-def _run(command: list[str], settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], settings: dict[str, str], name: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             command, env=settings, capture_output=True, text=True, check=False, timeout=_SELF_TEST_TIMEOUT
         )
     except subprocess.TimeoutExpired:
-        raise MxwireError(f"{command[0]} has not ended within {_SELF_TEST_TIMEOUT} s") from None
+        raise MxwireError(f"{name} has not ended within {_SELF_TEST_TIMEOUT} s") from None
 
 
 def provider_environment(installation: Installation) -> dict[str, str]:

@@ -87,6 +87,10 @@ class Tally:
 _ALL: Final = tuple(Counter)
 
 
+PULL_TIMEOUTS: Final = (Counter.PULL_TIMEOUT_FIRST_BLOCK, Counter.PULL_TIMEOUT_NON_FIRST_BLOCK)
+"""The counters of re-requested blocks."""
+
+
 class Counters:
     """The counters by name. Those that are 0 are not listed."""
 

@@ -471,13 +471,7 @@ class Names:
         """Time of the next query, in ns; 0 if a query is waiting already; None if no search is running."""
         if self.urgent:
             return 0
-        soonest: int | None = None
-        for queue in self._waiting.values():
-            for first in queue:
-                if soonest is None or first.deadline < soonest:
-                    soonest = first.deadline
-                break
-        return soonest
+        return min((next(iter(queue)).deadline for queue in self._waiting.values()), default=None)
 
     def query(self, now: int) -> None:
         """Send the queries that are due."""

@@ -20,18 +20,27 @@ def choose_colour(choice: str) -> None:
     _choice = choice
 
 
+def colours_of_environment() -> tuple[str, str] | None:
+    """The variable of many programs that chooses colours, and its choice; None if neither is set.
+
+    FORCE_COLOR=0 means that it is not.
+    """
+    if os.environ.get("NO_COLOR"):
+        return "NO_COLOR", "never"
+    if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
+        return "FORCE_COLOR", "always"
+    return None
+
+
 def is_coloured() -> bool:
     """Return True if standard output gets colours and other styles.
 
     The user's choice takes precedence, then non-empty NO_COLOR, then FORCE_COLOR; otherwise colours are on for
     terminals that are not dumb.
     """
-    if _choice != "auto":
-        return _choice == "always"
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
-        return True
+    chosen = colours_of_environment()
+    if _choice != "auto" or chosen is not None:
+        return (_choice if chosen is None or _choice != "auto" else chosen[1]) == "always"
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 

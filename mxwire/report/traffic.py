@@ -38,7 +38,7 @@ def age_text(nanoseconds: int | None) -> str:
     """A duration of any length in at most 7 characters; ``-`` for None."""
     if nanoseconds is None:
         return "-"
-    if nanoseconds < SECOND:
+    if nanoseconds < 999_500_000:  # less than 1 s when rounded
         milliseconds = nanoseconds / MILLISECOND
         return f"{milliseconds:.1f} ms" if milliseconds < 99.95 else f"{milliseconds:.0f} ms"
     seconds = nanoseconds / SECOND

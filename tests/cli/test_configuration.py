@@ -95,6 +95,8 @@ def test_colours_of_the_file_yield_to_every_variable_and_option(write, monkeypat
     write('color = "always"\n')
     assert coloured() and not coloured("--color", "never")
     assert "\x1b[" not in mxwire("info", EVERY_TYPE, "--color", "never").out
+    monkeypatch.setenv("FORCE_COLOR", "0")
+    assert coloured() and settings()["color"][1] == "file"
     monkeypatch.setenv("NO_COLOR", "1")
     assert not coloured() and settings()["color"] == ("never", "environment", "NO_COLOR", None)
     monkeypatch.setenv("MXWIRE_COLOR", "always")

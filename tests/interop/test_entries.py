@@ -120,6 +120,12 @@ def test_an_entry_is_one_host_per_dialect_and_knows_it_from_its_environment() ->
     assert order.command == "mxwire interop --cell open-mx-1.5/mine/connect/none --seed 3 --with 'mine=ls -l'"
 
 
+def test_implementations_may_name_the_entries_themselves() -> None:
+    chosen = configuration_with(["mine=true", "other=true"], ("mine", "open-mx-1.1"))
+    assert [each.name for each in chosen.implementations] == ["open-mx-1.1"]
+    assert [each.name for each in configuration_with(["mine=true"], ("mine",)).implementations] == ["open-mx-1.5"]
+
+
 def test_a_file_must_name_the_interface_of_an_entry(tmp_path: Path) -> None:
     path = tmp_path / "hosts.toml"
     path.write_text('[left]\ninterface = "eth0"\n[[external]]\nname = "x"\nhost = "x:0"\n')

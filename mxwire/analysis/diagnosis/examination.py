@@ -11,7 +11,7 @@ import numpy as np
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis import troubles as troubles  # registers the diagnoses
 from mxwire.analysis.diagnosis.facts import Facts
-from mxwire.analysis.diagnosis.finding import Confidence, Finding, Severity
+from mxwire.analysis.diagnosis.finding import Confidence, Finding, Severity, standstill
 from mxwire.analysis.diagnosis.losses import DirectionLoss
 from mxwire.analysis.diagnosis.registry import CATALOGUE, EXAMINERS, Examiner, catalogue
 from mxwire.analysis.diagnosis.troubles.loss import LossExaminer
@@ -138,7 +138,7 @@ class Examination:
         """Return the limits of the examination, one sentence per limit."""
         remarks = limits(self.facts)
         if self._is_incomplete():
-            remarks.append("the capture itself lost frames, so that the loss per direction is unknown")
+            remarks.append("the capture itself lost frames, so the loss per direction is unknown")
         return remarks
 
     def _take(self, messages: list[CapturedMessage]) -> None:
@@ -222,8 +222,7 @@ def limits(facts: Facts) -> list[str]:
             "results that depend on order are less certain"
         )
     if facts.starved:
-        starved_ns = sum(end - start for start, end in facts.starved)
-        remarks.append(f"{starvation_text(starved_ns)}: findings of these periods are less certain")
+        remarks.append(f"{starvation_text(standstill(facts.starved) or 0)}: findings of these periods are less certain")
     _, answers_first = facts.sequences.disorders()
     if answers_first >= PROVEN:
         remarks.append(

@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from mxwire.host.endpoint import Endpoint
 from mxwire.host.perf.parameters import PerfResult
-from mxwire.protocol.counters import Counter
+from mxwire.protocol.counters import PULL_TIMEOUTS
 from mxwire.units import SECOND
 from mxwire.words import count_of
-
-_RE_REQUESTS: Final = (Counter.PULL_TIMEOUT_FIRST_BLOCK, Counter.PULL_TIMEOUT_NON_FIRST_BLOCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class PerfIntervals:
         self._every = round(seconds * SECOND)
         self._report = report
         self._origin: int | None = None
-        self._start = self._done = self._due = self._retransmitted = 0
+        self._start = self._done = self._retransmitted = 0
 
     def begin(self, now: int) -> int:
         """Begin a length at ``now``, and return the end of its first interval; both by ``time.perf_counter_ns``."""
@@ -87,4 +85,4 @@ class PerfIntervals:
 
     def _retransmissions(self) -> int:
         counters = self._endpoint.host.core.node.counters
-        return self._endpoint.engine.resends.due + sum(counters[each] for each in _RE_REQUESTS)
+        return self._endpoint.engine.resends.due + sum(counters[each] for each in PULL_TIMEOUTS)

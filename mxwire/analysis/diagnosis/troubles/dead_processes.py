@@ -159,15 +159,15 @@ STOPPED: Final = Diagnosis(
     group="processes",
     users_see="A large send hangs, without an error, until its program ends or connects again.",
     capture_shows="Part of a large message is pulled, and then neither a PULL nor a NOTIFY of it follows for more than "
-    "three seconds. A running host repeats unanswered PULLs every second (R-PUL-08), so that it was killed, lost its "
-    "power or its network, or runs a program that contains the driver as well, and that program was killed.",
+    "three seconds. A running host repeats unanswered PULLs every second (R-PUL-08), so it was killed, or lost its "
+    "power or network, or its program contains the driver and was killed.",
     distinction="From a killed process under a kernel driver: that continues to pull. From lost data: PULLs are "
     "repeated. From an application that does nothing: its host completes the pull.",
     advice=(
         "Check why the receiving program ended: its own output, or the kernel log if it was killed; and whether its "
         "host is up.",
-        "End the sending program, or have it disconnect: the protocol does not report the end of a partner that is "
-        "not sent anything. With mx_set_request_timeout a program gets an error instead of waiting.",
+        "End the sending program, or have it disconnect: the protocol does not report the end of a partner to "
+        "which nothing is sent. With mx_set_request_timeout a program gets an error instead of waiting.",
     ),
     needs=frozenset({"both directions", "every frame"}),
     follows_from=frozenset({MTU.id}),
@@ -199,7 +199,7 @@ class StoppedPullExaminer(Examiner):
             since = min(each.last_ns for each in messages)
             sent = [each for each in facts.traffic.sent_by(puller.address) if each.last_ns > since + _STOPPED_NS]
             if sent:
-                text = f"frames of {mac_text(puller.address)} passed later, so that its host and the path work"
+                text = f"frames of {mac_text(puller.address)} passed later, so its host and the path work"
                 shown.append(evidence(text, [sent[0].last_frame], weight="sign"))
             cost = Cost(standstill((each.last_ns, _end_ns(each, facts)) for each in messages))
             what = "a message" if len(messages) == 1 else f"{len(messages)} messages"

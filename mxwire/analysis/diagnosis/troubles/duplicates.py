@@ -161,11 +161,11 @@ class DuplicateExaminer(Examiner):
 
     def _doubled(self, facts: Facts) -> Iterator[Finding]:
         """Yield a finding per pair of hosts if nearly every frame between them was captured twice."""
-        to_one = [direction for direction in facts.traffic.directions.values() if not is_group(direction.destination)]
-        doubled = sum(self._twice.get((direction.source, direction.destination), 0) for direction in to_one)
         if facts.follower.cooked:
             yield from self._doubled_without_destinations(facts.follower.frames)
             return
+        to_one = [direction for direction in facts.traffic.directions.values() if not is_group(direction.destination)]
+        doubled = sum(self._twice.get((direction.source, direction.destination), 0) for direction in to_one)
         single = doubled < _NEARLY_ALL * sum(direction.frames for direction in to_one)
         for pair, twice in self._twice.items():
             if is_group(pair[1]) and single:
