@@ -2,44 +2,39 @@
 
     sudo python benchmarks/live.py [--quick] [--rounds N] [--minutes M] [--interpreted] [--json]
 
-Two processes, one CPU each, run on the two ends of a veth pair of MTU 9000, with mxwire compiled (tools/compile.py)
-unless ``--interpreted`` is given. By default, the sender's CPU also does the receive processing of such a pair.
-Therefore everything is measured again with frames steered to the receiver's CPU, as between two machines (receive
-packet steering of the kernel); this costs an interrupt between CPUs. The contestants take turns, and the best round of
-each counts; on a loaded machine, CPU times are more reliable than rates. All contestants compare the content of large
-messages. "frames alone" sends the same frames as the protocol, acked and copied but without the protocol, which is the
-upper limit here. Needs root, for the namespaces.
+The stage is that of ``mxwire bench``: two processes, one CPU each, on the two ends of a veth pair of MTU 9000, with
+mxwire compiled (tools/compile.py) unless ``--interpreted`` is given. By default, the sender's CPU also does the receive
+processing of such a pair. Therefore everything is measured again with frames steered to the receiver's CPU, as between
+two machines (receive packet steering of the kernel); this costs an interrupt between CPUs. The contestants take turns,
+and the best round of each counts; on a loaded machine, CPU times are more reliable than rates. All contestants copy
+large messages into a buffer, and compare the last one. "ring" sends bare frames through the mapped ring without a
+protocol, frame by frame; the limit, in C, is in curve.py. Needs root, for the namespaces.
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import resource
 import sys
 import time
-import traceback
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from laboratory import Laboratory, Port, command_line, compiled, options_of
+from laboratory import command_line, compiled, options_of
 
-from mxwire.bench import roles
-from mxwire.bench.roles.common import RoleSide
-from mxwire.bench.roles.hosts import OVER_XDP
-from mxwire.link.interface import read_interface
-from mxwire.link.xdp import xdp_refusal
-
-PATIENCE = 60.0
-"""Time limit of a round, in seconds."""
-
+import mxwire
+from mxwire.bench.channels.channel import LARGEST
+from mxwire.bench.stage import NamespaceStage, ProcessSide, StageOptions
+from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 WAYS = {False: "received by the sender's processor", True: "received by the receiver's processor (steered)"}
 """Receive processing in the kernel, by whether frames are steered."""
+WINDOW = 64
+"""Tiny messages in flight."""
+MIXTURE = [0, 1, 32, 33, 128, 129, 4097, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 1 << 20]
+"""Lengths of the messages during which memory is observed."""
 
 
 @dataclass(frozen=True)
@@ -49,28 +44,43 @@ class Contest:
     name: str
     unit: str
     contestants: tuple[str, ...]
+    counts: tuple[int, int]
+    """Messages of a round, and of a quick one."""
     more_is_better: bool = True
 
     def best(self, values: list[float]) -> float:
         return max(values) if self.more_is_better else min(values)
+
+    def play(self, stage: NamespaceStage, contestant: str, quick: bool) -> tuple[float, dict[str, float]]:
+        """Measure one round; return its value, and percentiles or CPU times."""
+        count = self.counts[quick]
+        if not self.more_is_better:
+            trips, _ = stage.run("trips", carrier=contestant, sizes=[0], counts=[count])
+            found = trips["points"]["0"]
+            return found["median"] / 1e3, {"p99": found["p99"] / 1e3}
+        size, window = (LARGEST, 4) if self.name == "large" else (8, WINDOW)
+        if contestant == "ring":
+            # More bare frames than a ring holds would be lost.
+            size, window = LARGEST // 4, 2
+        flood = {"size": size, "count": count, "window": window, "depth": window}
+        active, passive = stage.run("flood", carrier=contestant, **flood)
+        if self.name == "large":
+            sides = {"cpu_per_GB": active, "receiver_cpu_per_GB": passive}
+            gigabytes = count * size / 1e9
+            more = {name: each["use"]["cpu"] / gigabytes for name, each in sides.items()}
+            return size * 8 / active["interval"], more
+        return 1e9 / active["interval"], {}
 
 
 CONTESTS = (
     Contest(
         "large",
         "Gb/s",
-        (
-            "mxoe",
-            "mxoe over xdp",
-            "mxoe over xdp-send",
-            "omx:9000",
-            "tcp",
-            "frames alone, mxoe",
-            "frames alone, omx:9000",
-        ),
+        ("mxoe", "mxoe over xdp", "mxoe over xdp-send", "omx:9000", "tcp", "ring"),
+        (100, 8),
     ),
-    Contest("round trip", "µs", ("mxoe", "mxoe over xdp", "omx:9000", "packet", "udp", "tcp"), more_is_better=False),
-    Contest("tiny rate", "messages/s", ("mxoe", "omx:9000", "udp")),
+    Contest("round trip", "µs", ("mxoe", "mxoe over xdp", "omx:9000", "frames", "udp", "tcp"), (3000, 50), False),
+    Contest("tiny rate", "messages/s", ("mxoe", "omx:9000", "udp"), (20_000, 640)),
 )
 
 
@@ -125,128 +135,44 @@ GOALS = (
     Goal("large", "omx:9000", "best", 1.0, "tcp"),
     Goal("large", "mxoe over xdp-send", "best", 1.1, "mxoe"),
     Goal("tiny rate", "mxoe", "best", 0.6, "udp"),
-    Goal("round trip", "mxoe", "best", 2.0, "packet", at_most=True),
-    Goal("round trip", "mxoe", "p99", 3.0, "packet", at_most=True),
+    Goal("round trip", "mxoe", "best", 2.0, "frames", at_most=True),
+    Goal("round trip", "mxoe", "p99", 3.0, "frames", at_most=True),
 )
 
 
-class Workers:
-    """Two processes, each in its namespace and on its CPU."""
-
-    def __init__(self, ports: tuple[Port, Port]) -> None:
-        addresses = [each.address for each in ports]
-        self._ports = ports
-        with ports[0].namespace.inside():
-            self.xdp = xdp_refusal(read_interface(ports[0].interface)) is None
-        """True if hosts can use AF_XDP here."""
-        self._processors = _processors()
-        context = multiprocessing.get_context("fork")
-        self.ends: list[Connection] = []
-        self.processes = []
-        for place, port in enumerate(ports):
-            near, far = context.Pipe()
-            there = RoleSide(port.interface, addresses[place], addresses[1 - place])
-            core = self._processors[place]
-            process = context.Process(target=_work, args=(port, far, there, place == 0, core), daemon=True)
-            process.start()
-            far.close()
-            self.ends.append(near)
-            self.processes.append(process)
-
-    def steer(self, steered: bool) -> None:
-        """Steer frames to the receiver's CPU from now on, or to the sender's."""
-        for port, processor in zip(self._ports, self._processors, strict=True):
-            port.steer(processor if steered else None)
-
-    def run(self, contest: str, contestant: str, options: dict[str, Any]) -> dict[str, float]:
-        """Run one round; return the measurements of both sides, keys of the receiver have the prefix ``receiver_``."""
-        for end in self.ends:
-            end.send((contest, contestant, options))
-        found: list[dict[str, float]] = []
-        for end in self.ends:
-            if not end.poll(PATIENCE):
-                raise SystemExit(f"{contest}, {contestant}: a process does not answer")
-            answer = end.recv()
-            if isinstance(answer, str):
-                raise SystemExit(f"{contest}, {contestant}: a process has failed:\n{answer}")
-            found.append(answer)
-        return found[0] | {f"receiver_{name}": value for name, value in found[1].items()}
-
-    def close(self) -> None:
-        for end in self.ends:
-            end.close()
-        for process in self.processes:
-            process.join(5)
-            process.kill()
-
-
-def _processors() -> tuple[int, int]:
-    """Return a CPU for each side; the same if there is only one."""
-    available = sorted(os.sched_getaffinity(0))
-    return available[0], available[1 % len(available)]
-
-
-def _work(port: Port, pipe: Connection, there: RoleSide, active: bool, core: int) -> None:
-    os.sched_setaffinity(0, {core})
-    with port.namespace.inside():
-        while True:
-            try:
-                contest, contestant, options = pipe.recv()
-            except EOFError:
-                return
-            role: Callable[..., dict[str, float]] = roles.ROLES[contest, roles.family(contestant)][not active]
-            try:
-                found = role(there, contestant, **options)
-                found["rss"] = _resident()
-                pipe.send(found)
-            except BaseException:
-                pipe.send(traceback.format_exc())
-
-
-def _resident() -> float:
-    """Return the memory in use, in bytes."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * float(resource.getpagesize())
-
-
-def measure(workers: Workers, rounds: int, quick: bool) -> dict[tuple[str, str], Outcome]:
+def measure(stage: NamespaceStage, rounds: int, quick: bool) -> dict[tuple[str, str], Outcome]:
     """Run all contests, the contestants in turn."""
     outcomes: dict[tuple[str, str], Outcome] = {}
-    amounts = roles.QUICK if quick else roles.FULL
     for _ in range(rounds):
         for contest in CONTESTS:
             for name in contest.contestants:
-                if OVER_XDP in name and not workers.xdp:
+                if stage.can_use(name) is not None:
                     continue
-                found = workers.run(contest.name, name, amounts[contest.name])
-                value = found.pop("value")
+                value, more = contest.play(stage, name, quick)
                 known = outcomes.setdefault((contest.name, name), Outcome(contest.name, name, contest.unit, value, []))
                 known.values.append(value)
                 if contest.best(known.values) == value:
-                    known.best, known.more = value, _per_gigabyte(found)
+                    known.best, known.more = value, more
     return outcomes
 
 
-def _per_gigabyte(found: dict[str, float]) -> dict[str, float]:
-    gigabytes = found.pop("bytes", 0.0) / 1e9
-    found.pop("receiver_value", None)
-    found.pop("receiver_bytes", None)
-    if gigabytes:
-        found |= {"cpu_per_GB": found["cpu"] / gigabytes, "receiver_cpu_per_GB": found["receiver_cpu"] / gigabytes}
-    return found
-
-
-def endure(workers: Workers, minutes: float) -> dict[str, Any]:
+def endure(stage: NamespaceStage, minutes: float) -> dict[str, Any]:
     """Exchange messages of all kinds; return the memory of both processes at the start and at the end."""
     until = time.monotonic() + minutes * 60
-    memory: list[tuple[float, float]] = []
+    memory: list[tuple[float, ...]] = []
     while len(memory) < 3 or time.monotonic() < until:
         for dialect in ("mxoe", "omx:9000"):
-            found = workers.run("mixture", dialect, {"seconds": min(5.0, max(0.05, minutes * 6))})
-        memory.append((found["rss"], found["receiver_rss"]))
+            stage.run("trips", carrier=dialect, sizes=MIXTURE, counts=[20] * len(MIXTURE))
+        memory.append(tuple(_resident(each.pid) for each in stage.sides if isinstance(each, ProcessSide)))
     # Caches that the first rounds fill, such as template caches, do not count as growth.
     settled = memory[1]
     grown = max(last - first for first, last in zip(settled, memory[-1], strict=True))
     return {"minutes": minutes, "rounds": len(memory), "start": settled, "end": memory[-1], "grown": grown}
+
+
+def _resident(pid: int) -> float:
+    """Return the memory that a process uses, in bytes."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * float(resource.getpagesize())
 
 
 def main() -> int:
@@ -255,15 +181,14 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="minutes for which memory is observed (0.1; quick: two rounds)")
     options = options_of(parser)
     report = Report(options.json)
-    with Laboratory() as laboratory:
-        workers = Workers(laboratory.pair(9000))
+    # The sides run the mxwire of this process, which may be a compiled one.
+    with NamespaceStage(StageOptions(package=Path(mxwire.__file__).parents[1])) as stage:
         report.conditions()
         for steered in WAYS:
-            workers.steer(steered)
-            report.outcomes(steered, measure(workers, options.rounds, options.quick))
+            stage.steer(steered)
+            report.outcomes(steered, measure(stage, options.rounds, options.quick))
         minutes = options.minutes if options.minutes is not None else 0.0 if options.quick else 0.1
-        report.memory(endure(workers, minutes))
-        workers.close()
+        report.memory(endure(stage, minutes))
     return 0 if report.verdicts() else 1
 
 
@@ -328,13 +253,13 @@ def _line(contest: Contest, name: str, outcome: Outcome) -> str:
 
 
 _TITLES = {
-    "large": "messages of 4 MiB, payload compared",
+    "large": "messages of 4 MiB (ring: 1 MiB), copied into a buffer",
     "round trip": "half a round trip of a message without data, looking for it all the time (median)",
     "tiny rate": "messages of 8 bytes, 64 under way",
 }
 
 
-def _mebibytes(both: tuple[float, float]) -> str:
+def _mebibytes(both: tuple[float, ...]) -> str:
     return f"{min(both) / 2**20:.0f} and {max(both) / 2**20:.0f} MiB"
 
 

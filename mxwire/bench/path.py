@@ -36,8 +36,8 @@ from typing import Any, Final
 
 from mxwire.bench import machine
 from mxwire.bench.channels.channel import SilenceError
+from mxwire.bench.channels.hosts import OVER_XDP
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.bench.roles.program import library_refusal
 from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
 from mxwire.bench.stage import NamespaceStage, StageError, StudyStage

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mxwire.bench.roles import program
-from mxwire.bench.roles.common import PATTERNS
+from mxwire.bench.roles.common import CONTENT
 from mxwire.bench.roles.copies import CopyTrail
 from mxwire.bench.roles.tracing import trace, traced_engine
 from mxwire.errors import MxwireError
@@ -35,7 +35,7 @@ def copies_of(play, operations: int = 1) -> dict[str, int]:
 
 
 def test_copies_of_a_message_are_counted_through_their_whole_path():
-    message = memoryview(PATTERNS[0])[:SIZE]
+    message = memoryview(CONTENT)[:SIZE]
 
     def play() -> None:
         first = bytes(message)
@@ -53,9 +53,10 @@ def test_copies_of_other_memory_do_not_count():
 
 def test_received_bytes_are_followed_from_the_call_of_the_kernel():
     left, right = socket.socketpair()
+    other = bytes(SIZE)
 
     def play() -> None:
-        left.send(memoryview(PATTERNS[1])[:SIZE])
+        left.send(other)
         place = bytearray(SIZE)
         right.recv_into(place)
         bytes(place)

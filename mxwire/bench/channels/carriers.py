@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from mxwire.bench.channels.channel import Channel, ChannelSetup
-from mxwire.bench.channels.hosts import HostChannel
+from mxwire.bench.channels.hosts import HostChannel, dialect_of
 from mxwire.bench.channels.links import LinkChannel
 from mxwire.bench.channels.shared_memory import SharedChannel
 from mxwire.bench.channels.sockets import FrameChannel, TcpChannel, UdpChannel
 from mxwire.bench.channels.virtual import VirtualChannel
-from mxwire.bench.roles.hosts import OVER_XDP
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE
 from mxwire.wire.dialect import as_dialect
@@ -36,13 +35,13 @@ def check_carrier(carrier: str) -> str:
         if not is_host(carrier):
             names = ", ".join(_CARRIERS)
             raise MxwireError(f"there is no carrier {carrier!r}: use mx, mxoe, omx:M, {names}")
-        as_dialect(carrier.removesuffix(OVER_XDP))
+        as_dialect(dialect_of(carrier))
     return carrier
 
 
 def mtu_refusal(carrier: str, mtu: int) -> str | None:
     """Return the reason why the hosts of a carrier cannot use a link with an MTU; None if they can."""
-    needed = as_dialect(carrier.removesuffix(OVER_XDP)).frame_limit - HEADER_SIZE
+    needed = as_dialect(dialect_of(carrier)).frame_limit - HEADER_SIZE
     return f"it needs an MTU of {needed}, not {mtu}" if needed > mtu else None
 
 

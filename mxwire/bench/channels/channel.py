@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mxwire.bench.processors import SpinWork
-from mxwire.bench.roles.common import LARGE, PATTERNS
+from mxwire.bench.roles.common import CONTENT, LARGE
 from mxwire.errors import MxwireError
 from mxwire.link import MemoryNetwork
 
@@ -105,7 +105,7 @@ class Channel(ABC):
 
     def check(self, size: int) -> None:
         """Compare the last received message with the content that was sent."""
-        if memoryview(self.buffer)[:size] != memoryview(PATTERNS[0])[:size]:
+        if memoryview(self.buffer)[:size] != memoryview(CONTENT)[:size]:
             raise AssertionError(f"{self.setup.carrier}: a message of {size} bytes is not what was sent")
 
     @abstractmethod

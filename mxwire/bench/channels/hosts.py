@@ -4,16 +4,38 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError
-from mxwire.bench.roles.common import PATIENCE, PATTERNS
-from mxwire.bench.roles.hosts import host_options, link_kind
+from mxwire.bench.roles.common import CONTENT, PATIENCE
 from mxwire.host import Endpoint, Host, HostError
 from mxwire.linerate.messages import MESSAGE_COUNTERS, frames_needed
+from mxwire.link import LinkKind
 from mxwire.protocol import Partner
 from mxwire.wire.dialect import as_dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
+
+OVER_XDP: Final = " over xdp"
+"""Appended to a dialect: both hosts use AF_XDP. In the same way `` over xdp-send`` chooses that kind of link."""
+
+
+def host_options(carrier: str, other: bytes, *, active: bool) -> dict[str, Any]:
+    """The options of one of two hosts with different names, which run only within the calls of their side.
+
+    ``other`` is the Ethernet address of the other side.
+    """
+    return {
+        "name": "alpha" if active else "beta",
+        "dialect": dialect_of(carrier),
+        "peers": {other: "beta:0" if active else "alpha:0"},
+        "announce": False,
+        "background": False,
+    }
+
+
+def dialect_of(carrier: str) -> str:
+    """The dialect of a carrier, without its kind of link."""
+    return carrier.partition(" over ")[0]
 
 
 class HostChannel(Channel):
@@ -25,7 +47,7 @@ class HostChannel(Channel):
         if setup.network is not None:
             self._host = Host(setup.network.attach(setup.interface, setup.own), **options)
         else:
-            kind = link_kind(setup.carrier)
+            kind = LinkKind(setup.carrier.partition(" over ")[2] or LinkKind.PACKET)
             self._host = Host.open(setup.interface, spin=setup.spin, link=kind, **options)
         self._endpoint: Endpoint = self._host.open_endpoint(0)
         self._partner: Partner | None = None
@@ -52,7 +74,7 @@ class HostChannel(Channel):
         if self._partner is None:
             # The passive side has no partner before the first message.
             raise AssertionError("the passive side has received nothing yet")
-        request = self._endpoint.isend(self._partner, memoryview(PATTERNS[0])[:size])
+        request = self._endpoint.isend(self._partner, memoryview(CONTENT)[:size])
         self._needed += frames_needed(size, self._dialect)
         if size > RENDEZVOUS_THRESHOLD:
             self._sends.append(request)

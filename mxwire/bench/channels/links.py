@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mxwire.bench.channels.channel import POLLS, SILENCE, Channel, ChannelSetup, end_of_wait, silence
-from mxwire.bench.roles.common import BARE_ETHERTYPE, PATTERNS
+from mxwire.bench.channels.channel import POLLS, SILENCE, Channel, ChannelSetup, SilenceError, end_of_wait, silence
+from mxwire.bench.roles.common import BARE_ETHERTYPE, CONTENT
 from mxwire.ethernet import HEADER_SIZE, SHORTEST_FRAME
 from mxwire.frames import FrameBatch
 from mxwire.link import FewLink, Link, open_link
@@ -33,7 +33,7 @@ class LinkChannel(Channel):
 
     def _batch(self, size: int) -> FrameBatch | list[bytes]:
         """The frames of a message, built once per size."""
-        content = PATTERNS[0]
+        content = CONTENT
         frames = []
         for start in range(0, max(size, 1), self._payload):
             frame = self._head + content[start : min(start + self._payload, size)]
@@ -62,7 +62,10 @@ class LinkChannel(Channel):
                 self._fetch()
             frame = pending.popleft()
             end = min(start + self._payload, size)
-            view[start:end] = frame[HEADER_SIZE : HEADER_SIZE + end - start]
+            part = frame[HEADER_SIZE : HEADER_SIZE + end - start]
+            if len(part) < end - start:
+                raise SilenceError("frames were lost: one of the next message arrived instead")
+            view[start:end] = part
 
     def _fetch(self) -> None:
         """Wait for frames. Frames that are kept are copied, because the next call reuses the ring."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.bench.channels.channel import LARGEST, POLLS, Channel, ChannelSetup, end_of_wait
-from mxwire.bench.roles.common import PATTERNS
+from mxwire.bench.roles.common import CONTENT
 
 _PAGE: Final = 4096
 
@@ -36,7 +36,7 @@ class SharedChannel(Channel):
     def send(self, size: int) -> None:
         """Copy a message into the shared memory, and change the counter."""
         if size:
-            self._views[3][:size] = memoryview(PATTERNS[0])[:size]
+            self._views[3][:size] = memoryview(CONTENT)[:size]
         self._sent += 1
         self._views[2][0] = self._sent
 

@@ -12,15 +12,15 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from mxwire.bench.channels.channel import POLLS, SILENCE, Channel, ChannelSetup, SilenceError, end_of_wait, silence
-from mxwire.bench.roles.common import BARE_ETHERTYPE, PATIENCE, PATTERNS
-from mxwire.bench.roles.sockets import PORT
-from mxwire.bench.roles.tcp import connect
+from mxwire.bench.roles.common import BARE_ETHERTYPE, CONTENT, PATIENCE
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE, SHORTEST_FRAME
 from mxwire.link.interface import read_interface
 
 _Taken = TypeVar("_Taken")
 
+PORT: Final = 7777
+_RETRY: Final = 0.01
 _ENOUGH: Final = 16 << 20
 """Size of a socket buffer: room for a whole window, so that frames are lost only if the receiver is gone."""
 _BUFFERS: Final = ((socket.SO_RCVBUF, 33), (socket.SO_SNDBUF, 32))
@@ -41,6 +41,24 @@ def _until_not_empty(take: Callable[[], _Taken]) -> _Taken:
             except BlockingIOError:
                 continue
         end = end_of_wait(end)
+
+
+def tcp_connection(address: str, port: int) -> socket.socket:
+    """Connect as soon as the other side listens; raise the last error after :data:`PATIENCE` seconds."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return undelayed(socket.create_connection((address, port), timeout=PATIENCE))
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_RETRY)
+
+
+def undelayed(opened: socket.socket) -> socket.socket:
+    """Have a connection send small segments at once."""
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return opened
 
 
 def _ip_addresses(setup: ChannelSetup) -> tuple[str, str]:
@@ -86,34 +104,28 @@ class _SocketChannel(Channel):
 class TcpChannel(_SocketChannel):
     """A TCP connection without delay of small segments. A message without data is sent as one byte."""
 
+    _listener: socket.socket | None
+
     def __init__(self, setup: ChannelSetup) -> None:
         super().__init__(setup)
         own, other = _ip_addresses(setup)
         if setup.active:
-            opened = socket.socket()
-            connect(opened, other)
-            self._start(opened)
+            self._listener = None
+            self._prepare(tcp_connection(other, PORT))
         else:
-            self._listener: socket.socket | None = socket.socket()
-            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._listener.bind((own, PORT))
-            self._listener.listen()
-
-    def _start(self, opened: socket.socket) -> None:
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._prepare(opened)
-        self._listener = None
+            self._listener = socket.create_server((own, PORT))
 
     def _accept(self) -> None:
         listener = self._listener
         assert listener is not None
         listener.settimeout(PATIENCE)
         with listener:
-            self._start(listener.accept()[0])
+            self._prepare(undelayed(listener.accept()[0]))
+        self._listener = None
 
     def send(self, size: int) -> None:
         """Send a message."""
-        view = memoryview(PATTERNS[0])[: size or 1]
+        view = memoryview(CONTENT)[: size or 1]
         while view.nbytes:  # without a deadline: reading the clock would add to the measured time
             try:
                 view = view[self._socket.send(view) :]
@@ -133,7 +145,7 @@ class TcpChannel(_SocketChannel):
 
     def exchange(self, size: int) -> None:
         """Send and receive at the same time: a message may be larger than the buffers of both sides."""
-        there, back = memoryview(PATTERNS[0])[: size or 1], memoryview(self.buffer)[: size or 1]
+        there, back = memoryview(CONTENT)[: size or 1], memoryview(self.buffer)[: size or 1]
         self._socket.setblocking(False)
         end = time.monotonic() + PATIENCE
         while there.nbytes or back.nbytes:
@@ -172,7 +184,7 @@ class UdpChannel(_SocketChannel):
 
     def send(self, size: int) -> None:
         """Send a message as datagrams."""
-        content = memoryview(PATTERNS[0])
+        content = memoryview(CONTENT)
         for start in range(0, max(size, 1), self._payload):
             part = content[start : min(start + self._payload, size)]
             while True:
@@ -215,7 +227,7 @@ class FrameChannel(_SocketChannel):
 
     def send(self, size: int) -> None:
         """Send a message as frames; its content is read in place."""
-        content, head = memoryview(PATTERNS[0]), self._head
+        content, head = memoryview(CONTENT), self._head
         for start in range(0, max(size, 1), self._payload):
             part = content[start : min(start + self._payload, size)]
             padding = SHORTEST_FRAME - HEADER_SIZE - len(part)

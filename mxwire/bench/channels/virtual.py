@@ -17,13 +17,13 @@ import numpy as np
 
 from mxwire.bench.channels.channel import Channel, ChannelSetup, SilenceError
 from mxwire.bench.imb.communicator import Operation, Program
-from mxwire.bench.roles.common import PATTERNS
+from mxwire.bench.roles.common import CONTENT
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 if TYPE_CHECKING:
     from mxwire.bench.cost.ranks import ModelRank, PostedOperation
 
-_CONTENT = np.frombuffer(PATTERNS[0], np.uint8)
+_CONTENT = np.frombuffer(CONTENT, np.uint8)
 
 
 class RankThread:

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from mxwire.bench.channels.sockets import tcp_connection, undelayed
 from mxwire.bench.imb.communicator import Buffer, Communicator, FirstOf, Operation, Program, Result, flat, run_blocking
 from mxwire.errors import MxwireError
 from mxwire.host import Host, HostError, HostTimeoutError
@@ -205,15 +206,14 @@ class StreamCommunicator(LiveCommunicator):
         """Connect to the lower ranks, and accept the higher ones."""
         self._listener.settimeout(PATIENCE)
         for rank in range(self.rank):
-            opened = _connected(self._setup.places[rank][1], BASE_PORT + rank)
+            opened = tcp_connection(self._setup.places[rank][1], BASE_PORT + rank)
             opened.sendall(bytes([self.rank]))
             self._add(rank, opened)
         while len(self._streams) < self.size - 1:
             opened, _ = self._listener.accept()
-            self._add(opened.recv(1)[0], opened)
+            self._add(opened.recv(1)[0], undelayed(opened))
 
     def _add(self, rank: int, opened: socket.socket) -> None:
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         opened.setblocking(False)
         self._streams[rank] = _RankConnection(opened)
 
@@ -357,17 +357,6 @@ class StreamCommunicator(LiveCommunicator):
 def _check_length(length: int, view: memoryview) -> None:
     if length != len(view):
         raise MxwireError(f"a message of {length} bytes arrived for a receive of {len(view)}")
-
-
-def _connected(address: str, port: int) -> socket.socket:
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return socket.create_connection((address, port), timeout=PATIENCE)
-        except OSError:
-            if time.monotonic() > end:
-                raise
-        time.sleep(_RETRY)
 
 
 def open_communicator(setup: RankSetup) -> EndpointCommunicator | StreamCommunicator:

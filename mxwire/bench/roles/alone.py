@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from mxwire.bench.channels.channel import Channel
-from mxwire.bench.roles.common import PATTERNS
+from mxwire.bench.channels.hosts import host_options
+from mxwire.bench.roles.common import CONTENT
 from mxwire.bench.roles.exchanges import summary
-from mxwire.bench.roles.hosts import host_options
 from mxwire.frames import FrameBatch
 from mxwire.host import Host
 from mxwire.link import LinkStatistics
@@ -99,7 +99,7 @@ def engine_trips(dialect: str, sizes: list[int]) -> Iterator[Callable[[], None]]
     there, back = connects[0].partner, connects[1].partner
     assert there is not None and back is not None
     for size in sizes:
-        buffers, content = (bytearray(max(size, 1)), bytearray(max(size, 1))), memoryview(PATTERNS[0])[:size]
+        buffers, content = (bytearray(max(size, 1)), bytearray(max(size, 1))), memoryview(CONTENT)[:size]
 
         def trip(buffers: tuple[bytearray, bytearray] = buffers, content: memoryview = content) -> None:
             arrived, answered = two.receive(buffers[0]), one.receive(buffers[1])
@@ -271,7 +271,7 @@ def _host_pair(dialect: str) -> Iterator[Callable[[int, Callable[[], None]], Cal
     there, back = drive(one.iconnect("beta", 0)), drive(two.iconnect("alpha", 0))
 
     def trip_of(size: int, between: Callable[[], None]) -> Callable[[], None]:
-        buffers, content = (bytearray(max(size, 1)), bytearray(max(size, 1))), memoryview(PATTERNS[0])[:size]
+        buffers, content = (bytearray(max(size, 1)), bytearray(max(size, 1))), memoryview(CONTENT)[:size]
 
         def trip() -> None:
             arrived, answered = two.ireceive(buffer=buffers[0]), one.ireceive(buffer=buffers[1])

@@ -21,7 +21,7 @@ import numpy as np
 
 from mxwire.bench.channels.channel import Channel
 from mxwire.bench.roles.alone import engine_trips
-from mxwire.bench.roles.common import PATTERNS
+from mxwire.bench.roles.common import CONTENT
 from mxwire.bench.roles.copies import SENT, CopyTrail, rings_of, routines_of
 from mxwire.errors import MxwireError
 
@@ -209,7 +209,7 @@ class _Tracer:
         self._libc = libc
         self._child = child
         self._names = names
-        message = np.frombuffer(PATTERNS[0], np.uint8)
+        message = np.frombuffer(CONTENT, np.uint8)
         self._message = message.ctypes.data, message.ctypes.data + message.size
         """Begin and end of the message in the memory of the child."""
         self._threads = {child}
