@@ -10,34 +10,37 @@ Frames: :class:`FrameBatch` holds many, :class:`Decoder` decodes them, :func:`pa
 Errors: all are :class:`MxwireError`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mxwire.first_use import import_on_first_use
 
 __version__ = "0.9.0"
 
 if TYPE_CHECKING:
+    from mxwire.analysis.data_frames import read_frames, read_messages
     from mxwire.capture import create_capture, open_capture
     from mxwire.errors import MxwireError
     from mxwire.frames import FrameBatch
     from mxwire.host import AsyncEndpoint, AsyncHost, Endpoint, Host, Message
     from mxwire.protocol import Node
-    from mxwire.tables import read_frames, read_messages
     from mxwire.wire.codec import build, parse
     from mxwire.wire.decoder import Decoder
     from mxwire.wire.dialect import MXOE, Dialect, omx
 
-_HOMES = {
-    "mxwire.capture": ("create_capture", "open_capture"),
-    "mxwire.errors": ("MxwireError",),
-    "mxwire.frames": ("FrameBatch",),
-    "mxwire.host": ("AsyncEndpoint", "AsyncHost", "Endpoint", "Host", "Message"),
-    "mxwire.protocol": ("Node",),
-    "mxwire.tables": ("read_frames", "read_messages"),
-    "mxwire.wire.codec": ("build", "parse"),
-    "mxwire.wire.decoder": ("Decoder",),
-    "mxwire.wire.dialect": ("MXOE", "Dialect", "omx"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__getattr__ = import_on_first_use(
+    __name__,
+    {
+        "analysis.data_frames": ("read_frames", "read_messages"),
+        "capture": ("create_capture", "open_capture"),
+        "errors": ("MxwireError",),
+        "frames": ("FrameBatch",),
+        "host": ("AsyncEndpoint", "AsyncHost", "Endpoint", "Host", "Message"),
+        "protocol": ("Node",),
+        "wire.codec": ("build", "parse"),
+        "wire.decoder": ("Decoder",),
+        "wire.dialect": ("MXOE", "Dialect", "omx"),
+    },
+)
 
 __all__ = [
     "MXOE",
@@ -59,15 +62,6 @@ __all__ = [
     "read_frames",
     "read_messages",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used (PEP 562)."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(home), name)
-    return found
 
 
 def __dir__() -> list[str]:

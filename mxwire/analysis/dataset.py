@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from mxwire.analysis.table_columns import require_polars
 from mxwire.analysis.table_file import TableFile
-from mxwire.errors import MxwireError, OutputError
-from mxwire.output_file import create_folder
+from mxwire.errors import MxwireError, OutputError, create_folder
 
 if TYPE_CHECKING:
     import polars as pl

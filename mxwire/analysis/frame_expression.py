@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations.marks import FLAGS, Role
+from mxwire.analysis.conversations.frame_marks import FLAGS, Role
 from mxwire.analysis.host_names import host_choice
 from mxwire.analysis.table import COLUMN_NAMES, MARK_COLUMNS, TableBuilder
 from mxwire.analysis.table_columns import TableColumn
@@ -40,7 +40,7 @@ from mxwire.wire.enums import PacketType, packet_type_name, packet_type_number
 from mxwire.words import suggestion
 
 if TYPE_CHECKING:
-    from mxwire.analysis.conversations.marks import FrameMarks
+    from mxwire.analysis.conversations.frame_marks import FrameMarks
     from mxwire.wire.decoder import DecodedBatch
 
 _PART_OF_ADDRESS: Final = re.compile(r"[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){2,}")

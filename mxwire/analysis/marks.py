@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from mxwire.analysis.conversations import Follower
-from mxwire.analysis.conversations.marks import FLAGS, ROLES, FrameMarks, Role, flag_bit, flag_names, flags_text
+from mxwire.analysis.conversations.frame_marks import FLAGS, ROLES, FrameMarks, Role, flag_bit, flag_names, flags_text
 from mxwire.wire.decoder import DecodedBatch
 
 __all__ = ["FLAGS", "ROLES", "FrameMarker", "FrameMarks", "Role", "flag_bit", "flag_names", "flags_text"]

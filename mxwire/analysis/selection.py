@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from mxwire.analysis.conversations.marks import FLAGS, flag_bit
+from mxwire.analysis.conversations.frame_marks import FLAGS, flag_bit
 from mxwire.analysis.frame_expression import FrameExpression, NamedHost
 from mxwire.analysis.host_names import HostChoice, HostNames, addresses_of, host_choice
 from mxwire.analysis.marks import FrameMarker
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mxwire.analysis.conversations import CapturedMessage, Conversation, Flow
-    from mxwire.analysis.conversations.marks import FrameMarks, MessageFacts
+    from mxwire.analysis.conversations.frame_marks import FrameMarks, MessageFacts
     from mxwire.wire.decoder import DecodedBatch
 
 NumberRange = tuple[int, int | None]

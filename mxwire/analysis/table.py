@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations.marks import ROLES, FrameMarks, flag_names
+from mxwire.analysis.conversations.frame_marks import ROLES, FrameMarks, flag_names
 from mxwire.analysis.table_columns import ColumnKind, TableColumn, column_of, constant, polars_table
 from mxwire.analysis.table_file import TableFile, TableSink
 from mxwire.ethernet import mac_text

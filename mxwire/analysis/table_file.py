@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 from collections.abc import Sequence
 
-from mxwire.errors import MxwireError
-from mxwire.output_file import check_regular, check_writable
+from mxwire.errors import MxwireError, check_regular, check_writable
 
 ROWS: Final = 10_000
 """Number of records that are written to a file at a time."""

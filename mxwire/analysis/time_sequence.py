@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import CapturedMessage
-from mxwire.analysis.conversations.marks import (
+from mxwire.analysis.conversations.frame_marks import (
     ACK,
     DATA,
     DUPLICATE,

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mxwire.bench.record import Measurement, Recording, Series
-from mxwire.errors import OutputError
+from mxwire.errors import OutputError, write_file
 from mxwire.extras import import_extra
-from mxwire.output_file import write_file
 from mxwire.report import plot
 from mxwire.report.document import (
     Block,

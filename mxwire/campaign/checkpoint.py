@@ -17,8 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from mxwire import __version__
-from mxwire.errors import MxwireError, OutputError
-from mxwire.output_file import check_regular
+from mxwire.errors import MxwireError, OutputError, check_regular
 
 _LONGEST_HEADER: Final = 1 << 20
 

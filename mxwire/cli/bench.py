@@ -22,7 +22,7 @@ from mxwire.cli.bench_options import (
     machine_options,
 )
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.live import end_like_interrupt
+from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import end_interrupted_line, note
 from mxwire.cli.options import given_options, interface_option, json_option
 from mxwire.errors import MxwireError

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from mxwire.cli.bench_options import BenchOptions
-from mxwire.cli.live import end_like_interrupt
+from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note
 from mxwire.cli.options import integer_option, json_option
-from mxwire.errors import MxwireError
-from mxwire.output_file import check_writable, write_file
+from mxwire.errors import MxwireError, check_writable, write_file
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from mxwire.cli.bench_options import (
     machine_options,
     rank_surroundings,
 )
-from mxwire.cli.live import end_like_interrupt
+from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.options import integer_option
 from mxwire.errors import MxwireError
 

@@ -14,8 +14,7 @@ import click
 from mxwire.cli.notes import note
 from mxwire.cli.options import Amount, given_options, integer_option, interface_option, json_option, option_group
 from mxwire.cli.progress import LiveLine
-from mxwire.errors import MxwireError
-from mxwire.output_file import check_writable, create_folder
+from mxwire.errors import MxwireError, check_writable, create_folder
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:

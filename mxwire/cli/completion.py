@@ -20,7 +20,7 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from mxwire.shipped import scenario_names
+from mxwire.scenarios.shipped import scenario_names
 
 Source = Callable[[], Iterable[str]]
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]

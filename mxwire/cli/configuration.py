@@ -33,7 +33,7 @@ def _check_interface(value: str) -> None:
 
 
 def _check_name(value: str) -> None:
-    from mxwire.host.names import own_name
+    from mxwire.host.peer_names import own_name
 
     own_name(value)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.live import LiveOptions, live_options
+from mxwire.cli.live_options import LiveOptions, live_options
 from mxwire.cli.notes import end_interrupted_line, note
 from mxwire.cli.options import count_option, duration_option, json_option
 from mxwire.report.json_line import json_line
@@ -107,8 +107,8 @@ def _follow(rounds: Iterator[list[SurveyedHost]], *, live_table: bool) -> None:
             pass
         return
     from mxwire.cli.progress import live_display
+    from mxwire.report.discovered_hosts import hosts_table
     from mxwire.report.document import renderable
-    from mxwire.report.live import hosts_table
 
     with live_display() as draw:
         for hosts in rounds:
@@ -116,8 +116,8 @@ def _follow(rounds: Iterator[list[SurveyedHost]], *, live_table: bool) -> None:
 
 
 def _print(hosts: list[SurveyedHost], as_json: bool) -> None:
+    from mxwire.report.discovered_hosts import hosts_table
     from mxwire.report.document import show
-    from mxwire.report.live import hosts_table
 
     records = [record(each) for each in hosts]
     if as_json:

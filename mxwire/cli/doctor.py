@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mxwire.cli.live import LiveOptions, host_options
+from mxwire.cli.live_options import LiveOptions, host_options
 from mxwire.cli.options import duration_option, json_option
 from mxwire.report.json_line import json_line
 from mxwire.words import count_of

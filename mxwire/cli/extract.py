@@ -13,8 +13,7 @@ import click
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.message_choice import MessageChoice, follow_message, message_choice
 from mxwire.cli.options import DecodingOptions, decoding_options, json_option, write_option
-from mxwire.errors import MxwireError, OutputError
-from mxwire.output_file import check_regular, check_writable
+from mxwire.errors import MxwireError, OutputError, check_regular, check_writable
 from mxwire.words import count_of
 
 if TYPE_CHECKING:

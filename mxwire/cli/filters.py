@@ -192,7 +192,7 @@ class FilterOptions:
 
         if self.peers is None:
             return HostNames()
-        from mxwire.host.names import read_peers
+        from mxwire.host.peer_names import read_peers
 
         return HostNames({address: name for address, name in read_peers(self.peers).items() if name})
 

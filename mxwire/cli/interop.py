@@ -14,7 +14,7 @@ import click
 
 from mxwire.cli.completion import cells, folders
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.live import end_like_interrupt
+from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import counted, note, wrote
 from mxwire.cli.options import (
     FILE,
@@ -28,8 +28,7 @@ from mxwire.cli.options import (
     worker_options,
 )
 from mxwire.cli.progress import bar
-from mxwire.errors import MxwireError
-from mxwire.output_file import write_file
+from mxwire.errors import MxwireError, write_file
 from mxwire.report.document import Block, Column, Heading, Row, Table, show
 from mxwire.report.json_line import json_line
 from mxwire.report.terminal import is_coloured, styled_console, terminal_width

@@ -23,7 +23,7 @@ from mxwire.cli.linerate_options import (
     streams_option,
 )
 from mxwire.cli.linerate_test import tests
-from mxwire.cli.live import LiveOptions, end_like_interrupt
+from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.options import (
     FILE,

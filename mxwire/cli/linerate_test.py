@@ -26,11 +26,10 @@ from mxwire.cli.linerate_options import (
     size_option,
     streams_option,
 )
-from mxwire.cli.live import MEETING_POINT, LiveOptions, connect, end_like_interrupt, live_options
+from mxwire.cli.live_options import MEETING_POINT, LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import end_interrupted_line, note
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, check_writable, write_file
 from mxwire.ethernet import HEADER_SIZE
-from mxwire.output_file import check_writable, write_file
 
 if TYPE_CHECKING:
     from mxwire.analysis.host_names import HostChoice

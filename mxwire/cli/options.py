@@ -166,7 +166,7 @@ def junit_option(text: str) -> Decorator:
 
 
 def _junit_file(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
-    from mxwire.output_file import check_writable
+    from mxwire.errors import check_writable
 
     if file is not None:
         check_writable(file)

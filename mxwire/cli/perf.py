@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.live import LiveOptions, connect, end_like_interrupt, live_options
+from mxwire.cli.live_options import LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, note
 from mxwire.cli.options import amount_option, given_options, host_type, integer_option, json_option, timeout_option
-from mxwire.errors import MxwireError
-from mxwire.output_file import check_writable
+from mxwire.errors import MxwireError, check_writable
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
 

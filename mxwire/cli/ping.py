@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mxwire.cli.live import LiveOptions, find, live_options
+from mxwire.cli.live_options import LiveOptions, find, live_options
 from mxwire.cli.options import amount_option, count_option, host_type, json_option, key_option, timeout_option
 from mxwire.report.json_line import json_line
 from mxwire.units import MILLISECOND

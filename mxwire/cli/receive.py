@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
+from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
 from mxwire.cli.notes import counted, note
 from mxwire.cli.options import (
     FILE,

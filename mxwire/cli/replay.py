@@ -13,7 +13,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FILTERS, FilterOptions, filter_options
-from mxwire.cli.live import LiveOptions, end_like_interrupt
+from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.progress import Bar, bar
 from mxwire.errors import MxwireError

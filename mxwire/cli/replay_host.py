@@ -15,7 +15,7 @@ import click
 
 from mxwire.analysis.host_names import HostChoice
 from mxwire.capture import create_capture
-from mxwire.cli.live import LiveOptions, end_like_interrupt
+from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import EventReport, end_interrupted_line, note
 from mxwire.cli.progress import bar
 from mxwire.cli.reading import capture_of, decoded_batches, note_frames, refuse_overwriting
@@ -24,11 +24,12 @@ from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.frames import FrameBatch
 from mxwire.link import Link, open_link
 from mxwire.protocol import Node, profile_by_name
-from mxwire.replay.stateful import live, simulated
 from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication
 from mxwire.replay.stateful.comparison import Cause, KeepCallback, ReplayFinding, RuleWatch
+from mxwire.replay.stateful.live_play import FoundHost, find, play_live, refuse_long
 from mxwire.replay.stateful.script import ReplayScript, script_of
+from mxwire.replay.stateful.simulated_play import play_simulated
 from mxwire.report.document import Column, Paragraph, Row, Table, show
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import dialect_or_auto
@@ -135,7 +136,7 @@ class _SimulatedStage:
 
     def run(self, actor: ReplayActor, watch: RuleWatch, _progress: Callable[[int], object] | None) -> None:
         """Play."""
-        simulated.play(actor, self._node, self._application, watch.see)
+        play_simulated(actor, self._node, self._application, watch.see)
 
 
 class _LiveStage:
@@ -149,22 +150,22 @@ class _LiveStage:
         self.name = options.name or script.name or "replay:0"
         self._link: Link = open_link(options.interface, options.via)
         stack.callback(self._link.close)
-        live.refuse_long(script, self._link)
+        refuse_long(script, self._link)
         self.address = self._link.address
         found = self._found(options)
         self.other = found.address
         called = f"{found.name} ({mac_text(found.address)})" if found.name else mac_text(found.address)
         self.described = f"{called} on {options.interface}"
 
-    def _found(self, options: HostReplayOptions) -> live.FoundHost:
+    def _found(self, options: HostReplayOptions) -> FoundHost:
         host = None if options.target is None else options.target.host
         if host is not None and host.count(":") > 1:
-            return live.FoundHost(mac_bytes(host), "")
-        return live.find(self._link, self.name, host, options.seconds, self.rng)
+            return FoundHost(mac_bytes(host), "")
+        return find(self._link, self.name, host, options.seconds, self.rng)
 
     def run(self, actor: ReplayActor, watch: RuleWatch, progress: Callable[[int], object] | None) -> None:
         """Play."""
-        live.play(actor, self._link, watch, progress)
+        play_live(actor, self._link, watch, progress)
 
 
 # The script, and replaced numbers

@@ -88,7 +88,7 @@ def command(
 
     The program itself opens the interface, so it needs the permission for that (CAP_NET_RAW).
     """
-    from mxwire.host import names
+    from mxwire.host.peer_names import own_name, read_peers
     from mxwire.link.interface import read_interface
     from mxwire.myriexpress import program_options
     from mxwire.myriexpress.build import Installation, default_prefix
@@ -103,11 +103,11 @@ def command(
     if dialect is not None:
         as_dialect(dialect)
     if name is not None:
-        names.own_name(name)
+        own_name(name)
     if profile is not None:
         profile_by_name(profile)
     if peers is not None:
-        names.read_peers(peers)
+        read_peers(peers)
     if mpi and preload:
         raise click.UsageError("--mpi and --preload exclude each other: programs of MPI load the provider by libfabric")
     variables = {

@@ -14,7 +14,7 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.completion import offers, rule_numbers, scenarios
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.live import MEETING_POINT, LiveOptions
+from mxwire.cli.live_options import MEETING_POINT, LiveOptions
 from mxwire.cli.options import host_type
 from mxwire.errors import MxwireError
 from mxwire.report.document import Column, Paragraph, Row, Table, show
@@ -194,7 +194,7 @@ def run(
     crash real hosts need --harmful, and those that send with the host's own address are played last.
     Exit code 1: at least one failed, or the host sent nothing.
     """
-    from mxwire.scenarios.live import new_seed
+    from mxwire.scenarios.live_run import new_seed
     from mxwire.scenarios.series import play_driven, play_live, simulated_plays
 
     if driver is not None and interface is None:

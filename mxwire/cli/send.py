@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.live import MEETING_POINT, LiveOptions, connect, end_like_interrupt, live_options
+from mxwire.cli.live_options import MEETING_POINT, LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, counted, note
 from mxwire.cli.options import endpoint_option, host_type, json_option, key_option, number_type, timeout_option
 from mxwire.cli.progress import Bar, bar

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mxwire.cli.live import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
+from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, counted, note
 from mxwire.cli.options import every_option, json_option, key_option
 from mxwire.cli.progress import LiveLine

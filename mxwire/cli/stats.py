@@ -143,7 +143,7 @@ def command(
         check_plot(plot)
         refuse_overwriting(inputs.files, plot)
     if xplot is not None:
-        from mxwire.output_file import create_folder
+        from mxwire.errors import create_folder
 
         create_folder(xplot)
     order = PairOrder(by, sort)

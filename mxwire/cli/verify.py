@@ -93,8 +93,7 @@ def command(
     from mxwire.analysis.selection import FindingSelector
     from mxwire.analysis.verification import OrderedVerification
     from mxwire.cli.reading import Failures, refuse_empty, selection_of
-    from mxwire.errors import MxwireError
-    from mxwire.output_file import write_file
+    from mxwire.errors import MxwireError, write_file
     from mxwire.report.document import show
     from mxwire.report.host_labels import labelled
     from mxwire.report.rules import select

@@ -7,8 +7,8 @@ buttons are beside it, in ``dissectors/wireshark/colorfilters`` and ``dissectors
 
 from __future__ import annotations
 
+from mxwire.dissector.filter_names import EXPERT_PREFIX, ExpertRow, FilterRow, expert_rows, filter_rows
 from mxwire.dissector.location import colour_rules_path, filter_buttons_path, plugin_path
-from mxwire.dissector.names import EXPERT_PREFIX, ExpertRow, FilterRow, expert_rows, filter_rows
 
 __all__ = [
     "EXPERT_PREFIX",

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from random import Random
 from types import TracebackType
 
-from mxwire.host import names
 from mxwire.host.async_endpoint import AsyncEndpoint
 from mxwire.host.driver import AsyncioDriver
 from mxwire.host.host import DEFAULT_PROFILE, BaseHost, open_links
-from mxwire.host.names import Peers
+from mxwire.host.peer_names import Peers, peer_key
 from mxwire.host.sharing import MachineSharing
 from mxwire.host.waits import PendingPeer
 from mxwire.link import Link, LinkKind
@@ -113,7 +112,7 @@ class AsyncHost(BaseHost):
 
         Raises :class:`~mxwire.host.errors.HostTimeoutError` with the hosts seen instead.
         """
-        return await self.driver.wait(PendingPeer(self, names.peer_key(which)), timeout)
+        return await self.driver.wait(PendingPeer(self, peer_key(which)), timeout)
 
     def close(self) -> None:
         """Close all endpoints and links, and end all waits of other tasks; closing it again does nothing."""

@@ -1,8 +1,8 @@
 """Hosts: links, the engine and, in ``Host``, the driver for callers that block.
 
-A ``BaseHost`` is a core (``core.py``) with endpoints (``endpoint.py``) and the peers that users give (``names.py``) or
-that are discovered. ``Host`` and ``AsyncHost`` (``async_host.py``) differ in the driver (``driver.py``) that runs the
-core.
+A ``BaseHost`` is a core (``core.py``) with endpoints (``endpoint.py``) and the peers that users give
+(``peer_names.py``) or that are discovered. ``Host`` and ``AsyncHost`` (``async_host.py``) differ in the driver
+(``driver.py``) that runs the core.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from typing import Any
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
-from mxwire.host import names
 from mxwire.host.core import Core
 from mxwire.host.driver import AsyncioDriver, BlockingDriver
 from mxwire.host.endpoint import BaseEndpoint, Endpoint, ErrorHandler
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.mtu import require_mtu
-from mxwire.host.names import Peers
+from mxwire.host.peer_names import Peers, own_name, peer_key, static_peers
 from mxwire.host.sharing import MachineSharing
 from mxwire.host.state import host_state
 from mxwire.host.state_socket import StateServer
@@ -122,11 +121,11 @@ class BaseHost:
                 require_mtu(each, dialect)
         node = Node(
             [each.address for each in found],
-            names.own_name(name),
+            own_name(name),
             dialect=dialect,
             profile=profile,
             rng=Random(secrets.randbits(64)) if rng is None else rng,
-            peers=names.static_peers(peers),
+            peers=static_peers(peers),
             announce=announce,
             listen=True,
             sharing=sharing,
@@ -250,12 +249,12 @@ class BaseHost:
 
     def add_peer(self, address: str | bytes, name: str | None = None) -> Peer:
         """Add a static peer; query its name if none is given."""
-        which = names.peer_key(address)
+        which = peer_key(address)
         if isinstance(which, str):
             raise MxwireError(f"{address!r} is not an Ethernet address: write it like 52:54:00:0a:00:01")
         with self.core.section:
             self.core.must_be_open()
-            peer = self.core.node.add_peer(which, None if name is None else str(names.peer_key(name)))
+            peer = self.core.node.add_peer(which, None if name is None else str(peer_key(name)))
             self.core.transmit()
             return peer
 
@@ -271,7 +270,7 @@ class BaseHost:
         table."""
         if isinstance(which, Peer):
             return which
-        key = names.peer_key(which)
+        key = peer_key(which)
         peers = self.core.node.peers
         self.query_shared_peers()
         if isinstance(key, str):
@@ -465,7 +464,7 @@ class Host(BaseHost):
 
         Raises :class:`~mxwire.host.errors.HostTimeoutError` with the hosts seen instead.
         """
-        return self.driver.wait(PendingPeer(self, names.peer_key(which)), timeout)
+        return self.driver.wait(PendingPeer(self, peer_key(which)), timeout)
 
     def poll(self) -> None:
         """Poll the links once without blocking, unless a waiting thread does so."""

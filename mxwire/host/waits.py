@@ -6,8 +6,8 @@ from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from mxwire.ethernet import mac_text
-from mxwire.host import names
 from mxwire.host.errors import HostClosedError, HostError, HostTimeoutError
+from mxwire.host.peer_names import peer_key
 from mxwire.host.requests import HostConnect, HostReceive, HostRequest, Pending, WaitingMessage, place_of
 from mxwire.protocol import ALL_BITS, Counter, EngineEndpoint, Partner, Peer, Status
 from mxwire.units import SECOND
@@ -83,7 +83,7 @@ class PendingConnect(Pending[Partner]):
     ) -> None:
         self._endpoint = endpoint
         self._host = endpoint._owner
-        self._which = which if isinstance(which, Peer) else names.peer_key(which)
+        self._which = which if isinstance(which, Peer) else peer_key(which)
         self._number: Any = number  # checked by the engine
         self._key = key
         self._request: HostConnect | None = None

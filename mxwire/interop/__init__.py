@@ -2,5 +2,5 @@
 
 ``implementations.py``, ``cases/`` and ``impairments.py`` list what is combined; ``expectations.py`` has the expected
 result of each combination. ``matrix.py`` plays all cells, ``cell_player.py`` one of them, on the stage of
-``simulated.py`` or ``live.py``. ``site/`` writes the report as pages.
+``simulated_stage.py`` or ``live_stage.py``. ``site/`` writes the report as pages.
 """

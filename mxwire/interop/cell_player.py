@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, create_folder
 from mxwire.interop.cases import CaseDefinition, case_by_name
 from mxwire.interop.diagnosis import diagnose
 from mxwire.interop.expectations import CellExpectation, expected_of
@@ -17,9 +17,8 @@ from mxwire.interop.implementations import dialect_of, profile_of
 from mxwire.interop.judge import HostTable, comments, digest, judge, write_capture
 from mxwire.interop.result import CAPTURES, Cell, Implementation
 from mxwire.interop.roles import HostSetup, UnexpectedResult
-from mxwire.interop.simulated import SimulatedStage
+from mxwire.interop.simulated_stage import SimulatedStage
 from mxwire.interop.stage import PATIENCE, Stage
-from mxwire.output_file import create_folder
 from mxwire.protocol import LocalProtocolError
 from mxwire.rules import Verdict, Violation
 from mxwire.words import count_of

@@ -20,7 +20,7 @@ from mxwire.interop.expectations import CellExpectation, expected_of
 from mxwire.interop.external_programs import ExternalPrograms, ProgramError
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.judge import HostTable, inherited, judge, sessions_named
-from mxwire.interop.live import ExternalPeer, LiveStage
+from mxwire.interop.live_stage import ExternalPeer, LiveStage
 from mxwire.interop.matrix import CellSelection, cell_by_name, selected_cases
 from mxwire.interop.namespaces import inside, made
 from mxwire.interop.result import Cell, Implementation

@@ -16,7 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mxwire.interop.live import LiveStage
+    from mxwire.interop.live_stage import LiveStage
     from mxwire.pytest_plugin.stages import SimulatedStages
 
 SUFFIX = ".mxs"

@@ -15,7 +15,7 @@ from mxwire.link import PacketLink
 from mxwire.pytest_plugin.stages import external_of
 from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, load, meet, run_live, run_simulated
 from mxwire.scenarios.driver import Driver, run_driven
-from mxwire.scenarios.live import new_seed
+from mxwire.scenarios.live_run import new_seed
 from mxwire.wire.dialect import dialect_by_name
 from mxwire.wire.numbers import DEFAULT_KEY
 

@@ -15,10 +15,10 @@ from mxwire.interop.configuration import ExternalHost, InterfaceLocation, LiveCo
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.judge import HostTable, judge
-from mxwire.interop.live import LiveStage
 from mxwire.interop.live_matrix import LivePlayer, against, between, hosts_against, opened
+from mxwire.interop.live_stage import LiveStage
 from mxwire.interop.roles import Introduction
-from mxwire.interop.simulated import SimulatedStage
+from mxwire.interop.simulated_stage import SimulatedStage
 from mxwire.rules import Violation
 
 _SHOWN: Final = 5

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from mxwire.errors import write_file
 from mxwire.extras import import_extra
-from mxwire.output_file import write_file
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
 

@@ -13,7 +13,7 @@ from mxwire.analysis.table_file import check_format
 from mxwire.analysis.time_sequence import SequenceGraph
 from mxwire.analysis.timing import Timing
 from mxwire.analysis.timing.round_trips import Lengths
-from mxwire.output_file import check_writable, write_file
+from mxwire.errors import check_writable, write_file
 from mxwire.report import plot
 from mxwire.report.document import plain
 from mxwire.report.plot_sequence import sequence, throughput

@@ -9,7 +9,7 @@ from typing import Final
 from mxwire.analysis.time_sequence import KINDS, SequenceGraph
 from mxwire.analysis.timing import RateLine, Timing
 from mxwire.analysis.timing.line import common_rates
-from mxwire.output_file import create_folder, write_file
+from mxwire.errors import create_folder, write_file
 from mxwire.report.pairs import PairOrder, party_text
 from mxwire.report.sequence import ACKED, STYLES, WINDOW, graph_title
 from mxwire.units import SECOND

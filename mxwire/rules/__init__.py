@@ -10,8 +10,9 @@ lists where a rule is implemented, judged and tested.
 The names below are imported on first use: analyses that need only a vantage do not load the rules.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mxwire.first_use import import_on_first_use
 
 if TYPE_CHECKING:
     from mxwire.rules.catalogue import CATALOGUE, Rule
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
     from mxwire.rules.judge import DialectLookup, Judge
     from mxwire.rules.vantage import CAPTURE, DEFECTS, LOST, SENDERS, Vantage
 
-_HOMES = {
-    "catalogue": ("CATALOGUE", "Rule"),
-    "finding": ("Severity", "Verdict", "Violation"),
-    "judge": ("DialectLookup", "Judge"),
-    "vantage": ("CAPTURE", "DEFECTS", "LOST", "SENDERS", "Vantage"),
-}
-_HOME_OF = {name: f"mxwire.rules.{home}" for home, names in _HOMES.items() for name in names}
+__getattr__ = import_on_first_use(
+    __name__,
+    {
+        "catalogue": ("CATALOGUE", "Rule"),
+        "finding": ("Severity", "Verdict", "Violation"),
+        "judge": ("DialectLookup", "Judge"),
+        "vantage": ("CAPTURE", "DEFECTS", "LOST", "SENDERS", "Vantage"),
+    },
+)
 
 __all__ = [
     "CAPTURE",
@@ -41,12 +44,3 @@ __all__ = [
     "Verdict",
     "Violation",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used (PEP 562)."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(home), name)
-    return found

@@ -2,16 +2,36 @@
 
 ``parser.py`` reads a script. ``run.py`` plays it as a step machine without clock or link, waits for frames, and decides
 the verdict; ``conditions.py`` compares their fields, and ``tester.py`` is the endpoint that the scenario plays.
-``simulated.py`` and ``live.py`` are the stages. The scripts themselves are in ``replay/``.
+``simulated_run.py`` and ``live_run.py`` are the stages. The scripts themselves are in ``replay/``.
+
+The names below are imported on first use: completion needs only the names of the scripts.
 """
 
-from mxwire.scenarios.errors import ScriptError
-from mxwire.scenarios.files import library, load
-from mxwire.scenarios.live import LiveTarget, meet, run_live
-from mxwire.scenarios.outcome import FieldDifference, Remark, ScenarioOutcome, ScenarioVerdict
-from mxwire.scenarios.parser import parse
-from mxwire.scenarios.script import Script
-from mxwire.scenarios.simulated import run_simulated
+from typing import TYPE_CHECKING
+
+from mxwire.first_use import import_on_first_use
+
+if TYPE_CHECKING:
+    from mxwire.scenarios.errors import ScriptError
+    from mxwire.scenarios.files import library, load
+    from mxwire.scenarios.live_run import LiveTarget, meet, run_live
+    from mxwire.scenarios.outcome import FieldDifference, Remark, ScenarioOutcome, ScenarioVerdict
+    from mxwire.scenarios.parser import parse
+    from mxwire.scenarios.script import Script
+    from mxwire.scenarios.simulated_run import run_simulated
+
+__getattr__ = import_on_first_use(
+    __name__,
+    {
+        "errors": ("ScriptError",),
+        "files": ("library", "load"),
+        "live_run": ("LiveTarget", "meet", "run_live"),
+        "outcome": ("FieldDifference", "Remark", "ScenarioOutcome", "ScenarioVerdict"),
+        "parser": ("parse",),
+        "script": ("Script",),
+        "simulated_run": ("run_simulated",),
+    },
+)
 
 __all__ = [
     "FieldDifference",

@@ -26,11 +26,11 @@ from mxwire.link import Link
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.scenarios.actions import Invocation, LateAnswerError, Query
 from mxwire.scenarios.expression import Value
-from mxwire.scenarios.live import LiveTarget, drain, run_live, why_not
+from mxwire.scenarios.live_run import LiveTarget, drain, run_live, why_not
 from mxwire.scenarios.outcome import ScenarioOutcome, ScenarioVerdict
 from mxwire.scenarios.processes import FIRST
 from mxwire.scenarios.script import Script
-from mxwire.scenarios.simulated import skipped
+from mxwire.scenarios.simulated_run import skipped
 from mxwire.scenarios.tester import Tester
 from mxwire.scenarios.vocabulary import COUNTERS
 from mxwire.wire.dialect import Dialect
@@ -215,7 +215,7 @@ class Driver(AbstractContextManager["Driver"]):
 def run_driven(
     script: Script, link: Link, driver: Driver, dialect: Dialect, seed: int | None = None, *, harmful: bool = False
 ) -> ScenarioOutcome:
-    """Play a scenario to a host created by a driver; ``seed`` as for :func:`~mxwire.scenarios.live.run_live`.
+    """Play a scenario to a host created by a driver; ``seed`` as for :func:`~mxwire.scenarios.live_run.run_live`.
 
     Without ``harmful``, scenarios that stop real hosts are skipped, even though the host has a driver.
 

@@ -9,7 +9,7 @@ from mxwire.errors import MxwireError
 from mxwire.scenarios.errors import suggestion
 from mxwire.scenarios.parser import parse
 from mxwire.scenarios.script import Script
-from mxwire.shipped import SCENARIO_SUFFIX, scenario_folder, scenario_names
+from mxwire.scenarios.shipped import SCENARIO_SUFFIX, scenario_folder, scenario_names
 
 
 def load(path: str | Path) -> Script:

@@ -21,7 +21,7 @@ from mxwire.scenarios.application import NodeApplication
 from mxwire.scenarios.cast import known_hosts
 from mxwire.scenarios.driver import Driver, as_json, of_json
 from mxwire.scenarios.expression import Value
-from mxwire.scenarios.live import LiveTarget, address_of
+from mxwire.scenarios.live_run import LiveTarget, address_of
 from mxwire.scenarios.parser import parse
 from mxwire.scenarios.processes import FIRST, HostProcesses
 from mxwire.scenarios.script import Script

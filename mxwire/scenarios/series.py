@@ -10,10 +10,10 @@ from mxwire.link import open_link
 from mxwire.protocol import Profile, profile_by_name
 from mxwire.scenarios.driver import Driver, run_driven
 from mxwire.scenarios.files import load, paths_of
-from mxwire.scenarios.live import MEETING_TIMEOUT, meet, run_live
+from mxwire.scenarios.live_run import MEETING_TIMEOUT, meet, run_live
 from mxwire.scenarios.outcome import ScenarioOutcome, ScenarioVerdict
 from mxwire.scenarios.script import Script
-from mxwire.scenarios.simulated import run_simulated
+from mxwire.scenarios.simulated_run import run_simulated
 from mxwire.wire.dialect import Dialect, dialect_by_name
 from mxwire.wire.numbers import DEFAULT_KEY
 

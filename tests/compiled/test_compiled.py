@@ -80,7 +80,7 @@ def test_compiled_commands_find_the_files_outside_the_package(compiled):
         assert done.stderr == interpreted.stderr == "" and done.returncode == 0
         assert words[0] == "plugin" or done.stdout == interpreted.stdout != ""
     program = (
-        "from mxwire.shipped import scenario_names\nfrom mxwire.dissector.location import *\n"
+        "from mxwire.scenarios.shipped import scenario_names\nfrom mxwire.dissector.location import *\n"
         "from mxwire.plugin.check import shipped_capture\n"
         "print(scenario_names())\n"
         "for each in (plugin_path(), colour_rules_path(), filter_buttons_path(), shipped_capture()):\n"

@@ -19,7 +19,7 @@ from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.judge import batch_of
 from mxwire.interop.programs import ECHO_ENDPOINT, ServerProgram
 from mxwire.interop.roles import UnexpectedResult
-from mxwire.interop.simulated import SimulatedStage, address_of
+from mxwire.interop.simulated_stage import SimulatedStage, address_of
 from mxwire.interop.stage import RecordedFrame
 from mxwire.rules import LOST
 from mxwire.simulation.network import Incident

@@ -10,7 +10,7 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.host import DEFAULT_KEY, Host, HostError, HostTimeoutError
-from mxwire.host.names import own_name, peer_key, read_peers
+from mxwire.host.peer_names import own_name, peer_key, read_peers
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Counter, EngineEndpoint, LocalProtocolError, Status
 from mxwire.protocol.profile import OPEN_MX_1_5

@@ -18,7 +18,7 @@ from mxwire.host.perf.parameters import MATCH, PerfParameters
 from mxwire.interop.cell_player import casting_of
 from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
-from mxwire.interop.live import LiveStage
+from mxwire.interop.live_stage import LiveStage
 from mxwire.interop.programs import start
 from mxwire.interop.roles import EndpointAddress
 from mxwire.interop.stage import Stage

@@ -15,7 +15,7 @@ from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.judge import HostTable, comments, inherited, judge, sessions_named
 from mxwire.interop.roles import HostSetup
-from mxwire.interop.simulated import SimulatedStage
+from mxwire.interop.simulated_stage import SimulatedStage
 from mxwire.interop.stage import RecordedFrame
 from mxwire.protocol.profile import profile_by_name
 from mxwire.wire.codec import codec_of

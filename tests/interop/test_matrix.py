@@ -19,7 +19,7 @@ from mxwire.interop.implementations import IMPLEMENTATIONS, dialect_of, implemen
 from mxwire.interop.matrix import CellSelection, plan, report_of, run
 from mxwire.interop.result import Cell
 from mxwire.interop.roles import UnplayableCase
-from mxwire.interop.simulated import SimulatedStage
+from mxwire.interop.simulated_stage import SimulatedStage
 from mxwire.link import LinkError
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.protocol.library.reliability import OwedAck

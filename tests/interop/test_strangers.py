@@ -19,7 +19,7 @@ from mxwire.interop.implementations import implementation_by_name
 from mxwire.interop.judge import HostTable, judge
 from mxwire.interop.programs import start
 from mxwire.interop.roles import Answer, EndpointAddress, HostSetup, Role, UnplayableCase
-from mxwire.interop.simulated import SimulatedStage
+from mxwire.interop.simulated_stage import SimulatedStage
 from mxwire.interop.stage import StageSide
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import dialect_by_name

@@ -20,7 +20,7 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.link import PacketLink
 from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, library, load, run_live
-from mxwire.scenarios.live import meet, why_not
+from mxwire.scenarios.live_run import meet, why_not
 from mxwire.scenarios.local_host import hosted
 from mxwire.wire.dialect import MXOE
 from tests.forked import start

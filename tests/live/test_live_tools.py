@@ -683,8 +683,8 @@ def as_nobody(port: Port, *words: str) -> Done:
     Its modules are imported as root: this user may be unable to read the installation. difflib is among them, as click
     imports it while it parses an option with one dash.
     """
-    names = ["doctor", "ping", "survey"]
-    script = "import difflib, os\nfrom mxwire.cli import main\nimport mxwire.link, mxwire.host, mxwire.host.names\n"
+    names = ["doctor", "peer_names", "ping", "survey"]
+    script = "import difflib, os\nfrom mxwire.cli import main\nimport mxwire.link, mxwire.host\n"
     script += "import mxwire.capture.rotation, mxwire.link.live_source, mxwire.report.frame_text, mxwire.wire.packets\n"
     script += "".join(f"import mxwire.host.{each}\n" for each in names)
     script += "import mxwire.cli.discover, mxwire.cli.ping, mxwire.cli.capture, mxwire.cli.doctor\n"

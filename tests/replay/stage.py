@@ -14,7 +14,7 @@ from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication
 from mxwire.replay.stateful.comparison import RuleWatch
 from mxwire.replay.stateful.script import ReplayScript, script_of
-from mxwire.replay.stateful.simulated import play
+from mxwire.replay.stateful.simulated_play import play_simulated
 from mxwire.wire.decoder import Decoder
 from tests.wire.support import dialect_of, read_capture
 
@@ -75,6 +75,6 @@ def played(
     application = RecordedApplication(node, chosen, OURS)
     met: Any = node if between is None else Network(node, between)
     watch = RuleWatch(chosen.dialect, THEIRS)
-    play(actor, met, application, watch.see)
+    play_simulated(actor, met, application, watch.see)
     actor.findings += watch.findings
     return actor

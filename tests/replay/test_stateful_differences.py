@@ -13,11 +13,12 @@ import pytest
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol.library.reliability import distance
-from mxwire.replay.stateful import simulated
+from mxwire.replay.stateful import actor as actor_module
 from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication
 from mxwire.replay.stateful.comparison import FIELDS, Cause, FieldRelation, RuleWatch
 from mxwire.replay.stateful.conversation import EndpointPair
+from mxwire.replay.stateful.simulated_play import play_simulated
 from mxwire.wire.codec import codec_of
 from mxwire.wire.packets import FRAME_CLASSES, Announcement, ConnectReply, HostQuery, HostReply, Raw
 from tests.replay.stage import OURS, THEIRS, live_node, played, script
@@ -139,7 +140,7 @@ def test_an_inactive_application_is_reported_as_such() -> None:
     node = live_node(chosen)
     node.open_endpoint(3, 0x12345678)
     actor = ReplayActor(chosen, OURS, THEIRS, rng=Random(1), timeout=10**9)
-    simulated.play(actor, node)
+    play_simulated(actor, node)
     assert {each.kind for each in actor.findings} == {Cause.APPLICATION} and not actor.failure
     assert {each.rule for each in actor.findings} == {"R-PUL-01", ""} or actor.skipped
 
@@ -163,7 +164,7 @@ def test_the_frames_of_a_replay_can_be_captured() -> None:
     watch = RuleWatch(chosen.dialect, THEIRS, lambda _now, raw: kept.append(raw))
     node = live_node(chosen)
     actor = ReplayActor(chosen, OURS, THEIRS, rng=Random(1))
-    simulated.play(actor, node, RecordedApplication(node, chosen, OURS), watch.see)
+    play_simulated(actor, node, RecordedApplication(node, chosen, OURS), watch.see)
     assert not watch.findings
     assert sum(each[6:12] == OURS for each in kept) >= actor.played
     assert {each[6:12] for each in kept} == {OURS, THEIRS}
@@ -233,7 +234,7 @@ WORLD = {"socket", "select", "time", "threading", "asyncio", "os", "sys", "pathl
 
 
 def test_the_played_host_does_no_input_or_output() -> None:
-    folder = Path(simulated.__file__).parent
+    folder = Path(actor_module.__file__).parent
     for module in folder.glob("*.py"):
         names = {
             name.split(".")[0]
@@ -246,4 +247,4 @@ def test_the_played_host_does_no_input_or_output() -> None:
                 else []
             )
         }
-        assert names.isdisjoint(WORLD) or module.name == "live.py", module.name
+        assert names.isdisjoint(WORLD) or module.name == "live_play.py", module.name

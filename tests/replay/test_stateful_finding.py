@@ -11,7 +11,7 @@ from mxwire.errors import MxwireError
 from mxwire.frames import FrameBatch
 from mxwire.link import MemoryLink, MemoryNetwork
 from mxwire.protocol.discovery import announcement, answer, query
-from mxwire.replay.stateful.live import FoundHost, find
+from mxwire.replay.stateful.live_play import FoundHost, find
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Frame

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from mxwire.link import MemoryLink, MemoryNetwork
-from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, ScriptError, live, load, parse
+from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, ScriptError, live_run, load, parse
 from mxwire.scenarios import driver as driver_module
 from mxwire.scenarios.actions import Query
 from mxwire.scenarios.driver import run_driven
 from mxwire.scenarios.expression import Value
-from mxwire.scenarios.live import Reception, new_seed, run_live, shift_of
+from mxwire.scenarios.live_run import Reception, new_seed, run_live, shift_of
 from mxwire.scenarios.run import ScenarioRun
 from mxwire.wire.dialect import MXOE
 
@@ -77,7 +77,7 @@ def test_a_seed_that_is_used_again_meets_the_pulls_of_its_first_run(play: Play) 
 def test_without_a_look_at_sessions_old_pulls_are_taken_for_answers(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "shift_of", lambda seed: 0)
+    monkeypatch.setattr(live_run, "shift_of", lambda seed: 0)
     assert play(SILENT).verdict in WELL and play(SILENT).verdict in WELL
     monkeypatch.setattr(Reception, "_is_ours", lambda self, frame: True)
     assert play(SILENT).verdict is ScenarioVerdict.FAIL
@@ -88,7 +88,7 @@ def test_frames_of_the_time_before_are_discarded(play: Play, monkeypatch: pytest
     """Also frames to the current endpoint and session are discarded."""
     assert play("eager/tiny", seed=7).verdict in WELL
     assert play("eager/tiny", seed=7).verdict in WELL
-    for module in (live, driver_module):
+    for module in (live_run, driver_module):
         monkeypatch.setattr(module, "drain", lambda link: [])
     monkeypatch.setattr(Reception, "_is_ours", lambda self, frame: True)
     assert play("eager/tiny", seed=7).verdict is ScenarioVerdict.FAIL
@@ -118,7 +118,7 @@ def test_an_ack_may_cross_the_call(stage: tuple[MemoryLink, MemoryNetwork], monk
     """A driver so slow that the delayed ack leaves before the message: that is not a failure, and none may follow."""
     link, network = stage
     stand_in = StandIn(lambda: network.attach(address=HOST), network.attach(), call=(0.012, 0.014))
-    monkeypatch.setattr(live, "SETTLE", 10_000_000)
+    monkeypatch.setattr(live_run, "SETTLE", 10_000_000)
     script = load("acks/piggyback")
     try:
         outcome = run_driven(script, link, InThisProcess(stand_in), MXOE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mxwire.analysis.conversations.marks import ACK, NACK
+from mxwire.analysis.conversations.frame_marks import ACK, NACK
 from mxwire.analysis.conversations.message import (
     REPORTED,
     Acknowledgement,

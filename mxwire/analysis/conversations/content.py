@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from mxwire.analysis.conversations.marks import Role
+from mxwire.analysis.conversations.frame_marks import Role
 from mxwire.analysis.conversations.message import CapturedMessage
 from mxwire.analysis.conversations.ranges import Ranges
 from mxwire.wire.decoder import DecodedBatch

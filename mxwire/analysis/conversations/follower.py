@@ -7,7 +7,7 @@ from typing import Final
 
 from mxwire.analysis.conversations.acks import LibackTracker, NackTracker
 from mxwire.analysis.conversations.connects import ConnectTracker
-from mxwire.analysis.conversations.marks import FrameMarks
+from mxwire.analysis.conversations.frame_marks import FrameMarks
 from mxwire.analysis.conversations.message import CapturedMessage
 from mxwire.analysis.conversations.numbered_packets import NumberedTracker
 from mxwire.analysis.conversations.partners import Conversation

@@ -37,7 +37,7 @@ not judge a packet, while this module begins a stream. ``tests/analysis/test_pla
 from __future__ import annotations
 
 from mxwire.analysis.conversations.acks import acknowledge
-from mxwire.analysis.conversations.marks import (
+from mxwire.analysis.conversations.frame_marks import (
     DATA,
     DUPLICATE,
     NACKED,

@@ -40,7 +40,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mxwire.analysis.conversations.marks import ACK, DATA
+from mxwire.analysis.conversations.frame_marks import ACK, DATA
 from mxwire.analysis.conversations.message import FLYING, Acknowledgement, CapturedMessage, Kind, NumberedEntry
 from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.rows import BatchRows

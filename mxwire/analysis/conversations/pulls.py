@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.acks import nack_name
-from mxwire.analysis.conversations.marks import (
+from mxwire.analysis.conversations.frame_marks import (
     DUPLICATE,
     EARLY_RE_REQUEST,
     GAP,

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from mxwire.analysis.conversations.marks import ROLES, FrameMarks, MarkRecorder, MessageFacts, Role
+from mxwire.analysis.conversations.frame_marks import ROLES, FrameMarks, MarkRecorder, MessageFacts, Role
 from mxwire.analysis.conversations.message import (
     FLYING,
     REPORTED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from mxwire.analysis.conversations.marks import EARLY, GAP, OUT_OF_ORDER
+from mxwire.analysis.conversations.frame_marks import EARLY, GAP, OUT_OF_ORDER
 from mxwire.analysis.conversations.message import Acknowledgement, CapturedMessage, NumberedEntry
 from mxwire.rules.state.streams import position_of
 from mxwire.wire.numbers import NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK

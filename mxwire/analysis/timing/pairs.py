@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 
 from mxwire.analysis.conversations import CapturedMessage, Conversation
-from mxwire.analysis.conversations.marks import DUPLICATE, NACK, RE_REQUEST, RETRANSMISSION, FrameMarks
+from mxwire.analysis.conversations.frame_marks import DUPLICATE, NACK, RE_REQUEST, RETRANSMISSION, FrameMarks
 from mxwire.analysis.diagnosis.finding import Party
 from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.analysis.timing.line import RateLine

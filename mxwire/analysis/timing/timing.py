@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from mxwire.analysis.conversations import CapturedMessage, Conversation, Follower
-from mxwire.analysis.conversations.marks import FrameMarks
+from mxwire.analysis.conversations.frame_marks import FrameMarks
 from mxwire.analysis.conversations.message import MessageSorter
 from mxwire.analysis.selection import MessageSelector, Selection
 from mxwire.analysis.time_sequence import FrameTrace

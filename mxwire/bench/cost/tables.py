@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from mxwire.errors import MxwireError
-from mxwire.output_file import create_folder, write_file
+from mxwire.errors import MxwireError, create_folder, write_file
 from mxwire.words import suggestion
 
 Source = Literal["given", "derived", "fitted", "guess", "measured"]

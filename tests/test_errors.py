@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-from mxwire.errors import CaptureOutputError, OutputError
-from mxwire.output_file import check_writable, create_folder, write_file
+from mxwire.errors import CaptureOutputError, OutputError, check_writable, create_folder, write_file
 from tests.cli.support import open_to_all
 
 NOBODY = 65534

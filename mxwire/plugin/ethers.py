@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mxwire.errors import MxwireError
+from mxwire.errors import MxwireError, check_regular
 from mxwire.ethernet import mac_text
-from mxwire.output_file import check_regular
 from mxwire.plugin.folder import replace_file
 from mxwire.plugin.programs import Tshark
 

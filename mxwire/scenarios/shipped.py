@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 SCENARIO_SUFFIX: Final = ".mxs"
-_PACKAGED: Final = Path(__file__).parent / "scenarios" / "library"
-_CHECKOUT: Final = Path(__file__).parents[1] / "replay"
+_PACKAGED: Final = Path(__file__).parent / "library"
+_CHECKOUT: Final = Path(__file__).parents[2] / "replay"
 
 
 def scenario_folder() -> Path:

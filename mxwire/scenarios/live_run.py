@@ -22,7 +22,7 @@ from mxwire.scenarios.errors import ScriptError
 from mxwire.scenarios.outcome import Remark, ScenarioOutcome
 from mxwire.scenarios.run import ScenarioRun
 from mxwire.scenarios.script import Script
-from mxwire.scenarios.simulated import outcome_of, skipped
+from mxwire.scenarios.simulated_run import outcome_of, skipped
 from mxwire.scenarios.steps import ExpectStep, SilenceStep, WaitStep, walk
 from mxwire.scenarios.tester import TestedEndpoint
 from mxwire.units import SECOND

@@ -20,7 +20,7 @@ FrameCallback = Callable[[int, bytes], object]
 """Callback for each frame, with its time in ns."""
 
 
-def play(
+def play_simulated(
     actor: ReplayActor, node: Node, application: RecordedApplication | None = None, seen: FrameCallback | None = None
 ) -> int:
     """Play to the end, at most for an hour; return the elapsed virtual time in ns.

@@ -57,7 +57,7 @@ def find(link: Link, own_name: str, wanted: str | None, timeout: float, rng: Ran
     raise MxwireError(f"{link.name}: {who} found within {timeout:g} s; {heard}")
 
 
-def play(actor: ReplayActor, link: Link, watch: RuleWatch, progress: Callable[[int], object] | None = None) -> int:
+def play_live(actor: ReplayActor, link: Link, watch: RuleWatch, progress: Callable[[int], object] | None = None) -> int:
     """Play to the end; return the duration in ns. ``progress`` is called with the index of the next record."""
     began = time.monotonic_ns()
     while not actor.done:
