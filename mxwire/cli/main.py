@@ -99,7 +99,7 @@ class _Commands(CommandGroup):
                 _has_damage()
                 raise
             except SystemExit as end:
-                if end.code in (None, 0, 1) and _has_damage():
+                if _has_damage() and end.code in (None, 0, 1):
                     end.code = 2
                 # The command chose this exit code because a check failed. It is kept even if the reader of the output
                 # has ended, because otherwise `mxwire diagnose … | head` would exit with 0 or 1 by chance.
