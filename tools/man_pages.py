@@ -8,7 +8,6 @@ only, so that wheels are built with it.
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
@@ -22,9 +21,11 @@ from mxwire import __version__
 from mxwire.cli.catalogue import ENTRIES, TOPICS
 from mxwire.cli.completion import Bash, Fish, Zsh
 from mxwire.cli.group import Topic, narrowed
-from mxwire.cli.help import TopicHelp, paragraphs
+from mxwire.cli.help import TopicHelp
+from mxwire.cli.help_text import epilog, paragraphs
 from mxwire.cli.main import cli
 
+_EXAMPLES = "Examples:\n"
 COLUMNS = 66
 """Width of examples, so that they fit a terminal of 80 columns with the indents of a page."""
 COMPLETIONS = {
@@ -57,7 +58,7 @@ def _command_pages(context: click.Context) -> Iterator[tuple[str, str]]:
     text = _head(name, 1, entry.help if entry else command.get_short_help_str(1000).rstrip("."))
     text += [".SH SYNOPSIS", rf"\fB{_escaped(context.command_path)}\fR"]
     text += [_escaped(" ".join(command.collect_usage_pieces(context))), ".SH DESCRIPTION"]
-    text += _paragraphs(_split(inspect.cleandoc(command.help or "")))
+    text += _roff(paragraphs(inspect.cleandoc(command.help or "")))
     if below:
         text += [".SH COMMANDS", *_terms((_reference(each), _about(each)) for each in below)]
     if context.parent is None:
@@ -66,11 +67,11 @@ def _command_pages(context: click.Context) -> Iterator[tuple[str, str]]:
     shared = [(rf"\fBmxwire\-{_escaped(topic)}\fR(7)", names) for topic, names in records if isinstance(topic, Topic)]
     if shared:
         text += [".SH SHARED OPTIONS", *_terms(shared)]
-    notes = _split(command.epilog or "")
-    examples = [each.partition("Examples:\n")[2] for each in notes if each.startswith("\b\nExamples:\n")]
-    others = [each for each in notes if not each.startswith("\b\nExamples:\n")]
-    text += [".SH NOTES", *_paragraphs(others)] if others else []
-    text += [".SH EXAMPLES", *_paragraphs(examples)] if examples else []
+    notes = paragraphs(epilog(context))
+    examples = [each.removeprefix(_EXAMPLES) for each in notes if each.startswith(_EXAMPLES)]
+    others = [each for each in notes if not each.startswith(_EXAMPLES)]
+    text += [".SH NOTES", *_roff(others)] if others else []
+    text += [".SH EXAMPLES", *_roff(examples)] if examples else []
     if context.parent is not None:
         text += [".SH SEE ALSO", _reference(context.parent)]
     yield f"man/man1/{name}.1", "\n".join(text) + "\n"
@@ -100,7 +101,7 @@ def _reference(context: click.Context) -> str:
 def _topic_page(topic: TopicHelp, context: click.Context) -> str:
     text = _head(f"mxwire-{topic.name}", 7, TOPICS[topic.name])
     text += _options([each.explanation(context) for each in topic.options])
-    text += [".SH DESCRIPTION", *_paragraphs(paragraphs(topic.body)), ".SH SEE ALSO", r"\fBmxwire\fR(1)"]
+    text += [".SH DESCRIPTION", *_roff(paragraphs(topic.body)), ".SH SEE ALSO", r"\fBmxwire\fR(1)"]
     return "\n".join(text) + "\n"
 
 
@@ -120,14 +121,10 @@ def _terms(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield from (".TP", term, _escaped(meaning))
 
 
-def _split(text: str) -> list[str]:
-    return [each.strip("\n") for each in re.split(r"\n\s*\n", text) if each.strip()]
-
-
-def _paragraphs(texts: Iterable[str]) -> Iterator[str]:
+def _roff(texts: Iterable[str]) -> Iterator[str]:
     """Yield paragraphs, whose indented lines are not filled."""
     for text in texts:
-        lines = text.removeprefix("\b\n").split("\n")
+        lines = text.split("\n")
         prose = [*takewhile(lambda line: not line.startswith(" "), lines)]
         yield from (".PP", *map(_escaped, prose)) if prose else ()
         if len(prose) < len(lines):

@@ -2,12 +2,12 @@
 
     python tools/prose.py [FILES ...]
 
-Checked are docstrings, comments and texts of Python files (help, errors, headings), Markdown, titles and comments of
-scenarios, comments and texts of the Wireshark plugin, and comments of the Makefile and of TOML files; of tests, the
-docstrings, comments and names of tests, since their other texts are data. The expressions are those quoted in the last
-column of the glossary in CONTRIBUTING.md, and the patterns below. Code spans and quoted text are not prose. Without
-FILES the whole tree is checked, except what is PENDING. Each offence is one line with file, line, expression and
-suggestion; the exit code is then 1.
+Checked are docstrings, comments and texts of Python files (help, errors, headings), Markdown, texts of the help, titles
+and comments of scenarios, comments and texts of the Wireshark plugin, and comments of the Makefile and of TOML files;
+of tests, the docstrings, comments and names of tests, since their other texts are data. The expressions are those
+quoted in the last column of the glossary in CONTRIBUTING.md, and the patterns below. Code spans and quoted text are not
+prose. Without FILES the whole tree is checked, except what is PENDING. Each offence is one line with file, line,
+expression and suggestion; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ CHECKED = (
     "docs/**/*.md",
     "docs/**/*.py",
     "mxwire/**/*.py",
+    "mxwire/**/*.txt",
     "tools/*",
     "benchmarks/**/*.py",
     "tests/**/*.py",
@@ -101,6 +102,8 @@ def texts(path: Path) -> Iterator[tuple[int, str, Kind]]:
         yield 1, re.sub(r"(?ms)^ *```.*?^ *```|<!--.*?-->", _blank, source), Kind.OTHER
     elif path.suffix == ".py" or source.startswith("#!/usr/bin/env python"):
         yield from _python(source, tests=path.name.startswith("test_") or path.is_relative_to(ROOT / "tests"))
+    elif path.suffix == ".txt":
+        yield 1, re.sub(r"(?m)^ .*", "", source), Kind.OTHER  # indented lines are examples
     elif path.suffix == ".lua":
         for found in re.finditer(r'--([^\n]*(?:\n[ \t]*--[^\n]*)*)|"((?:[^"\\\n]|\\.)*)"', source):
             yield source.count("\n", 0, found.start()) + 1, (found[1] or found[2] or "").replace("--", "  "), Kind.OTHER

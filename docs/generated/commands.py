@@ -10,6 +10,7 @@ from itertools import takewhile
 import click
 
 from mxwire.cli.group import Topic
+from mxwire.cli.help_text import epilog, paragraphs
 from mxwire.cli.main import cli
 from mxwire.report.document import Column, Row, Table, markdown, markdown_text
 from rendering.basics import PageError
@@ -38,14 +39,14 @@ def _command(command: click.Command, context: click.Context) -> str:
     text = [f"## {context.command_path}\n", f"```text\n{context.command_path} {usage}\n```\n"]
     text += [
         markdown_text(paragraph.replace("\n", " ")) + "\n"
-        for paragraph in _paragraphs(inspect.cleandoc(command.help or ""))
+        for paragraph in paragraphs(inspect.cleandoc(command.help or ""))
     ]
     found = [parameter.get_help_record(context) for parameter in command.get_params(context)]
     records = [record for record in found if record is not None and record[1]]
     text.append(options_table([each for each in records if not isinstance(each[0], Topic)]))
     shared = [f"{names} ([{topic}](topics.md#{topic}))" for topic, names in records if isinstance(topic, Topic)]
     text.append(f"Shared options: {'; '.join(shared)}.\n")
-    text += map(paragraph_text, _paragraphs(command.epilog or ""))
+    text += map(paragraph_text, paragraphs(epilog(context)))
     return "\n".join(text)
 
 
@@ -53,10 +54,6 @@ def options_table(records: list[tuple[str, str]]) -> str:
     """Return a table of options from their records in the help."""
     columns = (Column("option", code=True), Column("meaning"), Column("default", code=True))
     return markdown([Table(columns, tuple(Row((names, *_without_default(meaning))) for names, meaning in records))])
-
-
-def _paragraphs(text: str) -> list[str]:
-    return [paragraph.strip("\n") for paragraph in re.split(r"\n\s*\n", text.strip("\n")) if paragraph.strip()]
 
 
 def _without_default(meaning: str) -> tuple[str, str]:
@@ -67,7 +64,7 @@ def _without_default(meaning: str) -> tuple[str, str]:
 
 def paragraph_text(paragraph: str) -> str:
     """Return a paragraph after the options; the indented lines after its title become a block of examples."""
-    lines = paragraph.removeprefix("\b\n").split("\n")
+    lines = paragraph.split("\n")
     title = [*takewhile(lambda line: not line.startswith(" "), lines)]
     examples = "\n".join(line.removeprefix("  ") for line in lines[len(title) :])
     block = f"\n```text\n{examples}\n```\n" if examples else ""

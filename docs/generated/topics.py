@@ -6,7 +6,8 @@ import click
 
 from generated.commands import options_table, paragraph_text
 from mxwire.cli.catalogue import TOPICS
-from mxwire.cli.help import TopicHelp, paragraphs
+from mxwire.cli.help import TopicHelp
+from mxwire.cli.help_text import paragraphs
 from mxwire.cli.main import cli
 
 

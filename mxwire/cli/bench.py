@@ -35,73 +35,8 @@ if TYPE_CHECKING:
     from mxwire.bench.record import Recording
     from mxwire.bench.stage import StudyStage
 
-EPILOG = """\b
-All studies take --json, -w FILE, --html DIR and --quick; see mxwire bench COMMAND --help.
 
-\b
-Examples:
-  sudo mxwire bench path                              where the time goes, as a ladder and a budget
-  sudo mxwire bench logp --over mx,tcp,udp,frames     L, o, g, G and three bandwidths
-  sudo mxwire bench logp --json | jq -c 'select(.series == "g")'
-  sudo mxwire bench serve -i eth0                     the other side of studies between two machines
-  sudo mxwire bench imb PingPong Allreduce --ranks 4  patterns and collectives, in the columns of IMB or OSU
-  mxwire bench mtu --simulated here --delay 70us      frame limit, depth of blocks, delay and coalescing
-  sudo mxwire bench claims S1 S2 --html claims        the papers' claims, judged on this machine
-  mxwire bench compare a.jsonl b.jsonl                do two recordings of a study agree?
-"""
-_PATH_EPILOG = """\b
-The rungs, from memory shared by two processes to TCP and mxwire, polling and blocking, run between two pinned processes
-in network namespaces. The parts of the budget are measured without mxwire's link; their sum is compared with the
-measured half round trip. A compiled mxwire (make compiled) is used if it is current, and the interpreted one beside it.
-At the end the table of costs "here" of the simulator is written, unless --quick.
-
-\b
-Examples:
-  sudo mxwire bench path --plot path.svg
-  sudo mxwire bench path --html studies -w path.jsonl
-  sudo mxwire bench path --no-steering --offloads off
-  sudo mxwire bench path -i eth0                        with mxwire bench serve -i eth0 on the other machine
-  sudo mxwire bench path --quick --json | jq 'select(.series == "half round trip").counts'
-
-\b
-Exit code: 0 complete, 1 ended early (earlier results are printed), 2 it cannot start, 130 Ctrl-C (likewise partial).
-"""
-
-
-_LOGP_EPILOG = """\b
---over takes mx (both dialects: mxoe and omx:9000), mxoe, omx:M, tcp, udp, frames (bare frames, a call each), ring
-(bare frames through a mapped ring) and xdp. Each parameter is measured by the paper's fragments and by parametrised
-round trips; where they differ by more than 15%, the point is marked. With -i the other side is another machine that
-runs mxwire bench serve; otherwise both are in network namespaces here (root), or with --memory in this process, for
-shapes and counts only. --simulated runs them in virtual time on hosts with the costs of a table: clovertown-2010,
-clovertown-2010-1g, mx-2010, here (of this machine, written by bench path) or FILE.json.
-
-\b
-Examples:
-  sudo mxwire bench logp --over mx,tcp,udp,frames --html studies
-  sudo mxwire bench logp --over mxoe --sizes 1,1024,4096,65536 --as netgauge > loggp.txt
-  sudo mxwire bench logp -i eth0 --over mx,frames       with mxwire bench serve -i eth0 on the other machine
-  mxwire bench logp --simulated clovertown-2010 --over mx,tcp
-  mxwire bench logp --memory --quick --over mx --json
-
-\b
-Exit code: 0 complete, 1 ended early (earlier results are printed), 2 it cannot start, 130 Ctrl-C (likewise partial).
-"""
-_SERVE_EPILOG = """\b
-Requests arrive over the interface that is measured, as frames with EtherType 0x88B5; any host on its network may send
-them. Each role runs in a process of its own. Studies of UDP and TCP need an IPv4 address on the interface.
-
-\b
-Examples:
-  sudo mxwire bench serve -i eth0
-  sudo mxwire bench serve -i eth0 --json
-
-\b
-Exit code: 130 after Ctrl-C and SIGTERM, 2 it cannot start, or the interface is gone.
-"""
-
-
-@click.group(cls=CommandGroup, epilog=EPILOG)
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Measure this machine, its network and mxwire by the methods of papers on user-space communication.
 
@@ -110,7 +45,7 @@ def command() -> None:
     """
 
 
-@command.command(epilog=_PATH_EPILOG)
+@command.command()
 @bench_options
 @machine_options
 @cable_options
@@ -153,7 +88,7 @@ def _sizes(value: str) -> tuple[int, ...]:
     return sizes
 
 
-@command.command(epilog=_LOGP_EPILOG)
+@command.command()
 @click.option(
     "--over",
     default="mx,tcp,udp,frames",
@@ -226,7 +161,7 @@ def _logp_stage(
     return lambda: opener(compiled_folder())
 
 
-@command.command(epilog=_SERVE_EPILOG)
+@command.command()
 @interface_option(required=True)
 @json_option("JSON Lines: one object per role.")
 def serve(interface: str, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from mxwire.cli.bench_options import BenchOptions
+from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note
 from mxwire.cli.options import integer_option, json_option
@@ -26,29 +27,12 @@ if TYPE_CHECKING:
 
     _Study = Callable[[Callable[[Recording], object]], object]
 
-EPILOG = """\b
-Claims are those of three texts: S0 (kernel and user space), S1 (five libraries, 1998), S2 (Open-MX, 2011). A verdict is
-confirmed, refuted, undecided (the rounds disagree, or a measurement was disturbed) or not applicable, with numbers and
-their origin: counted, live or modelled. Numbers to which a cost table was fitted are not evidence. Without --from, the
-studies run first, for about five minutes: those in virtual time, and live path, logp and mtu (root; without it, only
-claims on models are judged).
-
-\b
-Examples:
-  sudo mxwire bench claims -w recording.jsonl --html claims
-  sudo mxwire bench claims S2-F12 S2-F14
-  mxwire bench claims --from recording.jsonl
-  mxwire bench claims S2 --model-only --json | jq 'select(.verdict == "refuted")'
-
-\b
-Exit code: 0 judged, with any verdict, 1 a study ended early, 2 it cannot start, 130 Ctrl-C (likewise judged).
-"""
 _LOGP_SIZES: Final = (64, 4096, 65536)
 """Sizes in bytes at which claims about LogP are judged."""
 _DERIVED: Final = ("median", "least", "p99", "interval")
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("names", nargs=-1, metavar="[CLAIM]...")
 @click.option(
     "--from",

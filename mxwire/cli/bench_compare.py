@@ -8,27 +8,14 @@ from typing import Final
 
 import click
 
+from mxwire.cli.group import Command
 from mxwire.cli.options import json_option
 from mxwire.report.json_line import json_line
 
-EPILOG: Final = """\b
-A and B are recordings of the same study (-w FILE of any bench command). A point agrees if the confidence intervals of
-both medians overlap. It is undecided if a polling side was without its processor in one of them.
-
-\b
-Examples:
-  sudo mxwire bench path -w monday.jsonl; sudo mxwire bench path -w tuesday.jsonl
-  mxwire bench compare monday.jsonl tuesday.jsonl
-  mxwire bench compare monday.jsonl tuesday.jsonl --tolerance 5
-  mxwire bench compare a.jsonl b.jsonl --json | jq 'select(.outcome == "differ")'
-
-\b
-Exit code: 0 no point differs, 1 some do, 2 a file is not a recording, or they have no study in common.
-"""
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("left", metavar="A", type=_FILE)
 @click.argument("right", metavar="B", type=_FILE)
 @click.option(

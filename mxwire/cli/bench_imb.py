@@ -17,6 +17,7 @@ from mxwire.cli.bench_options import (
     machine_options,
     rank_surroundings,
 )
+from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.options import integer_option
 from mxwire.errors import MxwireError
@@ -27,27 +28,6 @@ if TYPE_CHECKING:
     from mxwire.bench.report import PageFigure
 
 _TITLE: Final = "Benchmarks of IMB"
-EPILOG = """\b
-Without names all benchmarks of IMB-MPI1 run: PingPong PingPing Sendrecv Exchange Allreduce Reduce Allgather Gather
-Scatter Alltoall Bcast Barrier Uniband Biband. Live ranks are processes in two network namespaces (root), in turn; they
-poll if each has a CPU, and block otherwise. --simulated runs them in virtual time on hosts with the costs of a
-table: clovertown-2010, clovertown-2010-1g, mx-2010, here (of this machine, written by bench path) or FILE.json.
-ProducerConsumer and CentralQueue (rank 0 serves the others), which IMB lacks, work on the messages in place; with
-Copied in their names, on copies. Each collective names its algorithm: --algorithm chooses binomial or scatter+ring
-(Bcast), recursive-doubling or rabenseifner (Allreduce).
-
-\b
-Examples:
-  sudo mxwire bench imb PingPong Allreduce --ranks 4
-  sudo mxwire bench imb PingPong --over mx,tcp --dialect omx:9000 --plot pingpong.svg
-  sudo mxwire bench imb -i eth0 --ranks 4               with mxwire bench serve -i eth0 on the other machine
-  mxwire bench imb Bcast --ranks 8 --simulated clovertown-2010 --over mx,tcp
-  mxwire bench imb Allreduce --simulated here --format osu
-  sudo mxwire bench imb --quick --json | jq 'select(.series == "PingPong").median'
-
-\b
-Exit code: 0 complete, 1 ended early (earlier results are printed), 2 it cannot start, 130 Ctrl-C (likewise partial).
-"""
 
 
 def split_names(_: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
@@ -58,7 +38,7 @@ def split_names(_: click.Context, parameter: click.Parameter, value: str) -> tup
     return names
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("benchmarks", nargs=-1, metavar="[BENCHMARK]...")
 @bench_options
 @click.option(

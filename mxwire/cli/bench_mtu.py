@@ -16,6 +16,7 @@ from mxwire.cli.bench_options import (
     machine_options,
     rank_surroundings,
 )
+from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
 
 if TYPE_CHECKING:
@@ -23,25 +24,6 @@ if TYPE_CHECKING:
     from mxwire.bench.report import PageFigure
 
 _TITLE: Final = "MTU, blocks, delay and coalescing"
-EPILOG = """\b
-A pull has only a few blocks in flight, so its rate cannot exceed blocks x block length / round trip; this bound is
-drawn beside the rates. A delay is that of each frame in each direction; live, mxwire's hosts delay their own frames.
-Coalescing (--simulated only) is the delay of interrupts. --simulated runs in virtual time on hosts with the costs of a
-table: clovertown-2010, clovertown-2010-1g, here (of this machine, written by bench path) or FILE.json; --copy-engine
-lets its copy engine (I/OAT) copy large messages. With -i one side is another machine that runs mxwire bench serve; then
-the MTUs are those up to that of the interface.
-
-\b
-Examples:
-  mxwire bench mtu --simulated clovertown-2010 --delay 70us --plot blocks.svg
-  mxwire bench mtu --simulated here --delay 70us
-  sudo mxwire bench mtu --mtu 1500-9000 --blocks 8,32 --html studies
-  sudo mxwire bench mtu -i eth0 --delay 70us            with mxwire bench serve -i eth0 on the other machine
-  sudo mxwire bench mtu --quick --json | jq 'select(.series == "rate by delay")'
-
-\b
-Exit code: 0 complete, 1 ended early (earlier results are printed), 2 it cannot start, 130 Ctrl-C (likewise partial).
-"""
 _STEPS: Final = (1500, 2000, 3000, 4500, 6000, 9000, 16000, 32000, 65535)
 
 
@@ -77,7 +59,7 @@ def _durations(_: click.Context, __: click.Parameter, value: str | None) -> tupl
     return tuple(duration_type(each.strip()) * 1e6 for each in value.split(","))
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @bench_options
 @click.option("--mtu", "mtus", metavar="A-B|LIST", default="1500-9000", show_default=True, callback=_mtus, help="MTUs.")
 @click.option("--blocks", metavar="LIST", default="8,32", show_default=True, callback=_depths, help="Frames per block.")

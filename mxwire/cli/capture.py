@@ -15,6 +15,7 @@ import click
 from mxwire import __version__
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ADDRESS_SIZE, ETHERTYPE_MXOE, mac_text
@@ -28,26 +29,6 @@ if TYPE_CHECKING:
     from mxwire.link.live_source import EndSignals
     from mxwire.wire.decoder import DecodedBatch, Decoder
     from mxwire.wire.dialect import Dialect
-
-EPILOG = """\b
-The files are pcapng, with the interface, a comment, the host names that were seen, and the number of lost frames.
-With -C or -G they are numbered: trace.pcapng becomes trace-00001.pcapng, trace-00002.pcapng, …
-
-\b
-Examples:
-  mxwire capture -i eth0 -w trace.pcapng             until Ctrl-C
-  mxwire capture -i eth0 -l                          one line per frame, no file
-  mxwire capture -i eth0 -w trace.pcapng.zst -l      both, the file compressed
-  mxwire capture -i eth0 -w trace.pcapng -C 100 -W 5 the last 500 MB
-  mxwire capture -i eth0 -w trace.pcapng -G 3600     one file per hour
-  mxwire capture -i eth0 -w - | mxwire decode -      into a pipe
-  mxwire capture -i eth0 -l --time-format delta      seconds since the previous frame
-  mxwire capture -i eth0 -l --host alpha:0 --where 'type == PULL and total_length > 1e6'
-
-\b
-Exit code: 0 after -c frames or --duration, 130 after Ctrl-C and 143 after SIGTERM (the files are complete then too),
-2 if it cannot start.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +76,7 @@ def _as_pcapng(name: str) -> str:
     return f"{Path(name.removesuffix('.gz').removesuffix('.zst')).stem}.pcapng"
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @shared.interface_option(required=True)
 @shared.write_option("Write all frames to FILE; -: standard output.", "target")
 @click.option("-l", "--lines", is_flag=True, help="Print one line per frame, as mxwire decode does.")

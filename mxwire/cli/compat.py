@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.filters import FilterOptions
+from mxwire.cli.group import Command
 from mxwire.cli.options import (
     FILE,
     DecodingOptions,
@@ -27,24 +28,8 @@ if TYPE_CHECKING:
     from mxwire.analysis.compatibility.sides import Exchanged
     from mxwire.analysis.host_names import HostChoice
 
-EPILOG = """\b
-Hosts negotiate nothing: they must be built with matching options. The output lists the build options that each host
-shows, with the frames as evidence, the classes of messages that the two can exchange, and what to change. Options
-that the captures do not show are unknown.
 
-\b
-Examples:
-  mxwire compat alpha.pcap beta.pcap        one host in each: can they talk?
-  mxwire compat both.pcap                   the two hosts of one capture
-  mxwire compat --pair alpha:0 52:54:00:0a:00:02 FILE
-  mxwire compat --json alpha.pcap beta.pcap | jq 'select(.record == "class")'
-
-\b
-Exit code: 0 no obstacle found, 1 something does not work between them, 2 a file could not be read.
-"""
-
-
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("first", metavar="FILE", type=FILE)
 @click.argument("second", metavar="[FILE]", required=False, type=FILE)
 @click.option("--pair", metavar="A B", type=host_type, nargs=2, help="Compare these hosts.  [default: the busiest]")

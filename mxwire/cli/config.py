@@ -13,40 +13,11 @@ from mxwire.cli.configuration import (
     from_other_programs,
     variable_of,
 )
+from mxwire.cli.group import Command
 from mxwire.cli.options import json_option
 
-EPILOG = """\b
-A setting is the default value of an option of all commands that have it:
-  interface  -i of commands that listen or run a host, but not of those that also read files
-  name       --name of the local host
-  dialect    --dialect of the local host; that of captures is detected
-  peers      --peers, a file of host names; relative to the folder of the configuration
-  color      --color: auto, always or never
 
-\b
-An option takes precedence over a variable, a variable over the file, and the file over the default. The file is
-$MXWIRE_CONFIG (/dev/null for none), $XDG_CONFIG_HOME/mxwire/config.toml, or ~/.config/mxwire/config.toml:
-  interface = "eth0"
-  name = "alpha:0"
-  peers = "hosts.txt"
-
-\b
-The variables are MXWIRE_INTERFACE, MXWIRE_NAME, MXWIRE_DIALECT, MXWIRE_PEERS and MXWIRE_COLOR; programs that use
-libmyriexpress.so read the first four too (mxwire help environment), but not the file. The file must belong to you or
-root, and others must not be able to write it. A Python with file capabilities does not read it.
-
-\b
-Examples:
-  mxwire config                                     each value, and where it comes from
-  mxwire config --json | jq -r 'select(.setting == "interface").value'
-  MXWIRE_DIALECT=omx:9000 mxwire ping alpha:0       for one command
-
-\b
-Exit code: 0, or 2 if the file or a value is invalid.
-"""
-
-
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @json_option("JSON Lines: one object per setting.")
 def command(as_json: bool) -> None:
     """Show the settings (interface, name, dialect, peers, colours), and where each value comes from."""

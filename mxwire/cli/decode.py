@@ -12,8 +12,8 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.errors import OptionError
-from mxwire.report.legend import legend_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,37 +24,6 @@ if TYPE_CHECKING:
     from mxwire.cli.writer_process import WriterProcess
     from mxwire.report.frame_output import FrameOutput
     from mxwire.report.merged_records import Record
-
-EPILOG = f"""\b
-Lines: frame number, seconds, source → destination, endpoints, type, and the main fields.
-Sequence numbers are shown without their two session bits, or as SESSION/NUMBER if those are not 0.
-Marks follow in brackets: [retransmission 3 of message 4], [acknowledges message 7], and so on; messages are
-numbered as in mxwire messages.
-
-\b
-Labels of the lines, and their fields (all fields: mxwire formats --fields):
-{legend_text()}
-
-\b
-Examples:
-  mxwire decode trace.pcap                              one line per frame
-  mxwire decode -v --frames 10-12 trace.pcap            every field, value, meaning and byte of three frames
-  mxwire decode --type PULL --type NACK_MCP trace.pcap  only some packet types
-  mxwire decode --flag retransmission --flag gap FILE   only frames with one of these marks
-  mxwire decode --pair vm1:0 vm2:0 --between 0.1 0.4 -w cut.pcapng FILE    extract a part, with marks as comments
-  mxwire decode --message 3 --type PULL trace.pcap      the requests of message 3
-  mxwire decode --where 'type == PULL and total_length > 1e6 and not flags.duplicate' FILE
-  mxwire decode --type PULL --time-format delta FILE    seconds from each PULL to the next
-  mxwire decode --names --peers hosts.txt trace.pcap    names of hosts, from the capture and a file
-  mxwire decode --color always trace.pcap | less -R     colours through a pager
-  mxwire decode --json trace.pcapng.zst | jq .fields    one JSON object per line
-  mxwire decode --fields frame,message,role,flags FILE  the message, role and marks of each frame
-  mxwire decode --fields frame,lib_seqnum,length FILE   columns, tab-separated
-  mxwire decode --to frames.parquet *.pcap              all columns, for polars, pandas or DuckDB
-  mxwire decode --to frames/ --on local 'captures/**/*.pcap.zst'    thousands of captures, by all CPUs
-  tcpdump -i eth0 -U -w - ether proto 0x86df | mxwire decode -
-  mxwire follow --frame 428 trace.pcap                  then: the message to which frame 428 belongs
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +58,7 @@ class DecodeOptions:
             raise OptionError("--fields prints columns: omit --verbose")
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=shared.FILE)
 @click.option("-v", "--verbose", is_flag=True, help="Also print every field with value, meaning and bytes.")
 @shared.json_option("JSON Lines: one object per frame.")

@@ -12,6 +12,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.ethernet import ETHERTYPE_MXOE
 
 if TYPE_CHECKING:
@@ -24,23 +25,6 @@ if TYPE_CHECKING:
     from mxwire.report.merged_records import Record
     from mxwire.wire.decoder import Decoder
 
-EPILOG = """\b
-Examples:
-  mxwire diagnose trace.pcap                        faults, evidence and advice
-  mxwire diagnose -i eth0 --duration 30             from the frames that pass an interface in 30 s
-  mxwire diagnose --pair alpha:0 beta:0 trace.pcap  findings that affect these hosts
-  mxwire diagnose --only mtu-too-small *.pcap       one diagnosis, in many captures
-  mxwire diagnose --on local 'captures/**/*.pcap'   thousands of captures: findings merged, the most costly first
-  mxwire diagnose --json trace.pcap | jq -r 'select(.record == "finding") | [.id, .confidence, .summary] | @tsv'
-  mxwire diagnose --list                            all diagnoses
-  mxwire diagnose --explain zombie-pull             its meaning, and how to distinguish it
-
-\b
-Severity: error (something cannot work), warning (it works, but wrong or slower than it could), note (nothing is wrong).
-Confidence: high (few other causes look like this), medium (the likeliest of a few causes), low (a hint).
-Cost: the time during which it stopped transfers, or the frames that it added.
-Exit code: 0 nothing found, or only notes; 1 errors or warnings; 2 an input could not be read, or has no MXoE frame.
-"""
 _INTERVAL = 2.0
 """Seconds between two checks for new findings."""
 
@@ -79,7 +63,7 @@ def _diagnosis(name: str) -> Any:
     return CATALOGUE[name]
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @_catalogued
 @shared.input_options
 @shared.name_option("Report this diagnosis only; may be repeated.", "diagnosis", "--only", metavar="ID", multiple=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions, live_options
 from mxwire.cli.notes import end_interrupted_line, note
 from mxwire.cli.options import count_option, duration_option, json_option
@@ -19,27 +20,11 @@ if TYPE_CHECKING:
     from mxwire.host.survey import Survey, SurveyedHost
     from mxwire.link import Tap
 
-EPILOG = """\b
-Columns: address and name; the index of the local host in that host's peer table; its dialect, with the frame limit
-(omx:9000) if frames of one of its large messages pass this interface; its shortest answer time to a host query.
-
-\b
-Examples:
-  mxwire discover -i eth0                     query hosts for 5 seconds
-  mxwire discover -i eth0 --duration 60       longer, with a live table on a terminal
-  mxwire discover -i eth0 -c 1 --duration 600 until a host appears
-  mxwire discover -i eth0 --json | jq .name   one JSON object per host
-  mxwire discover -i eth0 --no-announce       unannounced: only hosts that know the local host answer
-
-\b
-Known hosts (--peers) are listed even if no frame of them arrives.
-Exit code: 0 if a host was detected, 1 if none was, 2 if it cannot start, 130 after Ctrl-C.
-"""
 BATCHES = 64
 """Batches of frames between other hosts that are examined per round: a busy network must not delay the next round."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @live_options
 @duration_option(5.0, "Listen for S seconds.")
 @count_option("Stop when N hosts have answered completely.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions, host_options
 from mxwire.cli.options import duration_option, json_option
 from mxwire.report.json_line import json_line
@@ -17,25 +18,10 @@ from mxwire.words import count_of
 if TYPE_CHECKING:
     from mxwire.host.doctor import DoctorFinding
 
-EPILOG = """\b
-It checks the link and whether its MTU suits both dialects; the coalescing, offloads, rings and flow control that the
-driver reports; bridges and programs that receive frames first; permission; whether frames can be sent and received;
-conflicts of addresses and names; and whether other hosts answer, use the same dialect, and receive long frames.
-
-\b
-Examples:
-  mxwire doctor -i eth0
-  mxwire doctor -i eth0 --dialect omx:1500     for hosts of another dialect
-  mxwire doctor -i eth0 --json | jq 'select(.level != "ok")'
-
-\b
-Exit code: 0 without problems (but perhaps with warnings), 1 if there are problems (including a missing permission),
-2 if there is no such interface, 130 after Ctrl-C.
-"""
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @host_options
 @duration_option(4.0, "Look for other hosts for S seconds.")
 @click.option("-v", "--verbose", is_flag=True, help="Also print a line per host, however many there are.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import click
 
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.cli.message_choice import MessageChoice, follow_message, message_choice
 from mxwire.cli.options import DecodingOptions, decoding_options, json_option, write_option
 from mxwire.errors import MxwireError, OutputError, check_regular, check_writable
@@ -22,21 +23,13 @@ if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage
     from mxwire.analysis.conversations.content import Content
 
-EPILOG = """\b
-Examples:
-  mxwire extract 3 trace.pcap -w message.bin
-  mxwire extract --frame 428 trace.pcap -w message.bin    the message to which frame 428 belongs
-  mxwire extract --match 0x2000 --host alpha:0 trace.pcap -w message.bin    the only message that matches
-  mxwire extract 3 trace.pcap -w - | xxd | head
-  mxwire extract 3 trace.pcap --partial -w message.bin    zeros where bytes are missing
-"""
 NAMED = 5
 """Maximum number of gaps listed in the error if nothing is written."""
 LISTED = 100
 """Maximum number of gaps listed in the note if zeros are written; --json lists all."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @message_choice
 @write_option(
     "Write the bytes to FILE; - is standard output.",

@@ -5,26 +5,12 @@ from __future__ import annotations
 import click
 
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.cli.message_choice import MessageChoice, follow_message, message_choice
 from mxwire.cli.options import DecodingOptions, decoding_options, json_option
 
-EPILOG = """\b
-The sender of the message is on the left. Replies that follow each other without a gap share a line. Acks are shown if
-they acknowledge this message (or the NOTIFY at its end); a piggybacked ack belongs to another message.
-Of two arguments, the first is the number and the last the file, whatever its name. --frame and filters
-read the file twice, so they need a file, not a pipe. A filter must select one message, as in mxwire messages.
 
-\b
-Examples:
-  mxwire messages trace.pcap                 first: list the messages
-  mxwire follow 3 trace.pcap                 message 3
-  mxwire follow --frame 428 trace.pcap       the message to which frame 428 belongs
-  mxwire follow --match 0x2000 --host alpha:0 trace.pcap       the only message that matches
-  mxwire follow 3 --json trace.pcap | jq -r 'select(.role == "ack") | .frame'
-"""
-
-
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @message_choice
 @json_option("JSON Lines: one object per frame, or per run of replies.")
 @filter_options("messages")

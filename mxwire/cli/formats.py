@@ -6,22 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.group import Command
 from mxwire.cli.options import json_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from mxwire.report.formats import DialectChoice
-
-EPILOG = """\b
-Examples:
-  mxwire formats                       all packet types
-  mxwire formats medium                fields of MEDIUM, in both dialects
-  mxwire formats CONNECT --diagram     request and reply drawn as in an RFC
-  mxwire formats 41 --dialect omx      a packet type by its number
-  mxwire formats --fields              all names for mxwire decode --fields
-  mxwire formats --json --dialect omx | jq -c 'select(.field == "session") | [.layout, .offset]'
-"""
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -34,7 +25,7 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
     return [CompletionItem(each) for each in dict.fromkeys(names) if each.startswith(incomplete)]
 
 
-@click.command("formats", epilog=EPILOG)
+@click.command("formats", cls=Command)
 @click.argument("packet_type", metavar="[TYPE]", required=False, shell_complete=_complete)
 @click.option(
     "--dialect",

@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from mxwire.cli.help_text import epilog, paragraphs
 from mxwire.words import suggestion
 
 
@@ -32,6 +33,12 @@ class WholeWordFormatter(click.HelpFormatter):
             with self.section("Shared options (mxwire help TOPIC)"):
                 super().write_dl(topics, col_max, col_spacing)
             self.indent()
+
+    def write_paragraphs(self, text: str) -> None:
+        """Write a text of the package; without the mark, click would wrap its examples."""
+        for each in paragraphs(text):
+            self.write_paragraph()
+            self.write_text(f"\b\n{each}")
 
     def write_text(self, text: str) -> None:
         """Write a description, or the text below the options, whose examples click leaves as wide as they are."""
@@ -56,8 +63,20 @@ def _unbroken(text: str) -> str:
     return text.replace("-", _UNBREAKABLE)
 
 
-class CommandGroup(click.Group):
+class Command(click.Command):
+    """A command; the text below its options is a file, which is read when the help is shown."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the text of this command."""
+        assert isinstance(formatter, WholeWordFormatter)
+        with formatter.indentation():
+            formatter.write_paragraphs(epilog(ctx))
+
+
+class CommandGroup(Command, click.Group):
     """A group that prints its help without a subcommand, and suggests the nearest one for an unknown name."""
+
+    command_class = Command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Print the help if there are no arguments; exit code 0, as for ``mxwire`` alone."""

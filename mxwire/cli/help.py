@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from mxwire.cli.catalogue import ENTRIES, GROUPS, TOPICS
+from mxwire.cli.group import Command, WholeWordFormatter
+from mxwire.cli.help_text import topic_text
 from mxwire.cli.options import SharedOption, json_option
 from mxwire.report.json_line import json_line
 from mxwire.words import suggestion
@@ -18,18 +19,8 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-EPILOG = """\b
-Examples:
-  mxwire help                      the same as mxwire --help
-  mxwire help decode               the same as mxwire decode --help
-  mxwire help plugin install       a command of a group
-  mxwire help filter               a topic: the options that select frames and messages
-  mxwire help commands             all commands, each in one line
-  mxwire help --json | jq -r .command
-"""
 _EXPLAINED: Final = ("decode", "ping")
 """Commands that have all shared options."""
-_TEXTS: Final = Path(__file__).with_name("topics")
 
 
 def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -50,7 +41,7 @@ def _complete(context: click.Context, _parameter: click.Parameter, incomplete: s
     return [each for each in offered if each.value.startswith(incomplete)]
 
 
-@click.command("help", epilog=EPILOG)
+@click.command("help", cls=Command)
 @click.argument("words", metavar="[COMMAND...|TOPIC]", nargs=-1, shell_complete=_complete)
 @json_option("JSON Lines: one object per command, with its parameters.")
 @click.pass_context
@@ -69,7 +60,7 @@ def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> No
             noun = "command" if at.parent else "command or topic"
             known += [] if at.parent else TOPICS
             raise click.UsageError(f"No such {noun} {' '.join(words)!r}{suggestion(name, known)}", at)
-        at = click.Context(found, info_name=name, parent=at, **found.context_settings)
+        at = found.context_class(found, info_name=name, parent=at, **found.context_settings)
     if as_json:
         for each in _commands_of(at):
             click.echo(json_line(_record(each)))
@@ -95,29 +86,23 @@ class TopicHelp:
             assert command is not None
             shared = [each for each in command.params if isinstance(each, SharedOption) and each.topic == name]
             options |= {(option.name, option.help): option for option in shared}
-        body = _all_commands() if name == "commands" else (_TEXTS / f"{name}.txt").read_text(encoding="utf-8")
+        body = _all_commands() if name == "commands" else topic_text(name)
         return cls(name, [*options.values()], body)
 
     def write(self, context: click.Context) -> str:
         """The text as a terminal shows it."""
         formatter = context.make_formatter()
+        assert isinstance(formatter, WholeWordFormatter)
         formatter.write_text(f"{TOPICS[self.name]}.")
         if self.options:
             with formatter.section("Options"):
                 formatter.write_dl([each.explanation(context) for each in self.options])
-        for each in paragraphs(self.body):
-            formatter.write_paragraph()
-            formatter.write_text(each)
+        formatter.write_paragraphs(self.body)
         return formatter.getvalue().rstrip()
 
     def record(self) -> dict[str, Any]:
         """The JSON object of the topic."""
         return {"topic": self.name, "help": TOPICS[self.name], "text": self.body, "options": _options(self.options)}
-
-
-def paragraphs(text: str) -> list[str]:
-    """The paragraphs of a topic; those with indented lines begin with the mark by which click keeps their lines."""
-    return [("\b\n" if "\n " in each else "") + each for each in text.strip("\n").split("\n\n")]
 
 
 def _all_commands() -> str:

@@ -5,19 +5,11 @@ from __future__ import annotations
 import click
 
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option
 
-EPILOG = """\b
-Examples:
-  mxwire info trace.pcap                    hosts, dialects, endpoints, packets, messages, nacks
-  mxwire info captures/*.pcap               one after another
-  mxwire info --quick big.pcapng.zst        without counting messages
-  mxwire info --between 10 20 trace.pcap    only these ten seconds
-  mxwire info --json trace.pcap | jq .hosts
-"""
 
-
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @json_option("JSON Lines: one object per file.")
 @click.option("--quick", is_flag=True, help="Do not count messages, which takes most of the time.")

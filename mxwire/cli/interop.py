@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli.completion import cells, folders
-from mxwire.cli.group import CommandGroup
+from mxwire.cli.group import Command, CommandGroup
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import counted, note, wrote
 from mxwire.cli.options import (
@@ -42,37 +42,6 @@ if TYPE_CHECKING:
     from mxwire.interop.matrix import CellSelection
     from mxwire.interop.result import Cell, InteropReport
 
-EPILOG = """\b
-Examples:
-  mxwire interop                                          all simulated implementations, in under a minute
-  mxwire interop --implementation native-mx --implementation open-mx-1.5      these two, in both directions
-  mxwire interop --case sizes --impairment heavy-loss     one group of cases, on a bad link
-  mxwire interop --on dask:local --to cells.parquet       by a local Dask cluster, with a table of the cells
-  mxwire interop --html report                            a site with one page per cell, and the captures
-  mxwire interop --cell open-mx-1.5/native-mx/size-medium/loss --seed 3       repeat one cell
-  sudo mxwire interop examples/two-namespaces.toml        live hosts, described in a file
-  sudo mxwire interop --with mine=./run_endpoint.sh       your implementation, started for each case
-  mxwire interop --json | jq -r 'select(.verdict == "fail") | .name'
-  mxwire interop diff old-report report                   list the changes
-
-\b
-Verdicts: pass (as expected: it works, or fails in the documented way); info (the same, with known defects seen);
-non-strict (the same, but recommendations were not followed); fail; missing (not played, with the reason).
-Exit code: 0 all results are as expected, 1 some are not, 2 it cannot start, 130 interrupted (the report is partial).
-"""
-_DIFF_EPILOG = """\b
-Worse: the verdict went down (pass, info, non-strict, fail), a case that worked is now expected to fail, or the cell
-could no longer be run (missing). Reports of different seeds or versions can be compared.
-
-\b
-Examples:
-  mxwire interop diff before after                     two report folders
-  mxwire interop diff before/report.jsonl after        or their files
-  mxwire interop diff --json before after | jq -r 'select(.change == "worse") | .command'
-
-\b
-Exit code: 0 no cell is worse, 1 some are, 2 a report could not be read.
-"""
 _INTERRUPTED: Final = 130
 _CELLS_OF_A_JOB: Final = 100
 """Cells that are played while a process starts."""
@@ -168,11 +137,11 @@ class _Unnamed(click.Context):
         return self.parent.command_path
 
 
-class _Matrix(click.Command):
+class _Matrix(Command):
     context_class = _Unnamed
 
 
-@click.group(cls=_Group, epilog=EPILOG)
+@click.group(cls=_Group)
 def command(**_: Any) -> None:
     """Play all implementations against each other: which cases work between them, which fail, and why.
 
@@ -189,7 +158,7 @@ def _folder(text: str, *names: str) -> Decorator:
     return click.option(*names, metavar="DIR", shell_complete=folders, help=text)
 
 
-@command.command("run", cls=_Matrix, hidden=True, epilog=EPILOG)
+@command.command("run", cls=_Matrix, hidden=True)
 @click.argument("config", metavar="[CONFIG.toml]", required=False, shell_complete=_complete)
 @_only("implementation", "Only this implementation; may be repeated.")
 @_only("case", "Only this case or group of cases; may be repeated.")
@@ -226,7 +195,7 @@ def run(config: str | None, listing: bool, **options: Any) -> None:
     sys.exit(_play(config, InteropOptions(**options)))
 
 
-@command.command(name="diff", epilog=_DIFF_EPILOG)
+@command.command(name="diff")
 @click.argument("old", metavar="OLD", type=FILE)
 @click.argument("new", metavar="NEW", type=FILE)
 @click.option("--all", "everything", is_flag=True, help="List all changes; by default, 20 of each kind except worse.")

@@ -11,20 +11,6 @@ import click
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.options import json_option
 
-EPILOG = """\b
-Examples:
-  mxwire library build && mxwire library check
-  mxwire library build --libfabric                 with the provider for Open MPI, MPICH and others
-  mxwire library build --prefix /opt/mxwire        for several users, with a Python that they share
-  mxwire library check --json
-  export PKG_CONFIG_PATH=$(mxwire library path --packages)
-  cc $(pkg-config --cflags --libs mxwire-mx) hello.c -o hello
-  mxwire run -i eth0 -- ./hello                    then start programs
-
-\b
-Exit code: 0, or 2 if something is missing, or the self-test fails.
-"""
-
 prefix_option = click.option(
     "--prefix",
     metavar="DIR",
@@ -33,7 +19,7 @@ prefix_option = click.option(
 )
 
 
-@click.group(cls=CommandGroup, epilog=EPILOG)
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Build the C interface of MX for existing programs: libmyriexpress.so.
 

@@ -53,16 +53,7 @@ _TURN: Final = 0.25
 """Seconds between two updates of the live line."""
 
 
-EPILOG = """\b
-Examples:
-  mxwire linerate sink -i veth1                                    count frames, on one side
-  mxwire linerate generate -i veth0 --frame PULL_REPLY --rate 1Gbit/s --duration 5
-  mxwire linerate generate -i veth0 --duration 5 --json | jq 'select(.event=="summary").lost'
-  mxwire linerate test throughput -i veth0 --to veth1 --sizes 60,1024,4128,9000
-"""
-
-
-@click.group(cls=CommandGroup, epilog=EPILOG)
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Measure networks and hosts with test frames at up to line rate.
 
@@ -73,27 +64,8 @@ def command() -> None:
 
 # generate
 
-GENERATE_EPILOG = """\b
-Without --to the generator looks for a sink on the network, and ends if there is none or more than one.
-Frames end with a stamp: stream, sequence number and time. A rate in bits counts the bytes of frames as in captures,
-without check sequence, preamble and gap; a percentage is that of the line.
 
-\b
-Examples:
-  mxwire linerate generate -i veth0 --duration 5                      TINY frames as fast as possible
-  mxwire linerate generate -i eth0 --frame PULL_REPLY --rate 8Gbit/s --duration 60
-  mxwire linerate generate -i eth0 --frame mix --rate 50000/s --burst 8 --streams 4 --count 1000000
-  mxwire linerate generate -i eth0 --frame trace.pcap --rate 20%      frames of a capture
-  mxwire linerate generate -i veth0 --via kernel --rate 1000000/s     made and paced by the kernel
-  mxwire linerate generate -i eth0 --to 02:00:00:00:00:09 --no-sink --duration 1
-
-\b
-Exit code: 0 the run is complete, 1 it ended early or the sink is gone (results so far are printed), 2 it cannot start,
-130 Ctrl-C.
-"""
-
-
-@command.command(epilog=GENERATE_EPILOG)
+@command.command()
 @interface_option
 @click.option("--to", "target", metavar="MAC", help="Ethernet address of the sink.  [default: the one that answers]")
 @click.option("--no-sink", is_flag=True, help="Send to --to without a sink: nothing is counted there.")
@@ -270,23 +242,8 @@ class _GeneratorReport(_RateReport):
 
 # sink
 
-SINK_EPILOG = """\b
-A run is printed when its generator announces the end, or after two seconds of silence. Latencies need clocks that both
-sides share: on one machine they do; between machines give --common-clocks if they are synchronised (PTP).
 
-\b
-Examples:
-  mxwire linerate sink -i veth1
-  mxwire linerate sink -i eth0 --check all --json | jq 'select(.event=="run").lost'
-  mxwire linerate sink -i eth0 --runs 1 --duration 60
-
-\b
-Exit code: 0 after --runs or --duration, 1 if a frame was lost, duplicated, reordered or altered (with --strict), 2 it
-cannot start or the interface is gone, 130 Ctrl-C.
-"""
-
-
-@command.command(epilog=SINK_EPILOG)
+@command.command()
 @interface_option
 @click.option(
     "--check",

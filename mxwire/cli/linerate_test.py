@@ -43,16 +43,7 @@ _RFC2544: Final = {"trial": 60.0, "settle": 2.0, "cool_down": 5.0, "resolution":
 """Settings of RFC 2544, sections 23 to 26."""
 
 
-TEST_EPILOG: Final = """\b
-Examples:
-  mxwire linerate test throughput -i veth0 --to veth1 --sizes 60,1024,4128,9000
-  mxwire linerate test throughput -i veth0 --to veth1 --via kernel
-  mxwire linerate test latency -i eth0 --rate 10000/s --sizes 60 --require '<=50us'
-  mxwire linerate test messages -i veth0 --to alpha --lengths 8,4096,1048576
-"""
-
-
-@click.group("test", cls=CommandGroup, epilog=TEST_EPILOG)
+@click.group("test", cls=CommandGroup)
 def tests() -> None:
     """Search for the limits of a network or a host.
 
@@ -186,39 +177,14 @@ test_options = shared.option_group("options", LineTestOptions, *_OPTIONS)
 """The options of all tests of frames, passed to the command as ``options``, :class:`LineTestOptions`."""
 
 
-_EPILOG: Final = """\b
-Exit code: 0 measured, 1 a requirement is not met or the test ended early (results so far are printed), 2 it cannot
-start, 130 Ctrl-C.
-
-\b
-Examples:
-  {examples}
-"""
-
-
-def _epilog(*examples: str) -> str:
-    return _EPILOG.format(examples="\n  ".join(examples))
-
-
-@tests.command(
-    epilog=_epilog(
-        "mxwire linerate test throughput -i veth0 --to veth1 --sizes 60,1024,4128,9000",
-        "mxwire linerate test throughput -i eth0 --rfc2544 --require '4128:>=95%' --csv result.csv",
-        "mxwire linerate test throughput -i eth0 --accept-loss 0.001% --json | jq .frames_per_second",
-    )
-)
+@tests.command()
 @test_options
 def throughput(options: LineTestOptions) -> None:
     """Find the highest rate without loss (RFC 2544, section 26.1)."""
     _run(options, "throughput", lambda tester, measured: iter([tester.throughput(measured)]))
 
 
-@tests.command(
-    epilog=_epilog(
-        "mxwire linerate test latency -i veth0 --to veth1",
-        "mxwire linerate test latency -i eth0 --rate 10000/s --sizes 60 --require '<=50us'",
-    )
-)
+@tests.command()
 @test_options
 @click.option(
     "--rate",
@@ -239,24 +205,14 @@ def latency(options: LineTestOptions, rate: str | None) -> None:
     _run(options, "latency", run)
 
 
-@tests.command(
-    epilog=_epilog(
-        "mxwire linerate test loss -i veth0 --to veth1 --sizes 1024",
-        "mxwire linerate test loss -i eth0 --plot loss.svg",
-    )
-)
+@tests.command()
 @test_options
 def loss(options: LineTestOptions) -> None:
     """Measure the loss at 100%, 90% … of the highest rate, until two in a row have none (RFC 2544, 26.3)."""
     _run(options, "loss", lambda tester, measured: iter([tester.loss(measured)]))
 
 
-@tests.command(
-    epilog=_epilog(
-        "mxwire linerate test burst -i veth0 --to veth1 --sizes 4128 --repetitions 5",
-        "mxwire linerate test burst -i eth0 --require '4128:>=64'",
-    )
-)
+@tests.command()
 @test_options
 def burst(options: LineTestOptions) -> None:
     """Find the longest burst at full speed without loss (RFC 2544, section 26.4; RFC 9004)."""
@@ -356,12 +312,7 @@ def _sizes(options: LineTestOptions, found: NetworkInterface) -> tuple[int, ...]
 # Incast
 
 
-@tests.command(
-    epilog=_epilog(
-        "mxwire linerate test incast -i eth0                       all sinks that answer",
-        "mxwire linerate test incast -i veth0 --to one/eth0 --to two/eth0 --blocks 256",
-    )
-)
+@tests.command()
 @interface_option
 @click.option(
     "--to", "targets", multiple=True, metavar="IF|MAC", help="A sender; may be repeated.  [default: all that answer]"
@@ -423,13 +374,7 @@ def incast(
 # Messages
 
 
-@tests.command(
-    epilog=_epilog(
-        "mxwire serve --echo -i veth1 --name alpha:0               the other side",
-        "mxwire linerate test messages -i veth0 --to alpha --lengths 8,4096,1048576",
-        "mxwire linerate test messages -i eth0 --to node7:0/1 --require '8:<=50us' --json",
-    )
-)
+@tests.command()
 @live_options
 @click.option("--to", "target", required=True, type=shared.host_type, metavar="HOST", help="A host, like alpha:0.")
 @click.option(

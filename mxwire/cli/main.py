@@ -43,12 +43,6 @@ _FIRST_RANK_SECONDS = 2.0
 """Time by which the first process of an MPI job may start later than the others."""
 _OF_OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF}
 """Errors without a file name that only standard output has: it is full, or closed by the shell."""
-EPILOG = """\b
-Examples:
-  mxwire info captures/mxoe-every-type.pcap   in a checkout
-  mxwire help decode                          the same as mxwire decode --help
-  mxwire help filter                          a topic
-"""
 
 
 class _Commands(CommandGroup):
@@ -155,7 +149,7 @@ def _build() -> str:
     return f"{kind}; {sys.implementation.name} {python}, {machine.sysname} {machine.machine}"
 
 
-@click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mxwire", message=f"%(prog)s, version %(version)s ({_build()})")
 @colour_option(**of_topic("", "color"))
 def cli() -> None:

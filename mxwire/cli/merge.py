@@ -8,28 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option, write_option
 
 if TYPE_CHECKING:
     from mxwire.analysis.merging import MergePlan
 
-EPILOG = """\b
-Frames in both captures show how their clocks differ: at neither end can a frame arrive before it was sent. Each frame
-is written once, as captured at its sender, with the time of A's clock; so frames that were lost on the path are
-included, and counted.
 
-\b
-Examples:
-  mxwire merge alpha.pcap beta.pcap -w both.pcapng
-  mxwire merge alpha.pcap beta.pcap                     compare only: clocks, delays, losses
-  mxwire merge --keep-both alpha.pcap beta.pcap -w both.pcapng   each frame as captured at each end
-  mxwire merge alpha.pcap beta.pcap -w - | mxwire messages -
-  mxwire merge alpha.pcap beta.pcap --between 10 20 -w both.pcapng    write only these ten seconds
-  mxwire merge --json alpha.pcap beta.pcap | jq .offset_ns
-"""
-
-
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("first", metavar="A", type=FILE)
 @click.argument("second", metavar="B", type=FILE)
 @write_option("Write all frames to FILE (pcapng), with one interface per capture; - is standard output.", "target")

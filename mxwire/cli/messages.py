@@ -12,6 +12,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,33 +22,8 @@ if TYPE_CHECKING:
     from mxwire.cli.capture_set import Files
     from mxwire.report.merged_records import Record
 
-EPILOG = """\b
-Lines: number, seconds of its first frame, source → destination, endpoints, kind, length in bytes, match information,
-number of its frames, time until its sender could know that it was complete, its end as known to the sender (acked,
-notified, truncated, failed, nacked, abandoned, open) and to the receiver (received, truncated, failed, refused,
-announced, unknown), and remarks.
 
-\b
-A conversation is between two opened endpoints, identified by their session ids: a reopened endpoint starts another one.
-Acks alone are frames that only acknowledge (TRUC); other acks are part of frames with messages. Retransmits include
-re-requests; duplicates are frames that the network or the capture duplicated.
-
-\b
-Examples:
-  mxwire messages trace.pcap
-  mxwire messages --incomplete trace.pcap          messages that failed, or were only partly captured
-  mxwire messages --kind RNDV --endpoint 3 FILE    large (and synchronous) messages of an endpoint
-  mxwire messages --match 0x1000 --json FILE | jq .frames
-  mxwire messages --flag re_request --pair vm1:0 vm2:0 FILE    messages with a re-request, between two hosts
-  mxwire messages --to messages.parquet *.pcap     for polars, pandas or DuckDB
-  mxwire messages --to messages/ --on local 'captures/*.pcap'      many captures, by all CPUs
-  mxwire messages --by conversation trace.pcap     pairs of endpoints: sessions, connects, totals
-  mxwire messages -i eth0                          live from an interface, until Ctrl-C
-  mxwire follow 3 trace.pcap                       then: the frames of message 3
-"""
-
-
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @shared.input_options
 @shared.json_option("JSON Lines: one object per message.")
 @shared.set_table_option

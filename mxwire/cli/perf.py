@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, note
 from mxwire.cli.options import amount_option, given_options, host_type, integer_option, json_option, timeout_option
@@ -27,38 +28,6 @@ if TYPE_CHECKING:
     from mxwire.host.perf.roles import PerfRequest
     from mxwire.protocol import Partner
 
-EPILOG = """\b
-One line per length: half a round trip in microseconds (with -U the whole of it), MB/s (10^6) and MiB/s (2^20).
-Without -d it waits for a sender and answers, as `omx_perf` does; the option letters are those of omx_perf, except
-that its -w is -B here, as -w FILE writes a file in other commands.
--r, -S, -E, -M, -I, -N, -W, -P, -U, -Y, --interval and --plot are for the sender only, which sends its parameters to the
-receiver.
-
-\b
-Both sides poll for frames, which takes a whole CPU on each side. Where CPUs are few (two sides on one machine, a
-virtual machine, other busy programs), use -B on both sides; perf warns when it is being preempted.
-
-\b
---as prints the columns of another benchmark, so that scripts for it can read them. osu_bw, osu_bibw, osu_mbw_mr,
-imb:Uniband and imb:Biband send windows of 64 messages, each of which the receiver answers; -N is then the number of
-windows, 20 by default. With osu_* and netpipe the first length is 1 by default.
-
-\b
-Examples:
-  mxwire perf -i veth0 --name alpha:0                          the receiver, for one sender
-  mxwire perf -i veth1 -d alpha:0                              the sender
-  mxwire perf -i veth1 -d alpha:0 -B                           … on a machine with few CPUs
-  mxwire perf -i eth0 -d node7:0 -S 0 -E 33 -I 1 -N 10000      tiny messages, in steps of one byte
-  mxwire perf -i eth0 -d node7:0 -U -Y -S 4194304 -N 100       one-way, synchronous, 4 MiB
-  mxwire perf -i eth0 -d node7:0 -S 4096 -E 4097 -N 1000000 --interval 1    one length, with a line per second
-  mxwire perf -i eth0 -d node7:0 --as osu_latency              in the columns of OSU
-  mxwire perf -i eth0 -d node7:0 --as imb:PingPong             … of Intel MPI Benchmarks
-  mxwire perf -i eth0 -d node7:0 --plot perf.svg               a plot of the results
-  mxwire perf -i eth0 -d node7:0 --json | jq 'select(.event=="length").median_us'
-
-\b
-Exit code: 0 all was measured, 1 it ended early (earlier results are printed), 2 it cannot start, 130 after Ctrl-C.
-"""
 _LENGTH: Final = (1 << 63) - 1
 _COUNT: Final = (1 << 32) - 1
 _NAME_TIME: Final = 0.2
@@ -169,7 +138,7 @@ class _PreemptionWarning:
         )
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @live_options
 @click.option("-d", "destination", metavar="HOST", type=host_type, help="Send to this host: act as the sender.")
 @integer_option("Its endpoint.  [default: 0]", "-r", "remote", most=255)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions, find, live_options
 from mxwire.cli.options import amount_option, count_option, host_type, json_option, key_option, timeout_option
 from mxwire.report.json_line import json_line
@@ -20,25 +21,8 @@ if TYPE_CHECKING:
     from mxwire.host.ping import Pinger, PingOutcome, PingStatistics
     from mxwire.protocol import Peer
 
-EPILOG = """\b
-HOST is a name (alpha:0, or alpha for the same) or an Ethernet address. With :ENDPOINT appended (alpha:0:3), ping sends
-connect requests to that endpoint, which the library of its application answers; without, it sends host queries, which
-the kernel driver answers. In both cases the application itself need not act.
 
-\b
-Examples:
-  mxwire ping alpha:0 -i eth0                     until Ctrl-C
-  mxwire ping alpha:0:3 -i eth0 -c 10             ten connects to endpoint 3
-  mxwire ping 52:54:00:0a:00:01 -i eth0 -c 3
-  mxwire ping alpha:0 -i eth0 -c 1000 --interval 0   each sent on receipt of the previous answer
-  mxwire ping alpha:0 -i eth0 -c 5 --json | jq 'select(.type == "summary").loss'
-
-\b
-Exit code: 0 if there was any answer, 1 if none, 2 if the host was not found or it cannot start, 130 after Ctrl-C.
-"""
-
-
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("destination", metavar="HOST[:ENDPOINT]", type=host_type)
 @live_options
 @count_option("Stop after N requests.  [default: until Ctrl-C]")

@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from mxwire.plugin import Place, Program, Report
     from mxwire.plugin.programs import Scope
 
-EPILOG = """\b
-Examples:
-  mxwire plugin install && mxwire plugin check     for yourself; then start Wireshark, or restart it
-  sudo mxwire plugin install --global              for all users of this computer
-  mxwire plugin path                               where the plugin goes, to see or to copy it by hand
-  mxwire plugin check --json | jq .problems
-  tshark -r trace.pcap -Y mxoe                     then use it
-  mxwire plugin names trace.pcap                   show host names in Source and Destination
-  tshark -i mxwire-sim -c 20                       capture in a simulated network
-"""
 
 _NO_INTERFACES = "none; as root, Wireshark offers only those that are installed for all users (--global)"
 
@@ -37,7 +27,7 @@ _program_option = click.option(
 )
 
 
-@click.group(cls=CommandGroup, epilog=EPILOG)
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Install, remove and check the Wireshark plugin, and name hosts in Wireshark.
 

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli.group import Command
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
 from mxwire.cli.notes import counted, note
 from mxwire.cli.options import (
@@ -30,21 +31,6 @@ if TYPE_CHECKING:
     from mxwire.host import Endpoint, Message, WaitingMessage
     from mxwire.host.stall import DialectMonitor
 
-EPILOG = """\b
-All messages are written to one file in sequence, or each to its own file if the name contains {}, which stands for the
-number of the message. Reports go to standard error if the data goes to standard output.
-
-\b
-Examples:
-  mxwire receive -i veth0 --name alpha:0 > message
-  mxwire receive -i eth0 --endpoint 3 --count 10 -o 'part-{}'
-  mxwire receive -i eth0 --match 0x100 --mask 0xff00 --count 0 -o all     until Ctrl-C
-  mxwire receive -i eth0 -o data --json | jq .bytes
-
-\b
-Exit code: 0 if all messages are complete, 1 if one was longer than --maximum or broke off, 2 if it cannot start, 130
-after Ctrl-C or SIGTERM.
-"""
 _ALL: Final = (1 << 64) - 1
 _LINGER: Final = 2.0
 """Seconds in which the last acknowledgements may still be sent."""
@@ -69,7 +55,7 @@ class ReceiveOptions:
     as_json: bool
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @live_options
 @click.option(
     "-o",

@@ -13,6 +13,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FILTERS, FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.progress import Bar, bar
@@ -29,31 +30,6 @@ if TYPE_CHECKING:
     from mxwire.replay.raw import Pace, Player, RawReplayResult
     from mxwire.wire.dialect import Dialect
 
-EPILOG = """\b
-Without --as every frame is sent unchanged: at its recorded time, N times as fast (--speed), at a rate (--rate) or as
-fast as possible (--top-speed). No frame is sent early; the delays of late frames are reported at the end.
-
-\b
-With --as MAC the host with that address in the capture is played against a live one: numbers of the recorded
-conversation (indexes, sessions, sequence numbers, acks, regions, handles) are rewritten, each frame is sent when the
-frame that it answers has arrived, and the answers are compared with the recorded ones. On the wire the played host has
-the address of the interface. --simulate plays against a host in virtual time, without an interface.
-
-\b
-Examples:
-  mxwire replay trace.pcap -i eth0                            at the recorded pace
-  mxwire replay trace.pcap -i eth0 --rate 50000/s --loop 10   or --rate 1Gbit/s, --speed 2, --top-speed
-  mxwire replay trace.pcap --dry-run --type PULL              print the frames and their times only
-  mxwire replay trace.pcap -i eth0 --pair alpha:0 beta:0 --between 10 20    only these frames
-  mxwire replay trace.pcap -i eth0 --map 52:54:00:0a:00:01=self --map 52:54:00:0a:00:02=02:00:00:00:00:07
-  mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01     play that host against the first one found
-  mxwire replay trace.pcap -i eth0 --as 52:54:00:0a:00:01 --target alpha:0 --endpoint 1
-  mxwire replay trace.pcap --as 52:54:00:0a:00:01 --simulate native-mx
-
-\b
-Exit code: 0 all frames were sent, or all answers equal the recorded ones; 1 the live host differs (with --as;
-differences of its application only are reported, but do not count); 2 it cannot start; 130 Ctrl-C.
-"""
 _SCENARIO: Final = ".mxs"
 _RAW: Final = frozenset(
     {
@@ -137,7 +113,7 @@ def _endpoint(given: tuple[str, ...]) -> int | None:
     return int(given[0])
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("file", metavar="FILE", type=shared.FILE)
 @shared.interface_option()
 @shared.via_option("packet", "xdp")

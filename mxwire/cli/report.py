@@ -10,6 +10,7 @@ import click
 
 from mxwire.cli.completion import folders
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option
 from mxwire.errors import MxwireError
 
@@ -17,22 +18,8 @@ if TYPE_CHECKING:
     from mxwire.report.site.capture_site import CaptureSource
     from mxwire.wire.decoder import DecodedBatch
 
-EPILOG = """\b
-The pages need a browser, but neither a server nor a network: open DIR/index.html. They show findings with their cost,
-hosts and the classes of messages that work between them, throughput and time-sequence graphs, and the messages, each
-with its ladder and the decoded fields of its frames. A large capture gives a report of at most 20 MB: the graphs
-are thinned out, and messages without anything remarkable lose their ladders first.
 
-\b
-Examples:
-  mxwire report trace.pcap --html trace            then open trace/index.html
-  mxwire report alpha.pcap beta.pcap --html both   a page per capture, and a list of them
-  mxwire report --pair vm1:0 vm2:0 --between 0.1 0.4 trace.pcap --html piece
-  mxwire report --json trace.pcap --html trace | jq .bytes
-"""
-
-
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @click.option(
     "--html",

@@ -5,19 +5,11 @@ from __future__ import annotations
 import click
 
 from mxwire.cli.completion import offers, rule_numbers
+from mxwire.cli.group import Command
 from mxwire.cli.options import json_option
 
-EPILOG = """\b
-Examples:
-  mxwire rules                         all rules, chapter by chapter
-  mxwire rules R-SEQ-05                one rule: where it is judged and implemented
-  mxwire rules R-ACK D-1               all rules on acknowledgements, and a defect of real hosts
-  mxwire rules --chapter pull          the rules of a chapter
-  mxwire rules --json | jq -r 'select(.judged == "wire") | .number'
-"""
 
-
-@click.command("rules", epilog=EPILOG)
+@click.command("rules", cls=Command)
 @click.argument("numbers", metavar="[NUMBER]...", nargs=-1, shell_complete=offers(rule_numbers))
 @click.option("--chapter", metavar="TITLE", help="Only the rules of a chapter; a part of its title is enough.")
 @click.option("-v", "--verbose", is_flag=True, help="Also print the tests of each NUMBER.")

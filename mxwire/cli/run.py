@@ -8,32 +8,13 @@ from pathlib import Path
 import click
 
 from mxwire.cli.completion import interfaces, offers
+from mxwire.cli.group import Command
 from mxwire.cli.library import prefix_option
 from mxwire.cli.options import json_option, live_dialect_option, name_option, of_topic, peers_option
 from mxwire.errors import MxwireError
 
-EPILOG = """\b
-The options become variables of the program's environment (MXWIRE_INTERFACE, MXWIRE_NAME, MXWIRE_DIALECT,
-MXWIRE_PROFILE, MXWIRE_PEERS, MXWIRE_ANNOUNCE), and LD_LIBRARY_PATH names the folder of the library. Without -i, the
-only Ethernet interface that is up is used. With --mpi, LD_LIBRARY_PATH stays; FI_PROVIDER_PATH and the variables of
-Open MPI, MPICH and Intel MPI name the provider instead, and reach all ranks.
 
-\b
-Examples:
-  mxwire library build                                    once
-  mxwire run -i eth0 -- ./mx_pingpong
-  mxwire run -i eth0,eth1 --name alpha -- ./hello         two boards, 0 and 1
-  mpirun -n 2 --host a,b mxwire run -- ./IMB-MPI1         on each host, with its own interface and name
-  mxwire run --json -i eth0                               print the variables instead
-  mxwire run -i eth0 --mpi -- mpirun -n 2 --host a,b ./P  today's MPI: eth0 on all hosts
-  mpirun -n 2 --host a,b mxwire run --mpi -- ./P          each host with its own interface
-
-\b
-Exit code: that of the program; 2 if it cannot be started.
-"""
-
-
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.option(
     "-i",
     "--interface",

@@ -30,19 +30,6 @@ if TYPE_CHECKING:
     from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script
     from mxwire.scenarios.series import SimulatedPlay
 
-EPILOG = """\b
-Examples:
-  mxwire scenario list                             the library, by subject
-  mxwire scenario list --rule R-ACK-06             those that test a rule
-  mxwire scenario show connect/bad-key
-  mxwire scenario run                              all, against the engine, in virtual time
-  mxwire scenario run acks mine.mxs --ladder       a folder of the library, and a file
-  mxwire scenario run --json | jq -r 'select(.verdict == "fail") | .name'
-  mxwire scenario check mine.mxs
-  mxwire scenario highlight > ~/.vim/syntax/mxs.vim
-  mxwire scenario run connect/bad-key -i eth0 --target alpha:0 --ladder    against a live host
-  mxwire scenario run -i eth0 --driver 'ssh alpha mxwire scenario host -i eth0'    with application calls
-"""
 _OF_THE_ENGINE: Final = {
     "profile": "--profile is for the engine: omit it, or -i",
     "on": "--on is for the engine: a live host is played by this process",
@@ -63,7 +50,7 @@ _profile_option = shared.name_option(
 )
 
 
-@click.group(cls=CommandGroup, epilog=EPILOG)
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Play scenarios: short scripts of the frames that a tester sends and the answers that a host must send.
 

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli.group import Command
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, counted, note
 from mxwire.cli.options import endpoint_option, host_type, json_option, key_option, number_type, timeout_option
@@ -25,19 +26,6 @@ if TYPE_CHECKING:
     from mxwire.host import Endpoint, HostError, HostRequest
     from mxwire.protocol import Partner, Status
 
-EPILOG = """\b
-Each file is one message, unless --chunk divides it; standard input is read to its end.
-
-\b
-Examples:
-  mxwire send alpha:0 -i veth1 picture.png
-  echo hello | mxwire send alpha:0 -i veth1 --match 7
-  mxwire send alpha:0:3 -i eth0 --sync *.log           to endpoint 3; wait until each is received
-  mxwire send alpha:0 -i eth0 --chunk 1048576 disk.img one message per MiB
-
-\b
-Exit code: 0 if the receiver received everything, 1 if not, 2 if it cannot start, 130 after Ctrl-C or SIGTERM.
-"""
 LONGEST: Final = (1 << 32) - 1
 """Maximum length of a message, in bytes."""
 _READ_BYTES: Final = 1 << 20
@@ -60,7 +48,7 @@ class SendOptions:
     as_json: bool
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.argument("destination", metavar="HOST", type=host_type)
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(allow_dash=True))
 @live_options

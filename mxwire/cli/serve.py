@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli.group import Command
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, counted, note
 from mxwire.cli.options import every_option, json_option, key_option
@@ -20,21 +21,6 @@ if TYPE_CHECKING:
     from mxwire.host import Host
     from mxwire.host.service import Client, Service, ServiceCounts
 
-EPILOG = """\b
-Ctrl-C ends the command and prints a summary. A client that does not receive its answers gets no more of them while 1024
-messages or 256 MiB for it, or 1 GiB for all clients, are in flight.
-
-\b
-Examples:
-  mxwire serve --echo -i veth0 --name alpha:0            send every message back to its sender
-  mxwire serve --sink -i eth0 --endpoint 3 --key 0x42    receive messages and count them
-  mxwire serve -i eth0 --endpoint 1 --endpoint 2         several endpoints
-  mxwire serve -i eth0 --json | jq 'select(.event=="summary")'
-
-\b
-Exit code: 130 after Ctrl-C or SIGTERM, 2 if it cannot start or continue.
-"""
-
 
 _TURN: Final = 0.25
 """Seconds between two checks for news to print."""
@@ -43,7 +29,7 @@ _TURNS_FOR_A_NAME: Final = 6
 """Turns during which new clients may still send their names."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @live_options
 @click.option("--echo/--sink", default=True, help="Send messages back, or only count them.  [default: echo]")
 @click.option(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.group import Command
 from mxwire.cli.notes import wrote
 from mxwire.cli.progress import bar
 from mxwire.errors import OptionError
@@ -33,20 +34,6 @@ if TYPE_CHECKING:
     from mxwire.simulation.exhaustive import PlayedPlan
     from mxwire.simulation.faults import Plan
 
-EPILOG = """\b
-Examples:
-  mxwire simulate                                          two hosts, a hundred messages, no faults
-  mxwire simulate --seed 7 --hosts 3 --loss 0.05 --duplicate 0.02 --reorder 0.05 --kill 1
-  mxwire simulate --profile native-mx,open-mx --dialect mxoe --pcap out.pcapng
-  mxwire simulate --seeds 0-1999 --jobs 2                  two thousand runs, each with its own faults
-  mxwire simulate --seeds 0-1999 --dialect omx:1500 --kill 2
-  mxwire simulate --local one-copy --processes 3 --kill 1  several processes per host, with shared memory
-  mxwire simulate --seeds 0-99999 --on dask:tls://head:8786 --checkpoint seeds.jsonl --to runs.parquet
-  mxwire simulate --workload large --faults lose@7,die:1@31 --pcap out.pcapng      exactly these faults
-  mxwire simulate --exhaustive 1                           every single fault of every small workload
-  mxwire simulate --exhaustive 2 --workload train          every pair of faults of one of them
-  mxwire simulate --exhaustive 2 --on dask-slurm:slurm.toml --checkpoint pairs.jsonl    all, in Slurm jobs
-"""
 _LEGEND: Final = (
     "excused: messages not delivered, and not owed, as an application died or a partner was declared dead; incidents: "
     "kills, crashes, pauses, stalls, partitions, filters and MTU changes; steps: events of the simulation; unchecked: "
@@ -90,7 +77,7 @@ def _microseconds(name: str, text: str) -> shared.Decorator:
     return shared.integer_option(text, f"--{name}", most=10**9, metavar="US")
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @shared.integer_option("Random seed.  [default: 0]", "--seed")
 @click.option("--seeds", type=_seeds, metavar="A-B", help="Campaign: one run per seed, each with its own faults.")
 @shared.worker_options

@@ -8,29 +8,14 @@ from typing import Any
 
 import click
 
+from mxwire.cli.group import Command
 from mxwire.cli.notes import end_interrupted_line, note
 from mxwire.cli.options import amount_option, json_option
 
-EPILOG = """\b
-Endpoints: number, session, posted receives, unexpected messages and their bytes, bytes of early packets, partners,
-running pulls, time until the next retransmission.
-Partners: local endpoint; next sequence number to send (hexadecimal), unacked packets and free window, packets that
-wait for a number; next number expected (+ early packets) and the last one acked; ack that is owed; transmissions of
-the oldest unacked packet, and time until its next one.
-
-\b
-Examples:
-  mxwire ss                           the hosts of this user: serve, perf, programs that use mxwire
-  mxwire ss --watch                   the same every second
-  mxwire ss --json | jq '.endpoints[].partners[] | select(.unacked > 0)'
-
-\b
-Exit code: 0 if a host was found, 1 if none, 2 if the sockets cannot be read, 130 after Ctrl-C.
-"""
 _CLEAR = "\x1b[H\x1b[J"
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @click.option("--watch", is_flag=True, help="Repeat until Ctrl-C.")
 @amount_option("Seconds between two updates.", "--refresh", "interval", default=1.0)
 @json_option("JSON Lines: one object per host.")

@@ -13,6 +13,7 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.completion import folders
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
@@ -24,29 +25,10 @@ if TYPE_CHECKING:
     from mxwire.report.merged_records import Record
     from mxwire.report.pairs import PairOrder
 
-EPILOG = """\b
-A ping and its pong are two messages of the same length, in opposite directions, one after the other. omx_perf prints
-half the ping-to-ping interval; the time to the last byte of the pong excludes the delay in the initiating host, if the
-capture was made there. MB/s (10^6) are computed from the median, and the confidence interval of the median by
-bootstrap. p10 and p90 need 10 samples, p99 needs 100. An ack with data is part of a frame that carries a message (it is
-piggybacked), an ack alone is a frame of its own (TRUC).
-
-\b
-Examples:
-  mxwire stats trace.pcap
-  mxwire stats --by endpoint --sort retransmits trace.pcap     the worst pairs of endpoints first
-  mxwire stats -i eth0 --duration 10              the frames that pass an interface in 10 s
-  mxwire stats --pair alpha:0 beta:0 trace.pcap   two hosts only
-  mxwire stats --on local 'captures/**/*.pcap'    totals per pair of thousands of captures, by all CPUs
-  mxwire stats --plot pingpong.svg trace.pcap     latency, throughput, offsets over time (also .png, .html)
-  mxwire stats --plot 3.png --message 3 FILE      with the time-sequence graph of message 3
-  mxwire stats --xplot graphs trace.pcap          files for xplot, as tcptrace writes them
-  mxwire stats --json trace.pcap | jq -c 'select(.record == "half_iteration") | [.length, .median_ns]'
-"""
 _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "failed", "delivery")
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @shared.input_options
 @shared.json_option("JSON Lines: one object per measurement, durations in ns.")
 @click.option(

@@ -10,6 +10,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.cli.notes import note
 from mxwire.errors import MxwireError
 
@@ -17,28 +18,12 @@ if TYPE_CHECKING:
     from mxwire.analysis.snapshot import TrafficSnapshot
     from mxwire.cli.observation import Observation
 
-EPILOG = """\b
-Columns of a pair, both directions, rates of the last 3 seconds: frames and bytes per second; finished messages, and
-retransmits (retransmissions and re-requests) per second; unfinished messages and the age of the oldest; dialect.
-Keys: p pairs, h hosts, f findings, enter conversation of a pair, s sort, r reverse, / filter, space pause, ? help,
-q quit.
-If there are too many frames to follow all messages, complete pairs are sampled, and the first line shows the share.
-
-\b
-Examples:
-  mxwire top -i eth0                            until q
-  mxwire top trace.pcap                         a capture, played at its pace
-  mxwire top -i eth0 --sort oldest --host vm1:0
-  mxwire top -i eth0 --once                     one report of 3 seconds, as text
-  mxwire top -i eth0 --once --json | jq '.pairs[] | select(.in_flight > 0)'
-  mxwire top -i eth0 --json | jq -c .findings   one object per second
-"""
 SORTS = ("frames", "bytes", "messages", "retransmits", "flight", "oldest", "dialect")
 _ONCE = 3.0
 """Seconds for which --once observes an interface: the time over which rates are averaged."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @shared.input_options
 @click.option("--once", is_flag=True, help="Print one report: of a whole FILE, or of 3 seconds (--duration).")
 @shared.json_option("JSON Lines: one object per interval, or one with --once.")

@@ -14,6 +14,7 @@ import click
 from mxwire.cli import options as shared
 from mxwire.cli.completion import offers, rule_numbers
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,25 +30,8 @@ if TYPE_CHECKING:
 _PATIENCE_NS = 2_000_000_000
 """Time in which live frames may still show that the order was wrong, before a finding is reported."""
 
-EPILOG = """\b
-Examples:
-  mxwire verify trace.pcap                       verdicts by host, broken rules, findings with their frames
-  mxwire verify -i eth0                          an interface: findings as they appear, until Ctrl-C
-  mxwire verify --host alpha:0 *.pcap            one host in many captures
-  mxwire verify --on local 'captures/**/*.pcap'  thousands of captures, by all CPUs, with one result
-  mxwire verify --between 10 20 --type PULL FILE findings shown by a PULL in these ten seconds
-  mxwire verify --rules R-ACK,R-RTX trace.pcap   acknowledgements and retransmission only
-  mxwire verify --json trace.pcap | jq -r 'select(.record == "finding") | .rule'
-  mxwire verify --junit report.xml trace.pcap    for tools that collect test results
 
-\b
-Verdicts: pass; info (with notes: known defects of real hosts, and events not attributable to a host); non-strict
-(deviations from recommendations); fail (violations); missing (no rule applies to its frames).
-Exit code: 0 no violation, 1 violations, 2 an input could not be read, or has no MXoE frame.
-"""
-
-
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @shared.input_options
 @filter_options()
 @click.option(

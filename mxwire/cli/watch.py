@@ -11,6 +11,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.filters import FilterOptions, filter_options
+from mxwire.cli.group import Command
 from mxwire.cli.notes import EventReport, note
 from mxwire.errors import MxwireError
 
@@ -20,21 +21,6 @@ if TYPE_CHECKING:
     from mxwire.analysis.snapshot import OpenFinding, TrafficSnapshot
     from mxwire.report.prometheus import TrafficCollector
 
-EPILOG = """\b
-Metrics: frames and bytes by packet type and per pair of hosts; messages by kind and outcome, their durations and
-lengths as histograms; messages in flight, retransmissions, re-requests, duplicates, nacks, malformed frames; names and
-dialects; open findings of mxwire diagnose. Pairs without frames for 10 s give way to others if there are too many.
-If there are too many frames to follow all messages, complete pairs are sampled: mxwire_followed_share is then below 1.
-
-\b
-Examples:
-  mxwire watch -i eth0 --prometheus :9086       then: curl localhost:9086/metrics
-  mxwire watch -i eth0 --prometheus 0.0.0.0:9086      on all addresses, for other machines
-  mxwire watch -i eth0 --prometheus :9086 --json | jq -c 'select(.event == "opened")'
-
-\b
-A dashboard for Grafana: examples/grafana-mxwire.json. Exit code: 0 after Ctrl-C or --duration, 2 if it cannot run.
-"""
 _MAX_PAIRS = 1024
 _DEFAULT_HOST = "127.0.0.1"
 
@@ -48,7 +34,7 @@ def _address(value: str) -> tuple[str, int]:
     return host or _DEFAULT_HOST, int(port)
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=Command)
 @shared.interface_option(required=True)
 @click.option(
     "--prometheus",

@@ -84,12 +84,13 @@ def installed(request, tmp_path_factory) -> Installed:
     return Installed(wheel, install(wheel, folder))
 
 
-def test_a_wheel_has_every_module_and_the_compiled_ones_where_they_are_compiled(installed):
+def test_a_wheel_has_every_file_and_the_compiled_modules_where_they_are_compiled(installed):
     with zipfile.ZipFile(installed.wheel) as archive:
         names = {name for name in archive.namelist() if name.startswith("mxwire/")}
     compiled = {name.partition(".")[0] + ".py" for name in names if name.endswith(".so")}
     package = ROOT / "mxwire"
-    assert {f"mxwire/{path.relative_to(package)}" for path in package.rglob("*.py")} <= names
+    files = {path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert {f"mxwire/{path.relative_to(package)}" for path in files} <= names
     expected = {f"mxwire/{path.relative_to(package)}" for path in compiling.sources(package)} | {"mxwire/_native.py"}
     assert compiled == (expected if installed.compiled else set())
     assert not FOLDER or not installed.compiled or "-manylinux" in installed.wheel.name
