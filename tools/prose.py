@@ -30,6 +30,8 @@ CHECKED = (
     "docs/**/*.py",
     "mxwire/**/*.py",
     "mxwire/**/*.txt",
+    "mxwire/**/*.md",
+    "mxwire/**/*.toml",
     "tools/*",
     "benchmarks/**/*.py",
     "tests/**/*.py",
@@ -102,6 +104,8 @@ def texts(path: Path) -> Iterator[tuple[int, str, Kind]]:
         yield 1, re.sub(r"(?ms)^ *```.*?^ *```|<!--.*?-->", _blank, source), Kind.OTHER
     elif path.suffix == ".py" or source.startswith("#!/usr/bin/env python"):
         yield from _python(source, tests=path.name.startswith("test_") or path.is_relative_to(ROOT / "tests"))
+    elif path.suffix == ".toml" and path.is_relative_to(ROOT / "mxwire"):
+        yield 1, source, Kind.OTHER
     elif path.suffix == ".txt":
         yield 1, re.sub(r"(?m)^ .*", "", source), Kind.OTHER  # indented lines are examples
     elif path.suffix == ".lua":

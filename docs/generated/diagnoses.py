@@ -34,9 +34,9 @@ def _diagnosis(diagnosis: Diagnosis) -> str:
     parts = [
         f"### {diagnosis.title} {{ #{diagnosis.id} }}",
         f"`{diagnosis.id}`",
-        f"**Symptoms.** {diagnosis.users_see}",
-        f"**In the capture.** {diagnosis.capture_shows}",
-        f"**How to distinguish it.** {diagnosis.distinction}",
+        f"**Symptoms.** {diagnosis.text.users_see}",
+        f"**In the capture.** {diagnosis.text.capture_shows}",
+        f"**How to distinguish it.** {diagnosis.text.distinction}",
         f"**What to do.**\n\n{advice}",
         f"**An example**, {source}:",
         _diagnosed(diagnosis, example),

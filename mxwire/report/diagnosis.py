@@ -231,9 +231,9 @@ def diagnosis_line(diagnosis: Diagnosis) -> str:
         id=diagnosis.id,
         title=diagnosis.title,
         group=diagnosis.group,
-        users_see=diagnosis.users_see,
-        capture_shows=diagnosis.capture_shows,
-        distinction=diagnosis.distinction,
+        users_see=diagnosis.text.users_see,
+        capture_shows=diagnosis.text.capture_shows,
+        distinction=diagnosis.text.distinction,
         advice=advice_of(diagnosis),
         needs=sorted(diagnosis.needs),
         follows_from=sorted(diagnosis.follows_from),
@@ -250,9 +250,9 @@ def explanation(diagnosis: Diagnosis) -> list[Block]:
     """The catalogue entry of a diagnosis as blocks."""
     shown: list[Block] = [
         Heading(f"{diagnosis.id}: {diagnosis.title}"),
-        Paragraph(f"Symptoms: {diagnosis.users_see}"),
-        Paragraph(f"In the capture: {diagnosis.capture_shows}"),
-        Paragraph(f"Distinguish it {_within(diagnosis.distinction)}"),
+        Paragraph(f"Symptoms: {diagnosis.text.users_see}"),
+        Paragraph(f"In the capture: {diagnosis.text.capture_shows}"),
+        Paragraph(f"Distinguish it {_within(diagnosis.text.distinction)}"),
         Paragraph("What to do:"),
         Listing(advice_of(diagnosis), numbered=True),
     ]
@@ -266,4 +266,4 @@ def explanation(diagnosis: Diagnosis) -> list[Block]:
 def advice_of(diagnosis: Diagnosis) -> tuple[str, ...]:
     """The advice of a diagnosis, with general terms in place of the values of a case."""
     general = {"mtu": "the frame limit less 14", "ping": "the MTU less 28", "silent": "the silent endpoint"}
-    return tuple(each.format_map(general) for each in diagnosis.advice)
+    return tuple(each.format_map(general) for each in diagnosis.text.advice)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from mxwire.analysis.diagnosis.finding import UNKNOWN_COST, Cost, Evidence, Finding, Party, Severity
+from mxwire.texts import entries
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage
@@ -33,13 +35,10 @@ GROUPS: Final[dict[Group, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """An entry of the catalogue; the texts are those of the documentation, in Markdown."""
+class DiagnosisText:
+    """The texts of a diagnosis for users, in Markdown."""
 
-    id: str
-    """Stable name."""
     title: str
-    group: Group
     users_see: str
     """Symptoms for users of MX and Open-MX."""
     capture_shows: str
@@ -47,10 +46,35 @@ class Diagnosis:
     """Similar diagnoses, and the differences."""
     advice: tuple[str, ...]
     """Advice, the most likely remedy first; sentences."""
+
+
+@cache
+def texts(group: Group) -> dict[str, DiagnosisText]:
+    """Return the texts of a group by the names of its diagnoses; they are read once, for the first finding."""
+    return {name: DiagnosisText(**values) for name, values in entries(__file__, f"texts/{group}.toml").items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """An entry of the catalogue; its texts are in the folder ``texts``."""
+
+    id: str
+    """Stable name."""
+    group: Group
     severity: Severity = "warning"
     needs: frozenset[Need] = frozenset()
     follows_from: frozenset[str] = frozenset()
     """Diagnoses that explain this one: if one of them concerns the same hosts, this one is not reported."""
+
+    @property
+    def text(self) -> DiagnosisText:
+        """All texts."""
+        return texts(self.group)[self.id]
+
+    @property
+    def title(self) -> str:
+        """The title, without a full stop."""
+        return self.text.title
 
     def found(
         self,
@@ -61,7 +85,7 @@ class Diagnosis:
         cost: Cost = UNKNOWN_COST,
     ) -> Finding:
         """Return a finding of this diagnosis."""
-        return Finding(self.id, concerns, summary, tuple(shown), self.advice, self.severity, cost, doubts)
+        return Finding(self.id, concerns, summary, tuple(shown), self.text.advice, self.severity, cost, doubts)
 
 
 class Examiner(ABC):

@@ -38,7 +38,7 @@ def test_page_has_a_section_and_the_real_output_for_each(monkeypatch):
     page = PARTS["diagnoses"]() + PARTS["diagnosis table"]()
     for each in catalogue():
         assert f"{{ #{each.id} }}" in page and f"(#{each.id})" in page
-        for text in (each.title, each.users_see, each.capture_shows, each.distinction):
+        for text in (each.title, each.text.users_see, each.text.capture_shows, each.text.distinction):
             assert text in page
     assert all(title in page for title in GROUPS.values())
     command = "mxwire diagnose --only mute-peer captures/mxoe-discovery-static.pcap"
@@ -50,8 +50,8 @@ def test_page_has_a_section_and_the_real_output_for_each(monkeypatch):
 @pytest.mark.parametrize("each", catalogue(), ids=lambda each: each.id)
 def test_catalogue_is_complete_and_consistent(each):
     assert re.fullmatch(r"[a-z]+(-[a-z]+)+", each.id)
-    assert each.group in GROUPS and each.advice
+    assert each.group in GROUPS and each.text.advice
     assert each.follows_from <= set(CATALOGUE) - {each.id}
-    for text in (each.users_see, each.capture_shows, each.distinction, *each.advice):
+    for text in (each.text.users_see, each.text.capture_shows, each.text.distinction, *each.text.advice):
         assert (text[0].isupper() or text.startswith("omx_")) and text.endswith("."), text
     assert not each.title.endswith(".")

@@ -17,70 +17,12 @@ _SURE: Final = 0.7
 _OLD: Final[frozenset[str]] = frozenset({"N1", "N2"})
 _NEW: Final[frozenset[str]] = frozenset({"N3", "N4"})
 
-DIALECT: Final = Diagnosis(
-    id="dialect-mismatch",
-    severity="error",
-    title="A build that is wire-compatible with MX talks to one that is not",
-    group="builds",
-    users_see="Hosts find each other and connect, messages up to 128 bytes arrive, longer ones never do. The card's "
-    "counters of dropped packets grow (bad data length, bad number of replies).",
-    capture_shows="One host sends MEDIUM or PULL in the layout of `mxoe`, the other one in that of `omx`. All other "
-    "packets look the same in both.",
-    distinction="From a path that loses long frames: there both hosts use one layout.",
-    advice=(
-        "Build Open-MX the same way on all hosts: wire-compatible with MX everywhere (then omx_info shows wire in its "
-        "line on the build), or nowhere.",
-        "Where native MX hosts take part, all Open-MX hosts must be built wire-compatible.",
-        "Until then, mxwire compat FILE shows which messages the two can exchange.",
-    ),
-    needs=frozenset({"both directions"}),
-)
-GENERATION: Final = Diagnosis(
-    id="generation-mismatch",
-    severity="error",
-    title="Builds in dialect omx of different generations",
-    group="builds",
-    users_see="Hosts with different releases of Open-MX exchange small messages, and some large ones; MEDIUMs "
-    "arrive empty, truncated or not at all.",
-    capture_shows="Both hosts speak `omx`, but the layout of MEDIUM, or the size of PULL_REPLYs, is that of another "
-    "release (before 1.0.901, before 1.3.2, or since).",
-    distinction="From different frame limits: there the layouts are the same and only sizes differ.",
-    advice=(
-        "Install the same release of Open-MX on all hosts, 1.3.2 or later.",
-        "Until then build wire-compatible with MX everywhere: that format has hardly changed. mxwire compat FILE shows "
-        "which messages the two can exchange as they are.",
-    ),
-    needs=frozenset({"both directions"}),
-)
-FRAME_LIMIT: Final = Diagnosis(
-    id="frame-limit-mismatch",
-    severity="error",
-    title="Builds in dialect omx with different frame limits",
-    group="builds",
-    users_see="Small messages arrive; mediums of more than one fragment and large messages hang, or fail after 500 s.",
-    capture_shows="Both hosts speak `omx`, but the sizes of their fragments, pull replies or blocks follow from "
-    "different frame limits (the MTU that Open-MX was built for).",
-    distinction="From a path that loses long frames: there both hosts send the same sizes.",
-    advice=("Build Open-MX for the same MTU on all hosts: the limit is fixed by the build and not negotiated.",),
-    needs=frozenset({"both directions"}),
-)
+DIALECT: Final = Diagnosis("dialect-mismatch", "builds", severity="error", needs=frozenset({"both directions"}))
+GENERATION: Final = Diagnosis("generation-mismatch", "builds", severity="error", needs=frozenset({"both directions"}))
+FRAME_LIMIT: Final = Diagnosis("frame-limit-mismatch", "builds", severity="error", needs=frozenset({"both directions"}))
 BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})
 """Diagnoses of which trouble in the network may merely be a consequence."""
-BYTE_ORDER: Final = Diagnosis(
-    id="byte-order-mismatch",
-    severity="error",
-    title="The byte order option differs",
-    group="builds",
-    users_see="Hosts seem to find each other, but do not learn names and never connect.",
-    capture_shows="The integers of one host are little-endian, those of its partner are in network order.",
-    distinction="From damage: every frame of the host is affected, and its magics and lengths fit when swapped.",
-    advice=(
-        "Build Open-MX endian-independent (the default) on all hosts; without that option only hosts of one byte "
-        "order, all built alike, understand each other.",
-        "Native MX always uses network order.",
-    ),
-    needs=frozenset({"both directions"}),
-)
+BYTE_ORDER: Final = Diagnosis("byte-order-mismatch", "builds", severity="error", needs=frozenset({"both directions"}))
 
 
 @examines(DIALECT, GENERATION, FRAME_LIMIT, BYTE_ORDER)

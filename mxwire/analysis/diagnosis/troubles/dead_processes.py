@@ -31,25 +31,7 @@ from mxwire.wire.numbers import ENDPOINT_MAXIMUM, PULL_TIMER
 from mxwire.words import count_of
 
 ZOMBIE: Final = Diagnosis(
-    id="zombie-pull",
-    title="A killed process continues to pull",
-    group="processes",
-    users_see="After a process was killed in the middle of a large receive, its host keeps the network busy for up to "
-    "500 s; the sender's request does not end.",
-    capture_shows="The same PULLs every second, although their data arrives each time, or although a nack has ended "
-    "them, or without any answer: the card repeats the pulls of an endpoint that is closed, and drops the replies "
-    "(R-CLS-08).",
-    distinction="From long frames that are lost: there not even the first block is ever complete. From loss: there the "
-    "data arrives after one or two re-requests, and the pull continues.",
-    advice=(
-        "Nothing needs to be done about the pull itself: it ends after about 500 s, or when the sender closes its "
-        "endpoint.",
-        "Until then do not reopen that endpoint number: replies and nacks of the old pull may be taken for those of a "
-        "new one (D-13).",
-        "Check why the process was killed, and have it finish or cancel its receives before it ends.",
-    ),
-    needs=frozenset({"both directions"}),
-    follows_from=frozenset({MTU.id}),
+    "zombie-pull", "processes", needs=frozenset({"both directions"}), follows_from=frozenset({MTU.id})
 )
 _TIMERS: Final = 3
 """Timers that expire for a complete block: with fewer, its replies may have been lost behind the point of capture."""
@@ -153,22 +135,9 @@ def _most_of_one_block(requests: list[Repeat]) -> int:
 
 
 STOPPED: Final = Diagnosis(
-    id="pull-stopped",
+    "pull-stopped",
+    "processes",
     severity="error",
-    title="A receiver stopped in the middle of a message",
-    group="processes",
-    users_see="A large send hangs, without an error, until its program ends or connects again.",
-    capture_shows="Part of a large message is pulled, and then neither a PULL nor a NOTIFY of it follows for more than "
-    "three seconds. A running host repeats unanswered PULLs every second (R-PUL-08), so it was killed, or lost its "
-    "power or network, or its program contains the driver and was killed.",
-    distinction="From a killed process under a kernel driver: that continues to pull. From lost data: PULLs are "
-    "repeated. From an application that does nothing: its host completes the pull.",
-    advice=(
-        "Check why the receiving program ended: its own output, or the kernel log if it was killed; and whether its "
-        "host is up.",
-        "End the sending program, or have it disconnect: the protocol does not report the end of a partner to "
-        "which nothing is sent. With mx_set_request_timeout a program gets an error instead of waiting.",
-    ),
     needs=frozenset({"both directions", "every frame"}),
     follows_from=frozenset({MTU.id}),
 )
@@ -232,19 +201,7 @@ def _stopped_evidence(message: CapturedMessage, facts: Facts) -> Evidence:
     return evidence(text, [[*message.frames][-1][1]], message.last_ns)
 
 
-LATE: Final = Diagnosis(
-    id="notify-for-former-process",
-    title="A NOTIFY for a process that has died",
-    group="processes",
-    severity="note",
-    users_see="Nothing.",
-    capture_shows="The PULLs of a large message are refused with ENDPT_CLOSED, as its sender's process has died; a new "
-    "process opens the same endpoint and connects, and gets a NOTIFY of 0 bytes for the region of the former one "
-    "(R-MEA-14).",
-    distinction="From a host that invents regions: here the region and its counter are those of the refused pull.",
-    advice=("Nothing needs to be done: the new process ignores the NOTIFY, as the counter does not match (R-NOT-02).",),
-    needs=frozenset({"both directions"}),
-)
+LATE: Final = Diagnosis("notify-for-former-process", "processes", severity="note", needs=frozenset({"both directions"}))
 _Key = tuple[Party, Party, int | None, int | None]
 
 

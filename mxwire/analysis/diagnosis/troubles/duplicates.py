@@ -30,33 +30,9 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.encapsulation import ROW
 from mxwire.words import count_of
 
-DOUBLED: Final = Diagnosis(
-    id="capture-frames-doubled",
-    title="The capture shows every frame twice",
-    group="capture",
-    users_see="Nothing is wrong with the hosts; counts in reports on the capture are doubled.",
-    capture_shows="Nearly every frame of both directions appears twice.",
-    distinction="From frames that the network duplicates: there single frames, or one direction, are affected.",
-    advice=(
-        "Mirror one direction of one switch port only, or both directions of one port rather than two ports.",
-        "Capture on one interface instead of on several (-i any, or a bridge and its ports).",
-    ),
-)
+DOUBLED: Final = Diagnosis("capture-frames-doubled", "capture")
 DUPLICATED: Final = Diagnosis(
-    id="frames-duplicated",
-    title="The network duplicates frames",
-    group="network",
-    users_see="Mostly nothing: receivers drop duplicates. Late duplicates of PULLs are refused, and duplicates use "
-    "bandwidth.",
-    capture_shows="Messages, PULLs or replies that arrive again sooner than any host would retransmit them.",
-    distinction="From retransmissions: they follow half a second later, or are explained by a timer. From a capture "
-    "that shows everything twice: there nearly all frames are doubled.",
-    advice=(
-        "Look for loops and for link aggregation whose ends are set up differently; check the spanning tree.",
-        "On virtual machines, check whether a bridge forwards frames along two paths.",
-    ),
-    needs=frozenset({"every frame"}),
-    follows_from=frozenset({DOUBLED.id}),
+    "frames-duplicated", "network", needs=frozenset({"every frame"}), follows_from=frozenset({DOUBLED.id})
 )
 _LEAST: Final = 2
 _NEARLY_ALL: Final = 0.4

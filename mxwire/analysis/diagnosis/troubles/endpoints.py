@@ -18,70 +18,10 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import ConnectStatus
 from mxwire.wire.numbers import ENDPOINT_MAXIMUM
 
-CLOSED: Final = Diagnosis(
-    id="endpoint-closed",
-    severity="error",
-    title="An endpoint is not open",
-    group="connections",
-    users_see='Connecting fails with "remote endpoint closed", or messages that seemed to be sent are lost: the '
-    "sender's next call reports it.",
-    capture_shows="A CONNECT, a message or the PULLs of a large message are refused with ENDPT_CLOSED: the process "
-    "is not running (any more), or has not opened that endpoint number.",
-    distinction="From a number that the host does not have at all (BAD_ENDPT). A NOTIFY or an acknowledgement that "
-    "arrives after its receiver has ended does no harm and is not reported, nor is a connect that was a little early "
-    "and succeeded later.",
-    advice=(
-        "Start the receiving program first, and check which endpoint number it opens.",
-        "If it was running, check why it ended: its own output, or the kernel log if it was killed.",
-        "Have programs wait for their large sends to complete, and exchange a last message, before they close their "
-        "endpoints: what is not pulled or acknowledged then is lost.",
-    ),
-)
-RANGE: Final = Diagnosis(
-    id="endpoint-out-of-range",
-    severity="error",
-    title="An endpoint number that the host does not have",
-    group="connections",
-    users_see='Connecting fails with "bad endpoint id".',
-    capture_shows="Frames to an endpoint number are refused with BAD_ENDPT: the number is not below the host's limit "
-    "(32 by default).",
-    distinction="From a number that is only closed: ENDPT_CLOSED.",
-    advice=(
-        "Use an endpoint number below the limit of the host (omx_info shows it), or load the driver with a higher one.",
-    ),
-)
-EXHAUSTED: Final = Diagnosis(
-    id="endpoints-exhausted",
-    severity="error",
-    title="All endpoints of a host are in use",
-    group="connections",
-    users_see="Opening an endpoint fails on a host with many processes (busy, or no resources); jobs with many "
-    "ranks per host do not start.",
-    capture_shows="Every endpoint number of a host takes part in the traffic: as many as it has by default (32), or as "
-    "many as its refusals show.",
-    distinction="From numbers that were used one after another: an endpoint whose refusals show that it was closed "
-    "is not counted.",
-    advice=(
-        "Load the driver with a higher limit of endpoints, or run fewer processes on the host.",
-        "Look for processes that were left behind by former jobs, and end them.",
-    ),
-    needs=frozenset({"destinations"}),
-)
-KEY: Final = Diagnosis(
-    id="wrong-key",
-    severity="error",
-    title="Connecting with a wrong key",
-    group="connections",
-    users_see='Connecting fails with "bad connection key", although the endpoint is there.',
-    capture_shows="A CONNECT reply with status 11 (BAD_KEY): the key in the request is not the one that the endpoint "
-    "was opened with.",
-    distinction="From a closed endpoint, which is refused by a nack instead.",
-    advice=(
-        "Give both programs the same key (the filter of mx_open_endpoint and mx_connect).",
-        "If the key is right, another program has the endpoint open: check its number.",
-        "Note that even such a request changes what the target knows of its partner (D-2).",
-    ),
-)
+CLOSED: Final = Diagnosis("endpoint-closed", "connections", severity="error")
+RANGE: Final = Diagnosis("endpoint-out-of-range", "connections", severity="error")
+EXHAUSTED: Final = Diagnosis("endpoints-exhausted", "connections", severity="error", needs=frozenset({"destinations"}))
+KEY: Final = Diagnosis("wrong-key", "connections", severity="error")
 
 _SEEN_KEPT: Final = 1 << 14
 

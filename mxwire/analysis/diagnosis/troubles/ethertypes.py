@@ -24,42 +24,8 @@ from mxwire.wire.layout import header_type, layout_of
 from mxwire.wire.numbers import CONNECT_LENGTH, RNDV_LENGTH
 from mxwire.words import count_of
 
-CHANGED: Final = Diagnosis(
-    id="ethertype-changed",
-    severity="error",
-    title="The EtherType was changed",
-    group="path",
-    users_see="Hosts do not see each other although the network is fine; peers discovered by omxoed have no names.",
-    capture_shows="Frames with another EtherType hold MXoE: packet types, magics and lengths fit. omxoed's "
-    "announcements keep 0x86DF whatever the driver was built with.",
-    distinction="From other protocols: several fields with known values must fit, in several frames.",
-    advice=(
-        "Build Open-MX with the same EtherType on all hosts; 0x86DF (the default) is the only one that native MX and "
-        "wire-compatible builds understand.",
-        "To analyse this capture, pass the EtherType to mxwire: --ethertype.",
-    ),
-    needs=frozenset({"all protocols"}),
-)
-FILTERED: Final = Diagnosis(
-    id="ethertype-filtered",
-    severity="error",
-    title="EtherType 0x86DF is filtered on the path",
-    group="path",
-    users_see="Ping and ssh between the hosts work, but no MXoE host answers another.",
-    capture_shows="A host is queried repeatedly and never answers with MXoE, while its frames of other protocols "
-    "arrive.",
-    distinction="From a host that is switched off: its other frames are there. A host without the driver, or one that "
-    "does not know the querying host, looks the same: capture at the other end, too.",
-    advice=(
-        "Run mxwire capture at the other end: if the queries do not arrive there, something on the path drops "
-        "EtherType 0x86DF.",
-        "Check for EtherType filters, storm control and port security in switches, and for ebtables/nftables rules on "
-        "bridges of virtual machines.",
-        "If they do arrive, check that the driver is loaded and attached to that interface (omx_info), and that it "
-        "knows the querying host.",
-    ),
-    needs=frozenset({"all protocols"}),
-)
+CHANGED: Final = Diagnosis("ethertype-changed", "path", severity="error", needs=frozenset({"all protocols"}))
+FILTERED: Final = Diagnosis("ethertype-filtered", "path", severity="error", needs=frozenset({"all protocols"}))
 
 _TYPES_KEPT: Final = 64
 _PAIRS_KEPT: Final = 4096

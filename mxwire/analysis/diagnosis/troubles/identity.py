@@ -15,34 +15,8 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import hostname_text
 from mxwire.wire.packets import HostReply
 
-MAC: Final = Diagnosis(
-    id="duplicate-mac",
-    severity="error",
-    title="Two hosts have the same Ethernet address",
-    group="peers",
-    users_see="Connections to a host alternately work and fail; sessions are refused although no process was "
-    "restarted. Cloned virtual machines are the usual reason.",
-    capture_shows="One address reports two names, two serials of its discovery daemon, or two sessions of one "
-    "endpoint, and alternates between them; or two addresses announce one NIC id.",
-    distinction="From a restart: after that the old name, serial or session never returns.",
-    advice=(
-        "Give each host an address of its own: in the settings of the virtual machine, or with ip link set dev IF "
-        "address MAC.",
-        "Until then switches deliver frames to whichever host sent last.",
-    ),
-)
-NAME: Final = Diagnosis(
-    id="duplicate-name",
-    title="Two hosts have the same name",
-    group="peers",
-    users_see="Programs that are given a host's name connect to the wrong host.",
-    capture_shows="HOST_REPLYs from two addresses contain the same name.",
-    distinction="From a host with two interfaces: those have different names (node7:0 and node7:1).",
-    advice=(
-        "Give each host its own name (hostnamectl set-hostname NAME), then reload the driver.",
-        "Then clear the names that other hosts know: reload their drivers, too, or clear their peer tables.",
-    ),
-)
+MAC: Final = Diagnosis("duplicate-mac", "peers", severity="error")
+NAME: Final = Diagnosis("duplicate-name", "peers")
 _KEPT: Final = 4096
 _VALUES: Final = 8
 

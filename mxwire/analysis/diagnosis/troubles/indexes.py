@@ -17,37 +17,8 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.numbers import NO_PEER_INDEX
 from mxwire.words import count_of
 
-STALE: Final = Diagnosis(
-    id="stale-peer-index",
-    title="A host uses an outdated peer index",
-    group="peers",
-    users_see="After a peer table was cleared or a driver reloaded, open connections hang, and messages "
-    "seem to come from another host.",
-    capture_shows="A host announced a new peer index to its partner (in HOST_QUERY, HOST_REPLY or CONNECT), and the "
-    "partner's frames still carry the old one. Open-MX drops them, or attributes them to another host (R-NAK-02, "
-    "D-6).",
-    distinction="From frames in transit: they arrive within milliseconds.",
-    advice=(
-        "Restart the processes that talk to the host whose table was rebuilt, or let them connect again.",
-        "Do not clear peer tables while endpoints are open; afterwards, restart the discovery daemon on all hosts.",
-    ),
-    needs=frozenset({"both directions", "every frame"}),
-)
-REUSED: Final = Diagnosis(
-    id="peer-index-reused",
-    title="One index for two hosts",
-    group="peers",
-    users_see="Messages from one host are attributed to another, or dropped; nacks go to a host that has sent nothing.",
-    capture_shows="A host announced the same index in its peer table to two partners, and never corrected it: its "
-    "table was rebuilt, and one of the two does not know.",
-    distinction="From a table that is being rebuilt: there the other partner receives its new index soon after.",
-    advice=(
-        "Restart the discovery daemon on the host with the table, so that it queries the names of all its peers and "
-        "announces their new indexes.",
-        "Have the other hosts connect again.",
-    ),
-    needs=frozenset({"both directions", "every frame"}),
-)
+STALE: Final = Diagnosis("stale-peer-index", "peers", needs=frozenset({"both directions", "every frame"}))
+REUSED: Final = Diagnosis("peer-index-reused", "peers", needs=frozenset({"both directions", "every frame"}))
 _ANNOUNCING: Final = ("host_query", "host_reply", "connect_request", "connect_reply")
 _USING: Final = ("tiny", "small", "medium", "rndv", "notify", "truc")
 """Layouts with an index that the sender looks up for each frame: a PULL is repeated with that of its first time."""

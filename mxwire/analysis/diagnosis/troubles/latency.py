@@ -16,41 +16,8 @@ from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 
-COALESCING: Final = Diagnosis(
-    id="interrupt-coalescing",
-    title="Frames arrive in bursts: interrupt coalescing",
-    group="latency",
-    users_see="Latency of small messages is tens of microseconds more than the hardware can do, and jumps in steps; "
-    "large messages are slower than the link.",
-    capture_shows="The replies of one block, which their host transmits back to back, arrive in bursts with "
-    "equal pauses in between: a card collects frames before it raises an interrupt.",
-    distinction="From the rhythm of PULLs: only frames within one block, or of one medium, are compared. From a busy "
-    "host, whose pauses differ.",
-    advice=(
-        "Turn coalescing off, or down, on the host where this was captured: ethtool -C IF rx-usecs 0 adaptive-rx off "
-        "(ethtool -c IF shows it). If this host was the cause, the bursts disappear.",
-        "If throughput matters more than latency, leave it at 10 to 25 microseconds.",
-    ),
-    needs=frozenset({"exact times"}),
-)
-SLEEP: Final = Diagnosis(
-    id="latency-after-idle",
-    title="The first message after a pause is slow: power saving",
-    group="latency",
-    users_see="A benchmark shows a good latency; an application that communicates occasionally sees a much worse one.",
-    capture_shows="Round trips that follow a pause take a step longer than those that follow each other closely: "
-    "processors in a deep sleep state, or with a low clock, wake up first.",
-    distinction="From a busy receiver, whose times vary: here both groups hardly overlap.",
-    advice=(
-        "Keep processors awake: cpupower idle-set -D 10, or the kernel parameter intel_idle.max_cstate=1; and use the "
-        "performance governor (cpupower frequency-set -g performance).",
-        "Check Energy Efficient Ethernet as well: ethtool --set-eee IF eee off.",
-        "On a virtual machine, or with more programs than processors, check whether its processors are given to others "
-        'in the meantime: the time "st" in top, and the run queue.',
-        "Waiting by polling (mx_test in a loop) instead of blocking also keeps a processor awake.",
-    ),
-    needs=frozenset({"exact times"}),
-)
+COALESCING: Final = Diagnosis("interrupt-coalescing", "latency", needs=frozenset({"exact times"}))
+SLEEP: Final = Diagnosis("latency-after-idle", "latency", needs=frozenset({"exact times"}))
 _PAIRS: Final = 1024
 _GAPS: Final = 8192
 _ENOUGH: Final = 200

@@ -16,20 +16,7 @@ from mxwire.units import SECOND
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.words import count_of
 
-STORM: Final = Diagnosis(
-    id="nack-storm",
-    title="A storm of nacks",
-    group="processes",
-    users_see="The network and one processor are busy, no work gets done; floods of error messages.",
-    capture_shows="One host refuses the frames of another one dozens of times within a second: a program keeps "
-    "sending to an endpoint that is gone, and every fragment and every PULL is refused.",
-    distinction="From the end of a program, which causes a nack or two per message in flight.",
-    advice=(
-        "Stop the sending program, or have it stop at the first error: a nack does not reset or reconnect anything "
-        "(R-NAK-10), so whatever it sends next is refused, too.",
-        "See the findings on closed endpoints and changed sessions for the reason.",
-    ),
-)
+STORM: Final = Diagnosis("nack-storm", "processes")
 _MANY: Final = 50
 _KEPT: Final = 4096
 

@@ -29,42 +29,12 @@ from mxwire.ethernet import mac_text
 from mxwire.words import count_of
 
 ORDER: Final = Diagnosis(
-    id="frames-out-of-order",
-    title="The network reorders frames",
-    group="network",
-    users_see="Blocks of large messages are transferred twice, and streams of messages stall for seconds, although "
-    "nothing is lost.",
-    capture_shows="Frames that their host sends in a fixed order pass in a different order: the replies to one "
-    "PULL, the fragments of one MEDIUM message, and messages by their numbers. A later block that is complete first "
-    "is answered by requests for all blocks before it (R-PUL-07). A receiver keeps early messages, but accepts only "
-    "two numbers for each frame that fills the gap (R-ORD-04, D-5): a burst of early messages costs many resend "
-    "delays.",
-    distinction="From loss: only frames of a first transmission count, and only messages that arrive too soon "
-    "to be retransmissions. From a busy host that sends its PULLs out of order: PULLs do not count. From a capture "
-    "that records frames in the wrong order: there replies also appear before the PULL that they answer.",
-    advice=(
-        "Check for several paths between the hosts: link aggregation, multi-queue cards whose queues are not chosen by "
-        "endpoint, and switches that balance load per frame.",
-        "Capture on one queue only (ethtool -L IF combined 1), to be sure that the capture did not reorder the frames.",
-    ),
-    needs=frozenset({"both directions", "every frame"}),
-    follows_from=BUILDS,
+    "frames-out-of-order", "network", needs=frozenset({"both directions", "every frame"}), follows_from=BUILDS
 )
 PULLS: Final = Diagnosis(
-    id="pulls-out-of-order",
+    "pulls-out-of-order",
+    "processes",
     severity="note",
-    title="A busy host sends PULLs out of order",
-    group="processes",
-    users_see="Nothing, or single blocks that are transferred twice.",
-    capture_shows="The PULLs of one transfer arrive in a different order from their blocks (0, 1, 4, 2, 3), although "
-    "no later block is complete: the driver of a busy host handles the first replies before it transmits its other "
-    "PULLs (R-MEA-15). Where the later block is complete first, the earlier ones are re-requested (R-PUL-07).",
-    distinction="From a network that reorders frames: there the replies to one PULL arrive out of order, too. A "
-    "network that reorders only in the direction of the PULLs looks the same.",
-    advice=(
-        "Nothing needs to be done. Fewer processes than processors, and interrupts on a processor of their own, make "
-        "it rarer.",
-    ),
     needs=frozenset({"both directions"}),
     follows_from=BUILDS | {ORDER.id},
 )

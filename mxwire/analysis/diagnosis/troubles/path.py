@@ -16,27 +16,9 @@ from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET
 from mxwire.words import count_of
 
 MTU: Final = Diagnosis(
-    id="mtu-too-small",
+    "mtu-too-small",
+    "path",
     severity="error",
-    title="Long frames do not get through: an MTU is too small",
-    group="path",
-    users_see="Connecting and short messages work, messages above some length hang. Both hosts are fine, the network "
-    "seems fine; only long transfers never end.",
-    capture_shows="Every frame longer than some length goes unanswered, however often it is retransmitted: MEDIUMs "
-    "are never acknowledged, or blocks are re-requested every second without end, while shorter frames of the same "
-    "hosts pass at the same time. Captured behind the point of the drops: one number never arrives, while later "
-    "ones are retransmitted.",
-    distinction="From loss: it hits frames of all lengths, and retransmission helps. From a receiver that is stopped: "
-    "it does not answer short frames either. From a pull whose process was killed: it had made progress.",
-    advice=(
-        "Set the MTU of both network cards, and of every switch port and bridge between them, to at least {mtu} "
-        "(ip link set dev IF mtu 9000 where all can).",
-        "Test the path with frames of that length: ping -M do -s {ping} HOST must work in both directions.",
-        "Where long frames are not possible, build Open-MX for a smaller MTU on all hosts; a wire-compatible build "
-        "always needs frames of 4144 bytes.",
-        "If the path is fine, compare how both hosts were built: a dialect that the receiver does not understand looks "
-        "the same if it never sends long messages itself.",
-    ),
     needs=frozenset({"both directions", "every frame"}),
     follows_from=frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id}),
 )

@@ -18,61 +18,22 @@ from mxwire.wire.enums import PacketType
 from mxwire.words import count_of
 
 MUTE: Final = Diagnosis(
-    id="mute-peer",
+    "mute-peer",
+    "peers",
     severity="error",
-    title="A host never answers",
-    group="peers",
-    users_see="Connecting to a host times out, its name stays unknown (omx_info shows a peer without a name).",
-    capture_shows="CONNECT or HOST_QUERY frames to one address, repeated every half second or every 5 s, and not a "
-    "single frame from it.",
-    distinction="From a capture that misses one direction: there the querying host shows that it receives answers. "
-    "From a host that is seen talking to others: it does not know the querying host.",
-    advice=(
-        "Check that the host is up, that its driver is loaded and attached to this network (omx_info there), and that "
-        "its address has not changed.",
-        "Check there that the querying host is in its peer table: a host silently drops frames from unknown "
-        "addresses (R-DISC-01). Run the discovery daemon (omxoed) on both, or enter the peer by hand: "
-        "omx_init_peers MAC NAME.",
-        "Run mxwire capture at the other end: if the queries do not arrive there, check the path, and for filters "
-        "of EtherType 0x86DF.",
-        "If only its name is queried, and the host is gone, remove it from the peer table of the querying host.",
-    ),
     needs=frozenset({"both directions", "destinations"}),
     follows_from=frozenset({FILTERED.id}),
 )
 INCOMPLETE: Final = Diagnosis(
-    id="discovery-incomplete",
+    "discovery-incomplete",
+    "peers",
     severity="error",
-    title="A host is up, but does not know the querying host",
-    group="peers",
-    users_see="Some hosts can talk to each other and others cannot; connects time out in one direction, or names stay "
-    "unknown.",
-    capture_shows="A host announces itself or talks to others, but never answers the HOST_QUERYs or CONNECTs of one "
-    "host: it drops frames from addresses that are not in its peer table.",
-    distinction="From a mute host: this one is seen sending. The first HOST_QUERY to a host that has just started may "
-    "remain unanswered (R-HOST-04); the second one, 5 s later, may not.",
-    advice=(
-        "Check that the discovery daemon runs on the querying host, so that the other one learns its address, and "
-        "that its broadcasts arrive (mxwire discover on the other host).",
-        "With static peer tables, enter the querying host there: omx_init_peers MAC NAME.",
-        "Check the counter of frames from bad peer addresses there (omx_counters).",
-    ),
     needs=frozenset({"both directions", "destinations"}),
     follows_from=frozenset({BYTE_ORDER.id}),
 )
 NAMELESS: Final = Diagnosis(
-    id="name-not-reported",
-    title="A host does not report its name",
-    group="peers",
-    users_see="A host is listed by its address only; programs that look for it by its name do not find it, and all "
-    "others work.",
-    capture_shows="A host exchanges messages with another one, whose HOST_QUERYs it does not answer.",
-    distinction="From a host that does not know the querying host: that one drops everything from it.",
-    advice=(
-        "Let its program run for more than five seconds, or start it before the querying host: a host that receives a "
-        "query before the first announcement of its sender drops it, and the next one comes after 5 s (R-MEA-26).",
-        "Check whether its driver answers other hosts (mxwire discover), and whether HOST_REPLYs are lost on the path.",
-    ),
+    "name-not-reported",
+    "peers",
     needs=frozenset({"both directions", "every frame"}),
     follows_from=frozenset({BYTE_ORDER.id}),
 )
@@ -126,21 +87,7 @@ class PeerExaminer(Examiner):
                 yield NAMELESS.found(parties, summary, [evidence(text, numbers, first_ns, "proof")])
 
 
-MIXED: Final = Diagnosis(
-    id="mixed-discovery-daemons",
-    title="Different discovery daemons on one fabric",
-    group="peers",
-    users_see="Hosts fall into groups: each sees the hosts of its own group only.",
-    capture_shows="Some hosts broadcast the RAW frames of omxoed (or mxoed), others send RAW frames with other "
-    "content, such as those of FMA.",
-    distinction="By the content of RAW frames: an announcement of omxoed has 64 bytes, with the address of its sender "
-    "in it.",
-    advice=(
-        "Run the same discovery program everywhere: FMA (1.3.0 or later, the same version on all hosts) where native "
-        "MX hosts take part, omxoed otherwise.",
-        "A wire-compatible Open-MX is built to use FMA if FMA's sources were available; check which one runs.",
-    ),
-)
+MIXED: Final = Diagnosis("mixed-discovery-daemons", "peers")
 _HOSTS: Final = 4096
 
 

@@ -16,25 +16,8 @@ from mxwire.ethernet import mac_text
 from mxwire.words import count_of
 
 STOPPED: Final = Diagnosis(
-    id="receiver-not-progressing",
-    title="The receiving application does not make progress",
-    group="processes",
-    users_see="Messages hang for seconds, then all arrive at once; or a partner is reported unreachable although its "
-    "process exists.",
-    capture_shows="All messages to an endpoint are retransmitted every half second, and its library is silent for more "
-    "than a second: no acknowledgement, no message, no connect reply. Its card continues to work: it answers PULLs, "
-    "and received messages are acknowledged at once when the application returns.",
-    distinction="From loss: there the library answers some messages. From a dead host or path: there the card "
-    "is silent, too, and everything must be retransmitted.",
-    advice=(
-        "Check what the process does instead of communicating (top, gdb, py-spy): Open-MX has no progress thread, "
-        "so a process that computes, sleeps or is stopped neither acknowledges nor retransmits (R-GEN-01).",
-        "Have it call the library (mx_test, mx_progress) more often than every half second.",
-        "Check for more processes than processors, swapping, debuggers and SIGSTOP.",
-        "If it was connected just before, connect again: a program that was about to disconnect ignores what follows "
-        "(R-MEA-29).",
-        "If the host itself is down, it is silent, too: ping it.",
-    ),
+    "receiver-not-progressing",
+    "processes",
     needs=frozenset({"both directions", "every frame"}),
     follows_from=frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id, MTU.id, STALE.id}),
 )

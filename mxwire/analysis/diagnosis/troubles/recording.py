@@ -16,43 +16,9 @@ from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.words import count_of
 
-DROPPED: Final = Diagnosis(
-    id="capture-incomplete",
-    title="The capture lost frames",
-    group="capture",
-    users_see="Reports on the capture show missing frames and incomplete messages; the hosts themselves are fine.",
-    capture_shows="Messages or data are missing in the capture but acknowledged: the network did not lose them, as "
-    "the receiver has them.",
-    distinction="From frames that the network lost: they are retransmitted, and not acknowledged before.",
-    advice=(
-        "Capture with a larger buffer (mxwire capture --buffer 512; tcpdump -B) and without displaying frames "
-        "at the same time (without -l), or only the headers (-s 160).",
-        "Write to a fast disk, or to memory (/dev/shm).",
-        "Findings about lost and repeated frames have a lower confidence here.",
-    ),
-)
-CUT: Final = Diagnosis(
-    id="capture-frames-cut",
-    severity="note",
-    title="The capture cut frames",
-    group="capture",
-    users_see="Payloads cannot be extracted or compared.",
-    capture_shows="Frames are shorter in the file than they were on the wire: the snap length of the capture.",
-    distinction="From truncated messages of the protocol: there the frames are complete.",
-    advice=("For contents, capture whole frames: mxwire capture does by default, tcpdump with -s 0.",),
-)
-ONE_WAY: Final = Diagnosis(
-    id="capture-one-direction",
-    title="The capture shows one direction only",
-    group="capture",
-    users_see="Reports show that nothing is ever answered, although the hosts work.",
-    capture_shows="One host acknowledges, pulls or receives data of another one that is never seen sending.",
-    distinction="From a mute host: messages of a mute host are not acknowledged.",
-    advice=(
-        "Mirror both directions of the switch port, or capture on one of the hosts.",
-        "Rules about the answers cannot be checked.",
-    ),
-)
+DROPPED: Final = Diagnosis("capture-incomplete", "capture")
+CUT: Final = Diagnosis("capture-frames-cut", "capture", severity="note")
+ONE_WAY: Final = Diagnosis("capture-one-direction", "capture")
 _SHOWN: Final = 4
 _PAIRS_SHOWN: Final = 16
 _ONE_WAY: Final = 5

@@ -13,37 +13,8 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.numbers import ABANDONED_NEXT, NUMBER_MASK
 from mxwire.words import count_of
 
-NEAR: Final = Diagnosis(
-    id="resend-limit-near",
-    title="A partner is about to be abandoned",
-    group="processes",
-    users_see="Nothing yet: a request hangs for minutes. After about 500 s it and all others to that partner fail as "
-    "unreachable.",
-    capture_shows="A message or a CONNECT was sent more than 500 times, or a large message is pulled for more than "
-    "250 s: half of what a host tries by default (1001 transmissions, R-RTX-03; R-PUL-09).",
-    distinction="By the default limit only: a lower limit that was configured shows when it is reached.",
-    advice=(
-        "See the other findings for why the partner does not answer; beyond the limit both sides count from "
-        "different numbers and must reconnect.",
-        "If the partner needs that long, raise the limit (OMX_RESENDS_MAX).",
-    ),
-)
-REACHED: Final = Diagnosis(
-    id="partner-abandoned",
-    severity="error",
-    title="A partner was abandoned",
-    group="processes",
-    users_see="All requests to a host fail as unreachable at the same moment; after connecting again, messages of the "
-    "former connection turn up or vanish.",
-    capture_shows="A CONNECT request has a start number of 0x30F1 with the next session number: its sender has "
-    "reached its resend limit (R-RTX-05).",
-    distinction="From a restart: a new process starts at 1.",
-    advice=(
-        "Check why the partner did not answer for so long: see the other findings.",
-        "If it was only busy, raise the limit (OMX_RESENDS_MAX) or let it call the library more often.",
-        "Restart both sides, or let both disconnect and connect: messages in flight are lost.",
-    ),
-)
+NEAR: Final = Diagnosis("resend-limit-near", "processes")
+REACHED: Final = Diagnosis("partner-abandoned", "processes", severity="error")
 _HALF: Final = 500
 _LONG_PULL_NS: Final = 250_000_000_000
 

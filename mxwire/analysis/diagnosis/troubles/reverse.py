@@ -25,41 +25,8 @@ from mxwire.analysis.diagnosis.libraries import Voice
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.words import count_of
 
-NONE: Final = Diagnosis(
-    id="no-reverse-connect",
-    title="Connected in one direction only",
-    group="connections",
-    users_see="Small messages work in both directions, but large messages towards the endpoint that connected fail "
-    "with a bad session; large ones from it work, but are acknowledged late or never.",
-    capture_shows="Acknowledgements, PULLs or NOTIFYs with session 0xFFFFFFFF: their sender has connected, but was "
-    "never connected to, and a CONNECT reply does not contain the session (R-CON-12, D-1). All of them are refused.",
-    distinction="From a session that changed: there the session is that of a former process, not 0xFFFFFFFF. From a "
-    "late reverse connect: there a CONNECT request follows.",
-    advice=(
-        "Have the program at {silent} connect back (mx_connect) to any program that connects to it, before it sends "
-        "the first message.",
-        "One-way traffic of short messages needs no reverse connect.",
-    ),
-    needs=frozenset({"both directions"}),
-)
-LATE: Final = Diagnosis(
-    id="late-reverse-connect",
-    title="Connected back too late: a stall of half a second",
-    group="connections",
-    users_see="The first exchange with a server takes half a second, everything after it is fast; the first message "
-    "may be delivered twice.",
-    capture_shows="An endpoint sends numbered messages (or a NOTIFY) before its own first CONNECT request; the "
-    "request resets the receive numbers of its partner to 1, and everything is retransmitted one resend delay later "
-    "(R-CON-12).",
-    distinction="From loss: the repeated messages were sent before the CONNECT request, or right after it with numbers "
-    "that continue the count.",
-    advice=(
-        "Have the server connect back when it gets the connection, and wait for it, before it sends or receives the "
-        "first message.",
-        "omx_perf also shows this once at its start: the measurement itself is not affected.",
-    ),
-    needs=frozenset({"both directions"}),
-)
+NONE: Final = Diagnosis("no-reverse-connect", "connections", needs=frozenset({"both directions"}))
+LATE: Final = Diagnosis("late-reverse-connect", "connections", needs=frozenset({"both directions"}))
 _KINDS: Final = {"truc": "acknowledgement", "pull": "PULL", "notify": "NOTIFY"}
 
 

@@ -20,39 +20,9 @@ from mxwire.wire.enums import ConnectStatus
 from mxwire.wire.numbers import NO_SESSION, SESSION_NUMBER_MASK
 from mxwire.words import count_of
 
-CHANGED: Final = Diagnosis(
-    id="session-changed",
-    severity="error",
-    title="A partner was restarted, but not reconnected",
-    group="connections",
-    users_see='After a program was restarted, messages to it fail with "bad session"; programs that connect again '
-    "work.",
-    capture_shows="Messages, or the PULLs of large ones, name a session that the endpoint does not have any more and "
-    "are refused with BAD_SESSION. Only a CONNECT announces the new one (R-CLS-04).",
-    distinction="From a missing reverse connect: there the session is 0xFFFFFFFF.",
-    advice=(
-        "Connect again after the partner was restarted; preferably from the restarted side (R-CLS-07), "
-        "since otherwise both may count from different numbers (D-3).",
-        "Give a program that is restarted another endpoint number, or have its partners treat a bad session as the end "
-        "of the connection.",
-    ),
-)
+CHANGED: Final = Diagnosis("session-changed", "connections", severity="error")
 BITS: Final = Diagnosis(
-    id="session-number-differs",
-    severity="error",
-    title="Session number mismatch in sequence numbers",
-    group="connections",
-    users_see="After a connection was abandoned and opened again, messages vanish: they are retransmitted, "
-    "but neither acknowledged nor refused.",
-    capture_shows="The upper two bits of sequence numbers are not those that the receiver requested in its last "
-    "CONNECT; it drops such frames silently (R-SEQ-03, R-SEQ-07).",
-    distinction="From a receiver that is stopped: it acknowledges everything once it continues.",
-    advice=(
-        "Restart the programs on both sides, or let both disconnect and connect again: a partner that was abandoned by "
-        "one side only stays out of step (D-4).",
-        "If one of them is not Open-MX: the number that a partner requests must be used with its upper two bits.",
-    ),
-    needs=frozenset({"both directions", "every frame"}),
+    "session-number-differs", "connections", severity="error", needs=frozenset({"both directions", "every frame"})
 )
 _LEAST: Final = 2
 _NUMBERED: Final = ("tiny", "small", "medium", "rndv", "notify")

@@ -1,0 +1,36 @@
+"""Texts of the package that are data: Markdown with tables, and TOML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def table_rows(module: str, name: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the rows of all tables of a Markdown file beside ``module`` (its ``__file__``), each with the heading above
+    its table.
+    """
+    heading, below_head = "", False
+    for line in Path(module).parent.joinpath(name).read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        elif line.startswith("|-"):
+            below_head = True
+        elif not line.startswith("|"):
+            below_head = False
+        elif below_head:
+            yield heading, [cell.strip() for cell in line.split("|")[1:-1]]
+
+
+def entries(module: str, name: str) -> dict[str, dict[str, Any]]:
+    """Return the tables of a TOML file beside ``module`` by name; line breaks in their texts are spaces."""
+    import tomllib  # only if a text is shown
+
+    with Path(module).parent.joinpath(name).open("rb") as file:
+        tables = tomllib.load(file)
+    return {name: {key: _fold(value) for key, value in table.items()} for name, table in tables.items()}
+
+
+def _fold(value: str | list[str]) -> str | tuple[str, ...]:
+    return " ".join(value.split()) if isinstance(value, str) else tuple(" ".join(each.split()) for each in value)
