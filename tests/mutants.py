@@ -7,18 +7,24 @@ if one survives. Most are the interoperability defects that Open-MX had once (di
 from __future__ import annotations
 
 import argparse
+import ast
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
-from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
-PACKAGE = Path(__file__).parents[1] / "mxwire"
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.mutants_planned import PLANNED, BeyondPlans
+from tests.mutation.operators import PACKAGE, compiled, functions_in, functions_of, tree_of
+
 SEEDS = 400
 """Number of seeds within which every mutant must be killed."""
 PLANNED_OPTIONS = ("dialect", "profiles", "discovery", "resend_maximum", "local")
@@ -33,9 +39,10 @@ class Mutant:
     name: str
     why: str
     """The rule that it breaks; before it the release of Open-MX that fixed the defect, if real hosts have had it."""
-    file: str
-    """Path below ``mxwire/protocol``."""
+    function: str
+    """The qualified name of the function of the engine that is changed."""
     old: str
+    """An expression or statements, which the function has once."""
     new: str
     options: dict[str, object] = field(default_factory=dict)
     """Fields of the scenarios that are not drawn from the seed; profiles and dialects by name."""
@@ -59,40 +66,63 @@ class Mutant:
         one_host = {"hosts": 1, "processes": 2} if "local" in self.options else {}
         return one_host | {name: value for name, value in self.fixed().items() if name in PLANNED_OPTIONS}
 
-    def code(self) -> CodeType:
-        """The code of the function that is changed."""
-        text = (PACKAGE / "protocol" / self.file).read_text(encoding="utf-8")
-        if text.count(self.old) != 1:
-            raise LookupError(f"{self.name}: {self.file} has the text {text.count(self.old)} times: {self.old!r}")
-        before, after = (
-            list(_functions(compile(each, self.file, "exec", dont_inherit=True)))
-            for each in (text, text.replace(self.old, self.new))
-        )
-        changed = [new for old, new in zip(before, after, strict=True) if _unlined(old) != _unlined(new)]
-        if len(changed) != 1:
-            raise LookupError(f"{self.name}: {len(changed)} functions of {self.file} are changed, not one")
-        return changed[0]
+    @property
+    def file(self) -> str:
+        """Path of the function below ``mxwire/protocol``."""
+        files = _files().get(self.function, [])
+        if len(files) != 1:
+            raise LookupError(f"{self.name}: {len(files)} files have the function {self.function}")
+        return files[0]
 
     @property
     def module(self) -> str:
         """The module of the file."""
         return ".".join(("mxwire", "protocol", *Path(self.file).with_suffix("").parts))
 
+    def code(self) -> CodeType:
+        """The code of the function that is changed."""
+        tree = tree_of(f"protocol/{self.file}")
+        function = next(found for name, found in functions_of(tree) if name == self.function)
+        old, new = (ast.parse(text).body for text in (self.old, self.new))
+        places = [*_places(function, old, new)]
+        if len(places) != 1:
+            raise LookupError(f"{self.name}: {self.function} has {len(places)} times: {self.old!r}")
+        replace, *arguments = places[0]
+        replace(*arguments)
+        line = min(each.lineno for each in (function, *function.decorator_list))
+        codes = functions_in(compiled(f"protocol/{self.file}", tree))
+        return next(each for each in codes if (each.co_qualname, each.co_firstlineno) == (self.function, line))
 
-def _functions(code: CodeType) -> Iterator[CodeType]:
-    """The functions of a module and its classes, without those inside functions."""
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            if each.co_flags & CO_OPTIMIZED:
-                yield each
-            else:
-                yield from _functions(each)
+
+@cache
+def _files() -> dict[str, list[str]]:
+    """The files below ``mxwire/protocol`` by the functions that they have."""
+    folder = PACKAGE / "protocol"
+    found: dict[str, list[str]] = {}
+    for path in sorted(folder.rglob("*.py")):
+        file = str(path.relative_to(folder))
+        for name, _ in functions_of(tree_of(f"protocol/{file}")):
+            found.setdefault(name, []).append(file)
+    return found
 
 
-def _unlined(code: CodeType) -> CodeType:
-    """The code without the numbers of its lines."""
-    consts = tuple(_unlined(each) if isinstance(each, CodeType) else each for each in code.co_consts)
-    return code.replace(co_firstlineno=1, co_linetable=b"", co_consts=consts)
+def _places(function: ast.AST, old: list[ast.stmt], new: list[ast.stmt]) -> Iterator[tuple[Any, ...]]:
+    """The places where a function has statements, or a single expression, each as a call that replaces it."""
+    match old, new:
+        case [ast.Expr(value=before)], [ast.Expr(value=after)]:
+            olds, news = [before], [after]
+        case _:
+            olds, news = old, new
+    wanted = [*map(ast.dump, olds)]
+    for parent in ast.walk(function):
+        for name, value in ast.iter_fields(parent):
+            if isinstance(value, ast.AST) and [ast.dump(value)] == wanted:
+                yield setattr, parent, name, *news
+            elif isinstance(value, list):
+                dumped = [ast.dump(each) if isinstance(each, ast.AST) else "" for each in value]
+                for place in range(len(value)):
+                    if dumped[place : place + len(wanted)] == wanted:
+                        yield value.__setitem__, slice(place, place + len(wanted)), news
 
 
 NATIVE = {"dialect": "mxoe", "profiles": ["native-mx", "open-mx"], "largest": 40_000}
@@ -100,74 +130,55 @@ KILLS = {"kill": 2}
 PROCESSES = {"local": "two-copies", "workload": "same-host"}
 LONG = {"largest": 2_000_000, "messages": 10, "dialect": "omx:1500"}
 LOSSY = {"loss": 0.15}
+_NACK = (
+    "NackLib(dst_mac=peer.address, src_mac=self.address, dst_src_peer_index=index, src_endpoint=frame.dst_endpoint,"
+    " nack_type=why, dst_endpoint=frame.src_endpoint, dst_src_peer_index_copy=index, lib_seqnum=frame.lib_seqnum)"
+)
 
 MUTANTS = (
-    Mutant(
-        "pipeline ignored",
-        "1.3.2, R-MED-02",
-        "library/inbound.py",
-        "return number << pipeline",
-        "return number << 12",
-        NATIVE,
-    ),
+    Mutant("pipeline ignored", "1.3.2, R-MED-02", "Reassembly._offset", "number << pipeline", "number << 12", NATIVE),
     Mutant(
         "index echo in HOST_REPLY",
         "0.7.0, R-HOST-06",
-        "discovery.py",
+        "Names.answer",
         "query.src_dst_peer_index if echo else peer.index",
         "query.src_dst_peer_index",
         {"discovery": "nameless", "hosts": 3},
     ),
     Mutant(
-        "libacks carry the last number",
-        "0.1.0, R-ACK-01",
-        "library/reliability.py",
-        "sequence = partner.rx_done\n",
-        "sequence = (partner.rx_done - 1) & 0xFFFF\n",
+        "libacks carry the last number", "0.1.0, R-ACK-01", "_liback", "partner.rx_done", "partner.rx_done - 1 & 0xFFFF"
     ),
     Mutant(
         "piggybacks carry the last number",
         "0.1.0, R-ACK-01",
-        "library/reliability.py",
-        "return partner.rx_done\n",
-        "return (partner.rx_done - 1) & 0xFFFF\n",
+        "OwedAck.piggyback",
+        "return partner.rx_done",
+        "return partner.rx_done - 1 & 0xFFFF",
     ),
     Mutant(
         "wrong pipeline value",
         "0.1.0, R-MED-02",
-        "library/endpoint.py",
+        "_pipeline",
         "dialect.fragment_payload.bit_length() - 1",
         "dialect.fragment_payload.bit_length()",
         {"dialect": "mxoe"},
     ),
-    Mutant(
-        "status numbers not those of MX",
-        "0.1.0, R-CON-09",
-        "library/connect.py",
-        "== endpoint.key else ConnectStatus.BAD_KEY",
-        "== endpoint.key else 10",
-    ),
-    Mutant(
-        "libacks without counter",
-        "0.1.0, R-ACK-06",
-        "library/reliability.py",
-        "session, partner.liback_out, sequence",
-        "session, 0, sequence",
-    ),
+    Mutant("status numbers not those of MX", "0.1.0, R-CON-09", "take_request", "ConnectStatus.BAD_KEY", "10"),
+    Mutant("libacks without counter", "0.1.0, R-ACK-06", "_liback", "partner.liback_out", "0"),
     Mutant(
         "session bits dropped",
         "0.4.0, R-SEQ-03",
-        "library/reliability.py",
-        "return (value & SESSION_NUMBER_MASK) | ((value + 1) & NUMBER_MASK)",
-        "return (value + 1) & NUMBER_MASK",
+        "successor",
+        "value & SESSION_NUMBER_MASK | value + 1 & NUMBER_MASK",
+        "value + 1 & NUMBER_MASK",
         {"partition": 3, "resend_maximum": 2, "loss": 0.0},
     ),
     Mutant(
         "frame numbers modulo 256 confused by the puller",
         "0.5.0, R-PUL-05",
-        "card/pull.py",
-        "if -(-offset // payload) != first + ahead:",
-        "if False:",
+        "PullTransfer.reply",
+        "-(-offset // payload) != first + ahead",
+        "False",
         LONG
         | {
             "profiles": ["open-mx-1.5-as-found"],
@@ -178,64 +189,59 @@ MUTANTS = (
             "judged": False,
         },
     ),
-    Mutant(
-        "frame numbers modulo 128 by the replier",
-        "R-PUL-13",
-        "card/replies.py",
-        "return number & 0xFF",
-        "return number & 0x7F",
-        LONG | {"judged": False},
-    ),
+    Mutant("frame numbers modulo 128 by the replier", "R-PUL-13", "_on_wire", "0xFF", "0x7F", LONG | {"judged": False}),
     Mutant(
         "duplicate NOTIFY completes another send",
         "0.5.0, R-NOT-02",
-        "library/endpoint.py",
-        "                partner.window.arrive(event)\n",
-        "                if hasattr(event.frame, 'total_length'):\n"
-        "                    for (region, _), send in list(partner.large_sends.items()):\n"
-        "                        if region == event.frame.pulled_rdma_id:\n"
-        "                            send.notified(event.frame.total_length)\n"
-        "                partner.window.arrive(event)\n",
+        "EngineEndpoint.progress",
+        "partner.window.arrive(event)",
+        (
+            "if hasattr(event.frame, 'total_length'):\n"
+            "    for (region, _), send in list(partner.large_sends.items()):\n"
+            "        if region == event.frame.pulled_rdma_id:\n"
+            "            send.notified(event.frame.total_length)\n"
+            "partner.window.arrive(event)"
+        ),
         {"duplicate": 0.2, "judged": False, "workload": "stream", "messages": 40},
     ),
     Mutant(
         "blocks not retired",
         "1.0.4, R-PUL-02",
-        "card/pull.py",
-        "while self.blocks and not self.blocks[0].missing:",
-        "if self.blocks and not self.blocks[0].missing:",
+        "PullTransfer.advance",
+        ("while self.blocks and (not self.blocks[0].missing):\n    self.blocks.popleft()"),
+        ("if self.blocks and (not self.blocks[0].missing):\n    self.blocks.popleft()"),
         LONG | {"loss": 0.05},
     ),
     Mutant(
         "stale start number in the connect reply",
         "R-CON-08",
-        "library/connect.py",
-        "            target_recv_seqnum_start=partner.rx_next,\n            connect_seqnum=frame.connect_seqnum,",
-        "            target_recv_seqnum_start=FIRST_NUMBER,\n            connect_seqnum=frame.connect_seqnum,",
+        "_answer",
+        "partner.rx_next",
+        "FIRST_NUMBER",
         {"partition": 2, "resend_maximum": 2, "judged": False},
     ),
     Mutant(
         "reverse index per host, not per interface",
         "1.1.1, R-LOC-03",
-        "peers.py",
-        "return self.reverse.get(interface, NO_PEER_INDEX)",
-        "return next(iter(self.reverse.values()), NO_PEER_INDEX)",
+        "Peer.index_for",
+        "self.reverse.get(interface, NO_PEER_INDEX)",
+        "next(iter(self.reverse.values()), NO_PEER_INDEX)",
         {"interfaces": 2, "processes": 2},
     ),
     Mutant(
         "nack type shifted",
         "0.4.0, R-NAK-03",
-        "card/interface.py",
-        "nack_type=why,\n                dst_endpoint=frame.src_endpoint,",
-        "nack_type=NackType.NONE,\n                dst_endpoint=why,",
+        "HostInterface._nack_lib",
+        _NACK,
+        _NACK.replace("=why", "=NackType.NONE").replace("=frame.src_endpoint", "=why"),
         KILLS,
     ),
     Mutant(
         "stale replies match a new pull",
         "0.2.0, R-PUL-03",
-        "card/endpoint.py",
-        "(handle + 1) & GENERATION_MASK\n        self._free.append(slot)",
-        "handle & GENERATION_MASK\n        self._free.appendleft(slot)",
+        "HandleSlots.give_back",
+        ("self._generations[slot] = handle + 1 & GENERATION_MASK\nself._free.append(slot)"),
+        ("self._generations[slot] = handle & GENERATION_MASK\nself._free.appendleft(slot)"),
         {
             "duplicate": 0.3,
             "largest": 40_000,
@@ -251,167 +257,160 @@ MUTANTS = (
     Mutant(
         "region offset not served",
         "0.9.1, R-PUL-13",
-        "card/replies.py",
-        "- pull.pulled_rdma_offset % payload +",
-        "+",
+        "message_offset",
+        "pull.frame_index * payload - pull.pulled_rdma_offset % payload",
+        "pull.frame_index * payload",
         {"profiles": ["open-mx-1.0"]},
     ),
     Mutant(
         "RNDV consumed by the handler, sender left waiting",
         "1.0.4, R-MAT-06",
-        "library/endpoint.py",
+        "EngineEndpoint.answer_consumed",
         "enqueue_notify(message.partner, message.rendezvous, 0, None)",
         "return",
     ),
     Mutant(
         "wrong length for a consumed RNDV",
         "1.1.901, R-MAT-06",
-        "library/endpoint.py",
+        "EngineEndpoint.answer_consumed",
         "enqueue_notify(message.partner, message.rendezvous, 0, None)",
         "enqueue_notify(message.partner, message.rendezvous, message.length, None)",
     ),
     Mutant(
         "truncated mediums written beyond the buffer",
         "1.1.901, R-MED-04",
-        "arguments.py",
-        "room = min(len(data), max(0, self.length - offset))",
-        "room = len(data)",
+        "Segments.put",
+        "min(len(data), max(0, self.length - offset))",
+        "len(data)",
     ),
     Mutant(
         "nothing to pull, and no NOTIFY",
         "0.1.0, R-RDV-04",
-        "library/receive.py",
-        "nothing = not min(frame.msg_length, self.memory.length)",
-        "nothing = False",
+        "Receive.take_rendezvous",
+        "not min(frame.msg_length, self.memory.length)",
+        "False",
     ),
     Mutant(
         "nacks do not end connects",
         "1.3.1, R-NAK-06",
-        "library/partner.py",
-        "            next(iter(self.pending_connects.values())).refuse(status)",
-        "            pass",
+        "Partner.refused",
+        "next(iter(self.pending_connects.values())).refuse(status)",
+        "pass",
     ),
     Mutant(
         "duplicates provoke no ack",
         "R-ORD-03",
-        "library/inbound.py",
-        "            self.partner.acks.fire(AckEvent.AT_ONCE)\n",
-        "            pass\n",
+        "Window.arrive",
+        "self.partner.acks.fire(AckEvent.AT_ONCE)",
+        "pass",
         LOSSY | {"resend_maximum": 16},
     ),
     Mutant(
         "the newest message again",
         "R-ORD-03",
-        "library/inbound.py",
-        "return WindowPlace.JUST_BEFORE if ahead == JUST_BEFORE",
-        "return WindowPlace.NEXT if ahead == JUST_BEFORE",
+        "Window.place",
+        "WindowPlace.JUST_BEFORE",
+        "WindowPlace.NEXT",
         {"duplicate": 0.1},
     ),
     Mutant(
         "incomplete mediums acked",
         "R-ACK-02",
-        "library/partner.py",
-        "done = next(iter(self.incomplete)) if self.incomplete else self.rx_next",
-        "done = self.rx_next",
+        "Partner.advance",
+        "next(iter(self.incomplete)) if self.incomplete else self.rx_next",
+        "self.rx_next",
         LOSSY,
     ),
     Mutant(
         "repeated fragments counted",
         "R-MED-03",
-        "library/inbound.py",
-        "        self._seen |= bit\n",
-        "",
+        "Reassembly.add",
+        "self._seen |= bit",
+        "pass",
         LOSSY | {"duplicate": 0.1},
     ),
     Mutant(
         "mediums never retransmitted",
         "R-RTX-02",
-        "library/reliability.py",
-        "            for each in self._leaving:\n                each.resend_tick = self.sent(each)\n",
-        "",
+        "ResendQueue.left",
+        ("for each in self._leaving:\n    each.resend_tick = self.sent(each)"),
+        "pass",
         LOSSY,
     ),
     Mutant(
         "no PULL again at the timer",
         "R-PUL-08",
-        "card/pull.py",
-        "            pull.request(block)\n    pull.deadline",
-        "            pass\n    pull.deadline",
+        "_request_again",
+        "pull.request(block)",
+        "pass",
         LOSSY | {"largest": 150_000},
     ),
     Mutant(
         "sessions not checked",
         "R-EP-02",
-        "card/interface.py",
-        "        if frame.session != endpoint.session:\n",
-        "        if False:\n",
+        "HostInterface._target",
+        "frame.session != endpoint.session",
+        "False",
         {"kill": 2, "largest": 150_000, "messages": 25},
     ),
     Mutant(
         "early packets outlive a reset",
         "R-CLS-05",
-        "library/partner.py",
-        "        self.window.clear()\n",
-        "",
+        "Partner._clear",
+        "self.window.clear()",
+        "pass",
         {"kill": 2, "loss": 0.2, "reorder": 0.3, "messages": 40},
     ),
     Mutant(
         "unexpected messages outlive a reset",
         "R-CLS-05",
-        "library/partner.py",
-        "self.endpoint.matching.drop(self):",
-        "():",
+        "Partner._clear",
+        "self.endpoint.matching.drop(self)",
+        "()",
         {"kill": 3, "messages": 40, "gap": 30_000_000},
     ),
     Mutant(
         "large sends complete without NOTIFY",
         "R-NOT-02",
-        "library/outbound.py",
+        "LargeSend.acked",
         "self.fire(LargeSendEvent.ACK)",
-        "self.state, self.rows = LargeSendState.DONE, {}\n        _complete_large(self)",
+        ("self.state, self.rows = (LargeSendState.DONE, {})\n_complete_large(self)"),
     ),
-    Mutant(
-        "abandoned after two retransmissions",
-        "R-RTX-03",
-        "library/reliability.py",
-        "return self.transmissions > self.maximum",
-        "return self.transmissions > 2",
-        LOSSY,
-    ),
+    Mutant("abandoned after two retransmissions", "R-RTX-03", "Delivery.exhausted", "self.maximum", "2", LOSSY),
     Mutant(
         "receives tried in no order",
         "R-MAT-02",
-        "library/matching.py",
+        "PostedReceives.oldest",
         "first.order < best.order",
         "first.order > best.order",
     ),
     Mutant(
         "probe and receive take the newest",
         "R-MAT-02",
-        "library/matching.py",
-        "        return queue[0]\n",
-        "        return next(item for item in reversed(queue) if item.waiting)\n",
+        "SelectableQueue.first",
+        "return queue[0]",
+        "return next(item for item in reversed(queue) if item.waiting)",
     ),
     Mutant(
         "pieces of a vector begin with the first bytes",
         "R-MSC-03",
-        "arguments.py",
-        "view[start : start + count] = data[done : done + count]",
-        "view[start : start + count] = data[:count]",
+        "Segments.put",
+        "data[done : done + count]",
+        "data[:count]",
     ),
     Mutant(
         "regions never given back",
         "R-RDV-01",
-        "library/outbound.py",
-        "            self.endpoint.card.regions.release(region)\n",
-        "",
+        "LargeSend.release_region",
+        "self.endpoint.card.regions.release(region)",
+        "pass",
     ),
     Mutant(
         "a truncated message to another process is a success",
         "R-MSC-01",
-        "neighbours.py",
-        "send.received(min(transferred, send.length))",
-        "send.received(send.length)",
+        "Neighbour._take_ended",
+        "min(transferred, send.length)",
+        "send.length",
         PROCESSES,
     ),
 )
@@ -494,10 +493,8 @@ def _tried(mutant: Mutant, bound: int | None = None) -> tuple[int | str | None, 
 
     A mutant that no such plan can kill is not tried, since that takes 20 minutes.
     """
-    # As a script, this file is not of a package.
-    planned = import_module("mutants_planned" if __package__ in (None, "") else f"{__package__}.mutants_planned")
-    known = planned.PLANNED.get(mutant.name)
-    if bound is not None and isinstance(known, planned.BeyondPlans):
+    known = PLANNED.get(mutant.name)
+    if bound is not None and isinstance(known, BeyondPlans):
         return "-", f"not by plans: {known.why}"
     try:
         killed = verdict(mutant) if bound is None else verdict_by_plans(mutant, bound)

@@ -16,22 +16,22 @@ from tests.mutants_seen import SEEN, Found
 
 from .mutations import MUTATIONS, Mutation, recorded
 
+_ANSWERED = "self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))"
+
 SENT = {
     "R-SEQ-04": Mutant(
         "numbers by twos",
         "R-SEQ-04",
-        "library/partner.py",
+        "Partner.assign",
         "self.tx_next = successor(self.tx_next)",
         "self.tx_next = successor(successor(self.tx_next))",
     ),
     "R-PUL-12": Mutant(
         "every PULL answered twice",
         "R-PUL-12",
-        "card/interface.py",
-        "self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))\n",
-        "self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))\n"
-        "            self.outgoing.put_bulk(PullReplies("
-        "frame, frame.block_length, region, self.dialect, self.address, count))\n",
+        "HostInterface._take_pull",
+        _ANSWERED,
+        f"{_ANSWERED}\n{_ANSWERED}",
     ),
 }
 """Violations that no capture shows, as the network loses and duplicates frames: only an observer of every frame as

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
@@ -14,6 +15,7 @@ from mxwire.simulation import INVARIANTS, Simulation, draw_scenario
 from tests import mutants
 from tests.mutants import MUTANTS, Mutant, engine, verdict
 from tests.mutants_planned import PLANNED, BeyondPlans, KillingPlan
+from tests.mutation import operators
 
 HISTORIC = [each for each in MUTANTS if each.mended_in]
 
@@ -63,17 +65,40 @@ def test_the_unchanged_engine_passes_the_runs_that_kill_the_mutants() -> None:
             assert outcome.held, f"{mutant.name}, seed {seed}: {outcome.breaches[0]}"
 
 
-def test_a_mutant_without_its_place_is_reported() -> None:
-    with pytest.raises(LookupError, match=r"nowhere: node\.py has the text 0 times"):
-        Mutant("nowhere", "R-GEN-01", "node.py", "no such text", "").code()
-    with pytest.raises(LookupError, match=r"harmless: 0 functions of node\.py are changed, not one"):
-        Mutant("harmless", "R-GEN-01", "node.py", "A host: ", "A host - ").code()
+HARMLESS = Mutant("harmless", "R-GEN-01", "successor", "NUMBER_MASK", "NUMBER_MASK")
+
+
+@pytest.mark.parametrize(
+    ("function", "old", "reported"),
+    [
+        ("Node.nowhere", "pass", "0 files have the function Node.nowhere"),
+        ("Window.place", "no_such_name", "Window.place has 0 times: 'no_such_name'"),
+        ("Window.place", "ahead", r"Window.place has \d+ times: 'ahead'"),
+    ],
+)
+def test_a_mutant_without_its_place_is_reported(function: str, old: str, reported: str) -> None:
+    with pytest.raises(LookupError, match=f"anywhere: {reported}"):
+        Mutant("anywhere", "R-GEN-01", function, old, "pass").code()
+
+
+def test_a_mutant_keeps_its_place_in_other_layouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place is part of the syntax tree: line breaks, comments and parentheses do not matter."""
+    (tmp_path / "protocol" / "elsewhere").mkdir(parents=True)
+    (tmp_path / "protocol" / "elsewhere" / "file.py").write_text(
+        "class Window:\n    def place(self):\n        # why\n        if (self.a\n                < self.b): return 1\n"
+    )
+    monkeypatch.setattr(operators, "PACKAGE", tmp_path)
+    monkeypatch.setattr(mutants, "PACKAGE", tmp_path)
+    mutants._files.cache_clear()
+    mutant = Mutant("moved", "R-GEN-01", "Window.place", "self.a < self.b", "True")
+    assert mutant.module == "mxwire.protocol.elsewhere.file"
+    assert FunctionType(mutant.code(), {})(None) == 1
+    mutants._files.cache_clear()
 
 
 def test_the_table_lists_killed_and_surviving_mutants(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    harmless = Mutant("harmless", "R-GEN-01", "node.py", "A host: ", "A host - ")
     deadly = next(each for each in MUTANTS if each.name == "libacks without counter")
     monkeypatch.setattr(mutants, "SEEDS", 2)
     monkeypatch.setattr(mutants, "MUTANTS", (deadly,))
@@ -81,7 +106,7 @@ def test_the_table_lists_killed_and_surviving_mutants(
     words = capsys.readouterr().out.splitlines()[1].split()
     assert words[:6] == ["libacks", "without", "counter", "library/reliability.py", "0.1.0", "R-ACK-06"]
     assert words[6:8] == ["0", "rules:"]
-    monkeypatch.setattr(mutants, "MUTANTS", (deadly, harmless))
+    monkeypatch.setattr(mutants, "MUTANTS", (deadly, HARMLESS))
     monkeypatch.setattr(mutants, "verdict", lambda mutant: [0, "rules", "…"] if mutant == deadly else None)
     assert mutants.main() == 1
     out = capsys.readouterr().out

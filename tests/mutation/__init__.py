@@ -1,0 +1,1 @@
+"""Mutants: one-place changes of the package that tests must notice."""
