@@ -1,9 +1,9 @@
-"""Seeded captures of whole conversations: tiny messages back and forth, and large ones that are pulled."""
+"""Captures of whole conversations: tiny messages back and forth, and large ones that are pulled, by pairs of hosts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,139 +12,224 @@ from mxwire.frames import FrameBatch
 from mxwire.wire.byteorder import PULL_MAGIC_PREFIX
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE
-from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, Notify, Pull, PullReply, Rndv, Tiny, Truc
+from mxwire.wire.packets import (
+    ConnectReply,
+    ConnectRequest,
+    Frame,
+    Medium,
+    Notify,
+    Pull,
+    PullReply,
+    Rndv,
+    Small,
+    Tiny,
+    Truc,
+)
 
-HOSTS = tuple(bytes.fromhex(f"0060dd47{number:04x}") for number in range(2))
 SESSIONS = 0x11111111, 0x22222222
 KEY = 0x12345678
 GAP_NS = 3_000
+RESEND_NS = 600_000_000
+DUPLICATE = 100
+LOST = 1_000
+"""Rounds of the faulty traffic, of which one is duplicated or retransmitted."""
 FRAMES_A_BATCH = 5_000
 LARGE = 1 << 20
 REPLY = MXOE.reply_payload
 BLOCK = MXOE.block_length
+FRAGMENT = 4096
 FRAMES_A_BLOCK = MXOE.frames_per_block
 CONTENT = bytes(range(256)) * (REPLY // 256)
 MAGIC = (PULL_MAGIC_PREFIX << 8 | 0x80) ^ 2
 
 
-def write_capture(path: Path, kind: str, frames: int) -> None:
-    """Write a pcap file of ``tiny`` or ``large`` messages; equal arguments give equal files."""
-    made = _frames(kind)
+def write_capture(path: Path, kind: str, frames: int, hosts: int = 2) -> None:
+    """Write a pcap file of ``tiny``, ``large``, ``mixed`` or ``faulty`` messages between pairs of ``hosts`` that send
+    in turn; equal arguments give equal files."""
+    made = _in_turn([getattr(_Pair(first), kind)() for first in range(0, hosts, 2)])
     now = 1_700_000_000 * 10**9
     with create_capture(path, format="pcap") as writer:
         for first in range(0, frames, FRAMES_A_BATCH):
-            size = min(FRAMES_A_BATCH, frames - first)
-            built = [build(frame, MXOE) for frame in islice(made, size)]
-            times = [now + GAP_NS * place for place in range(first, first + size)]
+            built, times = [], []
+            while len(built) < min(FRAMES_A_BATCH, frames - first):
+                frame = next(made)
+                if frame is None:
+                    now += RESEND_NS
+                    continue
+                built.append(build(frame, MXOE))
+                times.append(now)
+                now += GAP_NS
             writer.write(FrameBatch.from_frames(built, times, first_number=first + 1))
 
 
-def _frames(kind: str) -> Iterator[Frame]:
-    yield from _connect()
-    yield from _tiny() if kind == "tiny" else _large()
+Made = Iterator[Frame | None]
+"""Frames, and None for the time after which a host retransmits."""
 
 
-def _ends(sender: int) -> dict[str, Any]:
-    return {
-        "dst_mac": HOSTS[1 - sender],
-        "src_mac": HOSTS[sender],
-        "src_endpoint": 1 + sender,
-        "dst_endpoint": 2 - sender,
-        "dst_src_peer_index": 1,
-    }
-
-
-def _connect() -> Iterator[Frame]:
-    common: dict[str, Any] = {"src_dst_peer_index": 1, "target_recv_seqnum_start": 1, "connect_seqnum": 0}
-    for sender in (0, 1):
-        yield ConnectRequest(**_ends(sender), **common, src_session_id=SESSIONS[sender], app_key=KEY)
-        yield ConnectReply(
-            **_ends(1 - sender),
-            **common,
-            src_session_id=SESSIONS[sender],
-            target_session_id=SESSIONS[1 - sender],
-            connect_status_code=0,
-        )
+def _in_turn(sources: list[Made]) -> Made:
+    while True:
+        for each in sources:
+            yield next(each)
 
 
 def _number(position: int) -> int:
     return position & 0x3FFF
 
 
-def _message(sender: int, position: int, acked: int) -> dict[str, Any]:
-    return {
-        **_ends(sender),
-        "lib_seqnum": _number(position),
-        "lib_piggyack": _number(acked),
-        "session": SESSIONS[1 - sender],
-    }
+class _Pair:
+    """Two hosts with one endpoint each; every method yields frames without limit, beginning with the connects."""
 
+    def __init__(self, first: int) -> None:
+        self.hosts = tuple(bytes.fromhex(f"0060dd47{first + number:04x}") for number in range(2))
+        self.libacks = 0
 
-def _tiny() -> Iterator[Frame]:
-    """Yield a ping-pong; every fourth answer is an explicit acknowledgement, as with a slow application."""
-    for position in count(1):
-        match = {"match_a": 0, "match_b": position & 0xFFFFFFFF}
-        yield Tiny(**_message(0, position, position), **match, length=8, data=CONTENT[:8])
-        if position % 4 == 0:
-            session = SESSIONS[0]
-            yield Truc(
-                **_ends(1),
-                session=session,
-                liback_session_id=session,
-                liback_lib_seqnum=_number(position + 1),
-                liback_acknum=position,
-                liback_send_seq=_number(position + 1),
+    def tiny(self) -> Made:
+        """Yield a ping-pong; every fourth answer is an explicit acknowledgement, as with a slow application."""
+        yield from self._connect()
+        for position in count(1):
+            yield from self._round(position)
+
+    def faulty(self) -> Made:
+        """Yield a ping-pong in which the network duplicates frames and loses acks, so that hosts retransmit."""
+        yield from self._connect()
+        for position in count(1):
+            for frame in self._round(position):
+                yield frame
+                if position % DUPLICATE == 0:
+                    yield frame
+                if position % LOST == 0 and isinstance(frame, Tiny):
+                    yield None
+                    yield frame
+
+    def mixed(self) -> Made:
+        """Yield messages of all kinds: eight rounds of tiny ones, a small one, a medium one and a large one."""
+        yield from self._connect()
+        position = 0
+        while True:
+            for _ in range(8):
+                position += 1
+                yield from self._round(position)
+            yield from self._eager(position + 1, Small, 100)
+            yield from self._eager(position + 2, Medium, 6_000)
+            yield from self._pulled(position + 3, 8 * BLOCK)
+            position += 3
+
+    def large(self) -> Made:
+        """Yield messages one after the other, each with four blocks in flight."""
+        yield from self._connect()
+        for position in count(1):
+            yield from self._pulled(position, LARGE)
+
+    def _ends(self, sender: int) -> dict[str, Any]:
+        return {
+            "dst_mac": self.hosts[1 - sender],
+            "src_mac": self.hosts[sender],
+            "src_endpoint": 1 + sender,
+            "dst_endpoint": 2 - sender,
+            "dst_src_peer_index": 1,
+        }
+
+    def _connect(self) -> Iterator[Frame]:
+        common: dict[str, Any] = {"src_dst_peer_index": 1, "target_recv_seqnum_start": 1, "connect_seqnum": 0}
+        for sender in (0, 1):
+            yield ConnectRequest(**self._ends(sender), **common, src_session_id=SESSIONS[sender], app_key=KEY)
+            yield ConnectReply(
+                **self._ends(1 - sender),
+                **common,
+                src_session_id=SESSIONS[sender],
+                target_session_id=SESSIONS[1 - sender],
+                connect_status_code=0,
             )
-        yield Tiny(**_message(1, position, position + 1), **match, length=8, data=CONTENT[:8])
 
+    def _message(self, sender: int, position: int, acked: int) -> dict[str, Any]:
+        return {
+            **self._ends(sender),
+            "lib_seqnum": _number(position),
+            "lib_piggyack": _number(acked),
+            "session": SESSIONS[1 - sender],
+        }
 
-def _large() -> Iterator[Frame]:
-    """Yield messages one after the other, each with four blocks in flight."""
-    for position in count(1):
+    def _round(self, position: int) -> Iterator[Frame]:
+        """Yield a message and its answer."""
+        match = {"match_a": 0, "match_b": position & 0xFFFFFFFF}
+        yield Tiny(**self._message(0, position, position), **match, length=8, data=CONTENT[:8])
+        if position % 4 == 0:
+            yield self._liback(position)
+        yield Tiny(**self._message(1, position, position + 1), **match, length=8, data=CONTENT[:8])
+
+    def _liback(self, position: int) -> Frame:
+        self.libacks += 1
+        session = SESSIONS[0]
+        return Truc(
+            **self._ends(1),
+            session=session,
+            liback_session_id=session,
+            liback_lib_seqnum=_number(position + 1),
+            liback_acknum=self.libacks,
+            liback_send_seq=_number(position + 1),
+        )
+
+    def _eager(self, position: int, kind: type[Small | Medium], length: int) -> Iterator[Frame]:
+        """Yield a SMALL or MEDIUM, and its answer of the same length."""
+        for sender, acked in ((0, position), (1, position + 1)):
+            fields = {**self._message(sender, position, acked), "match_a": 0, "match_b": position, "length": length}
+            if kind is Small:
+                yield Small(**fields, data=CONTENT[:length])
+                continue
+            for fragment in range(-(-length // FRAGMENT)):
+                held = min(length - fragment * FRAGMENT, FRAGMENT)
+                yield Medium(
+                    **fields,
+                    frag_length=held,
+                    frag_seqnum=fragment,
+                    frag_pipeline=FRAGMENT.bit_length() - 1,
+                    data=CONTENT[:held],
+                )
+
+    def _pulled(self, position: int, length: int) -> Iterator[Frame]:
+        """Yield a large message."""
         region = {"pulled_rdma_id": 0, "pulled_rdma_seqnum": position & 0xFF}
         yield Rndv(
-            **_message(0, position, position),
+            **self._message(0, position, position),
             **region,
             match_a=0,
             match_b=position & 0xFFFFFFFF,
-            msg_length=LARGE,
+            msg_length=length,
             pulled_rdma_offset=0,
         )
         handle = 0x23 + position
-        blocks = range(LARGE // BLOCK)
+        blocks = range(length // BLOCK)
         for block in blocks[:4]:
-            yield _pull(block, region, handle)
+            yield self._pull(block, region, handle, length)
         for block in blocks:
             for place in range(FRAMES_A_BLOCK):
-                yield _reply(block * FRAMES_A_BLOCK + place, handle)
+                yield self._reply(block * FRAMES_A_BLOCK + place, handle)
             if block + 4 in blocks:
-                yield _pull(block + 4, region, handle)
-        yield Notify(**_message(1, position, position + 1), **region, total_length=LARGE)
+                yield self._pull(block + 4, region, handle, length)
+        yield Notify(**self._message(1, position, position + 1), **region, total_length=length)
 
+    def _pull(self, block: int, region: dict[str, int], handle: int, length: int) -> Frame:
+        return Pull(
+            **self._ends(1),
+            **region,
+            session=SESSIONS[0],
+            total_length=length,
+            pulled_rdma_offset=0,
+            src_pull_handle=handle,
+            src_magic=MAGIC,
+            first_frame_offset=0,
+            block_length=BLOCK,
+            frame_index=block * FRAMES_A_BLOCK,
+        )
 
-def _pull(block: int, region: dict[str, int], handle: int) -> Frame:
-    return Pull(
-        **_ends(1),
-        **region,
-        session=SESSIONS[0],
-        total_length=LARGE,
-        pulled_rdma_offset=0,
-        src_pull_handle=handle,
-        src_magic=MAGIC,
-        first_frame_offset=0,
-        block_length=BLOCK,
-        frame_index=block * FRAMES_A_BLOCK,
-    )
-
-
-def _reply(frame: int, handle: int) -> Frame:
-    return PullReply(
-        dst_mac=HOSTS[1],
-        src_mac=HOSTS[0],
-        frame_seqnum=frame % 256,
-        frame_length=REPLY,
-        msg_offset=frame * REPLY,
-        dst_pull_handle=handle,
-        dst_magic=MAGIC,
-        data=CONTENT,
-    )
+    def _reply(self, frame: int, handle: int) -> Frame:
+        return PullReply(
+            dst_mac=self.hosts[1],
+            src_mac=self.hosts[0],
+            frame_seqnum=frame % 256,
+            frame_length=REPLY,
+            msg_offset=frame * REPLY,
+            dst_pull_handle=handle,
+            dst_magic=MAGIC,
+            data=CONTENT,
+        )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final
 
@@ -13,41 +13,86 @@ from numpy.typing import NDArray
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.rules.replies import ReplyRun
 from mxwire.wire.checks import Reason
+from mxwire.wire.codec import Codec
 from mxwire.wire.columns import LayoutBlock
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import PULL_REPLY_DATA_OFFSET
+from mxwire.wire.formats import TINY
+from mxwire.wire.layout import layout_of
 
 SHORTEST: Final = 3
 """Minimum number of replies per run; shorter runs do not save time."""
 _TYPE: Final = "pull_reply"
 _NUMBERS: Final = 256
+_DATA: Final = layout_of(TINY).header_end
+"""Offset of the data of a TINY or SMALL."""
 
 
-@dataclass(frozen=True, slots=True)
 class BatchFrames:
-    """The frames of a batch and their properties, by place."""
+    """The frames of a batch and their properties, by place; read when they are needed."""
 
-    whole: memoryview
-    """Memory that holds all these frames, as if untagged on Ethernet."""
-    begin: list[int]
-    end: list[int]
-    time_ns: list[int]
-    number: list[int]
-    length: list[int]
-    """Bytes on the wire."""
+    def __init__(self, decoded: DecodedBatch) -> None:
+        self._decoded, self._located = decoded, decoded.located
+
+    @cached_property
+    def codecs(self) -> list[Codec]:
+        """The codec of each frame."""
+        return self._decoded.codecs()
+
+    @cached_property
+    def _pieces(self) -> tuple[memoryview, list[int], list[int]]:
+        return self._located.pieces()
+
+    @property
+    def whole(self) -> memoryview:
+        """Memory that holds all these frames, as if untagged on Ethernet."""
+        return self._pieces[0]
+
+    @property
+    def begin(self) -> list[int]:
+        """The offset of each frame in ``whole``."""
+        return self._pieces[1]
+
+    @property
+    def end(self) -> list[int]:
+        """The offset after each frame in ``whole``."""
+        return self._pieces[2]
+
+    @cached_property
+    def time_ns(self) -> list[int]:
+        """The times of the frames."""
+        values: list[int] = self._located.batch.timestamp_ns.tolist()
+        return values
+
+    @cached_property
+    def number(self) -> list[int]:
+        """The numbers of the frames."""
+        values: list[int] = self._located.batch.number.tolist()
+        return values
+
+    @cached_property
+    def length(self) -> list[int]:
+        """Bytes on the wire."""
+        values: list[int] = self._located.wire_length.tolist()
+        return values
 
     def raw(self, place: int) -> bytes:
         """The captured bytes of one frame."""
-        return self.whole[self.begin[place] : self.end[place]].tobytes()
+        whole, begin, end = self._pieces
+        return whole[begin[place] : end[place]].tobytes()
+
+    def data(self, places: Sequence[int], lengths: Sequence[int]) -> list[bytes]:
+        """The data of TINYs and SMALLs, as far as it was captured."""
+        whole, begin, end = self._pieces
+        return [
+            whole[begin[place] + _DATA : min(begin[place] + _DATA + length, end[place])].tobytes()
+            for place, length in zip(places, lengths, strict=True)
+        ]
 
 
 def frames_of(decoded: DecodedBatch) -> BatchFrames:
     """Return the frames of a batch for access by place."""
-    located = decoded.located
-    batch = located.batch
-    return BatchFrames(
-        *located.pieces(), batch.timestamp_ns.tolist(), batch.number.tolist(), located.wire_length.tolist()
-    )
+    return BatchFrames(decoded)
 
 
 Row = tuple[Any, ...]

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.analysis.plain_frames import SHORTEST, plain_runs
 from mxwire.analysis.reply_runs import BatchFrames, frames_of, reply_runs
 from mxwire.analysis.selection import FindingSelector
 from mxwire.ethernet import ADDRESS_SIZE
 from mxwire.frames import LINKTYPE_ETHERNET
 from mxwire.rules import CAPTURE, Judge, Severity, Vantage, Verdict, Violation
+from mxwire.rules.plain_run import PlainFrames
+from mxwire.rules.plain_run import take as take_plain
 from mxwire.rules.registry import applied_to
-from mxwire.wire.codec import Codec
+from mxwire.rules.replies import ReplyRun
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.dialect import MXOE, Dialect
 from mxwire.wire.enums import PacketType
-from mxwire.wire.packets import PullReply
+from mxwire.wire.packets import PullReply, Small, Tiny, Truc
 
 
 @dataclass(slots=True)
@@ -60,6 +64,15 @@ _VERDICTS: Final[tuple[tuple[Severity, Verdict], ...]] = (
     ("deviation", "non-strict"),
     ("note", "info"),
 )
+_PLAIN: Final = Tiny, Small, Truc
+"""Classes of frames by :attr:`~mxwire.rules.plain_run.PlainFrames.kind`."""
+LEAST_PLAIN: Final = 1 << 9
+MOST_PLAIN: Final = 1 << 16
+"""Number of frames that are examined at a time: after one that is not plain, and the maximum."""
+SKIPPED: Final = 4
+"""Frames per conversation that are judged one by one after one that is not plain; they double, up to ``MOST_SKIPPED``,
+while none is plain."""
+MOST_SKIPPED: Final = 2048
 
 
 class Verification:
@@ -90,6 +103,7 @@ class Verification:
         self._vantage = vantage
         self._speak: dict[tuple[bytes, bytes], Dialect] = {}
         self._judge = Judge(self._dialect, vantage)
+        self._window, self._skipped = MOST_PLAIN, SKIPPED
 
     def observe(self, decoded: DecodedBatch) -> Iterator[Violation]:
         """Yield the findings of the next batch."""
@@ -98,20 +112,50 @@ class Verification:
             self.cooked = True
             self._judge_single_frames()
         self._learn(decoded)
-        frames, codecs = frames_of(decoded), decoded.codecs()
+        frames = frames_of(decoded)
+        spans: list[tuple[int, ReplyRun | PlainFrames]] = [*reply_runs(decoded, frames)]
+        spans += [(int(each.place[0]), each) for each in plain_runs(decoded)]
         place = 0
-        for first, run in reply_runs(decoded, frames):
-            yield from self._one_by_one(frames, codecs, place, first)
+        for first, run in sorted(spans, key=itemgetter(0)):
+            yield from self._one_by_one(frames, range(place, first))
+            if isinstance(run, PlainFrames):
+                yield from self._plain(frames, run)
+                place = first + len(run)
+                continue
             judged = self._judge.observe_replies(run)
             if judged:
                 self._count(run.source, PullReply, judged)
             place = first + judged
-        yield from self._one_by_one(frames, codecs, place, len(decoded))
+        yield from self._one_by_one(frames, range(place, len(decoded)))
 
-    def _one_by_one(self, frames: BatchFrames, codecs: list[Codec], first: int, end: int) -> Iterator[Violation]:
-        """Yield the findings of frames from one place up to another."""
-        judge = self._judge.observe
-        for place in range(first, end):
+    def _plain(self, frames: BatchFrames, run: PlainFrames) -> Iterator[Violation]:
+        """Yield the findings of a run of plain frames."""
+        left = np.arange(len(run))
+        while len(left):
+            tried, later = left[: self._window], left[self._window :]
+            part = run.part(tried)
+            if len(tried) < SHORTEST:
+                yield from self._one_by_one(frames, part.place.tolist())
+                left = later
+                continue
+            taken = take_plain(part, self._judge.plain_pair, frames.data, from_start=self._vantage.from_start)
+            senders, kinds = part.source[taken], part.kind[taken]
+            keys, counts = np.unique(senders << np.uint64(8) | kinds, return_counts=True)
+            for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+                self._count((key >> 8).to_bytes(ADDRESS_SIZE, "big"), _PLAIN[key & 0xFF], count)
+            others = part.part(~taken)
+            self._skipped = SKIPPED if len(others) < len(part) else min(2 * self._skipped, MOST_SKIPPED)
+            self._window = max(self._window // 4, LEAST_PLAIN) if len(others) else min(4 * self._window, MOST_PLAIN)
+            skipped = self._skipped * others.conversations
+            yield from self._one_by_one(frames, others.place[:skipped].tolist())
+            left = np.concatenate([tried[~taken][skipped:], later])
+
+    def _one_by_one(self, frames: BatchFrames, places: Sequence[int]) -> Iterator[Violation]:
+        """Yield the findings of the frames at ``places``."""
+        if not places:
+            return
+        judge, codecs = self._judge.observe, frames.codecs
+        for place in places:
             raw, length = frames.raw(place), frames.length[place]
             frame = codecs[place].parse(raw, length)
             self._count(raw[ADDRESS_SIZE : 2 * ADDRESS_SIZE], type(frame), 1)

@@ -189,6 +189,12 @@ class Judge:
             return 0
         return take(run, pair)
 
+    def plain_pair(self, source: int, destination: int) -> ObservedPair | None:
+        """Return the pair of two hosts, by address, if frames between them can be judged in runs
+        (:mod:`mxwire.rules.plain_run`)."""
+        pair = self._pairs.get((destination << 48 | source).to_bytes(_ADDRESSES, "big"))
+        return None if pair is None or self.vantage.as_sent or _is_strange(pair) else pair
+
     def speaks(self, source: bytes, destination: bytes, dialect: Dialect) -> None:
         """Set the dialect between two hosts, in both directions, from now on."""
         pair = self._pairs.get(destination + source)

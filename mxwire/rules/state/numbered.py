@@ -70,7 +70,7 @@ from mxwire.wire.packets import Frame
 _MEDIUM: Final = int(PacketType.MEDIUM)
 _RNDV: Final = int(PacketType.RNDV)
 _NOTIFY: Final = int(PacketType.NOTIFY)
-_NO_REGION: Final = (0, 0, 0)
+NO_REGION: Final = (0, 0, 0)
 
 
 def look(seen: JudgedFrame) -> None:
@@ -215,13 +215,13 @@ def content(frame: Frame) -> Content:
     """
     kind = frame.ptype
     if kind == _NOTIFY:
-        return kind, frame.total_length, (frame.pulled_rdma_id, frame.pulled_rdma_seqnum), _NO_REGION, None  # type: ignore[attr-defined]
+        return kind, frame.total_length, (frame.pulled_rdma_id, frame.pulled_rdma_seqnum), NO_REGION, None  # type: ignore[attr-defined]
     match = (frame.match_a, frame.match_b)  # type: ignore[attr-defined]
     if kind == _RNDV:
         region = (frame.pulled_rdma_id, frame.pulled_rdma_seqnum, frame.pulled_rdma_offset)  # type: ignore[attr-defined]
         return kind, frame.msg_length, match, region, None  # type: ignore[attr-defined]
     data = None if kind == _MEDIUM else frame.data  # type: ignore[attr-defined]
-    return kind, frame.length, match, _NO_REGION, data  # type: ignore[attr-defined]
+    return kind, frame.length, match, NO_REGION, data  # type: ignore[attr-defined]
 
 
 def apply(seen: JudgedFrame) -> None:

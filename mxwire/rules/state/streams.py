@@ -136,6 +136,11 @@ class ObservedStream:
         self.floor = below
         self.complete = max(self.complete, below)
 
+    def discard(self) -> None:
+        """Forget the messages below ``floor``, after it was moved."""
+        for position in [each for each in self.messages if each < self.floor]:
+            del self.messages[position]
+
     def number(self, position: int) -> int:
         """Return a position as a number on the wire."""
         return position & ~SESSION_NUMBER_MASK & 0xFFFF | self.session_bits

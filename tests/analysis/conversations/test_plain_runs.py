@@ -162,6 +162,7 @@ class Sender:
         self.next = random.choice((1, 7, 0x0F00, NUMBER_MASK - 30, NEW_SESSION | NUMBER_MASK - 3))
         self.open = 0
         """Number of messages that are not acknowledged."""
+        self.libacks = 0
         self.regions: list[int] = []
         """Counters of large messages without a NOTIFY."""
 
@@ -205,8 +206,9 @@ class Sender:
         )  # fmt: skip
 
     def liback(self, ack: int) -> Truc:
+        self.libacks += 1
         return Truc(
-            **self.ends, liback_session_id=self.ends["session"], liback_lib_seqnum=ack, liback_acknum=1,
+            **self.ends, liback_session_id=self.ends["session"], liback_lib_seqnum=ack, liback_acknum=self.libacks,
             liback_send_seq=ack,
         )  # fmt: skip
 

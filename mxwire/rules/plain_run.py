@@ -1,0 +1,384 @@
+"""Runs of plain frames: TINYs, SMALLs and libacks that only continue their conversation are judged together.
+
+This is the fast path; :meth:`mxwire.rules.judge.Judge.observe` defines the result per frame, and judges every frame
+that is not plainly correct.
+
+Theory of operation
+-------------------
+A run has no frames of other types. Therefore its conversations (two endpoints of two hosts, in both directions) are
+independent of each other: a plain frame changes the two streams of its conversation and nothing else. Each conversation
+is plain up to its first frame that is not; that one and its successors in the run are left to the judge.
+
+1. *Lanes.* Each direction is a lane, and frames are sorted by conversation. The state of both lanes is read once
+   (:func:`_lane`): what the next frames must contain for every tracker to take the branch of a new number, and for
+   every rule to be met. A lane with a pending restart, a gap or an unknown partner has no plain frames.
+2. *Comparison.* Numbers are those of the first message plus the number of messages before it in the lane; acks are
+   compared with the number of messages in the other lane. All frames are compared at once.
+3. *Records.* The streams advance, and only the messages that they still remember are created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.rules.state.flows import ObservedFlow, ObservedPair
+from mxwire.rules.state.numbered import NO_REGION
+from mxwire.rules.state.streams import KEPT_BEHIND, NO_FRAGMENTS, Content, ObservedMessage, ObservedStream
+from mxwire.wire.enums import PacketType
+from mxwire.wire.numbers import (
+    ABANDONED_DONE,
+    ABANDONED_NEXT,
+    FIRST_NUMBER,
+    NO_SESSION,
+    NUMBER_MASK,
+    OUTSTANDING_MAXIMUM,
+    SESSION_NUMBER_MASK,
+    SESSION_NUMBER_STEP,
+)
+
+LIBACK: Final = 2
+"""``kind`` of a liback; a TINY is 0 and a SMALL 1."""
+LARGEST: Final = 256
+"""Bytes that no plain frame exceeds."""
+_HALF: Final = SESSION_NUMBER_STEP // 2
+MOST_OUTSTANDING: Final = OUTSTANDING_MAXIMUM - KEPT_BEHIND
+"""Unacknowledged messages from which a stream may forget some of them."""
+_NONE: Final = -1
+_TYPES: Final = int(PacketType.TINY), int(PacketType.SMALL)
+_Integers = NDArray[np.int64]
+
+
+@dataclass(slots=True, eq=False)
+class PlainFrames:
+    """Frames in order that break no rule by themselves; arrays of shape (n,)."""
+
+    place: _Integers
+    time_ns: _Integers
+    number: _Integers
+    source: NDArray[np.uint64]
+    """Address of the sender."""
+    destination: NDArray[np.uint64]
+    ends: _Integers
+    """Endpoint of the source x 256 + endpoint of the destination."""
+    lane: _Integers
+    """A number of source, destination and endpoints."""
+    reverse: _Integers
+    """That number of the frames in the other direction."""
+    kind: NDArray[np.uint8]
+    index: _Integers
+    """``dst_src_peer_index``"""
+    session: _Integers
+    ack: _Integers
+    sequence: _Integers
+    """This field and the next two are 0 for libacks."""
+    length: _Integers
+    match: NDArray[np.uint64]
+    acknum: _Integers
+    """Of libacks, else 0."""
+
+    def __len__(self) -> int:
+        """The number of frames."""
+        return len(self.place)
+
+    @property
+    def conversations(self) -> int:
+        """The number of conversations."""
+        return len(np.unique(np.minimum(self.lane, self.reverse)))
+
+    def part(self, which: Any) -> PlainFrames:
+        """Return some of the frames."""
+        return PlainFrames(*(getattr(self, each.name)[which] for each in fields(self)))
+
+
+Pairs = Callable[[int, int], ObservedPair | None]
+"""Function that returns the pair of two hosts from the addresses of source and destination, if it was seen."""
+_Flows = tuple[ObservedFlow, ObservedFlow] | None
+Data = Callable[[Sequence[int], Sequence[int]], list[bytes]]
+"""Function that returns the data of frames from their places and lengths."""
+
+_EXPECTED: Final = np.dtype(
+    [
+        ("next", "i8"), ("bits", "i8"), ("session", "i8"), ("index", "i8"), ("sends", "?"), ("acks", "?"),
+        ("acknowledged", "i8"), ("outgoing", "i8"), ("acknum", "i8"), ("reserved", "?"), ("first", "?"),
+    ]
+)  # fmt: skip
+"""The contents of plain frames of a lane, given the state before them: position of the next message and its session
+bits; session and index; whether messages and acks can be plain; the highest position that it has acknowledged, and that
+its partner has; number of the last liback; whether the acks ``ABANDONED_DONE`` and ``FIRST_NUMBER`` report nothing."""
+
+
+def take(frames: PlainFrames, pairs: Pairs, data: Data, *, from_start: bool) -> NDArray[np.bool_]:
+    """Record the plain frames of a run; return which they are. The caller passes the others to the judge, in order."""
+    conversation = np.minimum(frames.lane, frames.reverse)
+    order = np.argsort(conversation, kind="stable")
+    conversation = conversation[order]
+    begins = np.flatnonzero(np.diff(conversation, prepend=conversation[0] - 1))
+    which = np.zeros(len(order), np.intp)
+    which[begins[1:]] = 1
+    which = np.cumsum(which)
+    mine = frames.part(order)
+    side = (mine.lane != conversation).astype(np.intp)
+    flows = [_flows(mine, at, pairs) for at in begins.tolist()]
+    expected = np.zeros((len(flows), 2), _EXPECTED)
+    expected["session"] = _NONE
+    known = [number for number, each in enumerate(flows) if each is not None]
+    if not known:
+        return np.zeros(len(order), np.bool_)
+    rows = [_lane(flow, from_start) for both in flows if both is not None for flow in both]
+    expected[known] = np.array(rows, _EXPECTED).reshape(-1, 2)
+    run = _Run(mine, begins, which, side, expected)
+    taken = run.plain()
+    if not taken.all():
+        run.keep(taken)
+    run.record(flows, data)
+    found = np.zeros(len(order), np.bool_)
+    found[order] = taken
+    return found
+
+
+def _flows(frames: PlainFrames, at: int, pairs: Pairs) -> _Flows:
+    """Return the flows of the lanes of a conversation, from one of its frames; None if it is unknown or strange."""
+    pair = pairs(int(frames.source[at]), int(frames.destination[at]))
+    flow = None if pair is None else pair.flows.get(int(frames.ends[at]))
+    if flow is None or flow.epoch != flow.source.epoch or flow.back.epoch != flow.back.source.epoch:
+        return None
+    return (flow, flow.back) if frames.lane[at] < frames.reverse[at] else (flow.back, flow)
+
+
+def _lane(flow: ObservedFlow, from_start: bool) -> tuple[Any, ...]:
+    """Return the row of ``_EXPECTED`` of a flow."""
+    stream, other, session, pair = flow.stream, flow.back.stream, flow.destination.session, flow.pair
+    if session is None:
+        session = flow.acknum_session if stream is None else stream.session
+    # A session that no frame announced is accepted in a capture that may have begun later (R-EP-02).
+    known = session in flow.sessions if flow.sessions or from_start else session is not None
+    if not known or session == NO_SESSION or pair.known_ns is None or pair.dialect.frame_limit < LARGEST:
+        session = _NONE
+    acknowledged = flow.acknowledged if other is not None and flow.acknowledged_stream is other else None
+    return (
+        0 if stream is None else stream.next,
+        0 if stream is None else stream.session_bits,
+        session,
+        pair.indexes[-1],
+        stream is not None and stream.session == session and _is_regular(stream, flow),
+        not from_start if other is None else other.complete == other.next,
+        _NONE if acknowledged is None else acknowledged,
+        0 if stream is None else stream.acknowledged,
+        0 if flow.acknum is None else flow.acknum,
+        other is not None and _reserves(flow.back, other),
+        other is not None and other.first & NUMBER_MASK == ABANDONED_NEXT,
+    )
+
+
+def _is_regular(stream: ObservedStream, flow: ObservedFlow) -> bool:
+    """Return whether the next number of a stream is simply its next message, and the sender was connected."""
+    former = flow.former
+    return (
+        stream.complete == stream.next
+        and not (
+            former is not None
+            and (former.next, former.session_bits, former.session)
+            == (stream.first, stream.session_bits, stream.session)
+        )
+        and (flow.unannounced or bool(flow.connects) or not flow.sessions)
+    )
+
+
+def _reserves(back: ObservedFlow, stream: ObservedStream) -> bool:
+    requested = stream.session_bits | ABANDONED_NEXT
+    return any(requested in known.starts for known in back.sessions.values())
+
+
+class _Run:
+    """The frames of a run, sorted by conversation. Arrays have shape (n,)."""
+
+    def __init__(
+        self,
+        frames: PlainFrames,
+        begins: NDArray[np.intp],
+        which: NDArray[np.intp],
+        side: NDArray[np.intp],
+        expected: NDArray[np.void],
+    ) -> None:
+        self.frames = frames
+        self.begins = begins
+        """The first frame of each conversation."""
+        self.which = which
+        """The conversation of each frame."""
+        self.side = side
+        self.expected = expected
+        """The state before the run, shape (conversations, 2)."""
+        mine, other = expected[which, side], expected[which, 1 - side]
+        self.mine = mine
+        sends = frames.kind < LIBACK
+        self.sent, partners = self._before(sends)
+        """Number of messages before each frame in its lane."""
+        near = other["next"] + partners
+        self.position: _Integers = near + ((frames.ack - near + _HALF) & NUMBER_MASK) - _HALF
+        """Position that each frame acknowledges."""
+        self._sends, self._near, self._other = sends, near, other
+
+    def _before(self, counted: NDArray[np.bool_]) -> tuple[_Integers, _Integers]:
+        """Return the number of ``counted`` frames before each frame, in its lane and in the other one."""
+        first = self.begins[self.which]
+        both: _Integers = np.cumsum(counted) - counted
+        one = counted & (self.side == 0)
+        one_before = np.cumsum(one) - one
+        both, one_before = both - both[first], one_before - one_before[first]
+        mine = np.where(self.side == 0, one_before, both - one_before)
+        return mine, both - mine
+
+    def _last(self, values: _Integers, side: NDArray[np.intp], initial: _Integers) -> _Integers:
+        """Return the value of the last frame before each frame in the lane ``side`` of its conversation, or
+        ``initial``."""
+        found = initial.copy()
+        for lane in (0, 1):
+            at = np.where(self.side == lane, np.arange(len(values)), -1)
+            last = np.maximum.accumulate(at)
+            last = np.concatenate([[-1], last[:-1]])
+            known = (last >= self.begins[self.which]) & (side == lane)
+            found[known] = values[last[known]]
+        return found
+
+    def plain(self) -> NDArray[np.bool_]:
+        """Return which frames are plain, as are all before them in their conversation."""
+        frames, mine, other, position = self.frames, self.mine, self._other, self.position
+        plain: NDArray[np.bool_] = (frames.session == mine["session"]) & (frames.index == mine["index"])
+        number = frames.ack & NUMBER_MASK
+        idle = ~(mine["first"] & (number == FIRST_NUMBER) | mine["reserved"] & (number == ABANDONED_DONE))
+        before = self._last(position, self.side, mine["acknowledged"])
+        acks = ((frames.ack ^ other["bits"]) & SESSION_NUMBER_MASK == 0) & idle
+        acks &= (position <= self._near) & (position >= before)
+        # Without messages of the partner there is nothing to compare an ack with.
+        self.compared: NDArray[np.bool_] = other["next"] > 0
+        plain &= mine["acks"] & (acks | ~self.compared)
+        next_number = mine["next"] + self.sent
+        acknowledged = np.maximum(self._last(position, 1 - self.side, mine["outgoing"]), mine["outgoing"])
+        sends = mine["sends"] & (frames.sequence == (next_number & NUMBER_MASK | mine["bits"]))
+        sends &= next_number + 1 - acknowledged <= MOST_OUTSTANDING
+        liback = ~self._sends
+        acknum = np.where(liback, frames.acknum, 0)
+        acked = np.zeros(len(acknum), np.bool_)
+        at = np.flatnonzero(liback)
+        if len(at):
+            # Libacks are sorted by lane, because their numbers increase per lane.
+            lane = (2 * self.which + self.side)[at]
+            order = np.argsort(lane, kind="stable")
+            previous = np.concatenate([[0], acknum[at[order]][:-1]])
+            new = np.diff(lane[order], prepend=-1) != 0
+            previous[new] = mine["acknum"][at[order]][new]
+            acked[at[order]] = acknum[at[order]] > previous
+        plain &= np.where(self._sends, sends, acked)
+        broken = np.cumsum(~plain)
+        taken: NDArray[np.bool_] = broken - (broken - ~plain)[self.begins[self.which]] == 0
+        return taken
+
+    def keep(self, taken: NDArray[np.bool_]) -> None:
+        """Discard the other frames; conversations keep their numbers."""
+        self.frames, self.which, self.side = self.frames.part(taken), self.which[taken], self.side[taken]
+        self.position, self.mine, self.sent = self.position[taken], self.mine[taken], self.sent[taken]
+        self.compared, self._sends = self.compared[taken], self._sends[taken]
+
+    def record(self, flows: Sequence[_Flows], data: Data) -> None:
+        """Advance the streams of all conversations."""
+        lanes = 2 * self.which + self.side
+        order = np.argsort(lanes, kind="stable")
+        if not len(order):
+            return
+        lanes = lanes[order]
+        begins = np.flatnonzero(np.diff(lanes, prepend=-1))
+        ends = [*begins[1:].tolist(), len(lanes)]
+        sends = self._sends[order]
+        for begin, end, lane in zip(begins.tolist(), ends, lanes[begins].tolist(), strict=True):
+            both = flows[lane >> 1]
+            assert both is not None
+            part, flow = order[begin:end], both[lane & 1]
+            self._acknowledge(flow, part)
+            messages = part[sends[begin:end]]
+            if len(messages):
+                stream = flow.stream
+                assert stream is not None
+                stream.next += len(messages)
+                stream.complete = stream.next
+                flow.unannounced = flow.unannounced or (not flow.connects and bool(flow.sessions))
+            if len(messages) < len(part):
+                last = part[~sends[begin:end]][-1]
+                flow.acknum = int(self.frames.acknum[last])
+                flow.acknum_ns = int(self.frames.time_ns[last])
+                flow.acknum_session = int(self.frames.session[last])
+                flow.acknum_restart = False
+        self._create(flows, data)
+
+    def _acknowledge(self, flow: ObservedFlow, part: NDArray[np.intp]) -> None:
+        """Record the acks of the frames ``part`` of a lane."""
+        stream = flow.back.stream
+        if stream is None:
+            return
+        if flow.acknowledged_stream is not stream:
+            flow.acknowledged_stream = stream
+            flow.acknowledged = None
+        positions = self.position[part]
+        last = int(positions[-1])
+        if flow.acknowledged is None or last > flow.acknowledged:
+            at = part[int(np.searchsorted(positions, last))]
+            flow.acknowledged = last
+            flow.acknowledged_ns = int(self.frames.time_ns[at])
+            flow.acknowledged_number = int(self.frames.number[at])
+        if last > stream.acknowledged:
+            stream.acknowledged = last
+            while last - stream.floor > 2 * KEPT_BEHIND:
+                at = int(np.searchsorted(positions, stream.floor + 2 * KEPT_BEHIND, side="right"))
+                stream.floor = int(positions[at]) - KEPT_BEHIND
+
+    def _create(self, flows: Sequence[_Flows], data: Data) -> None:
+        """Create the messages that their streams remember, and discard those that they do not."""
+        frames, at = self.frames, np.flatnonzero(self._sends)
+        position = self.mine["next"][at] + self.sent[at]
+        lanes = 2 * self.which[at] + self.side[at]
+        streams = {lane: _stream(flows, lane) for lane in np.unique(lanes).tolist()}
+        acked = {lane ^ 1 for lane in np.unique(2 * self.which + self.side).tolist()}
+        for lane in acked | streams.keys():
+            stream = _stream(flows, lane)
+            if stream is not None:
+                stream.discard()
+        floors = np.zeros(2 * len(flows), np.int64)
+        for lane, stream in streams.items():
+            floors[lane] = stream.floor if stream is not None else 0
+        kept = position >= floors[lanes]
+        at, position, lanes = at[kept], position[kept], lanes[kept]
+        kinds, lengths = frames.kind[at].tolist(), frames.length[at].tolist()
+        match = frames.match[at]
+        columns = (
+            lanes.tolist(), position.tolist(), frames.session[at].tolist(), kinds, lengths,
+            (match >> np.uint64(32)).tolist(), (match & np.uint64(0xFFFF_FFFF)).tolist(),
+            data(frames.place[at].tolist(), lengths), frames.time_ns[at].tolist(), frames.number[at].tolist(),
+            frames.ack[at].tolist(),
+        )  # fmt: skip
+        for lane, place, session, kind, length, high, low, held, time_ns, number, ack in zip(*columns, strict=True):
+            content: Content = _TYPES[kind], length, (high, low), NO_REGION, held
+            stream = streams[lane]
+            assert stream is not None
+            stream.messages[place] = ObservedMessage(
+                position=place,
+                session=session,
+                kind=_TYPES[kind],
+                content=content,
+                first_ns=time_ns,
+                last_ns=time_ns,
+                first_number=number,
+                last_number=number,
+                exact=False,
+                acknowledgement=ack,
+                fragments=NO_FRAGMENTS,
+            )
+
+
+def _stream(flows: Sequence[_Flows], lane: int) -> ObservedStream | None:
+    both = flows[lane >> 1]
+    assert both is not None
+    return both[lane & 1].stream
