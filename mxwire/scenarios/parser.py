@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -48,6 +49,10 @@ def parse(text: str, file: str = "<text>", name: str = "") -> Script:
     )
     check_names(script)
     return script
+
+
+# Scripts are pickled as their text, since the functions in their steps cannot be.
+copyreg.pickle(Script, lambda script: (parse, (script.text, script.file, script.name)))
 
 
 def _lines(text: str, file: str, head: Head) -> list[_Line]:

@@ -74,12 +74,6 @@ class Script:
     info: bool = False
     """True if the behaviour is optional, so that the outcome only reports it."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the script as its text, which another process parses again."""
-        from mxwire.scenarios.parser import parse
-
-        return parse, (self.text, self.file, self.name)
-
     @property
     def needs_application(self) -> bool:
         """True if the application on the host under test must make calls."""
