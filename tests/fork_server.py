@@ -79,7 +79,7 @@ IMPORTED = (
     "mxwire.campaign",
     "mxwire.host.ping",
     "mxwire.host.survey",
-    "mxwire.interop.namespaces",
+    "mxwire.lab.namespaces",
     "mxwire.linerate.generator",
     "mxwire.linerate.live_frames",
     "mxwire.linerate.run",

@@ -328,7 +328,7 @@ class StageOptions:
 class NamespaceStage(StudyStage):
     """Two namespaces of this machine with a virtual cable between them, and a process pinned in each. Needs root.
 
-    Raises :class:`StageError` or :class:`~mxwire.interop.namespaces.NamespaceError` if it cannot be set up.
+    Raises :class:`StageError` or :class:`~mxwire.lab.namespaces.NamespaceError` if it cannot be set up.
     """
 
     _made = 0

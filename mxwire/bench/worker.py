@@ -153,7 +153,7 @@ def describe_side(setup: SideSetup) -> dict[str, Any]:
 
 def main() -> None:
     """Serve requests until standard input is closed."""
-    from mxwire.interop.namespaces import inside
+    from mxwire.lab.namespaces import inside
 
     line = sys.stdin.readline()
     if not line:

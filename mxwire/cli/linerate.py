@@ -118,7 +118,7 @@ def generate(
     as_json: bool,
 ) -> None:
     """Send test frames, and compare with the counters of a sink."""
-    from mxwire.interop.namespaces import inside
+    from mxwire.lab.namespaces import inside
     from mxwire.linerate.control import find_sink
     from mxwire.linerate.generator import GeneratorPlan, check_length
     from mxwire.linerate.machine import machine_record
@@ -289,7 +289,7 @@ def sink(
     as_json: bool,
 ) -> None:
     """Count and check test frames, and answer generators."""
-    from mxwire.interop.namespaces import inside
+    from mxwire.lab.namespaces import inside
     from mxwire.linerate.machine import machine_record
     from mxwire.linerate.sink import CheckLevel
     from mxwire.linerate.station import SinkStation

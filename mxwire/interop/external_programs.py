@@ -20,7 +20,7 @@ from typing import Final
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 from mxwire.interop.configuration import ExternalHost, ProgramDescription
-from mxwire.interop.namespaces import inside
+from mxwire.lab.namespaces import inside
 from mxwire.interop.roles import EndpointAddress, Role, UnplayableCase
 
 CASE: Final = "TESTCASE"

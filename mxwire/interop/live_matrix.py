@@ -22,7 +22,7 @@ from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.judge import HostTable, inherited, judge, sessions_named
 from mxwire.interop.live_stage import ExternalPeer, LiveStage
 from mxwire.interop.matrix import CellSelection, cell_by_name, selected_cases
-from mxwire.interop.namespaces import inside, made
+from mxwire.lab.namespaces import inside, made
 from mxwire.interop.result import Cell, Implementation
 from mxwire.interop.roles import HostSetup, Introduction, UnplayableCase
 from mxwire.link import Link, PacketLink

@@ -9,7 +9,7 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.interop.implementations import dialect_of
-from mxwire.interop.namespaces import inside
+from mxwire.lab.namespaces import inside
 from mxwire.interop.roles import Role
 from mxwire.link import PacketLink
 from mxwire.pytest_plugin.stages import external_of

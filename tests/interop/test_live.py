@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.interop.namespaces import NamespaceError, inside, made, run_ip
+from mxwire.lab.namespaces import NamespaceError, inside, made, run_ip
 from mxwire.interop.result import InteropReport
 from tests.cli.support import ROOT
 

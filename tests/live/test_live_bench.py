@@ -15,7 +15,7 @@ import pytest
 from mxwire.bench.path import RUNGS, Budget
 from mxwire.bench.record import read_recordings
 from mxwire.bench.stage import NamespaceStage, SideLostError, StageOptions
-from mxwire.interop.namespaces import inside
+from mxwire.lab.namespaces import inside
 from mxwire.link.ethtool import read_hardware
 from tests.cli.streams import Stream
 from tests.forked import start

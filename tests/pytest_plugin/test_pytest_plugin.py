@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mxwire.interop.namespaces import made
+from mxwire.lab.namespaces import made
 from tests.forked import ROOT, start
 
 pytest_plugins = "pytester"

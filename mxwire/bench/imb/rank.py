@@ -18,7 +18,7 @@ from mxwire.bench.imb.collectives import barrier_dissemination
 from mxwire.bench.imb.patterns import benchmark_by_name, measured
 from mxwire.bench.processors import pin, read_use
 from mxwire.errors import MxwireError
-from mxwire.interop.namespaces import inside
+from mxwire.lab.namespaces import inside
 from mxwire.native import is_compiled
 
 MODULE: Final = "mxwire.bench.imb.rank"
