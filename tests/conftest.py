@@ -111,7 +111,7 @@ def forked_sides(monkeypatch: pytest.MonkeyPatch) -> None:
         assert process is not None
         return process
 
-    monkeypatch.setattr("mxwire.bench.stage.subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": started}))
+    monkeypatch.setattr("mxwire.lab.child.subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": started}))
 
 
 _LARGE_SHARE = 1000

@@ -34,7 +34,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.bench import machine
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.channels.hosts import OVER_XDP
 from mxwire.bench.record import Measurement, Recording, Series
@@ -42,6 +41,7 @@ from mxwire.bench.roles.program import library_refusal
 from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
 from mxwire.bench.stage import NamespaceStage, StageError, StudyStage
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
+from mxwire.lab import machine
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
 
 TRIP: Final = "half round trip"
@@ -331,7 +331,7 @@ class PathStudy:
         for size in sizes:
             self._progress(f"counting: {LIBRARY}, {size} bytes")
             common = {"size": size, "count": _traced(size)}
-            where = {"interface": self._stage.ends[0][1], "other": self._stage.addresses[1]}
+            where = {"interface": self._stage.ports[0].interface, "other": self._stage.addresses[1]}
             try:
                 passive.start("traced trips", {"carrier": "mxoe", "spin": False, "traced_active": True, **common})
                 passive.ready()

@@ -1,37 +1,14 @@
-"""Processors of a study: placement, calibrated work, and meters of processor time, context switches and softirqs."""
+"""Calibrated work of processors, and meters of their time, context switches and softirqs."""
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 from dataclasses import dataclass
 from typing import Final
 
-from mxwire.errors import MxwireError
-
 _CALIBRATION_NS: Final = 2_000_000
 _BEST_OF: Final = 5
-
-
-def available() -> list[int]:
-    """Processors on which this process may run."""
-    return sorted(os.sched_getaffinity(0))
-
-
-def placement(sides: int = 2) -> tuple[int, ...]:
-    """A processor for each side; sides share them if there are fewer."""
-    processors = available()
-    return tuple(processors[side % len(processors)] for side in range(sides))
-
-
-def pin(processor: int) -> None:
-    """Bind this process to a processor. Raises :class:`~mxwire.errors.MxwireError` if it may not run there."""
-    try:
-        os.sched_setaffinity(0, {processor})
-    except (OSError, ValueError, OverflowError):
-        usable = ", ".join(map(str, available()))
-        raise MxwireError(f"processor {processor}: this process cannot run on it; it may use {usable}") from None
 
 
 class SpinWork:

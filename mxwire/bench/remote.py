@@ -15,17 +15,17 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any, Final
 
-from mxwire.bench import machine
 from mxwire.bench.channels.carriers import is_host, mtu_refusal
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.imb.rank import MODULE, setup_of
-from mxwire.bench.processors import placement
 from mxwire.bench.record import Conditions, load_average, now_text
 from mxwire.bench.stage import PATIENCE, ProcessSide, SideLostError, StageError, StudySide, StudyStage
 from mxwire.bench.worker import SideSetup, failure
 from mxwire.errors import MxwireError
 from mxwire.ethernet import BROADCAST, ETHERTYPE, SOURCE, mac_text
 from mxwire.frames import FrameBatch
+from mxwire.lab import machine
+from mxwire.lab.machine import placement
 from mxwire.linerate.control import ControlMessage, ControlRequest, decode_control
 from mxwire.link import Link, PacketLink
 from mxwire.link.dialogue import converse

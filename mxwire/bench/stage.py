@@ -12,28 +12,26 @@ from __future__ import annotations
 
 import json
 import os
-import selectors
 import subprocess
 import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 from typing import Any, Final, Self
 
-from mxwire.bench import machine
 from mxwire.bench.channels.carriers import is_host
 from mxwire.bench.channels.channel import SilenceError
-from mxwire.bench.processors import placement
 from mxwire.bench.record import Conditions, load_average, now_text
 from mxwire.bench.roles.common import BARE_ETHERTYPE, IP_ADDRESSES
 from mxwire.bench.worker import SideSetup, failure, run_role
 from mxwire.errors import MxwireError
-from mxwire.interop import namespaces
+from mxwire.lab import machine
+from mxwire.lab.child import ChildEndedError, ChildProcess
+from mxwire.lab.namespaces import NamespacePort, joined, namespaces_refusal
 from mxwire.link import MemoryNetwork
 from mxwire.link.ethtool import change_offload
 from mxwire.native import is_compiled
@@ -93,23 +91,10 @@ class ProcessSide(StudySide):
 
     def __init__(self, setup: Any, package: Path | None = None, module: str = WORKER, name: str = "") -> None:
         self._name = name or ("active" if setup.active else "passive")
-        environment = dict(os.environ)
-        if package is not None:
-            environment["PYTHONPATH"] = str(package)
-        # Ctrl-C must reach the study only, which ends its sides itself.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,
+        environment = {} if package is None else {"PYTHONPATH": str(package)}
+        self._child = ChildProcess(
+            [sys.executable, "-P", "-m", module], environment=environment, stderr=subprocess.DEVNULL
         )
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._input, self._output = self._process.stdin, self._process.stdout
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._output, selectors.EVENT_READ)
-        self._rest = b""
         self._opened = self.busy = False
         try:
             self._write(asdict(setup))
@@ -121,32 +106,28 @@ class ProcessSide(StudySide):
     @property
     def pid(self) -> int:
         """Process identifier."""
-        return self._process.pid
+        return self._child.pid
 
     def _write(self, value: Found) -> None:
         try:
-            self._input.write(json.dumps(value).encode() + b"\n")
-            self._input.flush()
-        except OSError:
+            self._child.write_line(json.dumps(value).encode())
+        except ChildEndedError:
             raise SideLostError(f"the {self._name} side has ended") from None
 
     def _read(self, timeout: float) -> Found:
-        end = time.monotonic() + timeout
-        while b"\n" not in self._rest:
-            if not self._selector.select(max(end - time.monotonic(), 0)):
-                raise SideLostError(f"the {self._name} side does not answer within {timeout:g} s")
-            got = os.read(self._output.fileno(), 1 << 16)
-            if not got:
-                raise SideLostError(f"the {self._name} side has ended")
-            self._rest += got
-        line, _, self._rest = self._rest.partition(b"\n")
+        try:
+            line = self._child.read_line(timeout)
+        except ChildEndedError:
+            raise SideLostError(f"the {self._name} side has ended") from None
+        if line is None:
+            raise SideLostError(f"the {self._name} side does not answer within {timeout:g} s")
         answer: Found = json.loads(line)
         return answer
 
     @property
     def pending(self) -> bool:
         """True if no answer has arrived."""
-        return b"\n" not in self._rest and not self._selector.select(0)
+        return self._child.silent
 
     def start(self, role: str, parameters: Found) -> None:
         """Begin a role."""
@@ -171,12 +152,7 @@ class ProcessSide(StudySide):
 
     def close(self) -> None:
         """Kill the process, even if it is busy."""
-        self._process.kill()
-        self._process.wait()
-        self._selector.close()
-        for each in (self._input, self._output):
-            with suppress(OSError):
-                each.close()
+        self._child.end()
 
 
 class MemorySide(StudySide):
@@ -338,9 +314,8 @@ class NamespaceStage(StudyStage):
         self.options = options = options or StageOptions()
         NamespaceStage._made += 1
         prefix = f"mxbench-{os.getpid()}-{NamespaceStage._made}"
-        self.ends = ((f"{prefix}-a", "veth0"), (f"{prefix}-b", "veth1"))
-        """Namespace and interface of each side."""
-        self.placement = placement()
+        self._ends = ((f"{prefix}-a", "veth0"), (f"{prefix}-b", "veth1"))
+        self.placement = machine.placement()
         """Processor of each side."""
         self._load, self._time = load_average(), now_text()
         try:
@@ -351,20 +326,21 @@ class NamespaceStage(StudyStage):
 
     def _set_up(self) -> None:
         options = self.options
-        self._held.enter_context(namespaces.made(self.ends, options.mtu))
-        for (namespace, interface), address in zip(self.ends, IP_ADDRESSES, strict=True):
-            namespaces.run_ip("-n", namespace, "addr", "add", f"{address}/24", "dev", interface)
+        self.ports = self._held.enter_context(joined(self._ends, options.mtu))
+        """Interface of each side."""
+        for port, address in zip(self.ports, IP_ADDRESSES, strict=True):
+            port.namespace.ip("addr", "add", f"{address}/24", "dev", port.interface)
             if options.offloads is not None:
-                with namespaces.inside(namespace):
+                with port.namespace.inside():
                     for each in OFFLOADS:
-                        change_offload(interface, each, options.offloads)
+                        change_offload(port.interface, each, options.offloads)
             if options.delay:
-                _delay(namespace, interface, options.delay)
+                _delay(port, options.delay)
         self.steer(options.steered)
         own = []
-        for namespace, interface in self.ends:
-            with namespaces.inside(namespace):
-                own.append(machine.interface_record(interface))
+        for port in self.ports:
+            with port.namespace.inside():
+                own.append(machine.interface_record(port.interface))
         self.addresses = [str(each["address"]) for each in own]
         """Ethernet address of each side."""
         self.sides = self._start(self.addresses)
@@ -372,11 +348,11 @@ class NamespaceStage(StudyStage):
 
     def _start(self, addresses: list[str]) -> tuple[StudySide, StudySide]:
         sides = []
-        for place, (namespace, interface) in enumerate(self.ends):
+        for place, port in enumerate(self.ports):
             setup = SideSetup(
-                interface,
+                port.interface,
                 place == 0,
-                namespace,
+                port.namespace.name,
                 self.placement[place],
                 own=addresses[place],
                 other=addresses[1 - place],
@@ -391,13 +367,8 @@ class NamespaceStage(StudyStage):
     def steer(self, steered: bool) -> None:
         """Have frames processed by the receiver's processor from now on, or by the sender's."""
         self.options = replace(self.options, steered=steered)
-        for (namespace, interface), processor in zip(self.ends, self.placement, strict=True):
-            mask = 1 << processor if steered else 0
-            path = f"/sys/class/net/{interface}/queues/rx-0/rps_cpus"
-            command = ["ip", "netns", "exec", namespace, "sh", "-c", f"echo {mask:x} >{path}"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise StageError(f"receive packet steering cannot be set: {done.stderr.strip()}")
+        for port, processor in zip(self.ports, self.placement, strict=True):
+            port.steer(processor if steered else None)
 
     def can_use(self, carrier: str) -> str | None:
         """Return the reason why AF_XDP cannot be used; everything else can."""
@@ -406,8 +377,8 @@ class NamespaceStage(StudyStage):
         from mxwire.link.interface import read_interface
         from mxwire.link.xdp import xdp_refusal
 
-        with namespaces.inside(self.ends[0][0]):
-            return xdp_refusal(read_interface(self.ends[0][1]))
+        with self.ports[0].namespace.inside():
+            return xdp_refusal(read_interface(self.ports[0].interface))
 
     @property
     def spins(self) -> bool:
@@ -433,9 +404,9 @@ class NamespaceStage(StudyStage):
         )
 
 
-def _delay(namespace: str, interface: str, seconds: float) -> None:
-    """Delay frames that an interface transmits, by the queueing discipline netem."""
-    words = ["tc", "-n", namespace, "qdisc", "add", "dev", interface, "root", "netem"]
+def _delay(port: NamespacePort, seconds: float) -> None:
+    """Delay frames that a port transmits, by the queueing discipline netem."""
+    words = ["tc", "-n", port.namespace.name, "qdisc", "add", "dev", port.interface, "root", "netem"]
     words += ["delay", f"{seconds * 1e6:g}us", "limit", "100000"]
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -482,7 +453,7 @@ class MemoryStage(StudyStage):
 @contextmanager
 def open_stage(options: StageOptions | None = None) -> Iterator[NamespaceStage]:
     """Yield a stage in namespaces; raise :class:`StageError` with the reason if none can be made here."""
-    reason = machine.live_refusal()
+    reason = namespaces_refusal()
     if reason is not None:
         raise StageError(reason)
     with NamespaceStage(options) as stage:

@@ -13,15 +13,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from mxwire.bench.channels.carriers import check_carrier, open_channel
 from mxwire.bench.channels.channel import LARGEST, ChannelSetup, SilenceError
-from mxwire.bench.processors import pin
 from mxwire.bench.roles import alone, exchanges, program, tracing
 from mxwire.errors import MxwireError
+from mxwire.lab.machine import pin
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ def failure(error: BaseException) -> dict[str, Any]:
 
 def describe_side(setup: SideSetup) -> dict[str, Any]:
     """The machine and the interface of a side, in its namespace."""
-    from mxwire.bench.machine import interface_record
+    from mxwire.lab.machine import interface_record
 
     return interface_record(setup.interface) if setup.interface else {}
 
@@ -162,9 +161,8 @@ def main() -> None:
     given["addresses"] = None if given["addresses"] is None else tuple(given["addresses"])
     setup = SideSetup(**given)
     try:
-        with inside(setup.namespace) if setup.namespace else nullcontext():
-            if setup.processor is not None:
-                pin(setup.processor)
+        with inside(setup.namespace):
+            pin(setup.processor)
             _answer({"side": describe_side(setup) | {"pid": os.getpid(), "setup": asdict(setup)}})
             for request in sys.stdin:
                 try:

@@ -155,7 +155,7 @@ def _logp_stage(
         from mxwire.bench.cost.tables import table_by_name
 
         return partial(VirtualStage, table_by_name(simulated), mtu=cable.mtu, delay=cable.delay or 0.0)
-    from mxwire.bench.machine import compiled_folder
+    from mxwire.lab.machine import compiled_folder
 
     opener = cable.opener(machine)
     return lambda: opener(compiled_folder())

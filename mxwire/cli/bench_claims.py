@@ -129,15 +129,16 @@ def _studies(bench: BenchOptions, model_only: bool) -> Iterator[tuple[str, _Stud
     from mxwire.bench.claims.model_study import run_model
     from mxwire.bench.cost.tables import CLOVERTOWN
     from mxwire.bench.imb.rank_stage import RankSurroundings
-    from mxwire.bench.machine import compiled_folder, live_refusal
     from mxwire.bench.mtu import MtuStudy, run_mtu
+    from mxwire.lab.machine import compiled_folder
+    from mxwire.lab.namespaces import namespaces_refusal
 
     yield "model", partial(run_model, bench.quick, bench.progress)
     yield "libraries", partial(run_libraries, bench.quick, bench.progress)
     modelled = MtuStudy(mtus=(1500, 9000), surroundings=RankSurroundings(CLOVERTOWN), copy_engine=True)
     yield "mtu", partial(run_mtu, modelled, bench.study, bench.progress)
     refusal = None if not model_only else "--model-only"
-    refusal = refusal or live_refusal()
+    refusal = refusal or namespaces_refusal()
     if refusal is not None:
         if not model_only:
             note(f"only claims of the model are judged: {refusal}")

@@ -80,7 +80,7 @@ class BenchOptions:
         if self.write is not None and self.write.suffix == ".parquet":
             import_extra("polars", "table", "a file that ends in .parquet")
         if live:
-            from mxwire.bench.machine import warnings
+            from mxwire.lab.machine import warnings
 
             for each in warnings():
                 note(each)
@@ -162,7 +162,7 @@ def rank_surroundings(machine: OtherMachine, simulated: str | None, *others: str
     """
     from mxwire.bench.cost.tables import table_by_name
     from mxwire.bench.imb.rank_stage import RankSurroundings
-    from mxwire.bench.machine import compiled_folder
+    from mxwire.lab.machine import compiled_folder
 
     machine.check("--simulated", *others)
     if simulated is not None:

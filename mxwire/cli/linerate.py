@@ -18,7 +18,6 @@ from mxwire.cli.linerate_options import (
     interface_option,
     json_option,
     netns_option,
-    pin,
     size_option,
     streams_option,
 )
@@ -118,10 +117,10 @@ def generate(
     as_json: bool,
 ) -> None:
     """Send test frames, and compare with the counters of a sink."""
+    from mxwire.lab.machine import machine_record, pin
     from mxwire.lab.namespaces import inside
     from mxwire.linerate.control import find_sink
     from mxwire.linerate.generator import GeneratorPlan, check_length
-    from mxwire.linerate.machine import machine_record
     from mxwire.linerate.rates import frame_rate
     from mxwire.linerate.run import GeneratorRun
     from mxwire.linerate.template import RUNS, mean_length
@@ -134,7 +133,7 @@ def generate(
     if burst > 1 and rate is None:
         raise MxwireError("--burst needs --rate: frames that are sent as fast as possible are one burst")
     address = None if target is None else mac_bytes(target)
-    pin(cpu)
+    pin(cpu, "--cpu")
     end_like_interrupt()
     with inside(netns), ExitStack() as stack:
         found = LiveOptions(interface).check()
@@ -289,14 +288,14 @@ def sink(
     as_json: bool,
 ) -> None:
     """Count and check test frames, and answer generators."""
+    from mxwire.lab.machine import machine_record, pin
     from mxwire.lab.namespaces import inside
-    from mxwire.linerate.machine import machine_record
     from mxwire.linerate.sink import CheckLevel
     from mxwire.linerate.station import SinkStation
     from mxwire.linerate.transmitters import Via, open_sink_link
     from mxwire.link import XdpLink
 
-    pin(cpu)
+    pin(cpu, "--cpu")
     end_like_interrupt()
     if with_parent is not None:
         from mxwire.linerate.sink_process import end_with_parent
@@ -383,7 +382,7 @@ class _SinkReport(_RateReport):
 
     def run(self, run: SinkRun, drops: dict[str, int]) -> None:
         """Print a run that has ended."""
-        from mxwire.linerate.machine import boot_id
+        from mxwire.lab.machine import boot_id
         from mxwire.report.document import show
         from mxwire.report.linerate import sink_run_blocks
 

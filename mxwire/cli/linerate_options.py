@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ import click
 from mxwire.cli import options
 from mxwire.cli.notes import EventReport
 from mxwire.cli.progress import LiveLine
-from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
     from mxwire.linerate.control import SinkAddress
@@ -25,17 +23,6 @@ streams_option = options.integer_option(
 size_option = options.integer_option(
     "Length of the frames.  [default: full]", "--size", least=60, most=65535, metavar="BYTES"
 )
-
-
-def pin(cpu: int | None) -> None:
-    """Bind this process to a CPU. Raises :class:`~mxwire.errors.MxwireError` if there is no such CPU."""
-    if cpu is None:
-        return
-    try:
-        os.sched_setaffinity(0, {cpu})
-    except (OSError, ValueError, OverflowError):
-        available = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
-        raise MxwireError(f"--cpu {cpu}: this process cannot run on it; CPUs are {available}") from None
 
 
 netns_option = click.option("--netns", metavar="NAME", help="Network namespace of the interface (ip netns).")

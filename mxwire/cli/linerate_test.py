@@ -19,7 +19,6 @@ from mxwire.cli.linerate_options import (
     cpu_option,
     interface_option,
     json_option,
-    pin,
     repetitions_option,
     requirements_option,
     sink_timeout_option,
@@ -252,6 +251,7 @@ def _open(
     options: LineTestOptions, stack: ExitStack, settings: LineTesterOptions, report: _TestReport
 ) -> tuple[LineTester, NetworkInterface, tuple[bytes, bytes]]:
     """Open the interface, start or find the sink, and return the tester with the addresses of both sides."""
+    from mxwire.lab.machine import pin
     from mxwire.linerate.control import find_sink
     from mxwire.linerate.run import GeneratorRun
     from mxwire.linerate.sink_process import names_interface, sink_address, two_processors
@@ -268,7 +268,7 @@ def _open(
         )
     found = LiveOptions(options.interface).check()
     near, far = two_processors(options.cpu) if local else (options.cpu, None)
-    pin(near)
+    pin(near, "--cpu")
     address = None
     if options.target is not None:
         address = sink_address(options.target, options.interface, stack, cpu=far, more=_sink_words(options))
@@ -345,6 +345,7 @@ def incast(
 
     With 1, 2 … senders, the answer is doubled from one block of 8 frames until frames are lost.
     """
+    from mxwire.lab.machine import pin
     from mxwire.linerate.control import find_sinks
     from mxwire.linerate.generator import check_length
     from mxwire.linerate.incast import IncastOptions, IncastTester
@@ -359,7 +360,7 @@ def incast(
     size = full_size("PULL_REPLY") if size is None else size
     check_length(interface, found.mtu, size)
     with ExitStack() as stack:
-        pin(cpu)
+        pin(cpu, "--cpu")
         addresses = [sink_address(each, interface, stack) for each in targets]
         link = stack.enter_context(PacketLink.open(interface, mode="bulk", ring_bytes=2 * SINK_RING_BYTES))
         control, senders = find_sinks(link, addresses, timeout)
@@ -476,7 +477,7 @@ class _TestReport(LineReport):
 
         Raises :class:`~mxwire.errors.MxwireError` if a requirement is about a length that is not among ``sizes``.
         """
-        from mxwire.linerate.machine import machine_record
+        from mxwire.lab.machine import machine_record
         from mxwire.linerate.requirement import check_sizes
 
         check_sizes(self._requirements, sizes)

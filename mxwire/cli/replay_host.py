@@ -22,12 +22,14 @@ from mxwire.cli.reading import capture_of, decoded_batches, note_frames, refuse_
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
 from mxwire.frames import FrameBatch
+from mxwire.lab.find_host import FoundHost, find_host
 from mxwire.link import Link, open_link
 from mxwire.protocol import Node, profile_by_name
 from mxwire.replay.stateful.actor import ReplayActor
 from mxwire.replay.stateful.application import RecordedApplication
 from mxwire.replay.stateful.comparison import Cause, KeepCallback, ReplayFinding, RuleWatch
-from mxwire.replay.stateful.live_play import FoundHost, find, play_live, refuse_long
+from mxwire.replay.stateful.conversation import FIRST_INDEX
+from mxwire.replay.stateful.live_play import play_live, refuse_long
 from mxwire.replay.stateful.script import ReplayScript, script_of
 from mxwire.replay.stateful.simulated_play import play_simulated
 from mxwire.report.document import Column, Paragraph, Row, Table, show
@@ -161,7 +163,8 @@ class _LiveStage:
         host = None if options.target is None else options.target.host
         if host is not None and host.count(":") > 1:
             return FoundHost(mac_bytes(host), "")
-        return find(self._link, self.name, host, options.seconds, self.rng)
+        serial = self.rng.getrandbits(32)
+        return find_host(self._link, self.name, host, options.seconds, index=FIRST_INDEX, serial=serial)
 
     def run(self, actor: ReplayActor, watch: RuleWatch, progress: Callable[[int], object] | None) -> None:
         """Play."""

@@ -20,8 +20,9 @@ from typing import Final
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
 from mxwire.interop.configuration import ExternalHost, ProgramDescription
-from mxwire.lab.namespaces import inside
 from mxwire.interop.roles import EndpointAddress, Role, UnplayableCase
+from mxwire.lab.child import ChildEndedError, ChildProcess
+from mxwire.lab.namespaces import inside
 
 CASE: Final = "TESTCASE"
 """Variable with the name of the case; this one and ROLE have the names of the QUIC interop runner."""
@@ -182,17 +183,10 @@ class LocalProcess(RunningProgram):
         super().__init__(program)
         self._name = name
         self._output: deque[str] = deque(maxlen=_KEPT)
-        self._rest = b""
         try:
             with inside(program.namespace):
-                self._process = subprocess.Popen(
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    # Explicitly, since the command sets a variable of this process only.
-                    env=os.environ | program.environment,
+                self._child = ChildProcess(
+                    words, environment=program.environment, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT
                 )
         except OSError as error:
             raise ProgramError(f"{name}: {words[0]}: cannot be started: {error.strerror or error}") from None
@@ -205,7 +199,7 @@ class LocalProcess(RunningProgram):
     @property
     def alive(self) -> bool:
         """True if the process still runs."""
-        if self._process.poll() is not None:
+        if self._child.process.poll() is not None:
             return False
         self._hear(0.0)
         return True
@@ -218,8 +212,8 @@ class LocalProcess(RunningProgram):
             output = (each for each in (*self._output, self._pending) if each)
             if program.ready is not None and any(program.ready in each for each in output):
                 return
-            if self._process.poll() is not None:
-                if program.by == "entry" and self._process.returncode == UNSUPPORTED:
+            if self._child.process.poll() is not None:
+                if program.by == "entry" and self._child.process.returncode == UNSUPPORTED:
                     case, role = program.environment[CASE], program.role
                     raise UnplayableCase(f"{self._name} does not support {case} as {role!r} (status {UNSUPPORTED})")
                 raise ProgramError(f"{self._name}: {program.start!r} ended at once {self._end_text()}")
@@ -233,32 +227,29 @@ class LocalProcess(RunningProgram):
     def _end_text(self) -> str:
         """Describe the end of the process."""
         self._hear(0.0)
-        code, output = self._process.returncode, self._output[-1] if self._output else "without output"
+        code, output = self._child.process.returncode, self._output[-1] if self._output else "without output"
         how = f"by {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"with status {code}"
         return f"{how}: {output}"
 
     def crash(self) -> str | None:
         """Return a sentence about its end, if it has ended."""
-        if self._process.poll() is None:
+        if self._child.process.poll() is None:
             return None
         return f"{self._name} ended as {self.program.role!r} {self._end_text()}"
 
     @property
     def _pending(self) -> str:
-        return self._rest.decode(errors="replace")
+        return self._child.rest.decode(errors="replace")
 
     def _hear(self, timeout: float) -> None:
         """Read its output, so that it never blocks on a full pipe."""
-        assert self._process.stdout is not None
-        descriptor = self._process.stdout.fileno()
-        while select.select([descriptor], [], [], timeout)[0]:
-            data = os.read(descriptor, 65536)
-            if not data:
-                time.sleep(min(timeout, 0.01))
-                return
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            self._output += [each.decode(errors="replace").strip() for each in lines if each.strip()]
-            timeout = 0.0
+        try:
+            while (line := self._child.read_line(timeout)) is not None:
+                if line.strip():
+                    self._output.append(line.decode(errors="replace").strip())
+                timeout = 0.0
+        except ChildEndedError:
+            time.sleep(min(timeout, 0.01))
 
     def end(self, why: str = "") -> None:
         """Run the command that stops it, or interrupt it; kill it if it still runs."""
@@ -268,17 +259,7 @@ class LocalProcess(RunningProgram):
                 by_ssh = [*_SSH, str(self.program.target), self.program.stop]
                 words = by_ssh if self.program.by == "ssh" else shlex.split(self.program.stop)
                 subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_END_SECONDS, check=False)
-        for number in (signal.SIGINT, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_END_SECONDS)
-                break
-        # End the processes that it has started as well.
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._child.end(signal.SIGINT, _END_SECONDS)
 
 
 class ConsoleProgram(RunningProgram):

@@ -22,9 +22,9 @@ from mxwire.interop.impairments import treatment_by_name
 from mxwire.interop.judge import HostTable, inherited, judge, sessions_named
 from mxwire.interop.live_stage import ExternalPeer, LiveStage
 from mxwire.interop.matrix import CellSelection, cell_by_name, selected_cases
-from mxwire.lab.namespaces import inside, made
 from mxwire.interop.result import Cell, Implementation
 from mxwire.interop.roles import HostSetup, Introduction, UnplayableCase
+from mxwire.lab.namespaces import inside, joined
 from mxwire.link import Link, PacketLink
 from mxwire.wire.dialect import Dialect
 
@@ -301,7 +301,7 @@ def opened(configuration: LiveConfiguration, captures: Path | None) -> Iterator[
             left, right = configuration.left, configuration.right
             assert right is not None and left.namespace is not None and right.namespace is not None
             ends = (left.namespace, left.interface), (right.namespace, right.interface)
-            stack.enter_context(made(ends, configuration.mtu))
+            stack.enter_context(joined(ends, configuration.mtu))
         if configuration.entries:
             assert configuration.right is not None
             with inside(configuration.right.namespace), PacketLink.open(configuration.right.interface) as link:

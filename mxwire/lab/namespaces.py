@@ -124,7 +124,7 @@ class Namespace:
 
 
 @dataclass(frozen=True)
-class Port:
+class NamespacePort:
     """An interface in a namespace."""
 
     namespace: Namespace
@@ -202,13 +202,13 @@ class Laboratory(AbstractContextManager["Laboratory"]):
 
     def cable(
         self, one: Namespace, other: Namespace, names: Sequence[str] = ("veth0", "veth1"), mtu: int = 1500
-    ) -> tuple[Port, Port]:
+    ) -> tuple[NamespacePort, NamespacePort]:
         """Create a veth pair between two namespaces, up at both ends."""
         run_ip(
             *("link", "add", names[0], "netns", one.name, "mtu", str(mtu), "type", "veth"),
             *("peer", "name", names[1], "netns", other.name, "mtu", str(mtu)),
         )
-        ports = Port(one, names[0]), Port(other, names[1])
+        ports = NamespacePort(one, names[0]), NamespacePort(other, names[1])
         for port in ports:
             port.up()
         for port in ports:
@@ -226,7 +226,7 @@ class Laboratory(AbstractContextManager["Laboratory"]):
 
 
 @contextmanager
-def joined(ends: tuple[tuple[str, str], tuple[str, str]], mtu: int) -> Iterator[tuple[Port, Port]]:
+def joined(ends: tuple[tuple[str, str], tuple[str, str]], mtu: int) -> Iterator[tuple[NamespacePort, NamespacePort]]:
     """Create two namespaces with an interface each, given as (namespace, interface), and a cable between them.
 
     All are removed at the end. Raises :class:`NamespaceError` if they cannot be created, or already exist.

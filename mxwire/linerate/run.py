@@ -12,10 +12,10 @@ from types import FrameType
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
+from mxwire.lab.machine import boot_id
 from mxwire.linerate.control import SinkAddress, SinkControl
 from mxwire.linerate.drops import KernelDrops, drops_by_place, read_drops
 from mxwire.linerate.generator import GeneratorPlan, GeneratorResult
-from mxwire.linerate.machine import boot_id
 from mxwire.linerate.template import RUNS, FrameTemplate
 from mxwire.linerate.transmitters import RunningGenerator, Transmitter
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes
+from mxwire.lab.child import ChildEndedError, ChildProcess
 
 _PATIENCE: Final = 10.0
 """Seconds to wait for the end of the process."""
@@ -37,26 +38,17 @@ class SinkProcess:
         words += ["--cpu", str(cpu)] if cpu is not None else []
         package = str(Path(__file__).parents[2])
         path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
-        # In a session of its own: Ctrl-C must not end the sink before the results were exchanged.
-        self._process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            env=os.environ | {"PYTHONPATH": path},
+        self._child = ChildProcess(
+            words, environment={"PYTHONPATH": path}, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         try:
-            assert self._process.stdout is not None
-            self.about: dict[str, Any] = json.loads(self._process.stdout.readline())
-        except (ValueError, KeyboardInterrupt) as error:
-            text = self._end()
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            raise MxwireError(
-                f"--to {interface}: {text.removeprefix('mxwire: ') or 'the sink did not start'}"
-            ) from None
+            self.about: dict[str, Any] = json.loads(self._child.read_line(None) or b"")
+        except (ValueError, ChildEndedError):
+            text = self._end().removeprefix("mxwire: ") or "the sink did not start"
+            raise MxwireError(f"--to {interface}: {text}") from None
+        except KeyboardInterrupt:
+            self._end()
+            raise
 
     @property
     def address(self) -> bytes:
@@ -65,14 +57,7 @@ class SinkProcess:
 
     def _end(self) -> str:
         """End the process, and return its errors."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
-        try:
-            _, errors = self._process.communicate(timeout=_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            _, errors = self._process.communicate()
-        return errors.strip().rpartition("\n")[2]
+        return self._child.end(signal.SIGTERM, _PATIENCE)
 
     def close(self) -> None:
         """End the sink; closing it again does nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -9,10 +10,10 @@ from typing import Any, Final
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE, SOURCE
 from mxwire.frames import FrameBatch
+from mxwire.lab.machine import boot_id
 from mxwire.linerate.accounting import StreamAccount
 from mxwire.linerate.control import ControlMessage, decode_control
 from mxwire.linerate.drops import KernelDrops, read_drops
-from mxwire.linerate.machine import boot_id, host_name
 from mxwire.linerate.responder import BlockResponder
 from mxwire.linerate.sink import CheckLevel, FrameSink, SinkRun
 from mxwire.link.link import Link
@@ -123,7 +124,7 @@ class SinkStation:
 
     def _hello(self, _message: ControlMessage, _source: bytes) -> dict[str, Any]:
         return {
-            "host": host_name()[:64],
+            "host": socket.gethostname()[:64],
             "interface": self._link.name,
             "mtu": self._link.mtu,
             "boot": boot_id(),

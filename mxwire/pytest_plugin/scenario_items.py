@@ -9,8 +9,8 @@ import pytest
 
 from mxwire.errors import MxwireError
 from mxwire.interop.implementations import dialect_of
-from mxwire.lab.namespaces import inside
 from mxwire.interop.roles import Role
+from mxwire.lab.namespaces import inside
 from mxwire.link import PacketLink
 from mxwire.pytest_plugin.stages import external_of
 from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, load, meet, run_live, run_simulated

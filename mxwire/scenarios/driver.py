@@ -8,10 +8,7 @@ answer. Bytes are written as ``{"hex": "00ff"}``.
 from __future__ import annotations
 
 import json
-import os
-import select
 import shlex
-import signal
 import subprocess
 import time
 from collections.abc import Mapping
@@ -22,6 +19,7 @@ from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes, mac_text
+from mxwire.lab.child import ChildEndedError, ChildProcess
 from mxwire.link import Link
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.scenarios.actions import Invocation, LateAnswerError, Query
@@ -69,15 +67,10 @@ class Driver(AbstractContextManager["Driver"]):
 
     def __init__(self, command: str) -> None:
         self._command = command
-        self._rest = b""
         self._owed = 0
         """Number of questions without an answer; answers have the order of the questions."""
         try:
-            words = shlex.split(command)
-            # os.environ, since the command sets a variable of this process only.
-            self._process = subprocess.Popen(
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, env=os.environ
-            )
+            self._child = ChildProcess(shlex.split(command))
         except (OSError, ValueError, IndexError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             raise DriverError(f"the driver {command!r} cannot be started: {why}") from None
@@ -87,24 +80,12 @@ class Driver(AbstractContextManager["Driver"]):
         self.close()
 
     def close(self) -> None:
-        """End the driver by closing its input, then by signals; closing it again does nothing."""
-        process = self._process
-        assert process.stdin is not None and process.stdout is not None
-        with suppress(OSError):
-            process.stdin.close()
-        try:
-            process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        process.stdout.close()
+        """End the driver by closing its input, and kill it if it still runs; closing it again does nothing."""
+        self._child.end(patience=_END_SECONDS)
 
     def kill(self) -> None:
         """Kill the driver, and with it the host that it has created."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self.close()
+        self._child.end()
 
     def host(self, script: Script, dialect: Dialect, tester: bytes, process: int = FIRST) -> LiveTarget | str:
         """Have the driver create a new host as ``script`` requires, with its known peers in the table.
@@ -169,11 +150,9 @@ class Driver(AbstractContextManager["Driver"]):
             raise self._wrong(answer) from None
 
     def _ask(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(question).encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError:
+            self._child.write_line(json.dumps(question).encode())
+        except ChildEndedError:
             raise self._ended() from None
         self._owed += 1
         end = time.monotonic() + PATIENCE
@@ -190,22 +169,19 @@ class Driver(AbstractContextManager["Driver"]):
         return answer
 
     def _line(self, end: float) -> bytes:
-        assert self._process.stdout is not None
-        while b"\n" not in self._rest:
-            if not select.select([self._process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
-                kind = LateDriverError if self._owed == 1 else DriverError
-                raise kind(f"the driver {self._command!r} did not answer within {PATIENCE:g} s")
-            data = os.read(self._process.stdout.fileno(), 65536)
-            if not data:
-                raise self._ended()
-            self._rest += data
-        line, _, self._rest = self._rest.partition(b"\n")
+        try:
+            line = self._child.read_line(end - time.monotonic())
+        except ChildEndedError:
+            raise self._ended() from None
+        if line is None:
+            kind = LateDriverError if self._owed == 1 else DriverError
+            raise kind(f"the driver {self._command!r} did not answer within {PATIENCE:g} s")
         return line
 
     def _ended(self) -> DriverError:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_SECONDS)
-        return DriverError(f"the driver {self._command!r} ended with status {self._process.returncode}")
+            self._child.process.wait(_END_SECONDS)
+        return DriverError(f"the driver {self._command!r} ended with status {self._child.process.returncode}")
 
     def _wrong(self, answer: Any) -> DriverError:
         shown = shorten(repr(answer), _SHOWN, placeholder=" …")

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from random import Random, SystemRandom
 from typing import Final
 
-from mxwire.errors import MxwireError
-from mxwire.ethernet import is_group, mac_text
+from mxwire.ethernet import is_group
 from mxwire.frames import FrameBatch
+from mxwire.lab.find_host import find_host
 from mxwire.link import Link
-from mxwire.link.dialogue import converse
-from mxwire.protocol.discovery import Introduction
 from mxwire.scenarios.actions import Invocation, ScenarioApplication, Transmission, answer
 from mxwire.scenarios.cast import HOST, Cast, RunScope
 from mxwire.scenarios.conditions import packet_of
@@ -89,20 +87,9 @@ def meet(
 
     Raises :class:`~mxwire.errors.MxwireError`, with the hosts that were heard, after ``timeout`` seconds.
     """
-    known = () if isinstance(host, str) else (host,)
     serial = SystemRandom().getrandbits(32)
-    introduction = Introduction(link.address, _NAME, index=_PLACE, serial=serial, every=SECOND, known=known)
-    mac = converse(link, introduction, lambda: introduction.found(host), timeout)
-    if mac is not None:
-        magic = introduction.magics.get(mac, HOST_QUERY_MAGIC)
-        return LiveTarget(mac, dialect, endpoint, key, name=introduction.names[mac], magic=magic)
-    target = host if isinstance(host, str) else mac_text(host)
-    heard = [f"{name} ({mac_text(mac)})" for mac, name in introduction.names.items()]
-    heard += [mac_text(mac) for mac in introduction.heard if mac not in introduction.names]
-    found = f"heard {', '.join(heard)}" if heard else "no host was heard"
-    raise MxwireError(
-        f"{link.name}: {target} did not answer within {timeout:g} s; {found} (try: mxwire discover -i {link.name})"
-    )
+    found = find_host(link, _NAME, host, timeout, index=_PLACE, serial=serial, every=SECOND)
+    return LiveTarget(found.address, dialect, endpoint, key, name=found.name, magic=found.magic)
 
 
 def new_seed() -> int:

@@ -7,15 +7,16 @@ import signal
 
 import pytest
 
-from mxwire.bench import machine
 from mxwire.bench.channels.carriers import check_carrier
 from mxwire.bench.channels.channel import SilenceError
-from mxwire.bench.processors import SpinWork, pin
+from mxwire.bench.processors import SpinWork
 from mxwire.bench.record import Conditions, Recording
 from mxwire.bench.stage import MemoryStage, ProcessSide, SideLostError, StageError, open_stage
 from mxwire.bench.study import Points, StudyOptions, Turns, kept
 from mxwire.bench.worker import RoleError, SideSetup, check_parameters
 from mxwire.errors import MxwireError
+from mxwire.lab import machine
+from mxwire.lab.machine import pin
 
 
 @pytest.mark.parametrize("carrier", ["ring", "mxoe", "omx:9000"])
@@ -124,7 +125,7 @@ def test_without_root_the_reason_is_given_beforehand(monkeypatch):
 
 
 def test_spoiling_circumstances_are_named_beforehand(monkeypatch):
-    monkeypatch.setattr(machine, "available", lambda: [0])
+    monkeypatch.setattr(machine, "available_processors", lambda: [0])
     monkeypatch.setattr(os, "getloadavg", lambda: (5.0, 5.0, 5.0))
     monkeypatch.setattr(machine, "is_virtual", lambda: False)
     assert [each.partition(":")[0] for each in machine.warnings()] == [

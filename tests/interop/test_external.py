@@ -64,7 +64,7 @@ def test_a_program_is_ready_when_it_prints_so_and_ends_with_its_children(tmp_pat
     assert not gone(child)
     programs.close()
     until(lambda: gone(child))
-    assert running._process.returncode == -signal.SIGINT or running._process.returncode == 1
+    assert running._child.process.returncode == -signal.SIGINT or running._child.process.returncode == 1
     with pytest.raises(UnplayableCase, match=r"no program of open-mx-1\.5 is configured for 'perf'"):
         programs.start("perf")
 
@@ -118,7 +118,7 @@ def test_a_program_that_has_ended_by_itself_is_restarted_and_reported():
     try:
         programs.start("perf", said.append)
         first = programs._running["perf"]
-        os.killpg(first._process.pid, signal.SIGKILL)
+        os.killpg(first._child.process.pid, signal.SIGKILL)
         until(lambda: not first.alive)
         programs.start("perf", said.append)
         assert programs._running["perf"].alive

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.lab.namespaces import NamespaceError, inside, made, run_ip
 from mxwire.interop.result import InteropReport
+from mxwire.lab.namespaces import NamespaceError, inside, joined, run_ip
 from tests.cli.support import ROOT
 
 pytestmark = pytest.mark.usefixtures("_namespaces_work")
@@ -100,7 +100,7 @@ def test_an_interrupt_takes_the_namespaces_away(hosts, tmp_path, how):
 
 def test_namespaces_of_others_are_left_alone(hosts):
     ends = ((name("left"), "veth0"), (name("right"), "veth1"))
-    with made(ends, 1500):
+    with joined(ends, 1500):
         code, _, errors = play(hosts)
         assert code == 2
         assert f"network namespace {name('left')} exists already: remove it" in errors
@@ -142,7 +142,7 @@ def external(folder: Path, serve: str = "--echo --name node7:0") -> Path:
 
 @pytest.mark.realtime
 def test_another_host_is_played_against(tmp_path):
-    with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
+    with joined(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         names = ("discovery", "connecting", "size-tiny", "size-medium", "wildcards", "lost-message", "receiver-killed")
         cases = [word for case in (*names, "perf") for word in ("--case", case)]
         code, lines, errors = play(*cases, "--json", external(tmp_path))
@@ -188,7 +188,7 @@ def omx_perf(folder: Path, more: str = "", dialect: str = "mxoe") -> Path:
 
 @pytest.mark.realtime
 def test_a_real_omx_perf_is_measured_although_it_answers_from_a_buffer_of_its_own(tmp_path):
-    with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
+    with joined(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         names = ("measuring", "lost-message", "lost-notify")
         code, lines, errors = play(*(word for each in names for word in ("--case", each)), "--json", omx_perf(tmp_path))
     cells = InteropReport.from_json_lines(lines).cells
@@ -200,7 +200,7 @@ def test_a_real_omx_perf_is_measured_although_it_answers_from_a_buffer_of_its_ow
 @pytest.mark.realtime
 def test_a_program_that_a_failed_case_leaves_in_mid_run_is_restarted(tmp_path):
     """A case fails since the file claims, wrongly, that the content is returned: the slave waits for the rest of it."""
-    with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
+    with joined(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         code, lines, errors = play("--case", "measuring", "--json", omx_perf(tmp_path, 'answer = "content"'))
         assert subprocess.run(["ip", "netns", "pids", name("right")], capture_output=True, text=True).stdout == ""
     perf, one_way = InteropReport.from_json_lines(lines).cells
@@ -218,7 +218,7 @@ def test_a_program_that_a_failed_case_leaves_in_mid_run_is_restarted(tmp_path):
     ],
 )
 def test_a_missing_host_is_reported_in_one_line(tmp_path, serve, why):
-    with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
+    with joined(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         path = external(tmp_path, serve)
         code, lines, errors = play("--case", "size-tiny", path)
         assert subprocess.run(["ip", "netns", "pids", name("right")], capture_output=True, text=True).stdout == ""
@@ -229,7 +229,7 @@ def test_a_missing_host_is_reported_in_one_line(tmp_path, serve, why):
 @pytest.mark.realtime
 def test_a_host_that_answers_nonsense_fails_and_is_diagnosed(tmp_path):
     """It speaks another dialect than the file names."""
-    with made(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
+    with joined(((name("left"), "veth0"), (name("right"), "veth1")), 9000):
         path = external(tmp_path, "--echo --name node7:0 --dialect omx:9000")
         path.write_text(path.read_text().replace("patience = 30", "patience = 3"))
         words = ("--cell", "open-mx-1.5/served/size-tiny/none", "--cell", "open-mx-1.5/served/size-medium/none")
@@ -243,7 +243,7 @@ def test_a_host_that_answers_nonsense_fails_and_is_diagnosed(tmp_path):
 
 def test_making_namespaces_reports_the_error(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(MxwireError, match="needs root"), made((("a", "b"), ("c", "d")), 1500):
+    with pytest.raises(MxwireError, match="needs root"), joined((("a", "b"), ("c", "d")), 1500):
         raise AssertionError("they were made")
 
 

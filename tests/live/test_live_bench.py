@@ -15,7 +15,6 @@ import pytest
 from mxwire.bench.path import RUNGS, Budget
 from mxwire.bench.record import read_recordings
 from mxwire.bench.stage import NamespaceStage, SideLostError, StageOptions
-from mxwire.lab.namespaces import inside
 from mxwire.link.ethtool import read_hardware
 from tests.cli.streams import Stream
 from tests.forked import start
@@ -41,7 +40,7 @@ def stage(_namespaces_work, forked_sides):
 def test_a_stage_has_the_conditions_of_its_options(stage):
     assert stage.conditions.stage == "namespaces" and stage.conditions.mtu == 9000 and stage.conditions.steered
     assert not {"tso", "gso", "gro"} & set(stage.conditions.offloads)
-    with inside(stage.ends[0][0]):
+    with stage.ports[0].namespace.inside():
         assert not read_hardware("veth0").offloads["tso"]
     stage.steer(False)
     assert not stage.conditions.steered

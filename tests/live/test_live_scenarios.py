@@ -242,7 +242,7 @@ def test_the_seed_and_the_order_are_reported(cables: list[tuple[Port, Port]]) ->
 def test_a_host_that_is_not_there(cables: list[tuple[Port, Port]]) -> None:
     link = link_of(cables[1][0])
     try:
-        with pytest.raises(MxwireError, match=r"veth0: nobody:0 did not answer within 1 s; no host was heard"):
+        with pytest.raises(MxwireError, match=r"veth0: nobody:0 was not found within 1 s; nothing was heard"):
             meet(link, "nobody:0", timeout=1)
     finally:
         link.close()

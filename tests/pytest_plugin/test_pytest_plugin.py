@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mxwire.lab.namespaces import made
+from mxwire.lab.namespaces import joined
 from tests.forked import ROOT, start
 
 pytest_plugins = "pytester"
@@ -156,7 +156,7 @@ def test_an_external_host_is_tested(pytester, run):
             end.took(taken, b"hello")
         """
     )
-    with made(((left, "veth0"), (right, "veth1")), 9000):
+    with joined(((left, "veth0"), (right, "veth1")), 9000):
         result = run("--mxwire-config", "hosts.toml")
         left_over = subprocess.run(["ip", "netns", "pids", right], capture_output=True, text=True).stdout
     result.assert_outcomes(passed=2)
@@ -199,7 +199,7 @@ def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
                 begin(mxwire_external)
         """
     )
-    with made(((left, "veth0"), (right, "veth1")), 9000):
+    with joined(((left, "veth0"), (right, "veth1")), 9000):
         result = run("--mxwire-config", "hosts.toml")
     result.assert_outcomes(passed=2, failed=1)
 
@@ -218,7 +218,7 @@ def test_a_scenario_that_fails_has_the_program_restarted(pytester, run):
     Path("b.mxs").write_text(scenario_of_the_library().replace("code=BAD_KEY", "code=12"))
     for name in ("c.mxs", "d.mxs"):
         Path(name).write_text(scenario_of_the_library())
-    with made(((left, "veth0"), (right, "veth1")), 9000):
+    with joined(((left, "veth0"), (right, "veth1")), 9000):
         result = run("--mxwire-config", "hosts.toml")
     result.assert_outcomes(passed=3, failed=1)
     assert starts.read_text() == "\n\n"
@@ -234,7 +234,7 @@ def test_scenarios_with_calls_are_played_by_a_driver(pytester, run):
     )
     for name in ("eager/truncated", "matching/mask"):
         Path(f"{Path(name).name}.mxs").write_text((ROOT / "replay" / f"{name}.mxs").read_text())
-    with made(((left, "veth0"), (right, "veth1")), 9000):
+    with joined(((left, "veth0"), (right, "veth1")), 9000):
         result = run("--mxwire-config", "hosts.toml")
         left_over = subprocess.run(["ip", "netns", "pids", right], capture_output=True, text=True).stdout
     result.assert_outcomes(passed=2)
@@ -249,4 +249,4 @@ def test_it_costs_nothing_that_is_not_used():
         "print(sorted(each for each in set(sys.modules) - before))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout.strip() == "['mxwire', 'mxwire.pytest_plugin']"
+    assert done.stdout.strip() == "['mxwire', 'mxwire.first_use', 'mxwire.pytest_plugin']"

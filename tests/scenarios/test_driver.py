@@ -127,7 +127,7 @@ def test_a_driver_that_does_not_come_or_does_not_stay(monkeypatch: pytest.Monkey
     monkeypatch.setattr(driver_module, "_END_SECONDS", 0.1)
     with Driver("sleep 1000") as driver, pytest.raises(DriverError, match=r"did not answer within 0\.2 s"):
         driver.host(SCRIPT, MXOE, US)
-    assert driver._process.poll() is not None, "it is left running"
+    assert driver._child.process.poll() is not None, "it is left running"
 
 
 SLOW = """

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from mxwire.bench import machine
 from mxwire.bench.channels.carriers import is_host, mtu_refusal
 from mxwire.bench.channels.virtual import RankThread
 from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
@@ -16,6 +15,7 @@ from mxwire.bench.cost.tables import Costs
 from mxwire.bench.record import VIRTUAL_TIME, Conditions, load_average, now_text
 from mxwire.bench.stage import Found, StageError, StudyStage
 from mxwire.bench.worker import SideSetup, run_role
+from mxwire.lab import machine
 from mxwire.native import is_compiled
 from mxwire.units import SECOND
 from mxwire.wire.dialect import Dialect, as_dialect

@@ -16,8 +16,9 @@ from typing import Any, Final
 from mxwire.bench.imb.carriers import EndpointCommunicator, RankSetup, StreamCommunicator, open_communicator
 from mxwire.bench.imb.collectives import barrier_dissemination
 from mxwire.bench.imb.patterns import benchmark_by_name, measured
-from mxwire.bench.processors import pin, read_use
+from mxwire.bench.processors import read_use
 from mxwire.errors import MxwireError
+from mxwire.lab.machine import pin
 from mxwire.lab.namespaces import inside
 from mxwire.native import is_compiled
 
@@ -36,8 +37,7 @@ def main() -> None:
     """Run the rank of standard input."""
     setup = setup_of(json.loads(sys.stdin.readline()))
     try:
-        if setup.processor is not None:
-            pin(setup.processor)
+        pin(setup.processor)
         # Connections, too, belong to the namespace in which they are made.
         with inside(setup.namespace):
             _serve(open_communicator(setup))

@@ -16,14 +16,14 @@ from mxwire.bench.cost.tables import Costs
 from mxwire.bench.imb.carriers import RankSetup
 from mxwire.bench.imb.patterns import ImbBenchmark, measured
 from mxwire.bench.imb.rank import MODULE
-from mxwire.bench.machine import compiled_folder, live_refusal
-from mxwire.bench.processors import available, placement
 from mxwire.bench.remote import RANK, RemoteStage
 from mxwire.bench.roles.common import IP_ADDRESSES
 from mxwire.bench.stage import NamespaceStage, ProcessSide, StageError, StageOptions, StudySide
 from mxwire.bench.study import round_marks
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE
+from mxwire.lab.machine import available_processors, compiled_folder, placement
+from mxwire.lab.namespaces import namespaces_refusal
 from mxwire.protocol import profile_by_name
 from mxwire.wire.dialect import as_dialect
 
@@ -168,11 +168,11 @@ class LiveRanks(NamespaceStage, RankProcesses):
     """
 
     def __init__(self, options: RankOptions, steered: bool = True, package: Path | None = None) -> None:
-        reason = live_refusal()
+        reason = namespaces_refusal()
         if reason is not None:
             raise StageError(reason)
         RankProcesses.__init__(self, options)
-        self.spinning = options.polling and options.ranks <= len(available())
+        self.spinning = options.polling and options.ranks <= len(available_processors())
         # Kernels without netem cannot delay frames, but a host that does not share its link can.
         self._own_delay = options.delay if options.over == "mx" and options.ranks == 2 else 0.0
         delay = 0.0 if self._own_delay else options.delay
@@ -182,8 +182,8 @@ class LiveRanks(NamespaceStage, RankProcesses):
         options = self.rank_options
         for setup in _setups(options, addresses, IP_ADDRESSES, self.spinning, self._own_delay):
             side = _side(setup.rank, options)
-            namespace, interface = self.ends[side]
-            setup = replace(setup, interface=interface, namespace=namespace, processor=self.placement[side])
+            port, processor = self.ports[side], self.placement[side]
+            setup = replace(setup, interface=port.interface, namespace=port.namespace.name, processor=processor)
             process = ProcessSide(setup, self.options.package, MODULE, f"rank {setup.rank}'s")
             self._held.callback(process.close)
             self._ranks.append(process)
@@ -215,7 +215,7 @@ class RemoteRanks(RemoteStage, RankProcesses):
         if reason is not None:
             raise StageError(f"{options.name}: {reason}")
         sides = [_side(rank, options) for rank in range(options.ranks)]
-        here, there = len(available()), int(self.about["processors"])
+        here, there = len(available_processors()), int(self.about["processors"])
         self.spinning = options.polling and sides.count(0) <= here and sides.count(1) <= there
         self.compiled = self._package is not None and self._package == compiled_folder()
 
