@@ -13,6 +13,7 @@ from mxwire.cli.bench_compare import compare
 from mxwire.cli.bench_imb import imb
 from mxwire.cli.bench_mtu import mtu
 from mxwire.cli.bench_options import (
+    NOT_WITH_INTERFACE,
     BenchOptions,
     CableOptions,
     OtherMachine,
@@ -21,10 +22,11 @@ from mxwire.cli.bench_options import (
     conduct,
     machine_options,
 )
+from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import end_interrupted_line, note
-from mxwire.cli.options import given_options, interface_option, json_option
+from mxwire.cli.options import interface_option, json_option
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
@@ -108,6 +110,9 @@ def _sizes(value: str) -> tuple[int, ...]:
 @click.option("--as", "form", type=click.Choice(["netgauge"]), help="Print the file format of netgauge's LogGP.")
 @bench_options
 @cable_options
+@conflicts("-i", "--memory", "--simulated", error=NOT_WITH_INTERFACE)
+@conflicts("--memory", "--delay", "--offloads", "--simulated", "--steering", error="{option}: not with --memory")
+@conflicts("--simulated", "--offloads", "--steering", error="{option}: not with --simulated")
 def logp(
     over: str,
     sizes: tuple[int, ...] | None,
@@ -139,13 +144,6 @@ def _logp_stage(
     machine: OtherMachine, memory: bool, simulated: str | None, cable: CableOptions
 ) -> Callable[[], AbstractContextManager[StudyStage]]:
     """A function that opens the stage which the options describe."""
-    machine.check("--memory", "--simulated")
-    if memory or simulated is not None:
-        chosen = "--memory" if memory else "--simulated"
-        others = {"--steering", "--offloads", "--simulated" if memory else "", "--delay" if memory else ""}
-        given = sorted(others & set(given_options().values()))
-        if given:
-            raise MxwireError(f"{', '.join(given)}: not with {chosen}")
     if memory:
         from mxwire.bench.stage import MemoryStage
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from mxwire.cli.bench_options import (
+    NOT_WITH_INTERFACE,
     BenchOptions,
     OtherMachine,
     bench_options,
@@ -17,6 +18,7 @@ from mxwire.cli.bench_options import (
     machine_options,
     rank_surroundings,
 )
+from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.options import integer_option
@@ -64,6 +66,7 @@ def split_names(_: click.Context, parameter: click.Parameter, value: str) -> tup
     show_default=True,
     help="Columns of IMB or OSU, or a table with confidence intervals.",
 )
+@conflicts("-i", "--simulated", "--mtu", error=NOT_WITH_INTERFACE)
 def imb(
     benchmarks: tuple[str, ...],
     bench: BenchOptions,
@@ -99,7 +102,7 @@ def imb(
         carriers_of(over, ranks, dialect, neighbours, mtu),
         largest if not bench.quick else min(largest, 1 << 16),
         algorithm=algorithm,
-        surroundings=rank_surroundings(machine, simulated, "--mtu"),
+        surroundings=rank_surroundings(machine, simulated),
     )
 
     def measure(started: Callable[[Recording], object]) -> Recording:

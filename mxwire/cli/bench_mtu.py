@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli.bench_options import (
+    NOT_WITH_INTERFACE,
     BenchOptions,
     OtherMachine,
     bench_options,
@@ -16,6 +17,7 @@ from mxwire.cli.bench_options import (
     machine_options,
     rank_surroundings,
 )
+from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
 
@@ -67,6 +69,13 @@ def _durations(_: click.Context, __: click.Parameter, value: str | None) -> tupl
 @click.option("--coalescing", callback=_durations, metavar="LIST", help="Delays of interrupts, like 20us,63us.")
 @click.option("--simulated", metavar="TABLE", help="Virtual time, with the costs of this table.")
 @click.option("--copy-engine", is_flag=True, help="With --simulated: a copy engine copies large messages.")
+@requires(
+    "--copy-engine",
+    "--coalescing",
+    one_of=("--simulated",),
+    error="{option} is a property of the model: add --simulated TABLE",
+)
+@conflicts("-i", "--simulated", error=NOT_WITH_INTERFACE)
 @machine_options
 def mtu(
     bench: BenchOptions,
@@ -82,11 +91,7 @@ def mtu(
     end_like_interrupt()
     from mxwire.bench.mtu import MtuStudy, run_mtu
     from mxwire.bench.report import study_blocks
-    from mxwire.errors import MxwireError
 
-    if simulated is None and (copy_engine or coalescing is not None):
-        option = "--copy-engine" if copy_engine else "--coalescing"
-        raise MxwireError(f"{option} is a property of the model: add --simulated TABLE")
     axes: dict[str, Any] = {"mtus": mtus, "blocks": blocks}
     if delays is not None:
         axes["delays"] = tuple(sorted({0.0, *delays}))

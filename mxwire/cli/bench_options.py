@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.notes import note
-from mxwire.cli.options import Amount, given_options, integer_option, interface_option, json_option, option_group
+from mxwire.cli.options import Amount, integer_option, interface_option, json_option, option_group
 from mxwire.cli.progress import LiveLine
-from mxwire.errors import MxwireError, check_writable, create_folder
+from mxwire.errors import check_writable, create_folder
 from mxwire.report.json_line import json_line
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from mxwire.bench.study import StudyOptions
     from mxwire.report.document import Block
 
+NOT_WITH_INTERFACE: Final = "{option}: not with -i, which measures the interface as it is"
+"""Error for options of a virtual cable, or of virtual time."""
 _PLOTS: Final = (".svg", ".png", ".pdf", ".html")
 _UNITS: Final = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -125,19 +128,6 @@ class OtherMachine:
     interface: str | None = None
     destination: str | None = None
 
-    def check(self, *others: str) -> None:
-        """Refuse ``-d`` without ``-i``, and ``-i`` with ``others``, the options of measurements that ``-i`` excludes.
-
-        Raises :class:`~mxwire.errors.MxwireError`.
-        """
-        if self.interface is None:
-            if self.destination is not None:
-                raise MxwireError("-d is for a study over an interface: add -i IF")
-            return
-        given = sorted(set(others) & set(given_options().values()))
-        if given:
-            raise MxwireError(f"{', '.join(given)}: not with -i, which measures the interface as it is")
-
     @property
     def address(self) -> bytes | None:
         """The Ethernet address of the other machine; None selects the machine that answers."""
@@ -151,20 +141,17 @@ machine_options = option_group(
     OtherMachine,
     interface_option("Measure to another machine over this interface, with mxwire bench serve there."),
     click.option("-d", "destination", metavar="MAC", help="Its Ethernet address.  [default: the one that answers]"),
+    requires("-d", one_of=("-i",), error="-d is for a study over an interface: add -i IF"),
 )
 """``-i`` and ``-d``, passed to the command as ``machine``, :class:`OtherMachine`."""
 
 
-def rank_surroundings(machine: OtherMachine, simulated: str | None, *others: str) -> RankSurroundings:
-    """The environment of the ranks of a study; ``others`` are options that cannot be used with another machine.
-
-    Raises :class:`~mxwire.errors.MxwireError` for an unknown table, and options that cannot be combined.
-    """
+def rank_surroundings(machine: OtherMachine, simulated: str | None) -> RankSurroundings:
+    """The environment of the ranks of a study; raise :class:`~mxwire.errors.MxwireError` for an unknown table."""
     from mxwire.bench.cost.tables import table_by_name
     from mxwire.bench.imb.rank_stage import RankSurroundings
     from mxwire.lab.machine import compiled_folder
 
-    machine.check("--simulated", *others)
     if simulated is not None:
         return RankSurroundings(table_by_name(simulated))
     return RankSurroundings(None, compiled_folder(), machine.interface, machine.address)
@@ -185,7 +172,6 @@ class CableOptions:
         The parameter of the function is the folder of the mxwire that both sides run, or None for the running
         mxwire.
         """
-        machine.check(*(f"--{each.name}" for each in fields(self)))
 
         def open_it(package: Path | None) -> AbstractContextManager[StudyStage]:
             if machine.interface is not None:
@@ -203,6 +189,7 @@ class CableOptions:
 cable_options = option_group(
     "cable",
     CableOptions,
+    conflicts("-i", "--mtu", "--steering", "--delay", "--offloads", error=NOT_WITH_INTERFACE),
     integer_option("MTU of the virtual cable.", "--mtu", least=1500, most=65535, default=9000, metavar="BYTES"),
     click.option(
         "--steering/--no-steering",

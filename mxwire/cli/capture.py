@@ -14,6 +14,7 @@ import click
 
 from mxwire import __version__
 from mxwire.cli import options as shared
+from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
 from mxwire.cli.notes import counted, end_interrupted_line, listening, note
@@ -61,12 +62,8 @@ class CaptureOptions:
         target = rotation.target
         if target is None and not parsed.lines:
             raise MxwireError("no output was chosen: give -w FILE, or -l for one line per frame")
-        if target == "-" and parsed.lines:
-            raise MxwireError("-w - and -l both write to standard output: choose one")
         if rotation.rotates and target in (None, "-"):
             raise MxwireError("-C and -G start further files: name the first with -w FILE")
-        if rotation.file_count is not None and not rotation.rotates:
-            raise MxwireError("-W needs -C or -G: give one of them")
         if target is not None and target.removesuffix(".gz").removesuffix(".zst").endswith((".pcap", ".cap")):
             raise MxwireError(f"{target}: capture writes pcapng only: name it {_as_pcapng(target)}")
         return parsed
@@ -113,6 +110,8 @@ def _as_pcapng(name: str) -> str:
     help="EtherType of MXoE on this network.",
 )
 @shared.json_option("JSON Lines: one object per frame (with -l), and a summary.")
+@conflicts("--write -", "--lines", error="-w - and -l both write to standard output: choose one")
+@requires("-W", one_of=("-C", "-G"), error="-W needs -C or -G: give one of them")
 def command(**options: Any) -> None:
     """Capture the MXoE frames that pass an interface, in both directions.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.conflicts import conflicts
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
 from mxwire.errors import OptionError
@@ -47,13 +48,6 @@ class DecodeOptions:
             raise OptionError(
                 "--flag, --kind, --match, --message and marks in --where need the analysis: leave out --no-analysis"
             )
-        if self.write is not None:
-            others = {"--to": self.target, "--json": self.as_json, "--verbose": self.verbose, "--fields": self.fields}
-            for name, value in others.items():
-                if value not in (None, False):
-                    raise OptionError(f"-w writes a capture: omit {name}")
-        if self.target is not None and (self.as_json or self.verbose):
-            raise OptionError(f"--to writes a table: omit {'--json' if self.as_json else '--verbose'}")
         if self.fields is not None and self.verbose and not self.as_json:
             raise OptionError("--fields prints columns: omit --verbose")
 
@@ -74,6 +68,9 @@ class DecodeOptions:
 @shared.write_option(
     "Write the frames to FILE, with marks as comments and names of hosts in pcapng; - is standard output."
 )
+@conflicts("--write", "--to", "--json", "--verbose", "--fields", error="-w writes a capture: omit {option}")
+@conflicts("--to", "--json", "--verbose", error="--to writes a table: omit {option}")
+@conflicts("--on", "--count", "--write", error="--on writes a table of all frames: omit --count and --write")
 @filter_options()
 @shared.count_option("Stop after N frames.")
 @shared.decoding_options

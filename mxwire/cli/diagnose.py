@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
 from mxwire.ethernet import ETHERTYPE_MXOE
@@ -72,6 +73,9 @@ def _diagnosis(name: str) -> Any:
     is_flag=True,
     help="With -i: include frames of other protocols, for a changed or filtered EtherType.",
 )
+@requires(
+    "--all-protocols", one_of=("-i",), error="--all-protocols is for -i: all frames of a file are analysed anyway"
+)
 @shared.worker_options
 @shared.json_option("JSON Lines: findings, then one summary per file.")
 @filter_options()
@@ -99,10 +103,7 @@ def command(
     from mxwire.analysis.diagnosis import Examination
     from mxwire.analysis.selection import FindingSelector
     from mxwire.cli.reading import Failures, note_frames, refuse_empty, selection_of
-    from mxwire.errors import MxwireError
 
-    if all_protocols and not inputs.live:
-        raise MxwireError("--all-protocols is for -i: all frames of a file are analysed anyway")
     filters.selection()  # mistakes are reported before anything is read
     identifiers = {_diagnosis(each).id for each in only}
     if workers.analyse_set(inputs.live):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 import click
 
+from mxwire.cli.conflicts import conflicts
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
 from mxwire.cli.message_choice import MessageChoice, follow_message, message_choice
@@ -45,6 +46,7 @@ LISTED = 100
 @json_option("Print the result as one JSON object (not with -w -).")
 @filter_options("messages", "by_name")
 @decoding_options
+@conflicts("--write -", "--json", error="--json reports what was written to a file: omit it, or name a file with -w")
 def command(
     choice: MessageChoice, target: Path, partial: bool, as_json: bool, filters: FilterOptions, decoding: DecodingOptions
 ) -> None:
@@ -58,8 +60,6 @@ def command(
 
     file = choice.file
     to_output = str(target) == "-"
-    if to_output and as_json:
-        raise MxwireError("--json reports what was written to a file: omit it, or name a file with -w")
     if not to_output:
         refuse_overwriting([file], target)
     number = choice.number_in(decoding, filters)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
 from mxwire.cli.options import json_option
 
@@ -37,6 +38,10 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
 @click.option("--diagram", "drawn", is_flag=True, help="Draw packets, four bytes per row, instead of listing fields.")
 @click.option("--fields", "named", is_flag=True, help="List the names for mxwire decode --fields, with their meanings.")
 @json_option("JSON Lines: one object per field.")
+@conflicts("--diagram", "--json", error="--diagram and --json cannot be combined: choose one")
+@conflicts(
+    "--fields", "TYPE", "--dialect", "--diagram", error="--fields lists the fields of all packets: omit {option}"
+)
 def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, named: bool, as_json: bool) -> None:
     """Show the layouts of packets.
 
@@ -47,10 +52,6 @@ def command(packet_type: str | None, dialect: DialectChoice, drawn: bool, named:
     from mxwire.report.document import show
     from mxwire.report.formats import details, json_lines, overview, views
 
-    if drawn and as_json:
-        raise click.UsageError("--diagram and --json cannot be combined: choose one.")
-    if named and (packet_type is not None or drawn or dialect != "both"):
-        raise click.UsageError("--fields lists the fields of all packets: omit TYPE, --dialect and --diagram.")
     if named:
         from mxwire.report.fields import fields_json, fields_overview
 

@@ -8,10 +8,11 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from mxwire.cli.conflicts import conflicts_of
 from mxwire.cli.help_text import epilog, paragraphs
 from mxwire.words import suggestion
 
@@ -65,6 +66,12 @@ def _unbroken(text: str) -> str:
 
 class Command(click.Command):
     """A command; the text below its options is a file, which is read when the help is shown."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Refuse options that contradict each other, and run the command."""
+        for each in conflicts_of(self):
+            each.check(ctx)
+        return super().invoke(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the text of this command."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli.completion import cells, folders
+from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command, CommandGroup
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import counted, note, wrote
@@ -187,6 +188,7 @@ def _folder(text: str, *names: str) -> Decorator:
 @click.option("--list", "listing", is_flag=True, help="List implementations, cases and impairments, and exit.")
 @json_option("JSON Lines: one object per line.")
 @junit_option("one suite per pair and impairment")
+@conflicts("--html", "--report", error="--html includes the report and its captures: omit --report")
 def run(config: str | None, listing: bool, **options: Any) -> None:
     """Play the matrix."""
     if listing:
@@ -223,8 +225,6 @@ def _play(config: str | None, options: InteropOptions) -> int:
     from mxwire.extras import import_extra
     from mxwire.interop import matrix
 
-    if options.html and options.folder:
-        raise MxwireError("--html includes the report and its captures: omit --report")
     if options.html:
         import_extra("bokeh", "report", "--html")
     end_like_interrupt()

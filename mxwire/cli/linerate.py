@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli.conflicts import requires
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.linerate_options import (
     LineReport,
@@ -97,6 +98,10 @@ def command() -> None:
 @cpu_option
 @netns_option
 @json_option
+@requires("--no-sink", one_of=("--to",), error="--no-sink needs an address to send to: --to MAC")
+@requires(
+    "--burst", one_of=("--rate",), error="--burst needs --rate: frames that are sent as fast as possible are one burst"
+)
 def generate(
     interface: str,
     target: str | None,
@@ -128,10 +133,6 @@ def generate(
     from mxwire.link import PacketLink
     from mxwire.link.ethtool import read_hardware
 
-    if no_sink and target is None:
-        raise MxwireError("--no-sink needs an address to send to: --to MAC")
-    if burst > 1 and rate is None:
-        raise MxwireError("--burst needs --rate: frames that are sent as fast as possible are one burst")
     address = None if target is None else mac_bytes(target)
     pin(cpu, "--cpu")
     end_like_interrupt()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
 from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option, write_option
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 @write_option("Write all frames to FILE (pcapng), with one interface per capture; - is standard output.", "target")
 @click.option("--keep-both", is_flag=True, help="Write frames that are in both captures twice, once from each.")
 @json_option("Print the result as one JSON object.")
+@requires("--keep-both", one_of=("--write",), error="--keep-both needs -w FILE: give both")
 @filter_options("by_name")
 @decoding_options
 def command(
@@ -49,8 +51,6 @@ def command(
         raise MxwireError(f"{target}: only pcapng has several interfaces: name it {Path(target).stem}.pcapng")
     if target is not None and target != "-":
         refuse_overwriting((first, second), Path(target))
-    if keep_both and target is None:
-        raise MxwireError("--keep-both needs -w FILE: give both")
     if filters.selection().is_limited and target is None:
         raise MxwireError("a filter limits the frames that are written: give -w FILE as well")
     comparison = _compare(first, second, keep_both, decoding.skip_damage)

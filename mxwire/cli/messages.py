@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.conflicts import conflicts
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
 
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
 @shared.json_option("JSON Lines: one object per message.")
 @shared.set_table_option
 @shared.worker_options
+@conflicts("--to", "--json", error="--to writes a table: omit --json")
+@conflicts(
+    "--by conversation",
+    "--to",
+    "--on",
+    "--incomplete",
+    error="--by conversation lists totals: omit --to, --on and --incomplete",
+)
 @filter_options()
 @click.option(
     "--by",
@@ -63,13 +72,8 @@ def command(
     from mxwire.cli.conversations import list_conversations
     from mxwire.cli.notes import note, wrote
     from mxwire.cli.reading import Failures, followed, refuse_empty, selection_of
-    from mxwire.errors import MxwireError
 
-    if target is not None and as_json:
-        raise MxwireError("--to writes a table: omit --json")
     if by == "conversation":
-        if target is not None or incomplete or workers.analyse_set(inputs.live):
-            raise MxwireError("--by conversation lists totals: omit --to, --on and --incomplete")
         list_conversations(inputs, as_json, filters, decoding)
         return
     filters.selection()  # mistakes are reported before anything is read

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, note
@@ -59,23 +60,6 @@ def _plot_file(_: click.Context, __: click.Parameter, value: Path | None) -> Pat
 def _refuse_letter(_context: click.Context, _option: click.Parameter, given: bool) -> None:
     if given:
         raise MxwireError("-w is -B now (or --wait), as -w FILE writes a file in other commands")
-
-
-def _refuse_sending() -> None:
-    """Refuse the options of a sender, as a receiver has the parameters from its sender."""
-    from mxwire.host.perf import PerfParameters
-
-    sent = {each.name for each in fields(PerfParameters)} - {"aligned"} | {
-        "remote",
-        "pause",
-        "plot",
-        "columns",
-        "interval",
-    }
-    given = [flag for name, flag in given_options().items() if name in sent]
-    if given:
-        verb = "is" if len(given) == 1 else "are"
-        raise MxwireError(f"{', '.join(given)} {verb} for the sender: name the receiver with -d HOST")
 
 
 @dataclass(slots=True)
@@ -180,6 +164,14 @@ class _PreemptionWarning:
     metavar="FILE",
     help="Sender: draw latency and bandwidth into a .png or .svg.",
 )
+@requires(
+    *("-r", "-S", "-E", "-M", "-I", "-N", "-W", "-P", "--interval", "-U", "-Y", "--as", "--plot"),
+    one_of=("-d",),
+    error="{option} {are} for the sender: name the receiver with -d HOST",
+)
+@conflicts("-d", "-s", error="-s is for the receiver: omit it, or omit -d")
+@conflicts("--as", "-U", "-Y", error="{option} and --as: the benchmark defines the pattern; omit one")
+@conflicts("--as", "--json", "--interval", error="{option} and --as: choose one form of output")
 def command(
     live: LiveOptions,
     destination: HostChoice | None,
@@ -206,12 +198,9 @@ def command(
 
     options = PerfOptions(as_json, sleep, yielding, timeout, verbose)
     if destination is None:
-        _refuse_sending()
         if _receive(live, options, 0 if endpoint is None else endpoint, slave):
             sys.exit(1)
         return
-    if slave:
-        raise MxwireError("-s is for the receiver: omit it, or omit -d")
     other = None if columns is None else OtherColumns(columns)
     parameters = PerfParameters(**measured)
     if other is not None:
@@ -295,13 +284,6 @@ class OtherColumns:
     def __init__(self, name: str) -> None:
         from mxwire.bench.imb.patterns import WINDOW, benchmark_by_name
 
-        given = given_options()
-        for option in ("unidirectional", "synchronous"):
-            if option in given:
-                raise MxwireError(f"{given[option]} and --as {name}: the benchmark defines the pattern; omit one")
-        for option in ("as_json", "interval"):
-            if option in given:
-                raise MxwireError(f"{given[option]} and --as: choose one form of output")
         self._name = name
         self._benchmark: ImbBenchmark = benchmark_by_name(_AS[name])
         self.window = WINDOW if self._benchmark.name != "PingPong" else 1

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
+from mxwire.cli.conflicts import requires
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions, end_like_interrupt, live_options
 from mxwire.cli.notes import counted, note
@@ -79,10 +80,9 @@ class ReceiveOptions:
     None, "Seconds without a message or progress until it ends.  [default: no limit for a message, 30 within one]"
 )
 @json_option("JSON Lines: one object per message; data only with -o.")
+@requires("--mask", one_of=("--match",), error="--mask selects bits of --match: give both")
 def command(live: LiveOptions, match: int | None, mask: int | None, **given: Any) -> None:
     """Receive messages, and write them to files or standard output."""
-    if mask is not None and match is None:
-        raise MxwireError("--mask selects bits of --match: give both")
     if match is not None and mask is not None and match & ~mask:
         raise MxwireError(f"--match {match:#x} has bits outside of --mask {mask:#x}: no message would match")
     if not _receive(live, ReceiveOptions(match=match, mask=_ALL if mask is None else mask, **given)):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FILTERS, FilterOptions, filter_options
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions, end_like_interrupt
@@ -23,7 +24,7 @@ from mxwire.report.json_line import json_line
 from mxwire.report.times import seconds_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Set
+    from collections.abc import Iterator
 
     from mxwire.analysis.selection import Selection
     from mxwire.frames import FrameBatch
@@ -37,17 +38,17 @@ _RAW: Final = frozenset(
         "rate",
         "top_speed",
         "loop",
-        "filters",
         "mapped",
         "new_ethertype",
         "pad",
         "dry_run",
         "linger",
-        *FILTERS - {"endpoint"},
+        *FILTERS - {"endpoint", "by_name"},
     }
 )
 _HOST: Final = frozenset({"played", "against", "key", "name", "simulate", "timeout", "write", "target"})
 """Options that only apply with --as; ``_RAW`` lists the options that only apply to unchanged frames."""
+_PACES: Final = "--speed, --rate and --top-speed are different paces: choose one"
 _EVERY_FRAMES: Final = 50_000
 """Frames between two updates of the progress bar."""
 _KEPT_BYTES: Final = 256 << 20
@@ -94,11 +95,9 @@ class ReplayOptions:
         )
 
     def pace(self) -> Pace:
-        """The pace. Raises :class:`~mxwire.errors.MxwireError` if several are given."""
+        """The pace."""
         from mxwire.replay.raw import AsRecorded, AtTopSpeed, pace_at
 
-        if (self.speed is not None) + (self.rate is not None) + self.top_speed > 1:
-            raise MxwireError("--speed, --rate and --top-speed are different paces: choose one")
         if self.rate is not None:
             return pace_at(self.rate)
         return AtTopSpeed() if self.top_speed else AsRecorded(1.0 if self.speed is None else self.speed)
@@ -174,6 +173,11 @@ def _endpoint(given: tuple[str, ...]) -> int | None:
 @shared.dialect_option
 @shared.damage_option
 @shared.json_option("JSON Lines: one object per event.")
+@requires(*sorted(_HOST), one_of=("--as",), error="{option} {are} for a played host: name one with --as")
+@conflicts("--as", *sorted(_RAW), error="{option} {are} for unchanged frames: omit it, or --as")
+@conflicts("--speed", "--rate", "--top-speed", error=_PACES)
+@conflicts("--rate", "--top-speed", error=_PACES)
+@conflicts("--simulate", "--target", error="--target names a live host: omit it, or --simulate")
 def command(**options: Any) -> None:
     """Send the frames of a capture, or play one of its hosts against a live one.
 
@@ -182,20 +186,13 @@ def command(**options: Any) -> None:
     if options["file"].endswith(_SCENARIO):
         raise MxwireError(f"a scenario is played by mxwire scenario run {options['file']} -i IF --target HOST --ladder")
     if options["played"] is None:
-        _refuse(_HOST, "is for a played host: name one with --as")
         _replay(ReplayOptions(**{name: value for name, value in options.items() if name not in _HOST}))
     else:
-        _refuse(_RAW, "is for unchanged frames: omit it, or --as")
         from mxwire.cli.replay_host import HostReplayOptions, replay_host
 
-        replay_host(HostReplayOptions(**{name: value for name, value in options.items() if name not in _RAW}))
-
-
-def _refuse(which: Set[str], why: str) -> None:
-    """Refuse given options that would have no effect."""
-    for name, flag in shared.given_options().items():
-        if name in which:
-            raise MxwireError(f"{flag} {why}")
+        replay_host(
+            HostReplayOptions(**{name: value for name, value in options.items() if name not in _RAW | {"filters"}})
+        )
 
 
 # Sending

@@ -71,8 +71,6 @@ class HostReplayOptions:
             raise MxwireError(
                 "name the interface of the live host with -i IF, or play against a simulated one with --simulate"
             )
-        if self.target is not None and self.simulate is not None:
-            raise MxwireError("--target names a live host: omit it, or --simulate")
         if self.simulate is not None:
             profile_by_name(self.simulate)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from mxwire.cli.completion import interfaces, offers
+from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
 from mxwire.cli.library import prefix_option
 from mxwire.cli.options import json_option, live_dialect_option, name_option, of_topic, peers_option
@@ -49,6 +50,9 @@ from mxwire.errors import MxwireError
 @click.option(
     "--mpi", is_flag=True, help="For a program of today's MPI, or its mpirun: choose the provider of libfabric."
 )
+@conflicts(
+    "--mpi", "--preload", error="--mpi and --preload exclude each other: programs of MPI load the provider by libfabric"
+)
 @prefix_option
 @json_option("Print the variables as one JSON object; start nothing.")
 @click.argument("program", metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
@@ -89,8 +93,6 @@ def command(
         profile_by_name(profile)
     if peers is not None:
         read_peers(peers)
-    if mpi and preload:
-        raise click.UsageError("--mpi and --preload exclude each other: programs of MPI load the provider by libfabric")
     variables = {
         program_options.INTERFACE: interface,
         program_options.NAME: name,

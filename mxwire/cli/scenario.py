@@ -13,6 +13,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.completion import offers, rule_numbers, scenarios
+from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live_options import MEETING_POINT, LiveOptions
 from mxwire.cli.options import host_type
@@ -23,25 +24,13 @@ from mxwire.report.terminal import is_coloured
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from mxwire.analysis.host_names import HostChoice
     from mxwire.capture.writer import CaptureWriter
     from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script
     from mxwire.scenarios.series import SimulatedPlay
 
-_OF_THE_ENGINE: Final = {
-    "profile": "--profile is for the engine: omit it, or -i",
-    "on": "--on is for the engine: a live host is played by this process",
-    "jobs": "--jobs is for the engine: a live host is played by this process",
-}
-_OF_LIVE_HOSTS: Final = {
-    "key": "--key is for a live host: name one with -i and --target",
-    "harmful": "--harmful is for a live host: name one with -i and --target",
-    "via": "--via is for a live host: name one with -i and --target",
-}
-"""Options that have no effect on the other kind of host, and the errors for them."""
-_OF_HOSTS: Final = {"key": "--key is for --target: a driver reports its own"}
 _MANY: Final = 24
 """Minimum number of runs for which only failures are printed."""
 _MARKS: Final = {"fail": "FAIL", "missing": "MISSING"}
@@ -159,6 +148,16 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
 @click.option("-v", "--verbose", is_flag=True, help="Also print runs that pass, however many there are.")
 @shared.short_worker_options
 @shared.json_option("JSON Lines: one object per run.")
+@requires("--driver", one_of=("-i",), error="--driver needs -i, the interface that leads to its host")
+@requires("-i", one_of=("--target", "--driver"), error="a live host needs both -i and --target")
+@requires("--target", one_of=("-i",), error="a live host needs both -i and --target")
+@conflicts("--driver", "--target", error="--driver opens the host: omit --target")
+@conflicts("-i", "--profile", error="--profile is for the engine: omit it, or -i")
+@conflicts("-i", "--on", "--jobs", error="{option} {are} for the engine: a live host is played by this process")
+@requires(
+    "--key", "--harmful", "--via", one_of=("-i",), error="{option} {are} for a live host: name one with -i and --target"
+)
+@conflicts("--driver", "--key", error="--key is for --target: a driver reports its own")
 def run(
     names: tuple[str, ...],
     profile: str,
@@ -184,13 +183,6 @@ def run(
     from mxwire.scenarios.live_run import new_seed
     from mxwire.scenarios.series import play_driven, play_live, simulated_plays
 
-    if driver is not None and interface is None:
-        raise click.UsageError("--driver needs -i, the interface that leads to its host")
-    if (interface is None) is not (target is None and driver is None):
-        raise click.UsageError("a live host needs both -i and --target")
-    if target is not None and driver is not None:
-        raise click.UsageError("--driver opens the host: omit --target")
-    _refuse(_OF_THE_ENGINE if interface is not None else _OF_LIVE_HOSTS)
     if interface is not None and target is not None:
         seed = new_seed() if seed is None else seed
         outcomes = play_live(
@@ -205,7 +197,6 @@ def run(
             via=via,
         )
     elif interface is not None and driver is not None:
-        _refuse(_OF_HOSTS)
         seed = new_seed() if seed is None else seed
         outcomes = play_driven(names, interface, driver, dialect=dialect, harmful=harmful, seed=seed, via=via)
     else:
@@ -256,14 +247,6 @@ def _simulated(plays: list[SimulatedPlay], workers: shared.WorkerOptions) -> Ite
     with workers.campaign(len(plays)) as campaign:
         for play, answer in zip(plays, campaign.play(SimulatedPlay.play, plays), strict=True):
             yield play.failed(str(answer)) if isinstance(answer, FatalPiece) else answer
-
-
-def _refuse(options: Mapping[str, str]) -> None:
-    """Refuse given options that would have no effect."""
-    given = shared.given_options()
-    for name, why in options.items():
-        if name in given:
-            raise click.UsageError(why)
 
 
 def _record(script: Script) -> dict[str, Any]:

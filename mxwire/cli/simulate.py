@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from mxwire.cli import options as shared
+from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.notes import wrote
 from mxwire.cli.progress import bar
@@ -129,6 +130,23 @@ def _microseconds(name: str, text: str) -> shared.Decorator:
 @click.option("--pcap", type=click.Path(), metavar="FILE", help="Write all frames to a capture file.")
 @shared.integer_option("With --pcap: only frames that this host sends or receives.", "--at", metavar="HOST")
 @shared.json_option("JSON Lines: one object per run.")
+@conflicts(
+    "--exhaustive",
+    "--seeds",
+    "--faults",
+    "--pcap",
+    "--at",
+    error="--exhaustive plans the faults of all runs: use it without --seeds, --faults, --pcap and --at",
+)
+@requires(
+    "--to",
+    "--on",
+    "--checkpoint",
+    one_of=("--seeds", "--exhaustive"),
+    error="--to, --on and --checkpoint are for many runs: add --seeds or --exhaustive",
+)
+@conflicts("--seeds", "--seed", "--pcap", error="--seeds starts many runs: use it without --seed and --pcap")
+@requires("--at", one_of=("--pcap",), error="--at chooses the host to capture on: name the file with --pcap")
 def command(
     seed: int | None,
     seeds: range | None,
@@ -164,18 +182,10 @@ def command(
 
     fixed = fixed_by(options)
     if exhaustive is not None:
-        if not (seeds is None and pcap is None and at is None and options["faults"] is None):
-            raise OptionError(
-                "--exhaustive plans the faults of all runs: use it without --seeds, --faults, --pcap and --at"
-            )
         failed = _exhaust(exhaustive, workers, seed or 0, fixed, target, as_json)
     elif seeds is None:
-        if target is not None or workers != shared.WorkerOptions(jobs=workers.jobs):
-            raise OptionError("--to, --on and --checkpoint are for many runs: add --seeds or --exhaustive")
         outcome = _run(Scenario(seed or 0, **fixed), pcap, at)
         failed = _report(outcome, as_json)
-    elif seed is not None or pcap is not None:
-        raise OptionError("--seeds starts many runs: use it without --seed and --pcap")
     else:
         failed = _campaign(seeds, workers, fixed, target, as_json)
     if failed:
@@ -220,8 +230,6 @@ def _run(scenario: Scenario, pcap: str | None, at: int | None = None) -> RunOutc
     """Run a scenario, with progress on a terminal; its frames go to the file ``pcap``."""
     from mxwire.simulation import Simulation
 
-    if at is not None and pcap is None:
-        raise OptionError("--at chooses the host to capture on: name the file with --pcap")
     if at is not None and at >= scenario.hosts:
         raise OptionError(f"--at {at}: the hosts are 0 to {scenario.hosts - 1}")
     with bar("messages", None) as shown:

@@ -12,6 +12,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.completion import folders
+from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
 from mxwire.errors import MxwireError
@@ -70,6 +71,18 @@ _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "f
 )
 @shared.integer_option("Random seed, for the bootstrap.", "--seed", default=0)
 @shared.worker_options
+@conflicts(
+    "--message",
+    "--conversation",
+    error="--message and --conversation cannot be combined: choose the graph by one of them",
+)
+@requires(
+    "--message",
+    "--conversation",
+    one_of=("--plot", "--xplot"),
+    error="--message and --conversation choose the graph of --plot FILE or --xplot DIR: add one of them",
+)
+@conflicts("--on", "--plot", "--xplot", error="--plot and --xplot draw a single capture: omit --on")
 @filter_options("messages", "by_name")
 @shared.decoding_options
 def command(
@@ -111,12 +124,6 @@ def command(
     from mxwire.report.timing import timing_blocks, timing_records
 
     draws = plot is not None or xplot is not None
-    if message is not None and conversation is not None:
-        raise MxwireError("--message and --conversation cannot be combined: choose the graph by one of them")
-    if (message is not None or conversation is not None) and not draws:
-        raise MxwireError(
-            "--message and --conversation choose the graph of --plot FILE or --xplot DIR: add one of them"
-        )
     if draws and len(inputs.files) > 1:
         raise MxwireError(f"--{'plot' if plot is not None else 'xplot'} draws a single capture: name one file")
     if plot is not None:
@@ -131,8 +138,6 @@ def command(
     order = PairOrder(by, sort)
     filters.selection()  # mistakes are reported before anything is read
     if workers.analyse_set(inputs.live):
-        if draws:
-            raise MxwireError("--plot and --xplot draw a single capture: omit --on")
         from mxwire.cli.capture_set import CaptureSet
         from mxwire.report.merged_records import PairSet
 

@@ -13,6 +13,7 @@ import click
 
 from mxwire.cli import options as shared
 from mxwire.cli.completion import offers, rule_numbers
+from mxwire.cli.conflicts import conflicts
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
 
@@ -51,6 +52,7 @@ _PATIENCE_NS = 2_000_000_000
 @shared.json_option("JSON Lines: findings, then hosts.")
 @shared.junit_option("one suite per host, one case per rule")
 @shared.worker_options
+@conflicts("--on", "--junit", error="--junit has one suite per host of a capture: omit --on")
 @shared.decoding_options
 def command(
     inputs: shared.Inputs,
@@ -77,7 +79,7 @@ def command(
     from mxwire.analysis.selection import FindingSelector
     from mxwire.analysis.verification import OrderedVerification
     from mxwire.cli.reading import Failures, refuse_empty, selection_of
-    from mxwire.errors import MxwireError, write_file
+    from mxwire.errors import write_file
     from mxwire.report.document import show
     from mxwire.report.host_labels import labelled
     from mxwire.report.rules import select
@@ -90,8 +92,6 @@ def command(
         from mxwire.cli.capture_set import CaptureSet
         from mxwire.report.merged_records import VerifiedSet
 
-        if junit is not None:
-            raise MxwireError("--junit has one suite per host of a capture: omit --on")
         analysis = partial(_verify_files, vantage, filters, numbers, reordered, decoding, as_json)
         CaptureSet(inputs.files, workers).merge(analysis, VerifiedSet(), as_json)
         return

@@ -186,4 +186,4 @@ def test_the_loss_is_unknown_if_the_capture_lost_frames(tmp_path):
         writer.write(batch.select(np.flatnonzero(np.random.default_rng(5).random(len(batch)) > 0.04)))
     summary = mxwire("diagnose", "--json", path).objects[-1]
     assert "capture-incomplete" in summary["ids"] and summary["loss"] == []
-    assert "the capture itself lost frames, so that the loss per direction is unknown" in summary["not_judged"]
+    assert "the capture itself lost frames, so the loss per direction is unknown" in summary["not_judged"]

@@ -29,8 +29,8 @@ def test_several_are_named_at_once():
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (("--as", "osu_bw", "-U"), "-U and --as osu_bw: the benchmark defines the pattern; omit one"),
-        (("--as", "imb:PingPong", "-Y"), "-Y and --as imb:PingPong: the benchmark defines the pattern; omit one"),
+        (("--as", "osu_bw", "-U"), "-U and --as: the benchmark defines the pattern; omit one"),
+        (("--as", "imb:PingPong", "-Y"), "-Y and --as: the benchmark defines the pattern; omit one"),
         (("--as", "osu_latency", "--json"), "--json and --as: choose one form of output"),
         (("--as", "osu_latency", "--interval", "1"), "--interval and --as: choose one form of output"),
     ],
