@@ -221,7 +221,8 @@ class CaptureReader:
             # Behind damaged compression, the incomplete record in the buffer has lost its end.
             if within or (self._unpacked is not None and self._unpacked.resume()):
                 return self._resume()
-            self._skip_to(self._chunk.end)
+            self._note_skipped(self._chunk.available)
+            self._chunk.start = self._chunk.end
             return False
         self._chunk.start = self._chunk.end
         self._report(damage)
@@ -229,9 +230,7 @@ class CaptureReader:
 
     def _end_within(self, text: str) -> None:
         """Report an end in the middle of a record: that is damage, unless the file is still being written."""
-        if self._skip_damage:
-            self._skip_to(self._chunk.end)
-        elif self._raw.is_being_written():
+        if self._raw.is_being_written():
             self.warnings.append(f"{text}; it is still being written")
         else:
             self._report(CaptureError(text))
@@ -246,10 +245,6 @@ class CaptureReader:
         found = resume(self._decoder, self._chunk, lambda needed: self._fill(needed, self._decoder.frames))
         self._note_skipped(self._chunk.offset - before)
         return found
-
-    def _skip_to(self, place: int) -> None:
-        self._note_skipped(place - self._chunk.start)
-        self._chunk.start = place
 
     def _note_skipped(self, octets: int) -> None:
         self._skipped_places += 1

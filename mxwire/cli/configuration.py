@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -187,9 +186,6 @@ def _read(path: Path) -> str:
 
 def _is_secure() -> bool:
     """True in a process with privileges that its user does not have, such as file capabilities of Python."""
-    try:
-        vector = dict(struct.iter_unpack("@LL", Path("/proc/self/auxv").read_bytes()))
-    except OSError:
-        # The kernel hides the vector of such a process from its user.
-        return True
-    return bool(vector.get(_AT_SECURE))
+    from ctypes import CDLL  # only if there is a file
+
+    return bool(CDLL(None).getauxval(_AT_SECURE))

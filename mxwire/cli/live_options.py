@@ -11,6 +11,7 @@ import click
 
 from mxwire.cli.notes import note
 from mxwire.cli.options import (
+    Decorator,
     interface_option,
     live_dialect_option,
     name_option,
@@ -87,34 +88,42 @@ class LiveOptions:
 
 
 _HOSTS: Final = of_topic("hosts")
+
+
+def identity_options(**profile: Any) -> tuple[Decorator, ...]:
+    """The options of the local host besides its interface; ``profile`` are properties of ``--profile`` in click."""
+    return (
+        click.option(
+            "--name",
+            metavar="NAME",
+            help="Name of the local host.  [default: that of this computer, with :0]",
+            **of_topic("hosts", "name"),
+        ),
+        live_dialect_option(
+            "Dialect of the local host, which all hosts must share.  [default: mxoe]", **of_topic("hosts", "dialect")
+        ),
+        name_option(
+            "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
+            "profile",
+            "--profile",
+            **profile,
+            **_HOSTS,
+        ),
+        peers_option,
+        click.option(
+            "--no-announce",
+            "announce",
+            flag_value=False,
+            default=True,
+            help="Do not announce the local host: only hosts that know it answer.",
+            **_HOSTS,
+        ),
+    )
+
+
 _HOST_OPTIONS: Final = (
     interface_option(required=True),
-    click.option(
-        "--name",
-        metavar="NAME",
-        help="Name of the local host.  [default: that of this computer, with :0]",
-        **of_topic("hosts", "name"),
-    ),
-    live_dialect_option(
-        "Dialect of the local host, which all hosts must share.  [default: mxoe]", **of_topic("hosts", "dialect")
-    ),
-    name_option(
-        "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
-        "profile",
-        "--profile",
-        default="open-mx",
-        show_default=True,
-        **_HOSTS,
-    ),
-    peers_option,
-    click.option(
-        "--no-announce",
-        "announce",
-        flag_value=False,
-        default=True,
-        help="Do not announce the local host: only hosts that know it answer.",
-        **_HOSTS,
-    ),
+    *identity_options(default="open-mx", show_default=True),
 )
 live_options = option_group("live", LiveOptions, *_HOST_OPTIONS, via_option("packet", "xdp", "xdp-send", **_HOSTS))
 """The options of all live commands, passed to the command as ``live``, :class:`LiveOptions`."""

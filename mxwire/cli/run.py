@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -11,41 +12,71 @@ from mxwire.cli.completion import interfaces, offers
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
 from mxwire.cli.library import prefix_option
-from mxwire.cli.options import json_option, live_dialect_option, name_option, of_topic, peers_option
+from mxwire.cli.live_options import identity_options
+from mxwire.cli.options import json_option, of_topic, option_group
 from mxwire.errors import MxwireError
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramHost:
+    """Parsed options of the host of an MX program: its interfaces, and what other hosts learn of it."""
+
+    interface: str | None
+    name: str | None
+    dialect: str | None
+    profile: str | None
+    peers: Path | None
+    announce: bool
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables that pass the options to the library.
+
+        Raises :class:`~mxwire.errors.MxwireError` for options that the library would refuse.
+        """
+        from mxwire.host.peer_names import own_name, read_peers
+        from mxwire.link.interface import read_interface
+        from mxwire.myriexpress import program_options
+        from mxwire.protocol import profile_by_name
+        from mxwire.wire.dialect import as_dialect
+
+        for each in filter(None, (self.interface or "").split(",")):
+            read_interface(each)
+        if self.dialect is not None:
+            as_dialect(self.dialect)
+        if self.name is not None:
+            own_name(self.name)
+        if self.profile is not None:
+            profile_by_name(self.profile)
+        if self.peers is not None:
+            read_peers(self.peers)
+        variables = {
+            program_options.INTERFACE: self.interface,
+            program_options.NAME: self.name,
+            program_options.DIALECT: self.dialect,
+            program_options.PROFILE: self.profile,
+            program_options.PEERS: None if self.peers is None else str(self.peers.absolute()),
+            program_options.ANNOUNCE: None if self.announce else "0",
+        }
+        return {key: value for key, value in variables.items() if value}
+
+
+_host_options = option_group(
+    "host",
+    ProgramHost,
+    click.option(
+        "-i",
+        "--interface",
+        metavar="IF[,IF]",
+        shell_complete=offers(interfaces, listed=True),
+        help="The Ethernet interface, like eth0; several, as in eth0,eth1, are boards 0, 1 …",
+        **of_topic("", "interface"),
+    ),
+    *identity_options(),
+)
+
+
 @click.command(cls=Command)
-@click.option(
-    "-i",
-    "--interface",
-    metavar="IF[,IF]",
-    shell_complete=offers(interfaces, listed=True),
-    help="The Ethernet interface, like eth0; several, as in eth0,eth1, are boards 0, 1 …",
-    **of_topic("", "interface"),
-)
-@click.option(
-    "--name",
-    metavar="NAME",
-    help="Name of the local host.  [default: that of this computer, with :0]",
-    **of_topic("hosts", "name"),
-)
-@live_dialect_option(
-    "Dialect of the local host, which all hosts must share.  [default: mxoe]", **of_topic("hosts", "dialect")
-)
-@name_option(
-    "Implementation to imitate: open-mx, open-mx-1.1, native-mx …; see mxwire simulate --help.",
-    "profile",
-    "--profile",
-    **of_topic("hosts"),
-)
-@peers_option
-@click.option(
-    "--no-announce",
-    is_flag=True,
-    help="Do not announce the local host: only hosts that know it answer.",
-    **of_topic("hosts"),
-)
+@_host_options
 @click.option("--preload", is_flag=True, help="Preload the library, for programs that find another one by themselves.")
 @click.option(
     "--mpi", is_flag=True, help="For a program of today's MPI, or its mpirun: choose the provider of libfabric."
@@ -57,12 +88,7 @@ from mxwire.errors import MxwireError
 @json_option("Print the variables as one JSON object; start nothing.")
 @click.argument("program", metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 def command(
-    interface: str | None,
-    name: str | None,
-    dialect: str | None,
-    profile: str | None,
-    peers: Path | None,
-    no_announce: bool,
+    host: ProgramHost,
     preload: bool,
     mpi: bool,
     prefix: Path | None,
@@ -73,35 +99,12 @@ def command(
 
     The program itself opens the interface, so it needs the permission for that (CAP_NET_RAW).
     """
-    from mxwire.host.peer_names import own_name, read_peers
-    from mxwire.link.interface import read_interface
-    from mxwire.myriexpress import program_options
     from mxwire.myriexpress.build import Installation, default_prefix
     from mxwire.myriexpress.launch import environment, mpi_environment, require_names_of_mx
-    from mxwire.protocol import profile_by_name
-    from mxwire.wire.dialect import as_dialect
 
     installation = Installation((prefix or default_prefix()).absolute())
     installation.require()
-    for each in filter(None, (interface or "").split(",")):
-        read_interface(each)
-    if dialect is not None:
-        as_dialect(dialect)
-    if name is not None:
-        own_name(name)
-    if profile is not None:
-        profile_by_name(profile)
-    if peers is not None:
-        read_peers(peers)
-    variables = {
-        program_options.INTERFACE: interface,
-        program_options.NAME: name,
-        program_options.DIALECT: dialect,
-        program_options.PROFILE: profile,
-        program_options.PEERS: None if peers is None else str(peers.absolute()),
-        program_options.ANNOUNCE: "0" if no_announce else None,
-    }
-    given = {key: value for key, value in variables.items() if value}
+    given = host.variables()
     if mpi:
         settings = dict(os.environ) | mpi_environment(installation, given)
     else:

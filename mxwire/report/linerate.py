@@ -25,7 +25,7 @@ def _digits(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def time_text(nanoseconds: float | None) -> str:
+def span_text(nanoseconds: float | None) -> str:
     """A duration in the unit that fits: ``4.2 us``, ``1.3 ms``; ``-`` for None."""
     if nanoseconds is None:
         return "-"
@@ -75,14 +75,14 @@ def latency_text(latency: Mapping[str, Any], *, common_clocks: bool) -> str:
     if not common_clocks:
         low = latency["min_ns"]
         return (
-            f"latency above the smallest: median {time_text(latency['median_ns'] - low)}, "
-            f"p99 {time_text(latency['p99_ns'] - low)}, p99.9 {time_text(latency['p999_ns'] - low)} "
+            f"latency above the smallest: median {span_text(latency['median_ns'] - low)}, "
+            f"p99 {span_text(latency['p99_ns'] - low)}, p99.9 {span_text(latency['p999_ns'] - low)} "
             f"(the clocks of both sides differ){left_out}"
         )
     return (
-        f"latency: min {time_text(latency['min_ns'])}, median {time_text(latency['median_ns'])}, "
-        f"p99 {time_text(latency['p99_ns'])}, p99.9 {time_text(latency['p999_ns'])}, "
-        f"max {time_text(latency['max_ns'])}{left_out}"
+        f"latency: min {span_text(latency['min_ns'])}, median {span_text(latency['median_ns'])}, "
+        f"p99 {span_text(latency['p99_ns'])}, p99.9 {span_text(latency['p999_ns'])}, "
+        f"max {span_text(latency['max_ns'])}{left_out}"
     )
 
 
@@ -139,13 +139,13 @@ def generator_lines(record: Mapping[str, Any]) -> list[str]:
     """The report of a generator about one run."""
     sent, sink = record["generator"], record["sink"]
     forgone = f"; {sent['forgone']:,} not sent in time" if sent["forgone"] else ""
-    frames, duration = count_of(sent["frames"], "frame", grouped=True), time_text(sent["duration_ns"])
+    frames, duration = count_of(sent["frames"], "frame", grouped=True), span_text(sent["duration_ns"])
     lines = [f"sent {frames} in {duration}: {rates_text(sent)}{forgone}"]
     late = sent["lateness"]
     if late is not None and late["count"]:
         lines.append(
-            f"  pace: late by median {time_text(late['median_ns'])}, p99 {time_text(late['p99_ns'])}, "
-            f"max {time_text(late['max_ns'])}"
+            f"  pace: late by median {span_text(late['median_ns'])}, p99 {span_text(late['p99_ns'])}, "
+            f"max {span_text(late['max_ns'])}"
         )
     if sink is None:
         return lines
@@ -213,8 +213,8 @@ def _latency_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
     names = ("min_ns", "median_ns", "p99_ns", "p999_ns")
     # Without common clocks only the differences from the smallest latency are known.
     low = 0 if result["common_clocks"] else latency["min_ns"]
-    times = [time_text(latency[each] - low) for each in names]
-    return (load, *times, time_text(latency["variation_ns"]), f"{result['lost']:,}")
+    times = [span_text(latency[each] - low) for each in names]
+    return (load, *times, span_text(latency["variation_ns"]), f"{result['lost']:,}")
 
 
 def _loss_cells(result: Mapping[str, Any]) -> tuple[str, ...]:
@@ -270,7 +270,7 @@ def _incast_table(results: Sequence[Mapping[str, Any]]) -> Table:
         if each["limited_by"] == "requester's ring":
             remark += "; tester-limited: requester's ring"
         numbers = (str(each["senders"]), str(each["size"]), str(each["blocks"]), f"{each['count']:,}", f"{lost:,}")
-        rows.append(Row((*numbers, time_text(max(spreads)) if spreads else "-", remark)))
+        rows.append(Row((*numbers, span_text(max(spreads)) if spreads else "-", remark)))
     return Table(_INCAST, tuple(rows))
 
 
@@ -285,8 +285,8 @@ def _messages_table(results: Sequence[Mapping[str, Any]]) -> Table:
     rows = []
     for each in results:
         trips = [load["round_trip"] for load in each["loads"]]
-        times = [time_text(trip["median_ns"]) if trip else "-" for trip in trips] or ["-"] * 3
-        late = time_text(trips[-1]["p99_ns"]) if trips and trips[-1] else "-"
+        times = [span_text(trip["median_ns"]) if trip else "-" for trip in trips] or ["-"] * 3
+        late = span_text(trips[-1]["p99_ns"]) if trips and trips[-1] else "-"
         start = each["retransmits_from"]
         cells = (
             f"{each['size']:,}",

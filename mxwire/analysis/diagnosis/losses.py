@@ -17,6 +17,7 @@ from mxwire.wire.dialect import MXOE, Dialect
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage
+    from mxwire.analysis.conversations.message import MessagePull, Repeat
     from mxwire.analysis.diagnosis.traffic import HostDirection
 
 Pair = tuple[int, int]
@@ -53,6 +54,26 @@ class DirectionLoss:
         return 100 * self.lost / self.sent if self.sent else 0.0
 
 
+def pair_of(message: CapturedMessage) -> Pair:
+    """Return the addresses of the sender and the receiver of a message."""
+    return message.flow.address, message.flow.back.address
+
+
+def dialect_of(pair: Pair, dialects: Mapping[Pair, Dialect]) -> Dialect:
+    """Return the dialect of a pair in either direction; ``dialects`` has the lower address first."""
+    return dialects.get((min(pair), max(pair)), MXOE)
+
+
+def missing_replies(pull: MessagePull) -> int:
+    """Return the number of replies requested but never seen: every valid PULL is answered in full (R-PUL-12)."""
+    return 0 if pull.nacks else max(pull.requested_replies - pull.replies, 0)
+
+
+def block_start(again: Repeat, dialect: Dialect) -> int:
+    """Return the offset of the block that was re-requested."""
+    return (again.end - 1) // dialect.block_length * dialect.block_length
+
+
 def losses(
     resent: Iterable[CapturedMessage],
     pulled: Iterable[CapturedMessage],
@@ -68,13 +89,12 @@ def losses(
     before: Counter[Pair] = Counter()
     behind: Counter[Pair] = Counter()
     for message in resent:
-        pair = message.flow.address, message.flow.back.address
+        pair = pair_of(message)
         for end in filter(None, (_lost_towards(message, pair, place) for place in range(len(message.resends)))):
             behind[end] += 1
     for message in pulled:
-        pair = message.flow.address, message.flow.back.address
-        dialect = dialects.get((min(pair), max(pair)), MXOE)
-        replies, requests, again = _lost_of_pull(message, dialect)
+        pair = pair_of(message)
+        replies, requests, again = _lost_of_pull(message, dialect_of(pair, dialects))
         before[pair] += replies
         behind[pair] += again
         behind[pair[::-1]] += requests
@@ -102,11 +122,10 @@ def _lost_of_pull(message: CapturedMessage, dialect: Dialect) -> tuple[int, int,
     """
     pull = message.pull
     assert pull is not None
-    replies = 0 if pull.nacks else max(pull.requested_replies - pull.replies, 0)
+    replies = missing_replies(pull)
     requests = again = 0
     for each in pull.requests:
-        start = (each.end - 1) // dialect.block_length * dialect.block_length
-        if each.missing >= each.end - start and replies:
+        if each.missing >= each.end - block_start(each, dialect) and replies:
             # The PULL was lost, and not each of the replies to it.
             replies -= min(replies, -(-each.missing // dialect.reply_payload))
             requests += 1

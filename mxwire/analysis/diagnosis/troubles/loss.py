@@ -21,13 +21,21 @@ from mxwire.analysis.diagnosis.finding import (
     weighed,
 )
 from mxwire.analysis.diagnosis.libraries import SILENCE_NS
-from mxwire.analysis.diagnosis.losses import DirectionLoss, losses
+from mxwire.analysis.diagnosis.losses import (
+    DirectionLoss,
+    Pair,
+    block_start,
+    dialect_of,
+    losses,
+    missing_replies,
+    pair_of,
+)
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import BUILDS
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
 from mxwire.analysis.diagnosis.troubles.reverse import connected_ns
 from mxwire.ethernet import mac_text
-from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.dialect import Dialect
 from mxwire.words import count_of
 
 LOST: Final = Diagnosis(
@@ -47,8 +55,6 @@ _KEPT_OF_RECENT: Final = _RECENT // 2
 _BURST_FRAMES: Final = 4
 _RESET_NS: Final = 1_000_000_000
 
-Pair = tuple[int, int]
-
 
 @examines(LOST, TAIL, BURST)
 class LossExaminer(Examiner):
@@ -62,7 +68,7 @@ class LossExaminer(Examiner):
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note a message that was retransmitted or re-requested."""
-        pair = message.flow.address, message.flow.back.address
+        pair = pair_of(message)
         if self._may_be_lost(message, facts) and len(self._repeated) < KEPT:
             self._repeated.append(message)
         pull = message.pull
@@ -78,7 +84,7 @@ class LossExaminer(Examiner):
         for each in pull.requests:
             if each.cause == "timer" and each.end >= (pull.requested or 0):
                 self._keep(self._tails, pair, message, each)
-            if each.longest_gap and _missing(pull):
+            if each.longest_gap and missing_replies(pull):
                 self._keep(self._gaps, pair, message, each)
 
     @staticmethod
@@ -110,14 +116,14 @@ class LossExaminer(Examiner):
         by_pair: dict[Pair, tuple[list[CapturedMessage], list[CapturedMessage]]] = {}
         for place, messages in enumerate((lost, pulled)):
             for message in messages:
-                by_pair.setdefault(_pair(message), ([], []))[place].append(message)
+                by_pair.setdefault(pair_of(message), ([], []))[place].append(message)
         shares = {(each.source, each.destination): each for each in self.losses(facts)}
         for pair, (resent, requested) in by_pair.items():
             yield _lost_finding(pair, resent, requested, shares.get(pair))
         for pair, tails in self._tails.items():
             yield self._tail_finding(pair, tails)
         for pair, gaps in self._gaps.items():
-            dialect = dialects.get((min(pair), max(pair)), MXOE)
+            dialect = dialect_of(pair, dialects)
             bursts = [each for each in gaps if _is_burst(each[1], dialect)]
             if bursts:
                 yield _burst_finding(pair, bursts, dialect)
@@ -131,7 +137,7 @@ class LossExaminer(Examiner):
         mixed = facts.numberings.found
         reordered = reordered_pairs(facts)
         lost = [each for each in self._repeated if not _is_reset(each, facts) and each.flow not in mixed]
-        return lost, [each for each in self._pulled if _is_pull_lost(each, _pair(each) in reordered)]
+        return lost, [each for each in self._pulled if _is_pull_lost(each, pair_of(each) in reordered)]
 
     @staticmethod
     def _tail_finding(pair: Pair, tails: list[tuple[CapturedMessage, Repeat]]) -> Finding:
@@ -168,7 +174,7 @@ def _is_pull_lost(message: CapturedMessage, reordered: bool) -> bool:
     """
     pull = message.pull
     assert pull is not None
-    if _missing(pull) or _timers(pull):
+    if missing_replies(pull) or _timers(pull):
         return True
     return not reordered and not all(each.explained for each in pull.requests)
 
@@ -182,10 +188,6 @@ def _is_reset(message: CapturedMessage, facts: Facts) -> bool:
     return first < connected < message.last_sent_ns and message.first_ns < connected + _RESET_NS
 
 
-def _pair(message: CapturedMessage) -> Pair:
-    return message.flow.address, message.flow.back.address
-
-
 def _lost_finding(
     pair: Pair, lost: list[CapturedMessage], pulled: list[CapturedMessage], share: DirectionLoss | None
 ) -> Finding:
@@ -197,7 +199,7 @@ def _lost_finding(
     overdue = sum(any(again.after_ns > SILENCE_NS for again in each.resends) for each in lost)
     shown = weighed(shown, "sign" if overdue else "hint", overdue)
     # If all requests are early and every reply passed, reordering beyond the capture point is just as likely.
-    missed = sum(_missing(pull) + _timers(pull) for each in pulled if (pull := each.pull) is not None)
+    missed = sum(missing_replies(pull) + _timers(pull) for each in pulled if (pull := each.pull) is not None)
     blocks = [_pull_evidence(each.number, each.pull) for each in pulled[:SHOWN] if each.pull is not None]
     shown += weighed(blocks, "sign" if missed else "hint", missed)
     bounded = _at_least(max(len(lost), len(pulled)), KEPT)
@@ -227,11 +229,6 @@ def _at_least(number: int, kept: int) -> str:
     return "at least " if number >= kept else ""
 
 
-def _missing(pull: MessagePull) -> int:
-    """Return the number of replies requested but never seen: every valid PULL is answered in full (R-PUL-12)."""
-    return 0 if pull.nacks else max(pull.requested_replies - pull.replies, 0)
-
-
 def _timers(pull: MessagePull) -> int:
     return sum(each.cause == "timer" for each in pull.requests)
 
@@ -239,20 +236,20 @@ def _timers(pull: MessagePull) -> int:
 def _unexplained(pull: MessagePull) -> int:
     """Return the number of re-requests that the order of the PULLs does not explain."""
     explained = sum(each.explained and each.cause != "timer" for each in pull.requests)
-    return pull.re_requests - (0 if _missing(pull) else explained)
+    return pull.re_requests - (0 if missing_replies(pull) else explained)
 
 
 def _pull_evidence(number: int, pull: MessagePull) -> Evidence:
     text = f"blocks of message {number} were re-requested {count_of(_unexplained(pull), 'time')}"
-    if _missing(pull):
-        text += f", and {count_of(_missing(pull), 'reply', 'replies')} not in the capture"
+    if missing_replies(pull):
+        text += f", and {count_of(missing_replies(pull), 'reply', 'replies')} not in the capture"
     return evidence(text, [each.frame for each in pull.requests], pull.requests[0].time_ns)
 
 
 def _is_burst(again: Repeat, dialect: Dialect) -> bool:
     """Return whether several consecutive frames of a block were missing, but not all of them."""
-    start = (again.end - 1) // dialect.block_length * dialect.block_length
-    return again.longest_gap >= _BURST_FRAMES * dialect.reply_payload and again.missing < again.end - start
+    block = again.end - block_start(again, dialect)
+    return again.longest_gap >= _BURST_FRAMES * dialect.reply_payload and again.missing < block
 
 
 def _burst_finding(pair: Pair, bursts: list[tuple[CapturedMessage, Repeat]], dialect: Dialect) -> Finding:
