@@ -332,8 +332,8 @@ MUTANTS = (
     Mutant(
         "mediums never retransmitted",
         "R-RTX-02",
-        "ResendQueue.left",
-        ("for each in self._leaving:\n    each.resend_tick = self.sent(each)"),
+        "ResendQueue.end_transmission",
+        ("for each in self._in_transmission:\n    each.resend_tick = self.sent(each)"),
         "pass",
         LOSSY,
     ),

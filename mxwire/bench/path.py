@@ -442,7 +442,7 @@ def write_costs(recording: Recording) -> Path | None:
     Return the file; None if not all lengths were measured.
     """
     from mxwire.bench.cost.calibration import FITTED, PREDICTED, calibrate, half_round_trip
-    from mxwire.bench.cost.tables import here_file, write_here
+    from mxwire.bench.cost.tables import own_table_file, write_own_table
 
     trips = series_of(recording, TRIP)
     curve = trips.curve("mxoe, spinning")
@@ -461,12 +461,12 @@ def write_costs(recording: Recording) -> Path | None:
     kind = "compiled" if conditions.compiled else "interpreted"
     tcp = {each.parameters["size"]: each.median for each in trips.curve("tcp, spinning")}
     costs = calibrate(measured, f"{conditions.processor}, {kind}, {conditions.time}", tcp)
-    write_here(costs)
+    write_own_table(costs)
     predictions = [_prediction(each, half_round_trip(costs, each.parameters["size"])) for each in points(PREDICTED)]
     recording.facts["predictions"] = predictions
     verdicts = [each["verdict"] for each in predictions]
     recording.facts["agreement"] = {"within": PREDICTION_TOLERANCE} | agreement_counts(verdicts)
-    return here_file()
+    return own_table_file()
 
 
 def _prediction(point: Measurement, predicted: float) -> dict[str, Any]:

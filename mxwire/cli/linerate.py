@@ -22,7 +22,7 @@ from mxwire.cli.linerate_options import (
     size_option,
     streams_option,
 )
-from mxwire.cli.linerate_test import tests
+from mxwire.cli.linerate_search import tests
 from mxwire.cli.live_options import LiveOptions, end_like_interrupt
 from mxwire.cli.notes import counted, end_interrupted_line, note
 from mxwire.cli.options import (

@@ -225,7 +225,7 @@ def _replay(options: ReplayOptions) -> None:
             source.close()
             _summarize(player.result, source, options)
     if not player.result.frames and not player.result.interrupted:
-        raise MxwireError(f"{options.file}: no frame was sent{source.why_nothing()}")
+        raise MxwireError(f"{options.file}: no frame was sent{source.empty_reason()}")
     if player.result.interrupted:
         raise click.Abort
 
@@ -341,7 +341,7 @@ class PreparedCapture:
                     f"{requested.name})"
                 )
 
-    def why_nothing(self) -> str:
+    def empty_reason(self) -> str:
         """The reason why there was no frame to send, as the last words of an error."""
         if self._preparer.cut:
             return ": all its frames are cut off (--pad pads them)"
@@ -438,9 +438,9 @@ def _print_plan(options: ReplayOptions, selection: Selection, pace: Pace) -> Non
     finally:
         source.close()
     if not frames:
-        raise MxwireError(f"{options.file}: no frame would be sent{source.why_nothing()}")
+        raise MxwireError(f"{options.file}: no frame would be sent{source.empty_reason()}")
     if options.as_json:
-        record = {"event": "plan", "frames": frames, "bytes": size, "asked_us": last / 1e3}
+        record = {"event": "plan", "frames": frames, "bytes": size, "requested_us": last / 1e3}
         click.echo(json_line(record))
     else:
         when = "as fast as possible" if pace.hurried else f"in {last / 1e9:.6f} s"

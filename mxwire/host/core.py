@@ -1,9 +1,10 @@
 """Core: the links, the engine and the clock of a host, run by a driver; it is independent of threads and event loops.
 
-Theory of operation ------------------- A *step* receives the waiting frames of all links, hands them to the engine,
-transmits the answers, and notifies the waiters whose condition is met. A call of an application hands its request to
-the engine, and *transmits* the frames that the engine has queued. Both are methods of ``Core``, and both run within its
-``section``, a lock of the host.
+Theory of operation
+-------------------
+A *step* receives the waiting frames of all links, hands them to the engine, transmits the answers, and notifies the
+waiters whose condition is met. A call of an application hands its request to the engine, and *transmits* the frames
+that the engine has queued. Both are methods of ``Core``, and both run within its ``section``, a lock of the host.
 
 **Interrupts.** The section also defers Ctrl-C while the engine works, so that it never interrupts a half-done change.
 Waits are interrupted at once, since a sleeping thread is outside of the section. Python runs signal handlers on the

@@ -1,8 +1,10 @@
 """Drivers: run a host's loop, for callers that block and for asyncio.
 
-Theory of operation ------------------- A core (``core.py``) does nothing by itself. Each call of :meth:`Core.step
-<mxwire.host.core.Core.step>` receives waiting frames, passes them to the engine, sends the answers, and checks the
-pending waits. A driver decides on which thread the next step runs, and when.
+Theory of operation
+-------------------
+A core (``core.py``) does nothing by itself. Each call of :meth:`Core.step <mxwire.host.core.Core.step>` receives
+waiting frames, passes them to the engine, sends the answers, and checks the pending waits. A driver decides on which
+thread the next step runs, and when.
 
 **Blocking.** A caller that waits runs the loop itself. A frame then reaches the application on the thread that needs
 it, without a thread switch, which would take longer (10 to 50 µs) than all other processing of a small message. The
@@ -343,7 +345,7 @@ class _PendingCondition(Pending[None]):
         return self._over is not None and self._over()
 
     def result(self) -> None:
-        """No result."""
+        """Return nothing: the condition itself was waited for."""
 
 
 def _poller(core: Core, wakeup: Wakeup) -> select.poll:

@@ -51,15 +51,15 @@ class Client:
     counts: ServiceCounts = field(default_factory=ServiceCounts)
     arriving: deque[IncomingMessage] = field(default_factory=deque)
     """Messages being received, in the order in which they were matched and will be answered."""
-    leaving: deque[Request] = field(default_factory=deque)
+    outgoing: deque[Request] = field(default_factory=deque)
     """Answers that have not ended."""
 
     def pending(self) -> tuple[int, int]:
         """Number and bytes of its pending messages."""
-        while self.leaving and self.leaving[0].done:
-            self.leaving.popleft()
+        while self.outgoing and self.outgoing[0].done:
+            self.outgoing.popleft()
         arriving = sum(min(each.request.length, LONGEST) for each in self.arriving if not each.discarded)
-        return len(self.arriving) + len(self.leaving), arriving + sum(each.length for each in self.leaving)
+        return len(self.arriving) + len(self.outgoing), arriving + sum(each.length for each in self.outgoing)
 
     def busy(self) -> bool:
         """True if its pending messages reach a limit, so that further ones are discarded."""
@@ -160,4 +160,4 @@ class Service(Pending[None]):
             counts.answers += answered
         if answered:
             data = memoryview(taken.memory)[: request.transferred]
-            client.leaving.append(client.endpoint.send(client.partner, data, request.match_info))
+            client.outgoing.append(client.endpoint.send(client.partner, data, request.match_info))

@@ -142,7 +142,7 @@ def cell_of(
     ``left_out`` are the numbers of frames that were not judged, because they continue exchanges from before the cell.
     """
     names = {side.address: side.name for side in stage.sides}
-    found = _that_count(part, hosts, findings)
+    found = _evidence(part, hosts, findings)
     diagnosis = () if outcome.works else tuple(diagnose(stage.frames, hosts, stage.sides, names))
     verdict, reason = _verdict(expected, outcome, found, diagnosis)
     if left_out:
@@ -182,7 +182,7 @@ def captures_in(folder: Path) -> Path:
     return path
 
 
-def _that_count(part: CaseDefinition, hosts: HostTable, findings: Iterable[Violation]) -> tuple[Violation, ...]:
+def _evidence(part: CaseDefinition, hosts: HostTable, findings: Iterable[Violation]) -> tuple[Violation, ...]:
     """Return the findings that are evidence on the hosts."""
     apart = len({each.dialect for each in hosts.castings.values()} | {hosts.others}) > 1
     return tuple(

@@ -133,10 +133,10 @@ class LiveStage(Stage):
             raise UnexpectedResult(f"{name} was not discovered within {self.patience:g} s")
         return peer.address
 
-    def far(self, role: Role) -> EndpointAddress:
+    def program(self, role: Role) -> EndpointAddress:
         """Return the address of the program with a role."""
         if self.stranger is None:
-            return super().far(role)
+            return super().program(role)
         found = self.roles.get(role)
         if found is None:
             found = self.roles[role] = self.stranger.start(role, self._program_restarted)
@@ -149,7 +149,7 @@ class LiveStage(Stage):
             return super().restart(role)
         self.roles[role] = self.stranger.restart(role, "the case needs a new one")
         self._program_restarted(f"the program for {role!r} was restarted for the case")
-        return self.far(role)
+        return self.program(role)
 
     def _program_restarted(self, text: str) -> None:
         self.note(text)
@@ -178,16 +178,16 @@ class LiveStage(Stage):
         """Begin another case on the same host: an external host would take a restarted host for a new one."""
         self.settle(_CALM)
         if self._impaired or any(each.cuts for each in self._links):
-            self.let_pass(_REPEATING)
+            self.sleep(_REPEATING)
         if "perf" in self.roles:
             # The slave forgets its partner only after a delay, and would then forget a new partner as well (D-12).
-            self.let_pass(_FORGETTING)
+            self.sleep(_FORGETTING)
         for side in self._hosts:
             for end in side.ends:
                 if end.engine.open:
                     end.close()
             side.ends.clear()
-        self.let_pass(_LULL)
+        self.sleep(_LULL)
         for each in self._links:
             each.cuts.clear()
             if isinstance(each.link, FaultyLink):
@@ -226,9 +226,9 @@ class LiveStage(Stage):
         for each in self._links:
             each.cuts.append(chosen)
 
-    def seen(self, batch: FrameBatch, leaving: bool) -> None:
+    def seen(self, batch: FrameBatch, outgoing: bool) -> None:
         """Record frames of a host of mxwire: transmitted ones, and those of external hosts as they are received."""
-        if not leaving and self.stranger is None:
+        if not outgoing and self.stranger is None:
             return
         now = time.monotonic_ns() + self._since_1970
         self.frames += [RecordedFrame(now, batch.frame(index)) for index in range(len(batch))]

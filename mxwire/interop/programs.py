@@ -113,7 +113,7 @@ class PerfProgram(SideProgram):
         stage, end = self._stage, self.end
         until = stage.clock() + round(SETTLE * SECOND)
         end.pause()
-        stage.look_at(until)
+        stage.schedule_turn(until)
 
         def awake() -> bool:
             if stage.clock() < until:

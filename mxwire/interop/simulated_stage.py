@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
 
 from mxwire.frames import FrameBatch
 from mxwire.interop.impairments import Cut, Treatment
 from mxwire.interop.roles import HostSetup, Introduction
 from mxwire.interop.stage import PATIENCE, RecordedFrame, Stage, StageSide
-from mxwire.protocol import Node
+from mxwire.protocol import Event, Node
 from mxwire.rules import LOST
 from mxwire.simulation.network import LOST as NEVER
 from mxwire.simulation.network import Incident, Network, Port
 from mxwire.simulation.randomness import stream
 from mxwire.simulation.scenario import Scenario
 from mxwire.simulation.schedule import FOREVER, Schedule
-from mxwire.units import MILLISECOND
-
-_ROUNDS_MAXIMUM: Final = 1000
+from mxwire.simulation.virtual_host import VirtualHost, batches_of
 
 
 class _CutIncident(Incident):
@@ -41,13 +39,14 @@ class SimulatedSide(StageSide):
         self._number = number
         self._introduction = introduction
         self._boots = 0
-        self._stepping = False
+        self.host = VirtualHost(stage.schedule, lambda _, frames: stage.network.send((number, 0), frames), self._hear)
         self.boot()
 
     @property
     def node(self) -> Node:
         """The engine."""
-        return self._node
+        assert self.host.node is not None
+        return self.host.node
 
     @property
     def address(self) -> bytes:
@@ -63,62 +62,25 @@ class SimulatedSide(StageSide):
             known = {address_of(other): f"{name}:0" if self._introduction == "names" else None}
         rng = stream(self._stage.seed, "node", self._number, self._boots)
         self._boots += 1
-        self._armed: int | None = None
-        self._node = Node(
-            self.address,
-            self.name,
-            dialect=self.dialect,
-            profile=self.profile,
-            rng=rng,
-            peers=known,
-            announce=self._introduction == "announcements",
+        self.host.start(
+            Node(
+                self.address,
+                self.name,
+                dialect=self.dialect,
+                profile=self.profile,
+                rng=rng,
+                peers=known,
+                announce=self._introduction == "announcements",
+            )
         )
-
-    def deliver(self, what: list[FrameBatch | bytes]) -> None:
-        """Take frames from the network."""
-        now = self._stage.schedule.now
-        for each in what:
-            if isinstance(each, bytes):
-                self._node.receive_few([each], now)
-            else:
-                self._node.receive(each, now)
-        self.push()
 
     def push(self) -> None:
         """Transmit until the node has nothing more to send at this time."""
-        if self._stepping:
-            return
-        node, now = self._node, self._stage.schedule.now
-        self._stepping = True
-        try:
-            for _ in range(_ROUNDS_MAXIMUM):
-                due = node.deadline()
-                overdue = due is not None and due <= now
-                frames = node.transmit_few(now) if overdue else ()
-                if len(frames):
-                    self._stage.network.send((self._number, 0), frames)
-                events = node.events()
-                for event in events:
-                    self.heard(event)
-                if not (len(frames) or events):
-                    break
-        finally:
-            self._stepping = False
-        self._arm(node.deadline() if overdue or events else due)
+        self.host.step()
 
-    def _arm(self, deadline: int | None) -> None:
-        if deadline is None:
-            return
-        now = self._stage.schedule.now
-        time = deadline if deadline > now else now + MILLISECOND
-        if self._armed is None or time < self._armed:
-            self._armed = time
-            self._stage.schedule.at(time, self._wake, time)
-
-    def _wake(self, time: int) -> None:
-        if self._armed == time:
-            self._armed = None
-            self.push()
+    def _hear(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self.heard(event)
 
 
 class SimulatedStage(Stage):
@@ -175,7 +137,7 @@ class SimulatedStage(Stage):
         chosen = Cut(packet_type, frozenset(places), source)
         self.network.incidents.append(_CutIncident(chosen))
 
-    def look_at(self, time: int) -> None:
+    def schedule_turn(self, time: int) -> None:
         """Have the applications driven at ``time``."""
         self.schedule.at(time, _nothing)
 
@@ -183,7 +145,7 @@ class SimulatedStage(Stage):
         """Do nothing: there are no resources to release."""
 
     def _deliver(self, target: Port, what: list[FrameBatch | bytes]) -> None:
-        self._hosts[target[0]].deliver(what)
+        self._hosts[target[0]].host.deliver(0, batches_of(what, self.schedule.now))
 
     def _record(self, frame: bytes, arrival: int, arrivals: int) -> None:
         self.frames.append(RecordedFrame(self.schedule.now, frame, LOST if arrival == NEVER else arrival, arrivals))

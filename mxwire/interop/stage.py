@@ -129,7 +129,7 @@ class Stage(ABC):
         """Return whether a frame of a type was sent after the first ``since`` frames."""
         return any(each.frame[TYPE_OFFSET] == packet_type for each in self.frames[since:])
 
-    def look_at(self, time: int) -> None:  # noqa: B027 - a live stage looks at its applications often enough
+    def schedule_turn(self, time: int) -> None:  # noqa: B027 - a live stage looks at its applications often enough
         """Have the applications driven at ``time`` on the clock, even if there is no other event then."""
 
     @abstractmethod
@@ -151,11 +151,11 @@ class Stage(ABC):
                 each.turn()
         return True
 
-    def let_pass(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> None:
         """Drive the hosts for some seconds."""
         self.until(lambda: False, seconds)
 
-    def far(self, role: Role) -> EndpointAddress:
+    def program(self, role: Role) -> EndpointAddress:
         """Return the address of a program on the right host with a role; start it on hosts of mxwire."""
         found = self.roles.get(role)
         if found is None:
@@ -176,9 +176,9 @@ class Stage(ABC):
             for each in self.roles.values()
         )
 
-    def anywhere(self) -> EndpointAddress:
+    def any_program(self) -> EndpointAddress:
         """Return the address of an open endpoint on the right host, whichever program opened it."""
-        return self.far("perf" if self.has("perf") and not self.has("echo") else "echo")
+        return self.program("perf" if self.has("perf") and not self.has("echo") else "echo")
 
     def restart(self, role: Role) -> EndpointAddress:
         """Restart the program with a role on the right host."""
@@ -186,7 +186,7 @@ class Stage(ABC):
         for each in [each for each in self.applications if each.where == where]:
             self.applications.remove(each)
             each.end.close()
-        return self.far(role)
+        return self.program(role)
 
     def join(self, left: int = 1, right: int = 2) -> JoinedEndpoints:
         """Return an endpoint on each host, each connected to the other.
@@ -203,7 +203,7 @@ class Stage(ABC):
         return JoinedEndpoints(one, two, there.partner, back.partner)
 
     def _join_echo(self, left: int) -> JoinedEndpoints:
-        where = self.far("echo")
+        where = self.program("echo")
         end = self.left.open(left)
         partner = end.connect(where)
         # The echo connects back before its first answer.

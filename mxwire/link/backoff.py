@@ -48,9 +48,9 @@ class SendBackoff:
         if now >= self._until:
             return False
         if error == errno.EAGAIN:
-            leaving = select.poll()
-            leaving.register(self._socket, select.POLLOUT)
-            leaving.poll((self._until - now) / 1e6)
+            poll = select.poll()
+            poll.register(self._socket, select.POLLOUT)
+            poll.poll((self._until - now) / 1e6)
         else:
             # The queue of the interface is full, and the kernel does not report when it has room again.
             time.sleep(_PAUSE)

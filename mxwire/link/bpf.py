@@ -1,9 +1,11 @@
 """BPF by bare system calls: maps, programs, attachments to interfaces, live frames.
 
-Theory of operation ------------------- An AF_XDP socket receives only the frames that a program in the kernel redirects
-to it, and a program can also transmit frames that no socket has created. Both need only a few instructions, one or two
-maps, and three commands of bpf(2). libbpf and clang would be large dependencies for that, so the programs are written
-here as lists of instructions (``bpf_code.py``), and the commands are made by ``ctypes``.
+Theory of operation
+-------------------
+An AF_XDP socket receives only the frames that a program in the kernel redirects to it, and a program can also transmit
+frames that no socket has created. Both need only a few instructions, one or two maps, and three commands of bpf(2).
+libbpf and clang would be large dependencies for that, so the programs are written here as lists of instructions
+(``bpf_code.py``), and the commands are made by ``ctypes``.
 
 Three kinds of kernel objects are used, each released when its last file descriptor is closed:
 

@@ -36,9 +36,9 @@ def converse(link: Link, speaker: LinkSpeaker, wanted: Callable[[], Result | Non
     now = time.monotonic_ns()
     end = now + round(timeout * SECOND)
     while True:
-        leaving = speaker.transmit(now)
-        if leaving:
-            link.send(FrameBatch.from_frames(leaving))
+        outgoing = speaker.transmit(now)
+        if outgoing:
+            link.send(FrameBatch.from_frames(outgoing))
         found = wanted()
         if found is not None or now >= end:
             return found

@@ -133,20 +133,20 @@ class AnnouncementEvent(StrEnum):
 
 
 def _begin(discovery: Discovery, now: int) -> None:
-    discovery.left = discovery.profile.announcement_count
+    discovery.remaining = discovery.profile.announcement_count
     discovery.deadline = now
 
 
 def _restart(discovery: Discovery, now: int) -> None:
     """Start another series, whose first frame is transmitted within one interval."""
-    discovery.left = discovery.profile.announcement_count
+    discovery.remaining = discovery.profile.announcement_count
     due = now + discovery.profile.announcement_interval
     discovery.deadline = due if discovery.deadline is None else min(discovery.deadline, due)
 
 
 def _announce(discovery: Discovery, now: int) -> None:
     profile, pause = discovery.profile, discovery.state == AnnouncementState.PAUSE
-    discovery.left = max(0, discovery.left - 1)
+    discovery.remaining = max(0, discovery.remaining - 1)
     discovery.deadline = now + (profile.announcement_pause if pause else profile.announcement_interval)
     if discovery.speaks():
         discovery.port.emit(Counter.SEND_RAW, announcement(discovery.port.address, discovery.serial))
@@ -181,7 +181,7 @@ ANNOUNCEMENTS: Final = TransitionTable(
 class Discovery(Machine):
     """The discovery program of one interface: announces it, and adds announced hosts as peers (R-DISC-07)."""
 
-    __slots__ = ("_add", "_own", "_serials", "deadline", "left", "peers", "port", "profile", "serial", "speaks")
+    __slots__ = ("_add", "_own", "_serials", "deadline", "peers", "port", "profile", "remaining", "serial", "speaks")
 
     table = ANNOUNCEMENTS
 
@@ -205,7 +205,7 @@ class Discovery(Machine):
         """Time of the next announcement, in ns."""
         self._own = int.from_bytes(port.address, "big")
         self._serials: dict[int, int] = {}
-        self.left = 0
+        self.remaining = 0
         """Announcements left in the current series."""
         self._add = add
         """Adds a host as a peer; returns whether it is one now."""
@@ -215,7 +215,7 @@ class Discovery(Machine):
         if self.state is AnnouncementState.SILENT:
             self.fire(AnnouncementEvent.START, now)
         while self.deadline is not None and self.deadline <= now:
-            last = self.state == AnnouncementState.SERIES and self.left == 1
+            last = self.state == AnnouncementState.SERIES and self.remaining == 1
             self.fire(AnnouncementEvent.LAST if last else AnnouncementEvent.DUE, now)
 
     def hear(self, frame: Raw | Announcement, now: int) -> None:
@@ -517,17 +517,17 @@ class Introduction:
         self._serial = serial
         self._every = every
         self._known = tuple(known)
-        self._leaving: list[Frame] = []
+        self._outgoing: list[Frame] = []
 
     def transmit(self, now: int) -> list[bytes]:
         """The frames to transmit at time ``now``."""
         if now >= self.deadline:
             self.deadline = now + self._every
-            self._leaving.append(announcement(self._address, self._serial))
+            self._outgoing.append(announcement(self._address, self._serial))
             for each in dict.fromkeys((*self._known, *self.heard)):
                 self._ask(each)
-        leaving, self._leaving = self._leaving, []
-        return [build(each, MXOE) for each in leaving]
+        outgoing, self._outgoing = self._outgoing, []
+        return [build(each, MXOE) for each in outgoing]
 
     def receive(self, raw: bytes) -> None:
         """Take any frame from the wire."""
@@ -541,7 +541,7 @@ class Introduction:
             self.names[source] = hostname_text(frame.hostname)
         if isinstance(frame, HostQuery) and queried:
             self.magics[source] = frame.magic
-            self._leaving.append(answer(frame, self._address, self._index, self._name))
+            self._outgoing.append(answer(frame, self._address, self._index, self._name))
         if queried or source not in self.heard:
             # The source of a query may have learnt of this host only now; before, it would not reply (R-HOST-04).
             self._ask(source)
@@ -557,8 +557,8 @@ class Introduction:
         return False
 
     def _ask(self, other: bytes) -> None:
-        if other not in self.names and len(self._leaving) < 2 * _HEARD_MAXIMUM:
-            self._leaving.append(query(self._address, other, self._index))
+        if other not in self.names and len(self._outgoing) < 2 * _HEARD_MAXIMUM:
+            self._outgoing.append(query(self._address, other, self._index))
 
     def found(self, wanted: str | bytes | None) -> bytes | None:
         """The address of the host ``wanted``, a name or an address, if it has replied; if None, of the first host that

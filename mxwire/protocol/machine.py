@@ -45,24 +45,24 @@ class TransitionTable:
         self.initial = initial
         given = list(rows)
         named = [initial, *(each for row in given for each in (row[0], row[2]))]
-        self.leaving: dict[StrEnum, dict[StrEnum, Transition]] = {state: {} for state in named}
+        self.transitions: dict[StrEnum, dict[StrEnum, Transition]] = {state: {} for state in named}
         """The rows by state and event; contains every state, in the order of first mention in the table."""
-        self.rows = tuple(Transition(*row, after=self.leaving[row[2]]) for row in given)
-        self.first = self.leaving[initial]
+        self.rows = tuple(Transition(*row, after=self.transitions[row[2]]) for row in given)
+        self.first = self.transitions[initial]
         """The rows of the initial state."""
         for row in self.rows:
-            if row.event in self.leaving[row.state]:
+            if row.event in self.transitions[row.state]:
                 raise ValueError(f"the table {name!r} has two rows for one state and event")
-            self.leaving[row.state][row.event] = row
+            self.transitions[row.state][row.event] = row
 
     def row(self, state: StrEnum, event: StrEnum) -> Transition:
         """Return the row of a state and an event, for :meth:`Machine.follow`."""
-        return self.leaving[state][event]
+        return self.transitions[state][event]
 
     @property
     def states(self) -> tuple[StrEnum, ...]:
         """Every state, in the order of first mention in the table."""
-        return tuple(self.leaving)
+        return tuple(self.transitions)
 
     @property
     def final(self) -> tuple[StrEnum, ...]:

@@ -269,13 +269,13 @@ class Node:
 
         Raises exceptions of unexpected handlers; the next call then returns the frames.
         """
-        frames = self.transmit_few(now, interface, few=0)
+        frames = self.transmit_few(now, interface, limit=0)
         return frames if isinstance(frames, FrameBatch) else NO_FRAMES
 
     def transmit_few(
-        self, now: int, interface: int = 0, timely: bool = True, few: int = FEW
+        self, now: int, interface: int = 0, timely: bool = True, limit: int = FEW
     ) -> list[bytes] | FrameBatch:
-        """Return the frames to transmit as a list if they are at most ``few`` and not bulk, otherwise as a batch.
+        """Return the frames to transmit as a list if they are at most ``limit`` and not bulk, otherwise as a batch.
 
         A list is faster. Unless ``timely``, timers are not run: only the work announced by :meth:`eager` is done.
         """
@@ -294,11 +294,11 @@ class Node:
         self._progress_ready(now)
         if self.handler_calls.raised:
             self._raise_from_handlers()
-        frames = outgoing.take(now, self._sent + 1, few)
+        frames = outgoing.take(now, self._sent + 1, limit)
         self._sent += len(frames)
         for endpoint in self._open:
             # The delay of retransmission starts now, when the frames are handed to the link (R-RTX-02).
-            endpoint.resends.left()
+            endpoint.resends.end_transmission()
         return frames
 
     def events(self) -> list[Event]:

@@ -87,7 +87,7 @@ def mxwire_live_pair(request: pytest.FixtureRequest) -> Iterator[LiveStage]:
 def mxwire_external(request: pytest.FixtureRequest) -> Iterator[LiveStage]:
     """A live host and the first external host of ``--mxwire-config``; the test is skipped without one.
 
-    ``stage.left`` is the live host; ``stage.far("echo")`` starts a program of the external host and returns its
+    ``stage.left`` is the live host; ``stage.program("echo")`` starts a program of the external host and returns its
     address.
     """
     from mxwire.pytest_plugin.stages import external

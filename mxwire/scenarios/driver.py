@@ -24,7 +24,7 @@ from mxwire.link import Link
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.scenarios.actions import Invocation, LateAnswerError, Query
 from mxwire.scenarios.expression import Value
-from mxwire.scenarios.live_run import LiveTarget, drain, run_live, why_not
+from mxwire.scenarios.live_run import LiveTarget, drain, run_live, skip_reason
 from mxwire.scenarios.outcome import ScenarioOutcome, ScenarioVerdict
 from mxwire.scenarios.processes import FIRST
 from mxwire.scenarios.script import Script
@@ -123,7 +123,7 @@ class Driver(AbstractContextManager["Driver"]):
                 "arguments": {name: as_json(each) for name, each in action.arguments.items()},
                 "flags": sorted(action.flags),
                 "on": _number(action.target),
-                "tester": _whom(action.tester),
+                "tester": _tester_record(action.tester),
             }
         )
         try:
@@ -138,8 +138,8 @@ class Driver(AbstractContextManager["Driver"]):
 
         Counters may have their names in the language or those of the real driver. Raises :class:`DriverError`.
         """
-        on, whom = _number(action.target), _whom(action.tester)
-        answer = self._ask({"do": "ask", "subject": action.subject, "on": on, "tester": whom})
+        on, tester = _number(action.target), _tester_record(action.tester)
+        answer = self._ask({"do": "ask", "subject": action.subject, "on": on, "tester": tester})
         try:
             known = answer["known"]
             if known is None:
@@ -198,7 +198,7 @@ def run_driven(
     It fails if the driver answers late. Raises :class:`DriverError`, :class:`~mxwire.link.errors.LinkError` if the link
     is lost, and :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as written.
     """
-    why = why_not(script, dialect, True)
+    why = skip_reason(script, dialect, True)
     if why is None and script.harmful and not harmful:
         why = f"it is harmful: {script.harmful}"
     if why is None:
@@ -216,7 +216,7 @@ def _number(target: Any) -> int | None:
     return target.number if isinstance(target, CallResult) else None
 
 
-def _whom(tester: Tester) -> dict[str, Any]:
+def _tester_record(tester: Tester) -> dict[str, Any]:
     return {"address": mac_text(tester.station.mac), "endpoint": tester.endpoint}
 
 

@@ -122,7 +122,7 @@ def run_live(
     Times are nanoseconds. Raises :class:`~mxwire.link.errors.LinkError` if the link is lost, and
     :class:`~mxwire.scenarios.errors.ScriptError` for a step that cannot be played as written.
     """
-    why = why_not(script, target.dialect, application is not None, longest, harmful=harmful)
+    why = skip_reason(script, target.dialect, application is not None, longest, harmful=harmful)
     if why is not None:
         return skipped(script, target.dialect, why)
     seed = new_seed() if seed is None else seed % SEEDS
@@ -163,7 +163,7 @@ def address_of(own: bytes, host: int) -> bytes:
     return own if host == HOST else bytes([own[0] & 0xFE | 2, *own[1:4], own[4] ^ 0x80, own[5] ^ host])
 
 
-def why_not(
+def skip_reason(
     script: Script, dialect: Dialect, own: bool, longest: int = LONGEST, *, harmful: bool = False
 ) -> str | None:
     """Return the reason why a scenario cannot be played against a live host; None if it can.

@@ -120,7 +120,7 @@ def unchecked(scenario: Scenario) -> dict[str, str]:
         reasons |= dict.fromkeys((*_OF_PARTNERS, "rules"), why)
     if parts and any(profile.has(Defect.REPLY_LEAVES_REVERSE_SESSION) for profile in profiles):
         reasons["once"] = _TWICE
-    if _forgets_what_overtook(scenario, profiles):
+    if _notify_may_overtake_connect(scenario, profiles):
         reasons |= dict.fromkeys((*_OF_PARTNERS, "rules"), _OVERTAKEN)
     if _teaches_wrong_indexes(scenario):
         reasons |= dict.fromkeys(_OF_PARTNERS, _WRONG_INDEX)
@@ -135,7 +135,7 @@ def unchecked_rules(scenario: Scenario) -> dict[str, str]:
     return reasons
 
 
-def _forgets_what_overtook(scenario: Scenario, profiles: list[Profile]) -> bool:
+def _notify_may_overtake_connect(scenario: Scenario, profiles: list[Profile]) -> bool:
     """Return whether a NOTIFY may reach a host with D-1 before the CONNECT request that was sent first (R-CON-12)."""
     overtaking = scenario.reorder or scenario.jitter or scenario.faults
     forgetting = any(each.has(Defect.REPLY_LEAVES_REVERSE_SESSION) for each in profiles)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import groupby
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -24,13 +24,12 @@ from mxwire.simulation.randomness import stream
 from mxwire.simulation.receiver import Buffers
 from mxwire.simulation.scenario import INCIDENTS, LOCAL_PATHS, Scenario
 from mxwire.simulation.schedule import Schedule
+from mxwire.simulation.virtual_host import VirtualHost, batch_of, batches_of
 from mxwire.simulation.workload import PlannedMessage
 from mxwire.simulation.workload import plan as plan_messages
 from mxwire.units import MICROSECOND, MILLISECOND, SECOND
 from mxwire.wire.enums import PacketType
 
-_ROUNDS_MAXIMUM: Final = 1000
-"""Maximum number of rounds at one moment of virtual time; a host still busy after them would never become idle."""
 _FILTERED: Final = tuple(
     each for each in PacketType if each in (PacketType.HOST_QUERY, PacketType.HOST_REPLY) or each >= PacketType.TRUC
 )
@@ -190,22 +189,19 @@ class World:
                 listener(address)
 
 
-class SimulatedHost:
+class SimulatedHost(VirtualHost):
     """A host that can be switched off and on."""
 
     def __init__(self, world: World, number: int, addresses: list[bytes]) -> None:
+        super().__init__(world.schedule, partial(world.sent, number), self._dispatch)
         self.world = world
         self.number = number
         self.addresses = addresses
         self.profile = world.scenario.profile_of(number)
-        self.node: Node | None = None
-        """None while it is off."""
         self.applications: list[SimulatedApplication] = []
         self.boots = 0
         self.owners: dict[LibraryEndpoint, SimulatedApplication] = {}
         """Applications by their endpoints, to which events are directed."""
-        self._armed: int | None = None
-        self._stepping = False
 
     def boot(self) -> None:
         """Switch on, with empty tables."""
@@ -217,15 +213,17 @@ class SimulatedHost:
         peers: dict[bytes, str | None] = {}
         if scenario.discovery != "announce":
             peers = {each: world.name_of(each) if scenario.discovery == "static" else None for each in others}
-        self.node = Node(
-            self.addresses,
-            f"host{self.number}",
-            dialect=scenario.dialect,
-            profile=self.profile,
-            rng=rng,
-            peers=peers,
-            announce=scenario.discovery == "announce",
-            **self._shared(),
+        self.start(
+            Node(
+                self.addresses,
+                f"host{self.number}",
+                dialect=scenario.dialect,
+                profile=self.profile,
+                rng=rng,
+                peers=peers,
+                announce=scenario.discovery == "announce",
+                **self._shared(),
+            )
         )
 
     def _draws(self) -> Random:
@@ -255,57 +253,22 @@ class SimulatedHost:
         """Lose all state at once, as in a power failure."""
         for application in self.applications:
             application.die("its host was switched off", closing=False)
-        self.node = None
+        self.stop()
         self.owners.clear()
-        self._armed = None
 
-    def deliver(self, interface: int, batches: list[FrameBatch | list[bytes]]) -> None:
-        """Take frames from the network."""
-        node = self.node
-        if node is None:
-            return
-        now = self.world.schedule.now
-        for batch in batches:
-            if isinstance(batch, FrameBatch):
-                node.receive(batch, now, interface)
-            else:
-                node.receive_few(batch, now, interface)
-        self.step()
+    def step(self) -> bool:
+        """Transmit frames and dispatch events until nothing more happens at this moment, which must come."""
+        rests = super().step()
+        if not rests:
+            self.world.ledger.breach("liveness", f"host {self.number} does not come to rest")
+        return rests
 
-    def step(self) -> None:
-        """Transmit frames and dispatch events until nothing more happens at this moment."""
-        node, now = self.node, self.world.schedule.now
-        if node is None or self._stepping:
-            return
-        self._stepping = True
-        try:
-            for _ in range(_ROUNDS_MAXIMUM):
-                busy = self._take_records()
-                due = node.deadline()
-                overdue = due is not None and due <= now
-                for interface in range(len(node.interfaces) if overdue else 0):
-                    frames = node.transmit_few(now, interface)
-                    if len(frames):
-                        busy = True
-                        self.world.sent(self.number, interface, frames)
-                events = node.events()
-                for event in events:
-                    self._note(event)
-                for event in events:
-                    busy = True
-                    if (application := self._owner(event)) is not None:
-                        application.hear(event)
-                if not busy:
-                    break
-            else:
-                self.world.ledger.breach("liveness", f"host {self.number} does not come to rest")
-        finally:
-            self._stepping = False
-        self._arm(node.deadline() if overdue or busy else due)
-
-    def _take_records(self) -> bool:
-        """Take the records of other processes; return whether there were any."""
-        return False
+    def _dispatch(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._note(event)
+        for event in events:
+            if (application := self._owner(event)) is not None:
+                application.hear(event)
 
     def _note(self, event: Event) -> None:
         """Add an event to the digest and the ledger before any application reacts to related events."""
@@ -321,22 +284,6 @@ class SimulatedHost:
         if endpoint is None and event.partner is not None:
             endpoint = event.partner.endpoint
         return self.owners.get(endpoint) if endpoint is not None else None
-
-    def _arm(self, deadline: int | None) -> None:
-        """Schedule the next step for the deadline of the node."""
-        if deadline is None:
-            return
-        now = self.world.schedule.now
-        # An overdue action needs room in the event ring of a stalled application: retry every millisecond.
-        time = deadline if deadline > now else now + MILLISECOND
-        if self._armed is None or time < self._armed:
-            self._armed = time
-            self.world.schedule.at(time, self._wake, time)
-
-    def _wake(self, time: int) -> None:
-        if self._armed == time:
-            self._armed = None
-            self.step()
 
 
 class SimulatedProcess(SimulatedHost):
@@ -386,10 +333,11 @@ class SimulatedProcess(SimulatedHost):
 
     def take_last_records(self) -> None:
         """Take the records that wait, after all endpoints were closed."""
-        while self._take_records():
+        while self.take_records():
             pass
 
-    def _take_records(self) -> bool:
+    def take_records(self) -> bool:
+        """Take the records of other processes; return whether there were any."""
         return self._path.receive(self.world.schedule.now)
 
     def _notice(self, later: bool) -> None:
@@ -404,28 +352,6 @@ class SimulatedProcess(SimulatedHost):
         if self._due == time:
             self._due = None
             self.step()
-
-
-def batches_of(what: list[FrameBatch | bytes], now: int) -> list[FrameBatch | list[bytes]]:
-    """Return batches in the given order; consecutive single frames become one batch, but one isolated frame remains a
-    list, which is faster.
-    """
-    if len(what) == 1:
-        # The usual case.
-        return [[each] if isinstance(each, bytes) else each for each in what]
-    batches: list[FrameBatch | list[bytes]] = []
-    for single, group in groupby(what, lambda each: isinstance(each, bytes)):
-        found: list[Any] = list(group)
-        if single:
-            batches.append(found if len(found) == 1 else batch_of(found, now))
-        else:
-            batches += found
-    return batches
-
-
-def batch_of(frames: Sequence[bytes] | FrameBatch, now: int) -> FrameBatch:
-    """Return the frames as a batch; those of a list have the time ``now`` in ns."""
-    return frames if isinstance(frames, FrameBatch) else FrameBatch.from_frames(frames, [now] * len(frames))
 
 
 class Incidents:

@@ -22,9 +22,9 @@ from mxwire.bench.cost.tables import (
     CLOVERTOWN,
     MX_FIRMWARE,
     Costs,
-    here_file,
+    own_table_file,
     table_by_name,
-    write_here,
+    write_own_table,
 )
 from mxwire.bench.imb.columns import imb_row
 from mxwire.bench.imb.patterns import BENCHMARKS, benchmark_by_name
@@ -276,7 +276,7 @@ def test_the_table_of_this_machine_is_kept_and_read_again(tmp_path, monkeypatch)
     with pytest.raises(MxwireError, match="measure it first: sudo mxwire bench path"):
         table_by_name("here")
     costs = Costs("here", call=1.5)
-    assert write_here(costs) == here_file()
+    assert write_own_table(costs) == own_table_file()
     assert table_by_name("here") == costs
 
 

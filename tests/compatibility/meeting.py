@@ -50,27 +50,27 @@ class Meeting(World):
         )
 
     def _pass(self, host: int, batch: FrameBatch) -> list[list[bytes]]:
-        every = [turned(batch.frame(place), self.builds[host], leaving=True) for place in range(len(batch))]
+        every = [turned(batch.frame(place), self.builds[host], outgoing=True) for place in range(len(batch))]
         frames = [frame for each in every for frame in each]
         self.log += [Line(self.now, host, self.codec.parse(each), True) for each in frames]
         return [frames] if frames else []
 
     def _deliver(self, host: int, frames: list[bytes]) -> None:
         receiver = self.builds[1 - host]
-        super()._deliver(host, [read for each in frames for read in turned(each, receiver, leaving=False)])
+        super()._deliver(host, [read for each in frames for read in turned(each, receiver, outgoing=False)])
 
 
-def turned(frame: bytes, build: Build, *, leaving: bool) -> list[bytes]:
+def turned(frame: bytes, build: Build, *, outgoing: bool) -> list[bytes]:
     """Swap the byte order of a frame's integers, as such a host does when it sends or receives one.
 
     Frames that such a host refuses do not reach the engine.
     """
     if not build.swapped:
         return [frame]
-    read = codec_of(build.dialect, swapped=not leaving).parse(frame)
+    read = codec_of(build.dialect, swapped=not outgoing).parse(frame)
     if isinstance(read, (Announcement, Raw)):
         return [frame]
-    return [] if isinstance(read, Malformed) else [codec_of(build.dialect, swapped=leaving).build(read)]
+    return [] if isinstance(read, Malformed) else [codec_of(build.dialect, swapped=outgoing).build(read)]
 
 
 class Talk:

@@ -69,7 +69,7 @@ class Cluster(SimulatedStage):
 
     def run(self) -> None:
         """Exchange messages with one node after another."""
-        self.let_pass(1.0)
+        self.sleep(1.0)
         for number in range(1, len(NAMES)):
             end = self.left.open(number)
             try:
@@ -82,7 +82,7 @@ class Cluster(SimulatedStage):
             except UnexpectedResult:
                 pass
             end.close()
-            self.let_pass(0.2)
+            self.sleep(0.2)
 
     def at_head(self) -> list[RecordedFrame]:
         """Return the frames that pass the interface of the head node."""

@@ -104,7 +104,7 @@ def test_a_client_that_takes_no_answers_is_not_given_all_memory(pair):
         assert bytes(other.receive(timeout=PATIENCE)) == b"I am still served"
     first, second = service.clients.values()
     assert first.counts.messages + first.counts.failed == many and first.counts.refused > 0
-    assert len(first.leaving) <= PENDING_MESSAGES
+    assert len(first.outgoing) <= PENDING_MESSAGES
     assert (second.counts.answers, second.counts.refused) == (1, 0)
 
 

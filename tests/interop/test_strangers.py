@@ -57,7 +57,7 @@ class StrangeStage(SimulatedStage):
     def right_address(self) -> bytes:
         return self._hosts[1].address
 
-    def far(self, role: Role) -> EndpointAddress:
+    def program(self, role: Role) -> EndpointAddress:
         if role not in self.programs:
             raise UnplayableCase(f"no program is configured for {role!r}")
         if role not in self.roles:
@@ -72,9 +72,9 @@ class LengthOnly(StrangeStage):
 
     answer: Answer = "length"
 
-    def far(self, role: Role) -> EndpointAddress:
+    def program(self, role: Role) -> EndpointAddress:
         first = role not in self.roles
-        where = super().far(role)
+        where = super().program(role)
         if role == "echo" and first:
             application = next(each for each in self.applications if each.where == where)
             end, send = application.end, application.end.send
@@ -161,7 +161,7 @@ def strange_stage() -> StrangeStage:
 
 def says(stage: StrangeStage, answer: Answer) -> None:
     """Describe its omx_perf otherwise."""
-    stage.roles["perf"] = replace(stage.far("perf"), answer=answer)
+    stage.roles["perf"] = replace(stage.program("perf"), answer=answer)
 
 
 def kinds(frames: Iterable[bytes]) -> list[str]:
@@ -200,7 +200,7 @@ def test_the_next_case_meets_omx_perf_in_mid_run_as_recorded() -> None:
     says(stage, "content")
     assert not perform(ALL_CASES["perf"], stage).works
     stage.left.ends[-1].close()
-    stage.let_pass(0.8)
+    stage.sleep(0.8)
     before = len(stage.frames)
     outcome = perform(ALL_CASES["perf-one-way"], stage)
     assert outcome.text == "left: send of 44 bytes ended as message truncated, not as success"
@@ -228,7 +228,7 @@ def test_a_slave_forgets_its_sender_half_a_second_after_the_last_answer() -> Non
     assert perform(ALL_CASES["perf"], stage).works
     (application,) = stage.applications
     last = next(each.time_ns for each in reversed(stage.frames) if kinds([each.frame]) == ["Notify"])
-    asked = stage.left.open(9).ask(stage.far("perf"))
+    asked = stage.left.open(9).ask(stage.program("perf"))
     assert stage.until(lambda: asked.done, 2)
     assert stage.clock() - last >= 500_000_000
     assert [each.number for each in application.end.engine.partners.values()] == [9]

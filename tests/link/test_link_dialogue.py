@@ -20,11 +20,11 @@ class Speaker:
         self._echo: list[bytes] = []
 
     def transmit(self, now: int) -> list[bytes]:
-        leaving, self._echo = self._echo, []
+        outgoing, self._echo = self._echo, []
         if now >= self.deadline:
             self.deadline = now + 10**6
-            leaving.insert(0, self._greeting)
-        return leaving
+            outgoing.insert(0, self._greeting)
+        return outgoing
 
     def receive(self, raw: bytes) -> None:
         self.heard.append(raw)

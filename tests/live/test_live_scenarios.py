@@ -20,7 +20,7 @@ import pytest
 from mxwire.errors import MxwireError
 from mxwire.link import PacketLink
 from mxwire.scenarios import ScenarioOutcome, ScenarioVerdict, Script, library, load, run_live
-from mxwire.scenarios.live_run import meet, why_not
+from mxwire.scenarios.live_run import meet, skip_reason
 from mxwire.scenarios.local_host import hosted
 from mxwire.wire.dialect import MXOE
 from tests.forked import start
@@ -251,14 +251,14 @@ def test_a_host_that_is_not_there(cables: list[tuple[Port, Port]]) -> None:
 def test_why_a_scenario_is_not_played() -> None:
     def reason(name: str, ours: bool) -> str | None:
         script = load(name)
-        return why_not(script, script.played_in()[0], ours)
+        return skip_reason(script, script.played_in()[0], ours)
 
     assert reason("connect/bad-key", False) is None
     assert reason("eager/tiny", False) == "it needs calls of an application on the host"
     assert reason("eager/tiny", True) is None
     assert (reason("malformed/cut-headers", False) or "").startswith("it is harmful: frames that end within")
     assert reason("malformed/cut-headers", True) is None
-    assert why_not(load("malformed/cut-headers"), MXOE, False, harmful=True) is None
+    assert skip_reason(load("malformed/cut-headers"), MXOE, False, harmful=True) is None
     assert reason("acks/threshold", False) == "it needs a host configured with: ack_threshold=1"
     assert reason("discovery/reply-renames-self", False) == "it needs a host configured with: defects=D-14"
     assert reason("connect/another-interface", True) == "it needs a host with 2 interfaces"

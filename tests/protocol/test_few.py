@@ -114,10 +114,10 @@ def test_a_few_replies_leave_without_a_batch():
     world.nodes[0].receive_few(asked, world.now)
     outgoing = world.nodes[0].interfaces[0].outgoing
     pieces = list(outgoing._pieces)
-    replies = world.nodes[0].transmit_few(world.now, few=10)
+    replies = world.nodes[0].transmit_few(world.now, limit=10)
     assert isinstance(replies, list) and len(replies) == 10
     outgoing._pieces, outgoing.frames, outgoing.bulk_bytes = pieces, 10, 1
-    batch = world.nodes[0].transmit_few(world.now, few=9)
+    batch = world.nodes[0].transmit_few(world.now, limit=9)
     assert isinstance(batch, FrameBatch) and [batch.frame(place) for place in range(10)] == replies
 
 
@@ -128,10 +128,10 @@ def test_handlers_that_raise_are_heard():
         one, two, there, _ = world.pair()
         two.handle_unexpected(lambda _message: 1 // 0)
         one.send(there, b"x")
-        leaving = world.nodes[0].transmit(world.now)
+        outgoing = world.nodes[0].transmit(world.now)
         with pytest.raises(ZeroDivisionError):
             if few:
-                world.nodes[1].receive_few([leaving.frame(0)], world.now)
+                world.nodes[1].receive_few([outgoing.frame(0)], world.now)
             else:
-                world.nodes[1].receive(leaving, world.now)
+                world.nodes[1].receive(outgoing, world.now)
         assert two.probe() is not None

@@ -33,10 +33,10 @@ def meet(ours: Introduction, nodes: list[Node], until: int) -> list[bytes]:
     """Let them talk on an Ethernet without loss, in steps of 10 ms; returns what has left us."""
     output = []
     for now in range(0, until, SECOND // 100):
-        leaving = ours.transmit(now)
-        output += leaving
+        outgoing = ours.transmit(now)
+        output += outgoing
         for each in nodes:
-            for_it = [raw for raw in leaving if raw[:6] in (each.interfaces[0].address, BROADCAST)]
+            for_it = [raw for raw in outgoing if raw[:6] in (each.interfaces[0].address, BROADCAST)]
             if for_it:
                 each.receive(FrameBatch.from_frames(for_it), now)
             batch = each.transmit(now)
@@ -147,8 +147,8 @@ def test_forged_sources_are_queried_up_to_a_limit() -> None:
     assert len(ours.heard) == 1024
     ours.receive(codec_of(MXOE).build(answer(query(OURS, ALPHA, 3), ALPHA, 3, "alpha:0")))
     assert ours.found("alpha:0") == ALPHA and len(ours.heard) == 1024, "in place of the oldest without a name"
-    leaving = ours.transmit(SECOND)
-    assert len(leaving) <= 1 + 2 * 1024 + 1
+    outgoing = ours.transmit(SECOND)
+    assert len(outgoing) <= 1 + 2 * 1024 + 1
     asked = HostQuery(dst_mac=BETA, src_mac=OURS, src_dst_peer_index=3, magic=1)
     ours.receive(codec_of(MXOE).build(answer(asked, BETA, 3, "beta:0")))
     assert ours.found("beta:0") == BETA

@@ -66,7 +66,7 @@ def test_a_broken_rule_fails_the_test(pytester, run):
             monkeypatch.setattr(OwedAck, "piggyback", lambda self: 0)
             joined = mxwire_network().join()
             joined.one.send(joined.to_two, b"hello")
-            joined.one.side.stage.let_pass(0.1)
+            joined.one.side.stage.sleep(0.1)
         """
     )
     result = run()
@@ -150,7 +150,7 @@ def test_an_external_host_is_tested(pytester, run):
         """
         def test_echo(mxwire_external):
             end = mxwire_external.left.open(4)
-            partner = end.connect(mxwire_external.far("echo"))
+            partner = end.connect(mxwire_external.program("echo"))
             taken = end.receive(5)
             end.send(partner, b"hello")
             end.took(taken, b"hello")
@@ -181,7 +181,7 @@ def test_a_program_that_a_failed_test_has_used_is_restarted(pytester, run):
 
         def begin(stage):
             end = stage.left.open(7)
-            partner = end.connect(stage.far("perf"))
+            partner = end.connect(stage.program("perf"))
             answer = end.receive(64, 0, 0)
             end.wait(end.send(partner, PerfParameters(3, 0, 1, 2).pack(), MATCH, synchronous=True))
             end.took(answer, b"", match_info=0)

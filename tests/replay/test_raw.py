@@ -278,7 +278,7 @@ def test_top_speed_waits_for_nothing_and_judges_no_pace() -> None:
         player.play(pieces(read_capture("mxoe-connect")))
     record = player.result.record()
     assert record["frames"] == 36 and record["loops"] == 3 and wire.calls == 3
-    assert record["late_p99_us"] is None and record["asked_us"] is None
+    assert record["late_p99_us"] is None and record["requested_us"] is None
     assert player.result.taken_ns < 100_000
 
 

@@ -27,7 +27,7 @@ def test_a_dry_run_as_objects_with_filters_and_addresses() -> None:
     )
     assert run.code == 0, run.err
     *frames, plan = run.objects
-    assert plan == {"event": "plan", "frames": 6, "bytes": 360, "asked_us": 5000.0}
+    assert plan == {"event": "plan", "frames": 6, "bytes": 360, "requested_us": 5000.0}
     assert [each["at_us"] for each in frames] == [1000.0 * place for place in range(6)]
     assert {each["type"] for each in frames} == {"CONNECT", "TRUC"}
     assert all("02:00:00:00:00:07" in (each["source"], each["destination"]) for each in frames)

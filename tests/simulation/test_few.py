@@ -27,9 +27,9 @@ def receive_batch(node: Node, frames: list[bytes], now: int, interface: int = 0)
 
 
 def transmit_batch(
-    node: Node, now: int, interface: int = 0, timely: bool = True, few: int = 0
+    node: Node, now: int, interface: int = 0, timely: bool = True, limit: int = 0
 ) -> list[bytes] | FrameBatch:
-    frames = _transmit_few(node, now, interface, timely, few=0)
+    frames = _transmit_few(node, now, interface, timely, limit=0)
     assert isinstance(frames, FrameBatch) or not frames
     Count.left += len(frames) > 0
     return frames

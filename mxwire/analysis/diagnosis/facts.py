@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mxwire.analysis.conversations import CapturedMessage, Follower
 from mxwire.analysis.conversations.streams import stream_of
 from mxwire.analysis.diagnosis.finding import Evidence, Party, evidence
-from mxwire.analysis.diagnosis.libraries import Libraries, Voice, voice_at, voice_key
+from mxwire.analysis.diagnosis.libraries import EndpointRoute, Libraries, direction_at, direction_key
 from mxwire.analysis.diagnosis.message_order import MessageOrder
 from mxwire.analysis.diagnosis.sequence import Sequences
 from mxwire.analysis.diagnosis.traffic import Traffic, groups_of
@@ -24,7 +24,7 @@ from mxwire.words import count_of
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import Flow
 
-VOICES: Final = 1 << 14
+DIRECTIONS_MAXIMUM: Final = 1 << 14
 SAMPLES: Final = 4
 
 
@@ -39,9 +39,9 @@ class Facts:
         self.libraries = Libraries()
         self.sequences = Sequences()
         self.numberings = MessageOrder()
-        self.unknown_sessions: dict[Voice, dict[str, list[tuple[int, int]]]] = {}
-        """Uses of the session 0xFFFFFFFF, by voice: number and time of the first frames, by layout."""
-        self.unknown_counts: dict[Voice, dict[str, int]] = {}
+        self.unknown_sessions: dict[EndpointRoute, dict[str, list[tuple[int, int]]]] = {}
+        """Uses of the session 0xFFFFFFFF, by direction: number and time of the first frames, by layout."""
+        self.unknown_counts: dict[EndpointRoute, dict[str, int]] = {}
         """Number of such frames, by layout."""
         self.first_ns: int | None = None
         self.last_ns = 0
@@ -81,16 +81,18 @@ class Facts:
             if not len(which):
                 continue
             at = block.place[which]
-            for value, members in groups_of(voice_key(decoded, block, which)):
-                self._uses_unknown(voice_at(value, keys), block.layout.name, decoded, at[members])
+            for value, members in groups_of(direction_key(decoded, block, which)):
+                self._uses_unknown(direction_at(value, keys), block.layout.name, decoded, at[members])
 
-    def _uses_unknown(self, voice: Voice, layout: str, decoded: DecodedBatch, places: NDArray[np.intp]) -> None:
-        if voice not in self.unknown_sessions and len(self.unknown_sessions) >= VOICES:
+    def _uses_unknown(
+        self, direction: EndpointRoute, layout: str, decoded: DecodedBatch, places: NDArray[np.intp]
+    ) -> None:
+        if direction not in self.unknown_sessions and len(self.unknown_sessions) >= DIRECTIONS_MAXIMUM:
             return
-        kept = self.unknown_sessions.setdefault(voice, {}).setdefault(layout, [])
+        kept = self.unknown_sessions.setdefault(direction, {}).setdefault(layout, [])
         for place in places[: SAMPLES - len(kept)].tolist():
             kept.append((int(decoded.batch.number[place]), int(decoded.batch.timestamp_ns[place])))
-        counts = self.unknown_counts.setdefault(voice, {})
+        counts = self.unknown_counts.setdefault(direction, {})
         counts[layout] = counts.get(layout, 0) + len(places)
 
     def note(self, message: CapturedMessage) -> None:
@@ -105,7 +107,7 @@ class Facts:
     def _numbered(self, flow: Flow, time_ns: int) -> None:
         known = self.first_numbered.get(flow)
         if known is None:
-            if len(self.first_numbered) < VOICES:
+            if len(self.first_numbered) < DIRECTIONS_MAXIMUM:
                 self.first_numbered[flow] = time_ns
         elif time_ns < known:
             self.first_numbered[flow] = time_ns
@@ -134,9 +136,9 @@ class Facts:
         return time_ns - (start if start is not None else self.first_ns or 0)
 
 
-def voice_of(flow: Flow) -> Voice:
+def direction_of(flow: Flow) -> EndpointRoute:
     """Return the source and destination endpoints of a flow."""
-    return Voice(flow.address, flow.endpoint or 0, flow.back.address, flow.back.endpoint or 0)
+    return EndpointRoute(flow.address, flow.endpoint or 0, flow.back.address, flow.back.endpoint or 0)
 
 
 def sender_of(flow: Flow) -> Party:

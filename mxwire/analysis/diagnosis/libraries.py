@@ -32,8 +32,8 @@ _CARD: Final = (PacketType.PULL_REPLY, PacketType.PULL, PacketType.NACK_MCP, Pac
 _IS_CARD: Final = np.isin(np.arange(256), _CARD)
 
 
-class Voice(NamedTuple):
-    """A direction from one endpoint to another: address and number of both."""
+class EndpointRoute(NamedTuple):
+    """The way from one endpoint to another: address and number of both."""
 
     source: int
     source_endpoint: int
@@ -41,9 +41,9 @@ class Voice(NamedTuple):
     destination_endpoint: int
 
     @property
-    def back(self) -> Voice:
+    def back(self) -> EndpointRoute:
         """The opposite direction."""
-        return Voice(self.destination, self.destination_endpoint, self.source, self.source_endpoint)
+        return EndpointRoute(self.destination, self.destination_endpoint, self.source, self.source_endpoint)
 
 
 class _Silences:
@@ -58,7 +58,7 @@ class Libraries:
     """Recorder of the silences of every endpoint towards every partner."""
 
     def __init__(self) -> None:
-        self._voices: dict[Voice, _Silences] = {}
+        self._directions: dict[EndpointRoute, _Silences] = {}
         self._cards: dict[tuple[int, int], dict[int, int]] = {}
 
     def observe(self, decoded: DecodedBatch) -> None:
@@ -68,18 +68,18 @@ class Libraries:
         if not blocks:
             return
         places = np.concatenate([block.place for block in blocks])
-        key = np.concatenate([voice_key(decoded, block, np.arange(len(block.place))) for block in blocks])
+        key = np.concatenate([direction_key(decoded, block, np.arange(len(block.place))) for block in blocks])
         order = np.argsort(places, kind="stable")
         times = decoded.batch.timestamp_ns[places[order]]
         for value, members in groups_of(key[order]):
-            self._speaks(voice_at(value, decoded.hosts.keys), times[members])
+            self._speaks(direction_at(value, decoded.hosts.keys), times[members])
 
-    def _speaks(self, voice: Voice, times: NDArray[np.int64]) -> None:
-        known = self._voices.get(voice)
+    def _speaks(self, direction: EndpointRoute, times: NDArray[np.int64]) -> None:
+        known = self._directions.get(direction)
         if known is None:
-            if len(self._voices) >= WAYS:
+            if len(self._directions) >= WAYS:
                 return
-            known = self._voices[voice] = _Silences(int(times[0]))
+            known = self._directions[direction] = _Silences(int(times[0]))
         gaps = np.diff(times, prepend=known.last_ns)
         for at in np.flatnonzero(gaps > SILENCE_NS).tolist():
             end = int(times[at])
@@ -109,20 +109,20 @@ class Libraries:
             while len(counts) > most:
                 del counts[next(iter(counts))]
 
-    def spoke(self, voice: Voice) -> bool:
+    def spoke(self, direction: EndpointRoute) -> bool:
         """Return whether the library of an endpoint ever sent a frame to another endpoint."""
-        return voice in self._voices
+        return direction in self._directions
 
-    def last_ns(self, voice: Voice) -> int | None:
+    def last_ns(self, direction: EndpointRoute) -> int | None:
         """Return the time of the last frame from the library of one endpoint to another endpoint; None if there is
         none.
         """
-        known = self._voices.get(voice)
+        known = self._directions.get(direction)
         return None if known is None else known.last_ns
 
-    def silence(self, voice: Voice, since_ns: int, until_ns: int) -> tuple[int, int | None] | None:
+    def silence(self, direction: EndpointRoute, since_ns: int, until_ns: int) -> tuple[int, int | None] | None:
         """Return start and end (None if open) of the silence that covers a period; None if the library sent frames."""
-        known = self._voices.get(voice)
+        known = self._directions.get(direction)
         if known is None:
             return since_ns, None
         if known.last_ns <= since_ns:
@@ -141,11 +141,11 @@ class Libraries:
         return sum(number for bucket, number in counts.items() if first <= bucket < last)
 
 
-def voice_key(
+def direction_key(
     decoded: DecodedBatch, block: LayoutBlock, which: NDArray[np.intp], *, back: bool = False
 ) -> NDArray[np.int64]:
     """Return the source and destination endpoints of the frames at ``which`` of a block, shape (n,): one number per
-    frame, for :func:`voice_at`. With ``back`` the two are swapped, as in an answer."""
+    frame, for :func:`direction_at`. With ``back`` the two are swapped, as in an answer."""
     place = block.place[which]
     hosts = decoded.assignment.source[place], decoded.assignment.destination[place]
     ends = block["src_endpoint"][which].astype(np.int64), block["dst_endpoint"][which].astype(np.int64)
@@ -153,7 +153,7 @@ def voice_key(
     return pair_key(one, other) << 16 | here << 8 | there
 
 
-def voice_at(key: int, addresses: list[int]) -> Voice:
-    """Return the endpoints of a :func:`voice_key`; ``addresses`` are the Ethernet addresses of the hosts by code."""
+def direction_at(key: int, addresses: list[int]) -> EndpointRoute:
+    """Return the endpoints of a :func:`direction_key`; ``addresses`` are the hosts' Ethernet addresses by code."""
     one, other = pair_at(key >> 16)
-    return Voice(addresses[one], key >> 8 & 0xFF, addresses[other], key & 0xFF)
+    return EndpointRoute(addresses[one], key >> 8 & 0xFF, addresses[other], key & 0xFF)

@@ -105,7 +105,7 @@ class ReceptionEvidence:
             for flow in each.flows
             if flow.unseen or (flow.acked_unseen is not None and flow.acked_unseen & NUMBER_MASK not in _NOTHING_YET)
         }
-        self._without_session = {(voice.source, voice.destination) for voice in facts.unknown_sessions}
+        self._without_session = {(direction.source, direction.destination) for direction in facts.unknown_sessions}
 
     def by_sender(self, direction: HostDirection) -> bool:
         """Return whether a host acknowledges, pulls, or uses a value that only an answer of the other host contains."""

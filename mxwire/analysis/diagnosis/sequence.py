@@ -22,7 +22,7 @@ CHUNK: Final = 8192
 """Number of rows examined at a time: the cost of sorting per row is lowest for a few thousand."""
 TAIL: Final = 2048
 """Number of preceding rows that are examined again with a chunk, since a group may extend across its boundary."""
-DIRECTIONS: Final = 1 << 12
+DIRECTIONS_MAXIMUM: Final = 1 << 12
 """Maximum number of directions between two hosts that are remembered."""
 SAMPLES: Final = 4
 _PULL: Final = -1
@@ -148,7 +148,7 @@ class Sequences:
         pair = rows[_PAIR]
         for value, count in _counted(pair[examined]):
             key = self._hosts[value >> 32], self._hosts[value & 0xFFFFFFFF]
-            if key not in found and len(found) >= DIRECTIONS:
+            if key not in found and len(found) >= DIRECTIONS_MAXIMUM:
                 continue
             known = found.setdefault(key, Disorder())
             known.add(_disorder(rows, late, late.at[pair[late.at] == value], count))

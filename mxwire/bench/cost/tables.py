@@ -259,18 +259,18 @@ HERE: Final = "here"
 """Name of the table of this machine."""
 
 
-def here_file() -> Path:
+def own_table_file() -> Path:
     """The file with the table of this machine."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "mxwire" / "costs-here.json"
 
 
-def write_here(costs: Costs) -> Path:
+def write_own_table(costs: Costs) -> Path:
     """Keep the table of this machine, and return its file.
 
     Raises :class:`~mxwire.errors.OutputError` if it cannot be written.
     """
-    path = here_file()
+    path = own_table_file()
     create_folder(path.parent)
     write_file(path, json.dumps(costs.record(), indent=1) + "\n")
     return path
@@ -289,7 +289,7 @@ def table_by_name(name: str) -> Costs:
     table = TABLES.get(name)
     if table is not None:
         return table
-    path = here_file() if name == HERE else Path(name)
+    path = own_table_file() if name == HERE else Path(name)
     if name != HERE and path.suffix != ".json":
         known = table_names()
         raise MxwireError(f"no cost table {name!r}{suggestion(name, known)}: use {', '.join(known)}, or FILE.json")

@@ -19,14 +19,14 @@ _BEYOND = 200
 @CASES.case("connect", "a connect succeeds", "R-CON-01 R-CON-05 R-CON-08", impaired=True)
 def connect(stage: Stage) -> None:
     """The right key, and an open endpoint."""
-    where = stage.anywhere()
+    where = stage.any_program()
     stage.left.open(5).connect(where)
 
 
 @CASES.case("connect-bad-key", "a wrong key is refused", "R-CON-04 R-CON-08 R-CON-09", impaired=True)
 def bad_key(stage: Stage) -> None:
     """The connect ends with the status of a bad key; a second one with the right key succeeds."""
-    where = stage.anywhere()
+    where = stage.any_program()
     end = stage.left.open(5)
     refused = end.ask(where, key=_WRONG_KEY)
     end.wait(refused, Status.REMOTE_ENDPOINT_BAD_CONNECTION_KEY, "connect with a wrong key")
@@ -36,7 +36,7 @@ def bad_key(stage: Stage) -> None:
 @CASES.case("connect-closed", "a closed endpoint refuses", "R-EP-01 R-CON-15", impaired=True)
 def closed(stage: Stage) -> None:
     """The endpoint number is valid, but not open."""
-    where = stage.anywhere()
+    where = stage.any_program()
     end = stage.left.open(5)
     refused = end.ask(EndpointAddress(where.host, _CLOSED))
     end.wait(refused, Status.REMOTE_ENDPOINT_CLOSED, f"connect to endpoint {_CLOSED}")
@@ -45,7 +45,7 @@ def closed(stage: Stage) -> None:
 @CASES.case("connect-no-endpoint", "an invalid endpoint number is refused", "R-EP-01 R-CON-15")
 def no_endpoint(stage: Stage) -> None:
     """The number is beyond the range of any host."""
-    where = stage.anywhere()
+    where = stage.any_program()
     end = stage.left.open(5)
     refused = end.ask(EndpointAddress(where.host, _BEYOND))
     end.wait(refused, Status.REMOTE_ENDPOINT_BAD_ID, f"connect to endpoint {_BEYOND}")
@@ -56,7 +56,7 @@ def no_endpoint(stage: Stage) -> None:
 )
 def repeated(stage: Stage) -> None:
     """Connects to the same endpoint, including two at a time, with messages in between: sequence numbers continue."""
-    where = stage.far("echo")
+    where = stage.program("echo")
     end = stage.left.open(5)
     partner = end.connect(where)
     for number in range(2):
@@ -91,7 +91,7 @@ def crossing(stage: Stage) -> None:
 )
 def back(stage: Stage) -> None:
     """A short and a large message are returned by an application that has only been connected to."""
-    where = stage.far("echo")
+    where = stage.program("echo")
     end = stage.left.open(5)
     partner = end.connect(where)
     for number, length in enumerate((3, 40_000)):

@@ -32,7 +32,7 @@ def receiver_paused(stage: Stage) -> None:
     for number, length in enumerate(lengths):
         joined.one.send(joined.to_two, data(number, length))
     joined.two.pause()
-    stage.let_pass(1.2)
+    stage.sleep(1.2)
     joined.two.pause(False)
     for number, length in enumerate(lengths):
         joined.two.took(posted[number], data(number, length))
@@ -146,7 +146,7 @@ def one_way(stage: Stage) -> None:
 
 def _send_to_a_sink(stage: Stage) -> None:
     """Send to a sink: only acknowledgements show that messages arrived."""
-    where = stage.far("sink")
+    where = stage.program("sink")
     one = stage.left.open(1)
     partner = one.connect(where)
     for number, length in enumerate((8, 100, 5000)):
@@ -181,7 +181,7 @@ def disconnected(stage: Stage) -> None:
 @CASES.case("given-up", "a silent host is abandoned", "R-RTX-03 R-RTX-05")
 def given_up(stage: Stage) -> None:
     """The other host does not receive anything; after the allowed number of retransmissions the connect ends."""
-    where = stage.anywhere()
+    where = stage.any_program()
     one = stage.left.open(5)
     stage.cut(PacketType.CONNECT, *range(100))
     request = one.ask(where, resends=2)

@@ -25,7 +25,7 @@ def synchronous(stage: Stage) -> None:
     for number, length in enumerate((0, 44, 5000)):
         sent = joined.one.send(joined.to_two, data(number, length), number, synchronous=True)
         if stage.right_is_controlled:
-            stage.let_pass(0.05)
+            stage.sleep(0.05)
             stage_wants(not sent.done, f"a synchronous send of {length} bytes completed before it was received")
         posted = joined.two.receive(length, number)
         joined.two.took(posted, data(number, length))
@@ -38,7 +38,7 @@ def unexpected(stage: Stage) -> None:
     for sender, partner, receiver in stage.join().ways():
         for number, length in enumerate(_KINDS):
             sender.send(partner, data(number, length), number)
-        stage.let_pass(0.1)
+        stage.sleep(0.1)
         for number, length in reversed(list(enumerate(_KINDS))):
             receiver.took(receiver.receive(length, number), data(number, length))
         stage.settle()

@@ -26,7 +26,7 @@ _LENGTHS = of(*_parameters().lengths())
 
 
 def _measure(stage: Stage, parameters: PerfParameters) -> None:
-    where = stage.far("perf")
+    where = stage.program("perf")
     end = stage.left.open(7)
     partner = _agree(end, where, parameters)
     for length in parameters.lengths():
@@ -45,7 +45,7 @@ def round_trips(stage: Stage, length: int, count: int, cut: Callable[[], None]) 
     ``cut`` is called between agreement and messages. A final message follows once all answers have arrived, because a
     slave forgets its master half a second after its last answer, even if that answer was lost.
     """
-    where = stage.far("perf")
+    where = stage.program("perf")
     end = stage.left.open(7)
     partner = _agree(end, where, PerfParameters(iterations=count + 1, warmup=0, start=length, end=length + 1))
     cut()

@@ -35,7 +35,7 @@ def _blocks(dialect: Dialect) -> Sequence[int]:
 
 def _echoed(stage: Stage, lengths: Lengths) -> None:
     """Send each length to an application that echoes it."""
-    where = stage.far("echo")
+    where = stage.program("echo")
     end = stage.left.open(5)
     partner = end.connect(where)
     for number, length in enumerate(lengths(stage.left.dialect)):

@@ -86,8 +86,8 @@ class Outgoing:
         if type(last) is not type(bulk) or not last.append(bulk):
             self._pieces.append(bulk)
 
-    def take(self, now: int, first_number: int, few: int) -> list[bytes] | FrameBatch:
-        """Take all frames, as bytes if they are at most ``few``.
+    def take(self, now: int, first_number: int, limit: int) -> list[bytes] | FrameBatch:
+        """Take all frames, as bytes if they are at most ``limit``.
 
         Otherwise they are one batch with the time ``now`` (ns) and numbers from ``first_number``.
         """
@@ -95,7 +95,7 @@ class Outgoing:
         if not pieces:
             return []
         self._pieces, self.frames, self.bulk_bytes = [], 0, 0
-        if waiting <= few:
+        if waiting <= limit:
             if not bulky:
                 return pieces  # type: ignore[return-value]  # Without bulk all pieces are frames.
             frames: list[bytes] = []

@@ -559,7 +559,7 @@ class EngineEndpoint(LibraryEndpoint):
                 partner.window.arrive(event)
             else:
                 take(partner, frame)
-        self.resends.left()
+        self.resends.end_transmission()
         while ring.ended.count:
             ended = ring.ended.popleft()
             ended.context.pull_ended(ended.status, ended.transferred)

@@ -323,7 +323,7 @@ class ResendQueue:
         """The last tick of the queue."""
         self.soonest = _NEVER
         """The tick of the first of the queue: an entry may be due if it is not later than ``tick``."""
-        self._leaving: list[Resendable] = []
+        self._in_transmission: list[Resendable] = []
         self.due = 0
         """Number of entries that were due so far."""
         self.tick = 0
@@ -331,7 +331,7 @@ class ResendQueue:
 
     def __len__(self) -> int:
         """Number of entries that wait for an answer."""
-        return sum(each.waits for resends in self._queue for each in resends.entries) + len(self._leaving)
+        return sum(each.waits for resends in self._queue for each in resends.entries) + len(self._in_transmission)
 
     def sent(self, each: Resendable) -> int:
         """Queue an entry that has just been transmitted; return its ``resend_tick``, for the caller to set."""
@@ -345,21 +345,21 @@ class ResendQueue:
         newest.entries.append(each)
         return tick
 
-    def leaving(self, each: Resendable) -> None:
+    def begin_transmission(self, each: Resendable) -> None:
         """Note an entry in transmission, whose resend delay starts when its last fragment has been handed to the link
         (R-RTX-02)."""
-        self._leaving.append(each)
+        self._in_transmission.append(each)
 
-    def left(self) -> None:
+    def end_transmission(self) -> None:
         """Queue the entries in transmission, whose frames have been handed to the link.
 
         Called when the node's frames are taken; and in each pass, so that an endpoint whose frames were taken between
         two passes, or not at all, does not wait without limit.
         """
-        if self._leaving:
-            for each in self._leaving:
+        if self._in_transmission:
+            for each in self._in_transmission:
                 each.resend_tick = self.sent(each)
-            self._leaving.clear()
+            self._in_transmission.clear()
 
     def deadline(self) -> int | None:
         """Time of the next retransmission, in ns."""
@@ -426,7 +426,7 @@ def _emit(delivery: Delivery) -> None:
     delivery.transmissions += 1
     partner = delivery.partner
     if delivery.emit(partner.acks.piggyback()):
-        partner.endpoint.resends.leaving(delivery)
+        partner.endpoint.resends.begin_transmission(delivery)
     else:
         delivery.resend_tick = partner.endpoint.resends.sent(delivery)
 

@@ -91,7 +91,7 @@ class ReplayActor:
             pulled=self._reply_to_pull,
         )
         self._awaited = AwaitedFrames(self.conversation, self.expectations)
-        self._leaving: list[bytes] = []
+        self._outgoing: list[bytes] = []
         self._introduced = False
         self._next_introduction: int | None = None
         self._connects = OwnConnects()
@@ -117,7 +117,7 @@ class ReplayActor:
         if isinstance(frame, packets.HostQuery):
             state.live_index = frame.src_dst_peer_index
             answer = discovery.answer(frame, state.address, state.index, self._name)
-            self._leaving.append(self.codec.build(answer))
+            self._outgoing.append(self.codec.build(answer))
         elif isinstance(frame, packets.HostReply):
             state.live_index = frame.src_dst_peer_index
             self._introduced = True
@@ -137,8 +137,8 @@ class ReplayActor:
         elif not self.done:
             self._play(now, at_most)
             self._repeat(now)
-        leaving, self._leaving = self._leaving, []
-        return leaving
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
 
     def deadline(self, now: int) -> int:
         """Return the time by which ``transmit`` should be called."""
@@ -167,7 +167,7 @@ class ReplayActor:
         state = self.conversation
         announcement = discovery.announcement(state.address, state.rng.getrandbits(32))
         query = discovery.query(state.address, state.other, state.index)
-        self._leaving += [self.codec.build(announcement), self.codec.build(query)]
+        self._outgoing += [self.codec.build(announcement), self.codec.build(query)]
         self._next_introduction = now + discovery.EVERY
 
     # The script.
@@ -220,7 +220,7 @@ class ReplayActor:
                 self._awaited.forget(each)
             return
         built = self.codec.build(live)
-        self._leaving.append(built)
+        self._outgoing.append(built)
         self.played += 1
         self._note(record, live, built, now)
 
@@ -287,7 +287,7 @@ class ReplayActor:
         connect = self.conversation.connect_of(pair, request)
         recorded = self._answers.given(connect)
         if recorded is not None:
-            self._leaving.append(recorded)
+            self._outgoing.append(recorded)
         elif expectation is not None:
             self._answers.owe(expectation.record, self._now)
         elif not again:
@@ -295,7 +295,7 @@ class ReplayActor:
             if reply is not None:
                 built = self.codec.build(reply)
                 self._answers.note(connect, built)
-                self._leaving.append(built)
+                self._outgoing.append(built)
 
     def _reply_to_pull(self, pull: packets.Pull, expectation: Expectation | None) -> None:
         block = pull.src_pull_handle, pull.src_magic, pull.frame_index
@@ -304,19 +304,19 @@ class ReplayActor:
             self._blocks.add(block)
             self._progress_ns = self._now
         recorded = None if expectation is None else expectation.record.frame
-        self._leaving += [self.codec.build(each) for each in self._regions.replies(pull, recorded)]
+        self._outgoing += [self.codec.build(each) for each in self._regions.replies(pull, recorded)]
 
     def _repeat(self, now: int) -> None:
         """Retransmit frames that may have been lost, and acks that are due but not in the recording."""
         for reply in self._answers.overdue(now):
             self._send(reply, now)
-        self._leaving += [*self._connects.due(now), *self._pulls.due(now)]
+        self._outgoing += [*self._connects.due(now), *self._pulls.due(now)]
         for pair in self.conversation.pairs.values():
-            self._leaving += pair.due(now)
+            self._outgoing += pair.due(now)
             if pair.owes_ack(now):
                 ack = self._speaker.own_ack(pair)
                 if ack is not None:
-                    self._leaving.append(self.codec.build(ack))
+                    self._outgoing.append(self.codec.build(ack))
                 pair.note_ack(pair.expected)
 
     # Missing frames.

@@ -33,14 +33,14 @@ def play_live(actor: ReplayActor, link: Link, watch: RuleWatch, progress: Callab
     began = time.monotonic_ns()
     while not actor.done:
         now = time.monotonic_ns()
-        leaving = actor.transmit(now, _AT_ONCE)
-        if leaving:
-            link.send(FrameBatch.from_frames(leaving))
-            for each in leaving:
+        outgoing = actor.transmit(now, _AT_ONCE)
+        if outgoing:
+            link.send(FrameBatch.from_frames(outgoing))
+            for each in outgoing:
                 watch.see(now, each)
         if progress is not None:
             progress(actor.position)
-        wait = 0.0 if leaving or actor.done else max(0, actor.deadline(now) - now) / SECOND
+        wait = 0.0 if outgoing or actor.done else max(0, actor.deadline(now) - now) / SECOND
         batch = link.receive(wait)
         now = time.monotonic_ns()
         for place in range(len(batch)):

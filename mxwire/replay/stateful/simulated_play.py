@@ -30,17 +30,17 @@ def play_simulated(
     """
     now = _START
     while not actor.done and now < LONGEST:
-        leaving = actor.transmit(now, 1)
+        outgoing = actor.transmit(now, 1)
         busy = application is not None and application.run(actor.position)
-        now = _carry(leaving, now, seen)
-        if leaving:
-            node.receive(FrameBatch.from_frames(leaving), now)
+        now = _carry(outgoing, now, seen)
+        if outgoing:
+            node.receive(FrameBatch.from_frames(outgoing), now)
         batch = node.transmit(now)
         answers = [batch.frame(index) for index in range(len(batch))]
         now = _carry(answers, now, seen)
         for each in answers:
             actor.receive(each, now)
-        if not leaving and not answers and not busy:
+        if not outgoing and not answers and not busy:
             times = (actor.deadline(now), node.deadline())
             now = max(now + 1, min(each for each in times if each is not None))
     return now - _START

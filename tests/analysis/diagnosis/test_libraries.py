@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mxwire.analysis.diagnosis import libraries
-from mxwire.analysis.diagnosis.libraries import BUCKET_NS, Libraries, Voice
+from mxwire.analysis.diagnosis.libraries import BUCKET_NS, EndpointRoute, Libraries
 from mxwire.wire.decoder import Decoder
 from tests.wire.support import split
 
@@ -43,8 +43,8 @@ def test_the_longest_silences_and_the_latest_are_remembered():
         scene.send(scene.a.tiny(), after_ms=20_000 if number == 20 else 500)
         silences.append((since, scene.time_ns))
     kept = heard(scene)
-    voice = Voice(
+    direction = EndpointRoute(
         int.from_bytes(scene.a.mac, "big"), scene.a.endpoint, int.from_bytes(scene.b.mac, "big"), scene.b.endpoint
     )
     for since, until in (silences[20], *silences[-libraries.SILENCES_KEPT // 2 :]):
-        assert kept.silence(voice, since + 1, until - 1) == (since, until)
+        assert kept.silence(direction, since + 1, until - 1) == (since, until)

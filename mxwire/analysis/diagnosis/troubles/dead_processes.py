@@ -8,7 +8,7 @@ from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.conversations.message import Refusal, Repeat
-from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
+from mxwire.analysis.diagnosis.facts import Facts, direction_of, named, sender_of
 from mxwire.analysis.diagnosis.finding import (
     KEPT,
     SHOWN,
@@ -108,7 +108,7 @@ class ZombieExaminer(Examiner):
         """Return whether the puller made progress before, and its library has been silent since."""
         pull = message.pull
         assert pull is not None
-        last = facts.libraries.last_ns(voice_of(message.flow.back))
+        last = facts.libraries.last_ns(direction_of(message.flow.back))
         return pull.requested_blocks > _WINDOW and (last is None or last < pull.requests[0].time_ns)
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
@@ -126,7 +126,7 @@ def _is_left_over(message: CapturedMessage, facts: Facts) -> bool:
     if message.position >= 0 or pull.replies or pull.notice is not None or pull.pulls <= _TIMERS:
         return False
     lasting = message.last_ns - pull.first_pull_ns >= _TIMERS * PULL_TIMER
-    return lasting and not facts.libraries.spoke(voice_of(message.flow.back))
+    return lasting and not facts.libraries.spoke(direction_of(message.flow.back))
 
 
 def _most_of_one_block(requests: list[Repeat]) -> int:

@@ -7,7 +7,7 @@ from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.conversations.message import MessagePull, Repeat
-from mxwire.analysis.diagnosis.facts import Facts, about, voice_of
+from mxwire.analysis.diagnosis.facts import Facts, about, direction_of
 from mxwire.analysis.diagnosis.finding import (
     KEPT,
     SHOWN,
@@ -78,9 +78,9 @@ class LossExaminer(Examiner):
             return
         if len(self._pulled) < KEPT:
             self._pulled.append(message)
-        self._look_at_requests(pair, message, pull)
+        self._examine_requests(pair, message, pull)
 
-    def _look_at_requests(self, pair: Pair, message: CapturedMessage, pull: MessagePull) -> None:
+    def _examine_requests(self, pair: Pair, message: CapturedMessage, pull: MessagePull) -> None:
         for each in pull.requests:
             if each.cause == "timer" and each.end >= (pull.requested or 0):
                 self._keep(self._tails, pair, message, each)
@@ -106,8 +106,8 @@ class LossExaminer(Examiner):
             return False
         if _is_slow(message):
             return False
-        voice = voice_of(message.flow.back)
-        return facts.libraries.silence(voice, message.first_ns, message.last_sent_ns) is None
+        direction = direction_of(message.flow.back)
+        return facts.libraries.silence(direction, message.first_ns, message.last_sent_ns) is None
 
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield findings on all kinds of loss."""

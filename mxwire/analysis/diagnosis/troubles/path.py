@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
-from mxwire.analysis.diagnosis.facts import Facts, about, voice_of, waits_for_another
+from mxwire.analysis.diagnosis.facts import Facts, about, direction_of, waits_for_another
 from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence, standstill, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
@@ -127,7 +127,7 @@ def _is_heard(message: CapturedMessage, facts: Facts) -> bool:
     if message.pull is not None:
         # A receiver that pulls is alive and has received the announcement, so only the data is missing.
         return message.ack is not None or message.pull.pulls > 0
-    last = facts.libraries.last_ns(voice_of(message.flow.back))
+    last = facts.libraries.last_ns(direction_of(message.flow.back))
     return last is not None and bool(message.resends) and last > message.resends[0].time_ns
 
 
@@ -176,7 +176,7 @@ def _finding(
     begun = min(each.first_ns for each in hung)
     alive = direction.short_ns > begun
     often = max(each.transmissions for each in hung)
-    last = max((facts.libraries.last_ns(voice_of(each.flow.back)) or 0 for each in hung), default=0)
+    last = max((facts.libraries.last_ns(direction_of(each.flow.back)) or 0 for each in hung), default=0)
     if often >= _OFTEN and last > begun:
         shown.append(evidence(f"{mac_text(destination)} was alive at that time, and kept sending", (), last))
     if alive:

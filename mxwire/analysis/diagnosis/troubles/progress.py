@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage
-from mxwire.analysis.diagnosis.facts import Facts, about, sender_of, voice_of, waits_for_another
+from mxwire.analysis.diagnosis.facts import Facts, about, direction_of, sender_of, waits_for_another
 from mxwire.analysis.diagnosis.finding import Cost, Evidence, Finding, Party, evidence, seconds, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
@@ -57,7 +57,7 @@ class ProgressExaminer(Examiner):
         """Examine a message that was transmitted several times."""
         if message.retransmissions < _REPEATS or message.last_sent_ns - message.first_ns < _LONG_NS or message.nacks:
             return
-        voice = voice_of(message.flow.back)
+        direction = direction_of(message.flow.back)
         if message.ack is not None and message.ack.time_ns < message.last_sent_ns:
             # The receiver had answered, but the answer was lost.
             return
@@ -67,9 +67,9 @@ class ProgressExaminer(Examiner):
         if message.retransmissions < _OFTEN and _is_prompt(message):
             # A message that is acknowledged right after its retransmission was more likely lost.
             return
-        if not facts.libraries.spoke(voice):
+        if not facts.libraries.spoke(direction):
             return
-        quiet = facts.libraries.silence(voice, message.first_ns + _IN_PROGRESS_NS, message.last_sent_ns)
+        quiet = facts.libraries.silence(direction, message.first_ns + _IN_PROGRESS_NS, message.last_sent_ns)
         if quiet is None:
             return
         key = sender_of(message.flow.back), sender_of(message.flow)

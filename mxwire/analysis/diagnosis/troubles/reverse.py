@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from mxwire.analysis.conversations import CapturedMessage, Connect, Flow
-from mxwire.analysis.diagnosis.facts import Facts, ends, voice_of
+from mxwire.analysis.diagnosis.facts import Facts, direction_of, ends
 from mxwire.analysis.diagnosis.finding import (
     KEPT,
     SHOWN,
@@ -21,7 +21,7 @@ from mxwire.analysis.diagnosis.finding import (
     standstill,
     weighed,
 )
-from mxwire.analysis.diagnosis.libraries import Voice
+from mxwire.analysis.diagnosis.libraries import EndpointRoute
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.words import count_of
 
@@ -36,7 +36,7 @@ class ReverseConnectExaminer(Examiner):
 
     def __init__(self) -> None:
         self._late: dict[Flow, list[tuple[CapturedMessage, int]]] = {}
-        self._unacked: dict[Voice, int] = {}
+        self._unacked: dict[EndpointRoute, int] = {}
 
     def message(self, message: CapturedMessage, facts: Facts) -> None:
         """Note a message, or its NOTIFY, that was retransmitted after its sender had connected."""
@@ -46,9 +46,9 @@ class ReverseConnectExaminer(Examiner):
             back = message.flow.back
             self._compare(back, notice.first_ns, notice.last_ns, notice.transmissions, message)
             if notice.transmissions > 1:
-                voice = voice_of(back)
-                if voice in self._unacked or len(self._unacked) < KEPT:
-                    self._unacked[voice] = self._unacked.get(voice, 0) + notice.transmissions - 1
+                direction = direction_of(back)
+                if direction in self._unacked or len(self._unacked) < KEPT:
+                    self._unacked[direction] = self._unacked.get(direction, 0) + notice.transmissions - 1
 
     def _compare(self, flow: Flow, first_ns: int, last_ns: int, transmissions: int, message: CapturedMessage) -> None:
         connected = connected_ns(flow)
@@ -59,17 +59,17 @@ class ReverseConnectExaminer(Examiner):
     def findings(self, facts: Facts) -> Iterator[Finding]:
         """Yield both kinds of findings."""
         requested = _requested(facts)
-        for voice, frames in facts.unknown_sessions.items():
+        for direction, frames in facts.unknown_sessions.items():
             frames = {kind: each for kind, each in frames.items() if kind in _KINDS}
             # If no frame of the partner was captured, it may well have connected.
-            if not frames or not facts.libraries.spoke(voice.back):
+            if not frames or not facts.libraries.spoke(direction.back):
                 continue
-            if requested.get(voice.back, 0) <= min(each[0][1] for each in frames.values()):
-                yield self._none(facts, voice, frames)
+            if requested.get(direction.back, 0) <= min(each[0][1] for each in frames.values()):
+                yield self._none(facts, direction, frames)
         yield from self._stalls()
 
-    def _none(self, facts: Facts, voice: Voice, frames: dict[str, list[tuple[int, int]]]) -> Finding:
-        counts = facts.unknown_counts[voice]
+    def _none(self, facts: Facts, direction: EndpointRoute, frames: dict[str, list[tuple[int, int]]]) -> Finding:
+        counts = facts.unknown_counts[direction]
         shown = [
             evidence(
                 f"{count_of(counts[kind], _KINDS[kind])} to session 0xffffffff (unknown to the sender), "
@@ -80,23 +80,23 @@ class ReverseConnectExaminer(Examiner):
             )
             for kind, each in frames.items()
         ]
-        repeated = self._unacked.get(voice.back, 0)
+        repeated = self._unacked.get(direction.back, 0)
         if repeated:
             shown.append(
                 Evidence(f"NOTIFYs were retransmitted {count_of(repeated, 'time')} for lack of an acknowledgement")
             )
-        caller = Party(voice.source, voice.source_endpoint)
-        silent = Party(voice.destination, voice.destination_endpoint)
+        caller = Party(direction.source, direction.source_endpoint)
+        silent = Party(direction.destination, direction.destination_endpoint)
         summary = f"{caller} has connected to {silent}, which never connects back"
         finding = NONE.found((silent, caller), summary, shown, cost=Cost(frames=repeated or None))
         return replace(finding, advice=tuple(each.format(silent=silent) for each in finding.advice))
 
     def _stalls(self) -> Iterator[Finding]:
-        by_voice: dict[Voice, list[tuple[Flow, CapturedMessage, int]]] = {}
+        by_direction: dict[EndpointRoute, list[tuple[Flow, CapturedMessage, int]]] = {}
         for flow, kept in self._late.items():
             message, last_ns = kept[0]
-            by_voice.setdefault(voice_of(flow), []).append((flow, message, last_ns))
-        for stalls in by_voice.values():
+            by_direction.setdefault(direction_of(flow), []).append((flow, message, last_ns))
+        for stalls in by_direction.values():
             shown = []
             for flow, message, last_ns in stalls[:SHOWN]:
                 connect = next(each for each in flow.conversation.connects if _is_request(each, flow.side))
@@ -121,12 +121,12 @@ def _is_request(connect: Connect, side: int) -> bool:
     return connect.side == side and connect.requests > 0
 
 
-def _requested(facts: Facts) -> dict[Voice, int]:
+def _requested(facts: Facts) -> dict[EndpointRoute, int]:
     """Return the time of the last connect request of each endpoint."""
-    requests: dict[Voice, int] = {}
+    requests: dict[EndpointRoute, int] = {}
     for conversation in facts.follower.conversations:
         for connect in conversation.connects:
             if connect.requests:
-                voice = voice_of(conversation.flows[connect.side])
-                requests[voice] = max(requests.get(voice, 0), connect.time_ns)
+                direction = direction_of(conversation.flows[connect.side])
+                requests[direction] = max(requests.get(direction, 0), connect.time_ns)
     return requests

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations import CapturedMessage, Flow, Refusal
 from mxwire.analysis.diagnosis.announcements import AnnouncedValues, ValueColumns
-from mxwire.analysis.diagnosis.facts import Facts, named, sender_of, voice_of
+from mxwire.analysis.diagnosis.facts import Facts, direction_of, named, sender_of
 from mxwire.analysis.diagnosis.finding import Evidence, Finding, Party, evidence, keep, weighed
-from mxwire.analysis.diagnosis.libraries import voice_at, voice_key
+from mxwire.analysis.diagnosis.libraries import direction_at, direction_key
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
@@ -51,7 +51,7 @@ class SessionExaminer(Examiner):
     def _note(self, flow: Flow, refusal: Refusal | None, layout: str, text: str, facts: Facts) -> None:
         if refusal is None or refusal.reason != "BAD_SESSION":
             return
-        if layout in facts.unknown_sessions.get(voice_of(flow), {}):
+        if layout in facts.unknown_sessions.get(direction_of(flow), {}):
             return
         key = sender_of(flow.back), sender_of(flow)
         if keep(self._refused, key, evidence(f"{text}: BAD_SESSION", [refusal.frame], refusal.time_ns)):
@@ -71,9 +71,9 @@ class SessionExaminer(Examiner):
             yield CHANGED.found((sender, target), summary, weighed(shown, "proof"))
         address = facts.decoder.hosts.keys
         for key, misuse in self._announced.misused(_LEAST):
-            voice = voice_at(key, address)
-            sender = Party(voice.source, voice.source_endpoint)
-            target = Party(voice.destination, voice.destination_endpoint)
+            direction = direction_at(key, address)
+            sender = Party(direction.source, direction.source_endpoint)
+            target = Party(direction.destination, direction.destination_endpoint)
             text = (
                 f"{count_of(misuse.frames, 'frame')} with session number {misuse.used >> 14}; "
                 f"{mac_text(target.address)} had requested {misuse.announced >> 14}"
@@ -95,7 +95,7 @@ def _connecting(decoded: DecodedBatch) -> ValueColumns:
         if "connect_status_code" in block.names:
             good &= block["connect_status_code"] == ConnectStatus.SUCCESS
         which = np.flatnonzero(good)
-        key = voice_key(decoded, block, which, back=True)
+        key = direction_key(decoded, block, which, back=True)
         found.append(
             (key, block.place[which], (block["target_recv_seqnum_start"][which] & SESSION_NUMBER_MASK).astype(np.int64))
         )
@@ -110,7 +110,7 @@ def _used(decoded: DecodedBatch) -> ValueColumns:
         which = np.flatnonzero(good)
         found.append(
             (
-                voice_key(decoded, block, which),
+                direction_key(decoded, block, which),
                 block.place[which],
                 (block["lib_seqnum"][which] & SESSION_NUMBER_MASK).astype(np.int64),
             )
