@@ -13,21 +13,10 @@ from mxwire.wire.codes import LIMIT, CodeTable
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Tiny
+from tests.frames import make_frame
 
 FRAME = build(
-    Tiny(
-        dst_mac=bytes(6),
-        src_mac=bytes(6),
-        dst_endpoint=1,
-        src_endpoint=2,
-        length=0,
-        lib_seqnum=1,
-        lib_piggyack=1,
-        match_a=0,
-        match_b=0,
-        session=1,
-        data=b"",
-    ),
+    make_frame(Tiny),
     MXOE,
 )
 

@@ -16,8 +16,8 @@ from mxwire.protocol import Peer, profile_by_name
 from mxwire.wire.codec import Malformed, codec_of
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import dialect_by_name
-from mxwire.wire.numbers import PULL_MAGIC
 from mxwire.wire.packets import Announcement, NackMcp, Pull
+from tests.frames import make_frame
 
 from .conftest import PATIENCE
 
@@ -92,22 +92,13 @@ def dialect_pull(source: bytes, dialect: str) -> bytes:
     """The first PULL for a long message in a dialect."""
     codec = codec_of(dialect_by_name(dialect))
     return codec.build(
-        Pull(
+        make_frame(
+            Pull,
             dst_mac=OWN,
             src_mac=source,
             dst_src_peer_index=1,
-            dst_endpoint=0,
-            src_endpoint=0,
-            session=1,
             total_length=1_000_000,
-            pulled_rdma_id=1,
-            pulled_rdma_seqnum=1,
-            pulled_rdma_offset=0,
-            src_pull_handle=1,
-            src_magic=PULL_MAGIC,
-            first_frame_offset=0,
             block_length=dialect_by_name(dialect).block_length,
-            frame_index=0,
         )
     )
 
@@ -182,7 +173,8 @@ def test_the_question_is_a_legal_pull_in_every_dialect(name, length):
     pull = codec.parse(frame)
     assert isinstance(pull, Pull) and pull.dst_endpoint == NO_ENDPOINT and pull.block_length == 1
     assert len(frame) >= length
-    nack = NackMcp(
+    nack = make_frame(
+        NackMcp,
         dst_mac=OWN,
         src_mac=b"\2" * 6,
         src_endpoint=NO_ENDPOINT,

@@ -15,7 +15,7 @@ from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.packets import Medium, Pull, PullReply, Truc
 
-from .world import World, address, pattern, pullable, statuses
+from .world import World, address, frame_to, pattern, pullable, statuses
 
 NEVER = 1 << 30
 
@@ -341,24 +341,8 @@ def test_early_packets_take_bounded_memory():
 def test_numbers_do_not_wrap_around_an_incomplete_medium():
     """R-SEQ-02, R-MED-05: after 2^14 numbers the oldest and the newest could not be distinguished."""
     world = World()
-    one, two, _, back = world.pair()
-    fragment = Medium(
-        dst_mac=address(1),
-        src_mac=address(0),
-        dst_src_peer_index=1,
-        dst_endpoint=two.number,
-        src_endpoint=one.number,
-        length=200,
-        lib_seqnum=1,
-        lib_piggyack=1,
-        match_a=0,
-        match_b=0,
-        session=two.session,
-        frag_length=1,
-        frag_seqnum=0,
-        frag_pipeline=12,
-        data=b"x",
-    )
+    _, two, _, back = world.pair()
+    fragment = frame_to(two, Medium, source=1, host=1, length=200, frag_pipeline=12, data=b"x")
     receives = [two.receive(bytearray(2)) for _ in range(17000)]
     for first in range(1, 17000, 200):
         world.inject(1, *(replace(fragment, lib_seqnum=each & 0x3FFF) for each in range(first, first + 200)))

@@ -29,8 +29,9 @@ from mxwire.wire.packets import (
     Tiny,
     Truc,
 )
+from tests.frames import make_frame
 
-from .world import KEY, World, address, pattern, pullable, statuses, tiny_to
+from .world import KEY, World, address, frame_to, pattern, pullable, statuses
 
 
 def replies(world: World, pull: Pull) -> list[PullReply]:
@@ -134,7 +135,8 @@ def test_a_pull_takes_data_and_refusals_from_its_partner_only(count: int) -> Non
     assert third is not None
     before = world.nodes[1].counters[Counter.DROP_REPLY_BAD_HANDLE]
     forged = replace(reply, src_mac=address(2), data=bytes(4096))
-    nack = NackMcp(
+    nack = make_frame(
+        NackMcp,
         dst_mac=reply.dst_mac,
         src_mac=address(2),
         dst_src_peer_index=third.index,
@@ -189,17 +191,7 @@ def test_frames_from_the_own_address():
     """R-MEA-02: a CONNECT is accepted, its reply does not appear; a HOST_QUERY is answered, to ourselves."""
     world = World()
     one = world.open(0)
-    request = ConnectRequest(
-        dst_mac=address(0),
-        src_mac=address(0),
-        dst_endpoint=1,
-        src_endpoint=5,
-        src_dst_peer_index=3,
-        src_session_id=9,
-        app_key=KEY,
-        target_recv_seqnum_start=1,
-        connect_seqnum=0,
-    )
+    request = frame_to(one, ConnectRequest, source=5, src_mac=address(0), src_session_id=9, app_key=KEY)
     query = HostQuery(dst_mac=address(0), src_mac=address(0), src_dst_peer_index=7, magic=5)
     world.inject(0, request, query)
     world.settle()
@@ -215,10 +207,10 @@ def test_frames_that_count_as_received():
     common = {"dst_mac": address(0), "src_mac": address(9)}
     world.inject(
         0,
-        HostQuery(**common, src_dst_peer_index=1, magic=1),
-        HostReply(**common, length=2, src_dst_peer_index=1, magic=0x13052008, hostname=b"x\0"),
-        PullReply(**common, frame_seqnum=0, frame_length=0, msg_offset=0, dst_pull_handle=0, dst_magic=0, data=b""),
-        NackMcp(**common, dst_src_peer_index=99, src_endpoint=1, nack_type=1, src_pull_handle=0, src_magic=0),
+        make_frame(HostQuery, common),
+        make_frame(HostReply, common),
+        make_frame(PullReply, common, dst_pull_handle=0, dst_magic=0),
+        make_frame(NackMcp, common, dst_src_peer_index=99, nack_type=1, src_magic=0),
     )
     assert world.nodes[0].counters == {
         "Recv Host Query": 1,
@@ -292,15 +284,7 @@ def test_nacks_for_unknown_endpoints_and_partners():
     """R-NAK-04: to an endpoint that is not open: dropped; from a partner never seen: ignored."""
     world = World()
     one = world.open(0)
-    nack = NackLib(
-        dst_mac=address(0),
-        src_mac=address(1),
-        dst_src_peer_index=1,
-        src_endpoint=2,
-        nack_type=2,
-        dst_endpoint=1,
-        lib_seqnum=1,
-    )
+    nack = frame_to(one, NackLib, nack_type=2)
     world.inject(0, nack, replace(nack, dst_endpoint=9))
     assert world.nodes[0].counters == {"Recv Nack Lib": 1, "Drop Bad Endpoint": 1}
     assert not one.partners
@@ -310,18 +294,9 @@ def test_a_full_ring_drops_every_type():
     """Section 21: the ring is tested last, and nothing is nacked (R-NAK-01)."""
     world = World(profile=replace(OPEN_MX_1_5, ring_size=0))
     one = world.open(0)
-    common = {"dst_mac": address(0), "src_mac": address(1), "dst_src_peer_index": 1, "dst_endpoint": 1}
-    nack = NackLib(**common, src_endpoint=2, nack_type=2, lib_seqnum=1)
-    ack = Truc(
-        **common,
-        src_endpoint=2,
-        session=one.session,
-        liback_lib_seqnum=1,
-        liback_session_id=one.session,
-        liback_acknum=1,
-        liback_send_seq=1,
-    )
-    tiny = tiny_to(one)
+    nack = frame_to(one, NackLib, nack_type=2)
+    ack = frame_to(one, Truc, liback_lib_seqnum=1, liback_session_id=one.session, liback_acknum=1, liback_send_seq=1)
+    tiny = frame_to(one, Tiny)
     world.inject(0, nack, ack, tiny, tiny)
     world.settle()
     assert world.nodes[0].counters == {"Unexpected Event Queue Full": 4}
@@ -357,20 +332,9 @@ def test_the_quick_path_takes_a_liback_as_the_other_does(changes, cut, times):
     seen = []
     for quick in (True, False):
         world = World()
-        one, two, there, _ = world.pair()
+        one, _, there, _ = world.pair()
         node = world.nodes[0]
-        frame = Truc(
-            dst_mac=address(0),
-            src_mac=address(1),
-            dst_src_peer_index=1,
-            dst_endpoint=one.number,
-            src_endpoint=two.number,
-            session=one.session,
-            liback_lib_seqnum=there.tx_next + 1,
-            liback_session_id=one.session,
-            liback_acknum=1,
-            liback_send_seq=0,
-        )
+        frame = frame_to(one, Truc, liback_lib_seqnum=there.tx_next + 1, liback_session_id=one.session, liback_acknum=1)
         for _ in range(4):
             one.send(there, b"x")
         node.transmit(world.now)

@@ -15,9 +15,9 @@ from mxwire.protocol import Counter, Status
 from mxwire.protocol.card.bulk import SHORTEST_RUN
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.dialect import MXOE, omx
-from mxwire.wire.packets import Medium, NackLib, NackMcp, Notify, Pull, PullReply, Truc
+from mxwire.wire.packets import Medium, NackLib, NackMcp, Notify, Pull, PullReply, Tiny, Truc
 
-from .world import World, address, pattern, statuses, tiny_to
+from .world import World, address, frame_to, pattern, statuses
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 
@@ -295,24 +295,8 @@ def test_nacks_of_unknown_types(nack_type):
     two.send(back, pattern(40000))
     send = one.send(there, pattern(40000))
     world.settle()
-    lib = NackLib(
-        dst_mac=address(0),
-        src_mac=address(1),
-        dst_src_peer_index=1,
-        src_endpoint=two.number,
-        nack_type=nack_type,
-        dst_endpoint=one.number,
-        lib_seqnum=send.endpoint.partners[1, 2].tx_una,
-    )
-    mcp = NackMcp(
-        dst_mac=address(0),
-        src_mac=address(1),
-        dst_src_peer_index=1,
-        src_endpoint=one.number,
-        nack_type=nack_type,
-        src_pull_handle=0x23,
-        src_magic=0x21071980 ^ one.number,
-    )
+    lib = frame_to(one, NackLib, nack_type=nack_type, lib_seqnum=send.endpoint.partners[1, 2].tx_una)
+    mcp = frame_to(one, NackMcp, source=one.number, nack_type=nack_type)
     world.inject(0, lib, mcp)
     assert statuses(send, receive) == [None, None]
     world.inject(0, replace(lib, src_endpoint=30, nack_type=2), replace(lib, nack_type=2, lib_seqnum=0x4000))
@@ -326,15 +310,7 @@ def test_a_nack_may_hit_an_unrelated_connect():
     world.lose = lambda *_: True
     connects = [one.connect(address(1), 2, 0) for _ in range(2)]
     world.settle()
-    nack = NackLib(
-        dst_mac=address(0),
-        src_mac=address(1),
-        dst_src_peer_index=0xFFFF,
-        src_endpoint=two.number,
-        nack_type=3,
-        dst_endpoint=one.number,
-        lib_seqnum=77,
-    )
+    nack = frame_to(one, NackLib, dst_src_peer_index=0xFFFF, nack_type=3, lib_seqnum=77)
     world.inject(0, nack)
     assert statuses(*connects) == [Status.REMOTE_ENDPOINT_BAD_SESSION, None]
     for change in ({"dst_endpoint": 20}, {"dst_src_peer_index": 500}, {"src_mac": address(9)}):
@@ -349,7 +325,7 @@ def test_a_wrong_index_is_only_believed_with_its_defect():
     for profile, nacked in ((OPEN_MX_1_5_AS_FOUND, True), (OPEN_MX_1_5, False)):
         world = World(hosts=3, profile=profile)
         one = world.open(0)
-        wrong = replace(tiny_to(one, 3, 5), dst_src_peer_index=2, session=1)
+        wrong = frame_to(one, Tiny, source=3, lib_seqnum=5, dst_src_peer_index=2, session=1)
         world.inject(0, wrong)
         world.settle()
         assert bool(world.sent(NackLib)) is nacked
@@ -378,8 +354,8 @@ def test_frames_that_are_never_nacked(kind):
 def test_early_packets_do_not_pile_up():
     """R-ORD-03: an attacker can store 255 messages a partner at most."""
     world = World()
-    one, two, there, _ = world.pair()
-    tiny = world.codec.build(tiny_to(one, two.number))
+    one, _, there, _ = world.pair()
+    tiny = world.codec.build(frame_to(one, Tiny))
     numbers = np.arange(2, 0x3FFF)
     world.inject(0, *(tiny[:24] + int(each).to_bytes(2, "big") + tiny[26:] for each in numbers))
     assert len(there.window.early) == 255

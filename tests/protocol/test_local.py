@@ -11,7 +11,7 @@ from mxwire.protocol import EventKind, Node, Status
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.packets import ConnectRequest
 
-from .world import KEY, REFUSED_CONNECTS, World, address, deliver, pattern, statuses
+from .world import KEY, REFUSED_CONNECTS, World, address, deliver, frame_to, pattern, statuses
 
 
 @pytest.mark.parametrize("synchronous", [False, True])
@@ -169,17 +169,7 @@ def test_no_host_on_the_wire_is_a_neighbour():
     world = World()
     one, two = world.open(0), world.open(0, 2)
     there = world.connect(one, two, 0)
-    request = ConnectRequest(
-        dst_mac=address(0),
-        src_mac=address(0),
-        dst_endpoint=1,
-        src_endpoint=2,
-        src_dst_peer_index=0,
-        src_session_id=9,
-        app_key=KEY,
-        target_recv_seqnum_start=1,
-        connect_seqnum=0,
-    )
+    request = frame_to(one, ConnectRequest, src_mac=address(0), src_dst_peer_index=0, src_session_id=9, app_key=KEY)
     receive = two.receive(bytearray(1))
     world.inject(0, request)
     one.send(there, b"x")

@@ -15,7 +15,7 @@ from mxwire.units import SECOND
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import Medium, NackMcp, Notify, Pull, PullReply, Rndv, Small, Tiny
 
-from .world import World, address, lose_first, pattern, statuses
+from .world import World, address, frame_to, lose_first, pattern, statuses
 
 DIALECTS = [MXOE, omx(1500), omx(9000)]
 OLDER = [omx(9000, "N1"), omx(1500, "N2"), omx(9000, "N3")]
@@ -287,17 +287,11 @@ def shuffled_medium(world, one, two, length=9000, **change) -> list[Medium]:
     """The fragments of a medium from the second host's endpoint to the first's."""
     data = pattern(length)
     return [
-        Medium(
-            dst_mac=world.nodes[0].interfaces[0].address,
-            src_mac=world.nodes[1].interfaces[0].address,
-            dst_src_peer_index=1,
-            dst_endpoint=one.number,
-            src_endpoint=two.number,
-            **{"length": length, "lib_seqnum": 1, "lib_piggyack": 1, **change},
-            match_a=0,
-            match_b=0,
-            session=one.session,
-            frag_length=len(data[at : at + 4096]),
+        frame_to(
+            one,
+            Medium,
+            source=two.number,
+            **{"length": length} | change,
             frag_seqnum=at // 4096,
             frag_pipeline=12,
             data=data[at : at + 4096],
@@ -531,23 +525,11 @@ def test_pulls_wait_for_a_handle():
 def test_a_notify_that_comes_before_the_ack():
     """R-NOT-03: the send stays open until its RNDV is acked."""
     world = World()
-    one, two, there, _ = world.pair()
+    one, _, there, _ = world.pair()
     world.lose = lambda *_: True
     send = one.send(there, pattern(40000))
     world.settle()
-    notify = Notify(
-        dst_mac=world.nodes[0].interfaces[0].address,
-        src_mac=world.nodes[1].interfaces[0].address,
-        dst_src_peer_index=1,
-        dst_endpoint=one.number,
-        src_endpoint=two.number,
-        session=one.session,
-        total_length=40000,
-        pulled_rdma_id=0,
-        pulled_rdma_seqnum=23,
-        lib_seqnum=1,
-        lib_piggyack=1,
-    )
+    notify = frame_to(one, Notify, total_length=40000)
     world.inject(0, notify)
     assert not send.done
     world.inject(0, replace(notify, lib_seqnum=2, lib_piggyack=2, total_length=1))

@@ -13,8 +13,9 @@ from mxwire.protocol.counters import Counter
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.units import SECOND
 from mxwire.wire.packets import Announcement, ConnectReply, ConnectRequest, HostQuery, HostReply, Tiny
+from tests.frames import make_frame
 
-from .world import KEY, World, address, gaps
+from .world import KEY, World, address, frame_to, gaps
 
 FEW = replace(OPEN_MX_1_5, peer_maximum=4)
 FLOOD = 33
@@ -45,18 +46,14 @@ def place(number: int) -> bytes:
 
 def connect(number: int) -> ConnectRequest:
     """A connect of a forged host to endpoint 1."""
-    return ConnectRequest(
+    return make_frame(
+        ConnectRequest,
         dst_mac=address(0),
         src_mac=place(number),
         dst_src_peer_index=0,
         dst_endpoint=1,
         src_endpoint=2,
-        lib_seqnum=0,
-        src_dst_peer_index=3,
-        src_session_id=7,
         app_key=KEY,
-        target_recv_seqnum_start=1,
-        connect_seqnum=0,
     )
 
 
@@ -163,20 +160,7 @@ def test_frames_of_a_host_that_was_replaced_reach_no_partner_of_its_successor():
     endpoint.suspended = True
     world.inject(0, forged(5))
     former = node.peer(place(5))
-    message = Tiny(
-        dst_mac=address(0),
-        src_mac=former.address,
-        dst_src_peer_index=former.index,
-        dst_endpoint=1,
-        src_endpoint=2,
-        session=endpoint.session,
-        lib_seqnum=1,
-        lib_piggyack=1,
-        length=1,
-        match_a=0,
-        match_b=0,
-        data=b"x",
-    )
+    message = frame_to(endpoint, Tiny, src_mac=former.address, dst_src_peer_index=former.index, data=b"x")
     world.inject(0, message, connect(5), replace(message, data=b"y"))
     node.add_peer(place(20))
     node.add_peer(place(21))

@@ -11,6 +11,7 @@ from mxwire.protocol.card.replies import PullReplies, RegionTable, message_offse
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.packets import Pull, PullReply
+from tests.frames import make_frame
 
 from .world import address, pattern
 
@@ -18,18 +19,12 @@ PULLER, REPLIER = address(1), address(2)
 
 
 def pull(dialect: Dialect, handle: int, offset: int, first: int, index: int, length: int) -> Pull:
-    return Pull(
+    return make_frame(
+        Pull,
         dst_mac=REPLIER,
         src_mac=PULLER,
-        dst_endpoint=0,
-        src_endpoint=0,
-        session=1,
-        total_length=0,
-        pulled_rdma_id=0,
-        pulled_rdma_seqnum=0,
         pulled_rdma_offset=offset,
         src_pull_handle=handle,
-        src_magic=7,
         first_frame_offset=first,
         block_length=length,
         frame_index=index,
@@ -42,11 +37,11 @@ def expected(asked: Pull, data: bytes, dialect: Dialect) -> bytes:
     for number in range(replies_needed(asked, dialect)):
         room = dialect.reply_payload - (asked.first_frame_offset if number == 0 else 0)
         start, end = end, min(end + room, asked.block_length)
-        reply = PullReply(
-            dst_mac=PULLER,
-            src_mac=REPLIER,
+        reply = make_frame(
+            PullReply,
+            dst_mac=asked.src_mac,
+            src_mac=asked.dst_mac,
             frame_seqnum=(asked.frame_index + number) & 0xFF,
-            frame_length=end - start,
             msg_offset=(place + start) % (1 << 32),
             dst_pull_handle=asked.src_pull_handle,
             dst_magic=asked.src_magic,

@@ -6,7 +6,7 @@ from mxwire.protocol import Defect, EngineEndpoint, EventKind, Partner, Status
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Rndv, Tiny, Truc
 
-from .world import KEY, World, address, statuses, tiny_to
+from .world import KEY, World, address, frame_to, statuses
 
 
 def reopen(world, host, endpoint):
@@ -56,17 +56,7 @@ def test_a_restart_in_the_middle_of_a_pass():
     large = one.send(there, bytes(40000))
     world.seconds(1)
     assert not one.resends
-    request = ConnectRequest(
-        dst_mac=address(0),
-        src_mac=address(1),
-        dst_endpoint=one.number,
-        src_endpoint=two.number,
-        src_dst_peer_index=1,
-        src_session_id=77,
-        app_key=KEY,
-        target_recv_seqnum_start=1,
-        connect_seqnum=0,
-    )
+    request = frame_to(one, ConnectRequest, src_session_id=77, app_key=KEY)
     world.clear()
     world.inject(0, *tinies(one, two), request)
     world.settle()
@@ -87,7 +77,7 @@ def abandoned_pair(world: World) -> tuple[EngineEndpoint, EngineEndpoint, Partne
 
 def tinies(one, two) -> list[Tiny]:
     """Five messages in sequence, as the second host's endpoint would send them."""
-    return [tiny_to(one, two.number, 1 + number, ack=2) for number in range(5)]
+    return [frame_to(one, Tiny, lib_seqnum=1 + number, lib_piggyack=2) for number in range(5)]
 
 
 def test_packets_for_the_former_session_are_nacked():

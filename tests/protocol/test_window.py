@@ -13,7 +13,7 @@ from mxwire.protocol.library.reliability import distance, number, same_session, 
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.packets import Medium, Notify, Rndv, Tiny, Truc
 
-from .world import World, address, lose_first, pattern
+from .world import World, frame_to, lose_first, pattern
 
 VALUES = st.integers(0, 0xFFFF)
 
@@ -36,20 +36,7 @@ def test_differences_are_taken_modulo_the_numbers(one, other):
 
 def tiny(world, one, two, sequence, data=b"x", piggyback=1, match=0) -> Tiny:
     """A TINY from the second host's endpoint to the first's, as that would send it."""
-    return Tiny(
-        dst_mac=world.nodes[0].interfaces[0].address,
-        src_mac=world.nodes[1].interfaces[0].address,
-        dst_src_peer_index=1,
-        dst_endpoint=one.number,
-        src_endpoint=two.number,
-        length=len(data),
-        lib_seqnum=sequence,
-        lib_piggyack=piggyback,
-        match_a=0,
-        match_b=match,
-        session=one.session,
-        data=data,
-    )
+    return frame_to(one, Tiny, lib_seqnum=sequence, lib_piggyack=piggyback, match_b=match, data=data)
 
 
 @pytest.fixture
@@ -172,24 +159,9 @@ def test_no_memory_is_as_if_it_had_been_lost():
 def test_large_messages_of_a_partner_that_acks_no_notify_are_bounded():
     """R-ORD-03, R-NOT-01: each RNDV that is received needs a NOTIFY, which is kept until it is acked."""
     world = World(profile=replace(OPEN_MX_1_5, outstanding_maximum=4))
-    one, two, there, back = world.pair()
+    _, two, there, back = world.pair()
     world.lose = lambda host, frame: host == 1
-    rndv = Rndv(
-        dst_mac=address(1),
-        src_mac=address(0),
-        dst_src_peer_index=1,
-        dst_endpoint=two.number,
-        src_endpoint=one.number,
-        lib_seqnum=1,
-        lib_piggyack=1,
-        match_a=0,
-        match_b=0,
-        session=two.session,
-        msg_length=0,
-        pulled_rdma_id=0,
-        pulled_rdma_seqnum=23,
-        pulled_rdma_offset=0,
-    )
+    rndv = frame_to(two, Rndv, source=1, host=1)
     receives = [two.receive(bytearray(1)) for _ in range(20)]
     for sequence in range(1, 21):
         world.inject(1, replace(rndv, lib_seqnum=sequence))

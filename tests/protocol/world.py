@@ -17,7 +17,8 @@ from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE, Dialect
-from mxwire.wire.packets import Frame, Pull, Rndv, Tiny
+from mxwire.wire.packets import Frame, Pull, Rndv
+from tests.frames import FrameT, make_frame
 
 KEY = 0x12345678
 REFUSED_CONNECTS = [
@@ -199,46 +200,29 @@ class World:
 
 def pullable(world: World, length: int, block_length: int = 8192) -> Pull:
     """A PULL by which the second host may pull a message that the first one has announced."""
-    one, two, there, _ = world.pair()
+    one, _, there, _ = world.pair()
     one.send(there, pattern(length))
     world.seconds(1)
     rndv = world.sent(Rndv)[0]
     world.clear()
-    return Pull(
-        dst_mac=address(0),
-        src_mac=address(1),
-        dst_src_peer_index=1,
-        dst_endpoint=one.number,
-        src_endpoint=two.number,
-        session=one.session,
+    return frame_to(
+        one,
+        Pull,
         total_length=length,
         pulled_rdma_id=rndv.pulled_rdma_id,
         pulled_rdma_seqnum=rndv.pulled_rdma_seqnum,
         pulled_rdma_offset=rndv.pulled_rdma_offset,
         src_pull_handle=77,
         src_magic=88,
-        first_frame_offset=0,
         block_length=block_length,
-        frame_index=0,
     )
 
 
-def tiny_to(endpoint: EngineEndpoint, source: int = 2, number: int = 1, ack: int = 1) -> Tiny:
-    """An empty message from endpoint ``source`` of the second host to an endpoint of the first one."""
-    return Tiny(
-        dst_mac=address(0),
-        src_mac=address(1),
-        dst_src_peer_index=1,
-        dst_endpoint=endpoint.number,
-        src_endpoint=source,
-        length=0,
-        lib_seqnum=number,
-        lib_piggyack=ack,
-        match_a=0,
-        match_b=0,
-        session=endpoint.session,
-        data=b"",
-    )
+def frame_to(endpoint: EngineEndpoint, kind: type[FrameT], source: int = 2, host: int = 0, **changes: Any) -> FrameT:
+    """A frame to an endpoint of one of the first two hosts from endpoint ``source`` of the other."""
+    ends = {"dst_mac": address(host), "src_mac": address(1 - host), "dst_src_peer_index": 1}
+    ends |= {"dst_endpoint": endpoint.number, "src_endpoint": source, "session": endpoint.session}
+    return make_frame(kind, ends, **changes)
 
 
 def gaps(times: list[int]) -> list[int]:

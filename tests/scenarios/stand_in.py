@@ -25,6 +25,7 @@ from mxwire.scenarios.vocabulary import COUNTERS
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import ConnectReply, ConnectRequest, Frame, HostQuery, Pull, Tiny, Truc
+from tests.frames import make_frame
 
 CALL: Final = (0.001, 0.006)
 CLOSE: Final = (0.013, 0.05)
@@ -127,9 +128,11 @@ class StandIn(DrivenHost):
             head: dict[str, Any] = {
                 "dst_mac": tester, "src_mac": host, "dst_endpoint": endpoint, "src_endpoint": 1, "session": session,
             }  # fmt: skip
-            found.append(Tiny(**head, length=5, lib_seqnum=9, lib_piggyack=1, match_a=0, match_b=0, data=b"stale"))
+            found.append(make_frame(Tiny, head, lib_seqnum=9, data=b"stale"))
             found.append(
-                Truc(**head, liback_session_id=session, liback_lib_seqnum=7, liback_send_seq=7, liback_acknum=9)
+                make_frame(
+                    Truc, head, liback_session_id=session, liback_lib_seqnum=7, liback_send_seq=7, liback_acknum=9
+                )
             )
         return found
 
@@ -140,25 +143,12 @@ class StandIn(DrivenHost):
 
 
 def _query(host: bytes) -> HostQuery:
-    return HostQuery(dst_mac=bytes(6), src_mac=host, src_dst_peer_index=9, magic=0x13052008)
+    return make_frame(HostQuery, dst_mac=bytes(6), src_mac=host, src_dst_peer_index=9)
 
 
 def _pull(host: bytes, tester: bytes, endpoint: int, session: int) -> Pull:
-    return Pull(
-        dst_mac=tester,
-        src_mac=host,
-        dst_endpoint=endpoint,
-        src_endpoint=1,
-        session=session,
-        total_length=4096,
-        pulled_rdma_id=0,
-        pulled_rdma_seqnum=23,
-        pulled_rdma_offset=0,
-        src_pull_handle=0x23,
-        src_magic=0x21071981,
-        first_frame_offset=0,
-        block_length=4096,
-        frame_index=0,
+    return make_frame(
+        Pull, dst_mac=tester, src_mac=host, dst_endpoint=endpoint, session=session, total_length=4096, block_length=4096
     )
 
 

@@ -21,54 +21,28 @@ from mxwire.wire.packets import (
     Raw,
     Tiny,
 )
+from tests.frames import make_frame
 
 from .strategies import DIALECTS, conversations, frames, relaxed
 from .support import defined_bytes, layouts
 
 HOSTS = {"dst_mac": bytes.fromhex("02000000000b"), "src_mac": bytes.fromhex("02000000000a")}
 NAMES = sorted(layouts(MXOE))
-TINY = Tiny(
-    **HOSTS,
-    dst_endpoint=5,
-    src_endpoint=0,
-    length=5,
-    lib_seqnum=1,
-    lib_piggyack=1,
-    match_a=0x00010002,
-    match_b=0x00030004,
-    session=0x33334444,
-    data=b"hello",
+TINY = make_frame(
+    Tiny, dst_endpoint=5, src_endpoint=0, match_a=0x00010002, match_b=0x00030004, session=0x33334444, data=b"hello"
 )
-MEDIUM = Medium(
-    **HOSTS,
+MEDIUM = make_frame(
+    Medium,
     dst_endpoint=5,
-    src_endpoint=0,
     length=10000,
     lib_seqnum=3,
-    lib_piggyack=1,
     match_a=1,
     match_b=2,
-    session=3,
-    frag_length=4,
     frag_seqnum=2,
     frag_pipeline=12,
     data=b"data",
 )
-PULL = Pull(
-    **HOSTS,
-    dst_endpoint=0,
-    src_endpoint=5,
-    session=1,
-    total_length=100000,
-    pulled_rdma_id=0,
-    pulled_rdma_seqnum=23,
-    pulled_rdma_offset=0,
-    src_pull_handle=0x23,
-    src_magic=0x21071985,
-    first_frame_offset=0,
-    block_length=32768,
-    frame_index=0,
-)
+PULL = make_frame(Pull, src_endpoint=5, session=1, total_length=100000, src_magic=0x21071985, block_length=32768)
 
 
 @pytest.mark.parametrize("swapped", [False, True], ids=["network", "swapped"])

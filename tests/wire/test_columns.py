@@ -11,25 +11,16 @@ from mxwire.wire.codec import build
 from mxwire.wire.columns import decode_columns
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import HostReply, Notify, PullReply, Raw
+from tests.frames import make_frame
 
 from .support import CAPTURES, dialect_of, frames_of, read_capture
 from .test_codec import HOSTS, PULL, TINY
 
-REPLY = PullReply(
-    **HOSTS, frame_seqnum=3, frame_length=5, msg_offset=12288, dst_pull_handle=0x23, dst_magic=0x21071985, data=b"reply"
+REPLY = make_frame(PullReply, frame_seqnum=3, msg_offset=12288, dst_magic=0x21071985, data=b"reply")
+NOTIFY = make_frame(
+    Notify, dst_endpoint=9, src_endpoint=5, total_length=100, pulled_rdma_id=1, lib_seqnum=11, lib_piggyack=12
 )
-NOTIFY = Notify(
-    **HOSTS,
-    dst_endpoint=9,
-    src_endpoint=5,
-    session=7,
-    total_length=100,
-    pulled_rdma_id=1,
-    pulled_rdma_seqnum=23,
-    lib_seqnum=11,
-    lib_piggyack=12,
-)
-HOST_REPLY = HostReply(**HOSTS, length=6, src_dst_peer_index=4, magic=0x13052008, hostname=b"vm1:0\0")
+HOST_REPLY = make_frame(HostReply, src_dst_peer_index=4, hostname=b"vm1:0\0")
 
 
 def columns_of(*frames):

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
-from typing import Any
 
 from mxwire.frames import FrameBatch
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.packets import Frame, Medium, Pull, PullReply
+from tests.frames import A, B, make_frame
 
 from .support import dialect_of, frames_of, read_capture
 
-A, B, C, D = (bytes.fromhex(f"0200000000{last:02x}") for last in (0x0A, 0x0B, 0x0C, 0x0D))
+C, D = bytes.fromhex("02000000000c"), bytes.fromhex("02000000000d")
 
 
 def medium(dialect: Dialect, length: int, size: int, source: bytes = A, destination: bytes = B) -> list[Frame]:
     """A message in fragments of ``size`` bytes; a pipeline where the dialect has one."""
-    common: dict[str, Any] = {"dst_endpoint": 1, "src_endpoint": 2, "lib_seqnum": 3, "lib_piggyack": 4}
     return [
-        Medium(
+        make_frame(
+            Medium,
             src_mac=source,
             dst_mac=destination,
-            **common,
             length=length,
-            match_a=5,
-            match_b=6,
-            session=7,
-            frag_length=min(size, length - start),
             frag_seqnum=number,
             frag_pipeline=size.bit_length() - 1,
             data=bytes(min(size, length - start)),
@@ -42,19 +37,11 @@ def transfer(dialect: Dialect, length: int, owner: bytes = A, puller: bytes = B)
     frames: list[Frame] = []
     for block in range(0, length, dialect.block_length):
         frames.append(
-            Pull(
+            make_frame(
+                Pull,
                 src_mac=puller,
                 dst_mac=owner,
-                dst_endpoint=1,
-                src_endpoint=2,
-                session=3,
                 total_length=length,
-                pulled_rdma_id=0,
-                pulled_rdma_seqnum=23,
-                pulled_rdma_offset=0,
-                src_pull_handle=0x23,
-                src_magic=0x21071980 ^ 2,
-                first_frame_offset=0,
                 block_length=min(dialect.block_length, length - block),
                 frame_index=block // dialect.reply_payload,
             )
@@ -62,14 +49,12 @@ def transfer(dialect: Dialect, length: int, owner: bytes = A, puller: bytes = B)
         for start in range(block, min(block + dialect.block_length, length), dialect.reply_payload):
             size = min(dialect.reply_payload, length - start)
             frames.append(
-                PullReply(
+                make_frame(
+                    PullReply,
                     src_mac=owner,
                     dst_mac=puller,
                     frame_seqnum=start // dialect.reply_payload % 256,
-                    frame_length=size,
                     msg_offset=start,
-                    dst_pull_handle=0x23,
-                    dst_magic=0x21071980 ^ 2,
                     data=bytes(size),
                 )
             )

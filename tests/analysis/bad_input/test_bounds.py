@@ -11,6 +11,7 @@ from mxwire.wire.codec import build
 from mxwire.wire.decoder import Decoder
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import Notify, Tiny
+from tests.frames import make_frame
 
 HOSTS_KEPT = 4096
 
@@ -20,21 +21,7 @@ def batch(frames: list[bytes]) -> FrameBatch:
 
 
 def tiny(source: int, number: int) -> bytes:
-    frame = Tiny(
-        dst_mac=bytes.fromhex("020000000001"),
-        src_mac=source.to_bytes(6, "big"),
-        dst_src_peer_index=1,
-        dst_endpoint=1,
-        src_endpoint=1,
-        lib_seqnum=number,
-        lib_piggyack=0,
-        session=7,
-        match_a=0,
-        match_b=0,
-        length=1,
-        data=b"x",
-    )
-    return build(frame, MXOE)
+    return build(make_frame(Tiny, src_mac=source.to_bytes(6, "big"), lib_seqnum=number, data=b"x"), MXOE)
 
 
 def test_hosts_without_end_are_not_all_remembered():
@@ -52,16 +39,10 @@ def test_findings_without_end_are_not_all_held_back():
     """NOTIFYs of messages that were never announced, without an end."""
     frames = [
         build(
-            Notify(
-                dst_mac=bytes.fromhex("020000000001"),
-                src_mac=bytes.fromhex("020000000002"),
-                dst_src_peer_index=1,
-                dst_endpoint=1,
-                src_endpoint=1,
+            make_frame(
+                Notify,
                 total_length=100_000,
                 pulled_rdma_id=place % 256,
-                pulled_rdma_seqnum=1,
-                session=7,
                 lib_seqnum=1 + place % 8000,
                 lib_piggyack=1 + place % 8000,
             ),

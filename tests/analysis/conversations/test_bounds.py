@@ -19,74 +19,43 @@ from mxwire.wire.dialect import MXOE
 from mxwire.wire.numbers import OUTSTANDING_MAXIMUM
 from mxwire.wire.packets import Pull, PullReply, Rndv, Tiny
 from tests.analysis.test_hostile_traffic import crowd
-
-ONE, OTHER = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
+from tests.frames import A, B, make_frame
 
 
 def tiny(position: int, match: int = 0) -> Tiny:
-    return Tiny(
-        dst_mac=OTHER,
-        src_mac=ONE,
-        src_endpoint=1,
-        dst_endpoint=2,
-        length=0,
-        lib_seqnum=position & 0x3FFF,
-        lib_piggyack=1,
-        match_a=0,
-        match_b=match or position,
-        session=7,
-        data=b"",
-    )
+    return make_frame(Tiny, lib_seqnum=position & 0x3FFF, match_b=match or position)
 
 
 def rndv(counter: int, position: int) -> Rndv:
-    return Rndv(
-        dst_mac=OTHER,
-        src_mac=ONE,
-        src_endpoint=1,
-        dst_endpoint=2,
+    return make_frame(
+        Rndv,
         lib_seqnum=position & 0x3FFF,
-        lib_piggyack=1,
-        match_a=0,
         match_b=position,
-        session=7,
         msg_length=0xFFFFFFFF,
         pulled_rdma_id=counter >> 8 & 0xFF,
         pulled_rdma_seqnum=counter & 0xFF,
-        pulled_rdma_offset=0,
     )
 
 
 def pull(handle: int, index: int) -> Pull:
-    return Pull(
-        dst_mac=ONE,
-        src_mac=OTHER,
+    return make_frame(
+        Pull,
+        dst_mac=A,
+        src_mac=B,
         src_endpoint=2,
         dst_endpoint=1,
         session=9,
         total_length=0xFFFFFFFF,
-        pulled_rdma_id=0,
         pulled_rdma_seqnum=1,
-        pulled_rdma_offset=0,
         src_pull_handle=handle,
         src_magic=0x21071982,
-        first_frame_offset=0,
         block_length=32768,
         frame_index=index,
     )
 
 
 def reply(handle: int, offset: int) -> PullReply:
-    return PullReply(
-        dst_mac=OTHER,
-        src_mac=ONE,
-        frame_seqnum=0,
-        frame_length=1,
-        msg_offset=offset,
-        dst_pull_handle=handle,
-        dst_magic=0x21071982,
-        data=b"x",
-    )
+    return make_frame(PullReply, msg_offset=offset, dst_pull_handle=handle, dst_magic=0x21071982, data=b"x")
 
 
 def batches(frames: list[bytes], step_ns: int = 1000, size: int = 5000) -> Iterator[FrameBatch]:

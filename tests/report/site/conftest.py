@@ -13,10 +13,10 @@ from mxwire.wire.dialect import MXOE
 from mxwire.wire.packets import HostReply, Tiny
 from tests.browser import Browser, browser
 from tests.cli.support import CAPTURES, mxwire
+from tests.frames import make_frame
 
 __all__ = ["Browser", "browser", "hostile", "lossy"]
 
-ALPHA, BETA = bytes.fromhex("52540000000a"), bytes.fromhex("52540000000b")
 EVIL = "</script><script>window.harmed=1</script><img src=x onerror='window.harmed=1'>$x^2$"
 
 
@@ -34,20 +34,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     name = EVIL.encode()[-60:] + b"\0"
     frames = [
-        HostReply(dst_mac=BETA, src_mac=ALPHA, length=len(name), src_dst_peer_index=1, magic=2, hostname=name),
-        Tiny(
-            dst_mac=BETA,
-            src_mac=ALPHA,
-            src_endpoint=1,
-            dst_endpoint=2,
-            lib_seqnum=1,
-            lib_piggyack=1,
-            match_a=0,
-            match_b=1,
-            session=7,
-            length=4,
-            data=b"<b>x",
-        ),
+        make_frame(HostReply, hostname=name),
+        make_frame(Tiny, data=b"<b>x"),
     ]
     path = folder / "<img src=x onerror=harmed>.pcapng"
     with create_capture(path) as writer:
