@@ -5,6 +5,7 @@
 # make bench     measure decoding beside other tools
 # make nightly   fuzz for ten minutes, and the plugin with a million frames, soak live hosts for ten minutes, play 1,000
 #                random MX programs, mutated frames by both paths, and 100,000 random seeds: an hour on two processors
+# make mutation  run automatic mutants against the tests that reach them (MUTATION='--first --sample 60 --rooms wire')
 # make soak      soak live hosts only (SOAK=SECONDS)
 # make compiled  compile the modules that run for every frame, into build/compiled
 # make dist      build the files of a release into dist/, and try them (MXWIRE_TWICE=1: build twice, and compare)
@@ -27,7 +28,7 @@ SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema vendor
 SHOW := captures/mxoe-every-type.pcap
 WRONG := captures/mxoe-no-reverse-connect.pcap
 
-.PHONY: run test check style types generated unit coverage docs docs-pictures compiled dist bench nightly soak setup lock system clean
+.PHONY: run test check style types generated unit coverage docs docs-pictures compiled dist bench nightly soak mutation setup lock system clean
 
 run: $(VENV)/.run
 	@$(BIN)/python -I -c 'import mxwire, sys; sys.exit(mxwire.__path__[0] != "$(CURDIR)/mxwire")' || { \
@@ -111,6 +112,10 @@ nightly: setup
 SOAK ?= 600
 soak: setup
 	$(BIN)/python -m tests.live.soak --seconds $(SOAK)
+
+# Without options: 600 mutants of each room, against every test that reaches them.
+mutation: setup
+	$(BIN)/python -m tests.mutation $(MUTATION)
 
 setup: $(VENV)/.test
 
