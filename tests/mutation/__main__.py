@@ -52,7 +52,7 @@ LEFT_OUT = ("test_mutants", "test_killing", "test_mutations", "test_exhaustive")
 
 @dataclass
 class Reached:
-    """What tests were measured to reach."""
+    """The mutants that each test was measured to reach."""
 
     mutants: set[str] = field(default_factory=set)
     """Those that had a probe."""
@@ -61,7 +61,7 @@ class Reached:
 
     @classmethod
     def load(cls) -> Reached:
-        """Return what the last runs have stored."""
+        """Return the measurements of earlier runs."""
         if not (WORK / "reached.json").exists():
             return cls()
         fields = json.loads((WORK / "reached.json").read_text())

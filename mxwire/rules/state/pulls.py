@@ -50,7 +50,6 @@ def apply_pull(seen: JudgedFrame) -> None:
     exact = seen.delivered_ns is not None
     transfer.last_ns = seen.time_ns
     transfer.last_number = seen.number
-    transfer.requests += 1
     transfer.deliveries += arrivals
     transfer.exact = transfer.exact and exact
     if seen.status is FrameStatus.STALE:
@@ -63,7 +62,6 @@ def apply_pull(seen: JudgedFrame) -> None:
     ):
         if seen.status is FrameStatus.REPEAT:
             _request_again(seen, transfer, block)
-        block.requests += 1
         block.deliveries += arrivals
         block.exact = block.exact and exact
         block.last_ns = seen.time_ns

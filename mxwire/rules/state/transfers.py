@@ -50,7 +50,6 @@ class ObservedBlock:
     last_ns: int
     """Time of the last request."""
     last_number: int
-    requests: int = 1
     deliveries: int = 0
     """Number of requests that may have reached the responder."""
     exact: bool = True
@@ -101,7 +100,6 @@ class ObservedTransfer:
     last_number: int
     lead: int = 0
     """r: offset of the message in its first frame."""
-    requests: int = 0
     nacks: int = 0
     taken_as_success: bool = False
     """A NACK_MCP of type 0 refused it, which real hosts take as the end of a complete pull (R-NAK-09)."""
