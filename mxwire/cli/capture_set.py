@@ -1,43 +1,143 @@
-"""Sets of captures: each capture, or ring of files, is analysed by one of many workers, and the answers are merged."""
+"""The captures of a command: one analysis for one capture and for thousands, in this process or by workers.
+
+An analysis takes an open capture, or interface, and yields results (:class:`~mxwire.report.result.Result`), which the
+command prints. Without ``--on`` each capture is analysed in this process, and its results are printed as they are
+found. With ``--on`` each capture, or ring of files, is analysed by one of many workers, which returns its results.
+"""
 
 from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import click
 
 from mxwire.capture.ring import CaptureRing, expanded, rings_of
 from mxwire.cli import notes
+from mxwire.cli.filters import FilterOptions
+from mxwire.cli.options import DecodingOptions, Inputs, WorkerOptions
 from mxwire.cli.progress import bar, hidden
+from mxwire.cli.reading import BatchSource, Failures, ring_of, selection_of
 from mxwire.errors import MxwireError, OptionError
-from mxwire.report.document import show
+from mxwire.ethernet import ETHERTYPE_MXOE
 from mxwire.report.json_line import json_line
-from mxwire.report.merged_records import MergedRecords, Record
-from mxwire.report.merged_timing import SAMPLES
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
+    from mxwire.analysis.host_names import HostNames
+    from mxwire.analysis.selection import Selection
     from mxwire.campaign import FatalPiece
-    from mxwire.cli.options import WorkerOptions
+    from mxwire.report.result import Result
+    from mxwire.wire.decoder import Decoder
 
+_Found = TypeVar("_Found")
 Files = tuple[str, ...]
 """A capture: one file, or the consecutive files of a ring."""
-Analysis = Callable[[Files], Iterable[Record]]
-"""Analyses a capture in a worker."""
+ALONE: Final = WorkerOptions()
+"""No workers: each capture is analysed in this process."""
 
 
-def _analysed(analysis: Analysis, files: Files) -> Record:
-    """Analyse a capture, and return its records and notes; runs in a worker."""
-    records: list[Record] = []
-    failed = False
+@dataclass(frozen=True, slots=True)
+class OpenCapture:
+    """A capture or an interface while it is analysed."""
+
+    source: BatchSource
+    decoder: Decoder
+    selection: Selection
+    """The filter of the user, with the addresses of named hosts."""
+
+    @property
+    def name(self) -> str:
+        """The file, the first file of a ring, or the interface."""
+        return self.source.name
+
+    @property
+    def start_ns(self) -> int | None:
+        """Time of the first frame; None before it is read."""
+        return self.decoder.start_ns
+
+    @property
+    def names(self) -> HostNames:
+        """The names of hosts that are known so far."""
+        self.selection.names.add_all(self.source.names)
+        return self.selection.names
+
+    def place_of(self, number: int) -> tuple[str, int]:
+        """Return the file of a frame, and the number of frames in earlier files of a ring."""
+        return self.source.place_of(number) if isinstance(self.source, CaptureRing) else (self.name, 0)
+
+    def located(self, frames: Sequence[int]) -> tuple[str, list[int]]:
+        """Return the file of the first of ``frames``, and their numbers in it.
+
+        Numbers beyond the last frame of that file refer to the next files of the ring.
+        """
+        file, before = self.place_of(frames[0]) if frames else (self.name, 0)
+        return file, [each - before for each in frames]
+
+
+class Origin(Protocol):
+    """The origin of results: a capture, or many."""
+
+    @property
+    def start_ns(self) -> int | None:
+        """Time of the first frame; None if unknown, and of many captures."""
+
+    @property
+    def names(self) -> HostNames:
+        """The names of hosts that are known so far."""
+
+
+Analysis = Callable[[OpenCapture], Iterable[_Found]]
+Taker = Callable[[_Found, Origin], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The results of a capture from a worker."""
+
+    start_ns: int | None
+    names: HostNames
+    found: list[Any]
+    notes: list[str]
+    failed: bool
+
+    def packed(self) -> list[Any]:
+        """Return the answer as values of JSON."""
+        from mxwire.report.result import packed
+
+        return [self.start_ns, [*self.names.items()], packed(self.found), self.notes, self.failed]
+
+    @classmethod
+    def unpacked(cls, values: list[Any], _files: Files) -> _Answer:
+        """Undo :meth:`packed`."""
+        from mxwire.analysis.host_names import HostNames
+        from mxwire.report.result import unpacked
+
+        start_ns, named, found, noted, failed = values
+        names = HostNames()
+        for address, name in named:
+            names.add(address, name)
+        return cls(start_ns, names, unpacked(found), noted, failed)
+
+
+def _analysed(analysis: Analysis[Any], filters: FilterOptions, decoding: DecodingOptions, files: Files) -> _Answer:
+    """Analyse a capture; runs in a worker."""
+    from mxwire.analysis.host_names import HostNames
+
+    found: list[Any] = []
+    decoder, names, failed = decoding.decoder(), HostNames(), False
     with notes.collected() as collected, hidden():
         try:
-            records += analysis(files)
+            selection = selection_of(filters, files, decoding)
+            with ring_of(files, decoding.skip_damage) as ring:
+                capture = OpenCapture(ring, decoder, selection)
+                found += analysis(capture)
+                names = capture.names
         except MxwireError as error:
             notes.note(str(error))
             failed = True
@@ -45,85 +145,121 @@ def _analysed(analysis: Analysis, files: Files) -> Record:
     # Conversations form reference cycles, and commands collect cycles rarely, so the conversations of many captures
     # would stay in memory.
     gc.collect(1)
-    return {"records": records, "notes": collected, "failed": failed}
+    return _Answer(decoder.start_ns, names, found, collected, failed)
 
 
 class CaptureSet:
-    """The captures of a command, analysed by workers.
+    """The inputs of a command, with its filter, and its workers if there are any.
 
-    ``joined`` is False if each file of a ring is a separate capture, because nothing is followed across files. Raises
-    :class:`~mxwire.errors.MxwireError` for a pattern without files, and for standard input.
+    With workers, ``joined`` is False if each file of a ring is a separate capture, because nothing is followed across
+    files. From an interface, frames of ``every_protocol`` are read, or those of MXoE only. Raises
+    :class:`~mxwire.errors.MxwireError` for mistakes in the options, before anything is read: for a pattern without
+    files, and for standard input or an interface with workers.
     """
 
-    def __init__(self, names: Sequence[str], workers: WorkerOptions, *, joined: bool = True) -> None:
-        if "-" in names:
-            raise OptionError("--on reads files, in several processes: save standard input to a file first")
-        files = expanded(names)
-        self.captures = rings_of(files) if joined else [(each,) for each in files]
-        self.failed = 0
-        """Number of captures that could not be analysed, or not completely."""
+    def __init__(
+        self,
+        inputs: Inputs,
+        filters: FilterOptions,
+        decoding: DecodingOptions,
+        workers: WorkerOptions = ALONE,
+        *,
+        joined: bool = True,
+        every_protocol: bool = False,
+    ) -> None:
+        filters.selection()
+        self.merges = workers.analyse_set(inputs.live)
+        """True with workers: the results of all captures are reported together."""
+        self.start_ns = None
+        self.names = filters.host_names()
+        """The names of hosts in all captures, from workers."""
+        self._inputs = inputs
+        self._filters = filters
+        self._decoding = decoding
+        # The kernel can filter for one EtherType only: with two, it passes all frames.
+        self._ethertypes = (decoding.ethertypes or (ETHERTYPE_MXOE,)) * 2 if every_protocol else decoding.ethertypes
         self._workers = workers
-
-    def records(self, analysis: Analysis, *, streams: bool = False) -> Iterator[list[Record]]:
-        """Yield the records of each capture, in order; notes of the workers are printed."""
-        with (
-            bar("captures", len(self.captures), streams=streams) as shown,
-            self._workers.campaign(len(self.captures)) as campaign,
-        ):
-            answers = campaign.play(partial(_analysed, analysis), self.captures, finished=shown.update)
-            for files, answer in zip(self.captures, answers, strict=True):
-                yield self._taken(files, answer)
-
-    def _taken(self, files: Files, answer: Record | FatalPiece) -> list[Record]:
-        if not isinstance(answer, dict):
-            notes.note(f"{files[0]}: not analysed: {answer}")
-            self.failed += 1
-            return []
-        for text in answer["notes"]:
-            notes.note(text)
-        self.failed += answer["failed"]
-        records: list[Record] = answer["records"]
-        return records
+        self._failures = Failures()
+        self._captures: list[Files] = []
+        if self.merges:
+            if "-" in inputs.files:
+                raise OptionError("--on reads files, in several processes: save standard input to a file first")
+            files = expanded(inputs.files)
+            self._captures = rings_of(files) if joined else [(each,) for each in files]
 
     @property
     def title(self) -> str:
         """The number of captures, as a heading."""
-        return count_of(len(self.captures), "capture")
+        return count_of(len(self._captures), "capture")
 
-    def merge(self, analysis: Analysis, merged: MergedRecords, as_json: bool) -> None:
-        """Print the records of all captures and then the merged ones, or the merged ones as blocks, and exit."""
-        for records in self.records(analysis, streams=as_json):
-            merged.add(records)
-            if as_json:
-                _print_records(each for each in records if each["record"] != SAMPLES)
-        if as_json:
-            _print_records(merged.merged())
-        else:
-            show(merged.blocks(self.title))
-        self.end(bool(merged.problems))
+    @property
+    def failed(self) -> int:
+        """Number of captures that could not be analysed, or not completely."""
+        return self._failures.count
+
+    def run(
+        self,
+        analysis: Analysis[_Found],
+        take: Taker[_Found],
+        *,
+        streams: bool = False,
+        until: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Analyse the captures in order, and pass each result to ``take``, with its capture.
+
+        Errors of single captures are noted. ``streams`` means that ``take`` prints, see
+        :func:`mxwire.cli.progress.bar`. Without workers, no capture is begun when ``until`` returns True.
+        """
+        if self.merges:
+            self._play(analysis, take, streams)
+            return
+        decoding = self._decoding
+        for name in self._inputs.names:
+            with self._failures.noted():
+                selection = selection_of(self._filters, name, decoding, live=self._inputs.live)
+                with self._inputs.open(name, self._ethertypes, decoding.skip_damage) as source:
+                    capture = OpenCapture(source, decoding.decoder(), selection)
+                    for each in analysis(capture):
+                        take(each, capture)
+            if until():
+                break
+
+    def _play(self, analysis: Analysis[_Found], take: Taker[_Found], streams: bool) -> None:
+        from mxwire.campaign.checkpoint import AnswerCodec
+
+        codec = AnswerCodec(_Answer.packed, _Answer.unpacked)
+        function = partial(_analysed, analysis, self._filters, self._decoding)
+        with (
+            bar("captures", len(self._captures), streams=streams) as shown,
+            self._workers.campaign(len(self._captures)) as campaign,
+        ):
+            answers = campaign.play(function, self._captures, codec=codec, finished=shown.update)
+            for files, answer in zip(self._captures, answers, strict=True):
+                self._take(files, answer, take)
+
+    def _take(self, files: Files, answer: _Answer | FatalPiece, take: Taker[Any]) -> None:
+        if not isinstance(answer, _Answer):
+            notes.note(f"{files[0]}: not analysed: {answer}")
+            self._failures.count += 1
+            return
+        for text in answer.notes:
+            notes.note(text)
+        self._failures.count += answer.failed
+        for address, name in answer.names.items():
+            self.names.add(address, name)
+        for each in answer.found:
+            take(each, answer)
 
     def end(self, problems: bool = False) -> None:
         """Exit with code 2 if a capture could not be analysed, otherwise with 1 if there are ``problems``."""
-        if self.failed:
-            sys.exit(2)
+        self._failures.end()
         if problems:
             sys.exit(1)
 
 
-def _print_records(records: Iterable[Record]) -> None:
-    for each in records:
-        click.echo(json_line(each))
-
-
-def located(ring: CaptureRing, frames: Sequence[int]) -> tuple[str, list[int]]:
-    """Return the file of the first of ``frames``, and their numbers in it.
-
-    Numbers beyond the last frame of that file refer to the next files of the ring.
-    """
-    if not frames:
-        return ring.name, []
-    file, before = ring.place_of(frames[0])
-    return file, [each - before for each in frames]
+def print_result(found: Result, start_ns: int | None = None, **before: Any) -> None:
+    """Print a result as JSON, behind the keys ``before``."""
+    click.echo(json_line(before | found.record(), start_ns))
 
 
 def prepare_dataset(target: Path | None, command: str, workers: WorkerOptions) -> Path:

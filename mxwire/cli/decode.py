@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.selection import Selection
-    from mxwire.cli.capture_set import Files
+    from mxwire.cli.capture_set import CaptureSet, OpenCapture, Origin
     from mxwire.cli.writer_process import WriterProcess
     from mxwire.report.frame_output import FrameOutput
-    from mxwire.report.merged_records import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +89,14 @@ def command(files: tuple[str, ...], fields: str | None, workers: shared.WorkerOp
         # The process starts before the options are examined, which loads NumPy.
         process = None if given["target"] is None or workers.analyse_set() else _writer_process(stack)
         options = DecodeOptions(fields=_field_names(fields) if fields is not None else None, **given)
-        if workers.analyse_set():
-            _decode_set(files, options, workers)
+        from mxwire.cli.capture_set import CaptureSet
+
+        inputs = shared.Inputs(files)
+        captures = CaptureSet(inputs, options.filters, options.decoding, workers, joined=options.analysis)
+        if captures.merges:
+            _decode_set(captures, options, workers)
         else:
-            _decode_all(files, options, process)
+            _decode_all(captures, files, options, process)
 
 
 def _writer_process(stack: ExitStack) -> WriterProcess | None:
@@ -106,101 +109,91 @@ def _writer_process(stack: ExitStack) -> WriterProcess | None:
     return process
 
 
-def _decode_all(files: tuple[str, ...], options: DecodeOptions, process: WriterProcess | None) -> None:
-    """Decode all files, one after another."""
+def _decode_all(
+    captures: CaptureSet, files: tuple[str, ...], options: DecodeOptions, process: WriterProcess | None
+) -> None:
+    """Output the frames of all captures, one after another."""
     from mxwire.cli.notes import note, wrote
-    from mxwire.cli.reading import Failures, note_undecided
+    from mxwire.cli.reading import note_undecided
 
-    failures = Failures()
     undecided: list[str] = []
     shown = 0
+
+    def decode(capture: OpenCapture) -> Iterator[int]:
+        most = None if options.count is None else options.count - shown
+        return _decode(output, options, most, undecided, capture)
+
+    def take(frames: int, _: Origin) -> None:
+        nonlocal shown
+        shown += frames
+
     with ExitStack() as stack:
         output = _output(options, files, stack, process)
-        for path in files:
-            with failures.noted():
-                left = None if options.count is None else options.count - shown
-                shown += _decode(path, options, output, left, undecided)
-            if shown == options.count:
-                break
-    if options.target is not None and (shown or not failures.count):
+        captures.run(decode, take, until=lambda: shown == options.count)
+    if options.target is not None and (shown or not captures.failed):
         wrote(shown, "frame", options.target)
-    if options.write is not None and (shown or not failures.count):
+    if options.write is not None and (shown or not captures.failed):
         wrote(shown, "frame", "standard output" if options.write == "-" else options.write)
     note_undecided(undecided, len(files))
-    if not shown and not failures.count and options.filters.selection().is_limited:
+    if not shown and not captures.failed and options.filters.selection().is_limited:
         note("no frame matches the selection")
-    failures.end()
-
-
-def _decode(path: str, options: DecodeOptions, output: FrameOutput, most: int | None, undecided: list[str]) -> int:
-    """Decode one file; return the number of frames shown, at most ``most``."""
-    from mxwire.cli.reading import capture_of, decoded_batches, is_undecided, note_frames, refuse_empty, selection_of
-
-    selection = selection_of(options.filters, path, options.decoding)
-    decoder = options.decoding.decoder()
-    marker = _marker(options, selection)
-    shown = 0
-    with capture_of(path, options.decoding.skip_damage) as reader:
-        output.begin(reader.name, decoder, selection.names if options.filters.by_name else None)
-        for decoded in decoded_batches(decoder, reader, streams=options.target is None):
-            if options.write is not None or options.filters.by_name:
-                selection.names.learn(decoded)
-                if not shown:
-                    selection.names.add_all(reader.names)
-            marks = None if marker is None else marker.observe(decoded)
-            places = selection.places(decoded, marks, decoder.start_ns)[: None if most is None else most - shown]
-            output.show(decoded, places, marks)
-            shown += len(places)
-            if shown == most or (len(decoded) and selection.is_over(int(decoded.batch.number[-1]))):
-                break
-        else:
-            refuse_empty(reader, decoder)
-            note_frames(reader.name, decoder)
-            if is_undecided(decoder):
-                undecided.append(reader.name)
-        selection.names.add_all(reader.names)
-        output.end(selection.names)
-    return shown
-
-
-def _decode_set(names: tuple[str, ...], options: DecodeOptions, workers: shared.WorkerOptions) -> None:
-    """Decode many captures into a data set."""
-    from mxwire.cli.capture_set import CaptureSet, prepare_dataset
-    from mxwire.cli.notes import wrote
-
-    if options.count is not None or options.write is not None:
-        raise OptionError("--on writes a table of all frames: omit --count and --write")
-    folder = prepare_dataset(options.target, "decode", workers)
-    captures = CaptureSet(names, workers, joined=options.analysis)
-    rows = sum(
-        each["rows"] for records in captures.records(partial(_decode_files, options, folder)) for each in records
-    )
-    wrote(rows, "frame", str(options.target), what=f"{captures.title}, ")
     captures.end()
 
 
-def _decode_files(options: DecodeOptions, folder: Path, files: Files) -> Iterator[Record]:
-    """Decode a capture into its part of the data set, and yield the number of its rows."""
-    from mxwire.analysis.dataset import DatasetPart
-    from mxwire.analysis.table import TableBuilder
-    from mxwire.cli.reading import decoded_batches, note_frames, refuse_empty, ring_of, selection_of
+def _decode(
+    output: FrameOutput, options: DecodeOptions, most: int | None, undecided: list[str], capture: OpenCapture
+) -> Iterator[int]:
+    """Output the frames of a capture, at most ``most``, and yield the numbers of those shown."""
+    from mxwire.cli.reading import decoded_batches, is_undecided, note_frames, refuse_empty
 
-    selection = selection_of(options.filters, files, options.decoding)
-    decoder, marker = options.decoding.decoder(), _marker(options, selection)
-    # The table is partitioned by these two columns.
-    fields = None if options.fields is None else [*dict.fromkeys([*options.fields, "source", "time_ns"])]
-    builder, rows = TableBuilder(fields), 0
-    with ring_of(files, options.decoding.skip_damage) as ring, DatasetPart(folder, files[0], "time_ns") as part:
-        for decoded in decoded_batches(decoder, ring):
-            marks = None if marker is None else marker.observe(decoded)
-            places = selection.places(decoded, marks, decoder.start_ns)
-            if len(places):
-                file, before = ring.place_of(int(decoded.batch.number[0]))
-                part.put(builder.columns(decoded, file, None if len(places) == len(decoded) else places, marks, before))
-                rows += len(places)
-        refuse_empty(ring, decoder)
-        note_frames(ring.name, decoder)
-    yield {"rows": rows}
+    selection, decoder, source = capture.selection, capture.decoder, capture.source
+    marker = _marker(options, selection)
+    shown = 0
+    output.begin(capture.name, decoder, selection.names if options.filters.by_name else None)
+    for decoded in decoded_batches(decoder, source, streams=options.target is None):
+        if options.write is not None or options.filters.by_name:
+            selection.names.learn(decoded)
+            if not shown:
+                selection.names.add_all(source.names)
+        marks = None if marker is None else marker.observe(decoded)
+        places = selection.places(decoded, marks, decoder.start_ns)[: None if most is None else most - shown]
+        output.show(decoded, places, marks)
+        shown += len(places)
+        yield len(places)
+        if shown == most or (len(decoded) and selection.is_over(int(decoded.batch.number[-1]))):
+            break
+    else:
+        refuse_empty(source, decoder)
+        note_frames(capture.name, decoder)
+        if is_undecided(decoder):
+            undecided.append(capture.name)
+    selection.names.add_all(source.names)
+    output.end(selection.names)
+
+
+def _write_part(folder: Path, options: DecodeOptions, capture: OpenCapture) -> Iterator[int]:
+    """Decode a capture into its part of the data set."""
+    from mxwire.analysis.dataset import DatasetPart
+    from mxwire.report.frame_output import FramePart
+
+    with DatasetPart(folder, capture.name, "time_ns") as part:
+        yield from _decode(FramePart(part, options.fields, capture.place_of), options, None, [], capture)
+
+
+def _decode_set(captures: CaptureSet, options: DecodeOptions, workers: shared.WorkerOptions) -> None:
+    """Decode many captures into a data set."""
+    from mxwire.cli.capture_set import prepare_dataset
+    from mxwire.cli.notes import wrote
+
+    rows = 0
+
+    def take(frames: int, _: Origin) -> None:
+        nonlocal rows
+        rows += frames
+
+    captures.run(partial(_write_part, prepare_dataset(options.target, "decode", workers), options), take)
+    wrote(rows, "frame", str(options.target), what=f"{captures.title}, ")
+    captures.end()
 
 
 def _marker(options: DecodeOptions, selection: Selection) -> FrameMarker | None:

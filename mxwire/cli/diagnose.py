@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,16 +13,16 @@ from mxwire.cli import options as shared
 from mxwire.cli.conflicts import requires
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
-from mxwire.ethernet import ETHERTYPE_MXOE
+from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mxwire.analysis.diagnosis import Examination, Finding
     from mxwire.analysis.selection import FindingSelector
-    from mxwire.cli.capture_set import Files
+    from mxwire.cli.capture_set import OpenCapture, Origin
     from mxwire.cli.reading import BatchSource
-    from mxwire.report.merged_records import Record
+    from mxwire.report.diagnosis import DiagnosedTrouble, ExaminedCapture
     from mxwire.wire.decoder import Decoder
 
 _INTERVAL = 2.0
@@ -56,7 +55,6 @@ def _catalogued(function: Callable[..., None]) -> Any:
 
 def _diagnosis(name: str) -> Any:
     from mxwire.analysis.diagnosis import CATALOGUE
-    from mxwire.errors import MxwireError
     from mxwire.words import suggestion
 
     if name not in CATALOGUE:
@@ -100,98 +98,61 @@ def command(
     With --on, many captures are analysed by several processes, and findings about the same hosts are merged, with the
     sum of their costs.
     """
-    from mxwire.analysis.diagnosis import Examination
-    from mxwire.analysis.selection import FindingSelector
-    from mxwire.cli.reading import Failures, note_frames, refuse_empty, selection_of
-
-    filters.selection()  # mistakes are reported before anything is read
-    identifiers = {_diagnosis(each).id for each in only}
-    if workers.analyse_set(inputs.live):
-        from mxwire.cli.capture_set import CaptureSet
-        from mxwire.report.merged_records import DiagnosedSet
-
-        analysis = partial(_diagnose_files, identifiers, filters, decoding)
-        CaptureSet(inputs.files, workers).merge(analysis, DiagnosedSet(), as_json)
-        return
-    failures = Failures()
-    total = 0
-    for name in inputs.names:
-        # The kernel can filter for one EtherType only: with two, it passes all frames.
-        given = decoding.ethertypes
-        listened = (given or (ETHERTYPE_MXOE,)) * 2 if all_protocols else given
-        with failures.noted(), inputs.open(name, listened, decoding.skip_damage) as reader:
-            selector = FindingSelector(selection_of(filters, name, decoding, live=inputs.live))
-            decoder = decoding.decoder()
-            examination = Examination(decoder)
-            _examine(examination, decoder, reader, selector, quiet=as_json)
-            findings = [each for each in examination.findings() if not identifiers or each.id in identifiers]
-            selector.left_out = 0
-            findings = [each for each in findings if _takes(selector, each)]
-            if not findings:
-                refuse_empty(reader, decoder, selector.selection)
-            total += sum(each.severity != "note" for each in findings)
-            selector.selection.names.add_all(reader.names)
-            try:
-                _report(reader.name, examination, findings, selector, as_json=as_json, named=filters.by_name)
-            except BrokenPipeError:
-                # The reader of the pipe has ended (`| head`): findings still exit with 1, however many lines were read.
-                sys.exit(min(total, 1))
-            if not as_json and decoder.skipped and not examination.facts.follower.frames:
-                note_frames(reader.name, decoder)
-    failures.end()
-    if total:
-        sys.exit(1)
-
-
-def _report(
-    name: str,
-    examination: Examination,
-    findings: list[Finding],
-    selector: FindingSelector,
-    *,
-    as_json: bool,
-    named: bool,
-) -> None:
-    """Print the findings of one input."""
-    from mxwire.report.diagnosis import blocks, finding_line, summary_line
+    from mxwire.cli.capture_set import CaptureSet, print_result
+    from mxwire.report.diagnosis import blocks, merged_blocks, merged_troubles
     from mxwire.report.document import show
     from mxwire.report.host_labels import labelled
 
-    if as_json:
-        for each in findings:
-            click.echo(finding_line(name, examination, each))
-        click.echo(summary_line(name, examination, findings, selector.left_out))
-        return
-    shown = blocks(name, examination, findings, selector.left_out, named=named)
-    show([*labelled(shown, selector.selection.names)] if named else shown)
+    captures = CaptureSet(inputs, filters, decoding, workers, every_protocol=all_protocols)
+    identifiers = {_diagnosis(each).id for each in only}
+    found: list[DiagnosedTrouble] = []
+    problems = 0
+
+    def take(examined: ExaminedCapture, origin: Origin) -> None:
+        nonlocal problems
+        problems += examined.problems
+        if as_json:
+            for each in (*examined.found, examined):
+                print_result(each, origin.start_ns)
+        if captures.merges:
+            found.extend(examined.found)
+        elif not as_json:
+            shown = blocks(examined, named=filters.by_name)
+            show([*labelled(shown, origin.names)] if filters.by_name else shown)
+
+    try:
+        captures.run(partial(_diagnose, identifiers, as_json), take, streams=as_json)
+        if captures.merges:
+            merged = merged_troubles(found)
+            if as_json:
+                for each in merged:
+                    print_result(each)
+            else:
+                show(merged_blocks(captures.title, merged))
+    except BrokenPipeError:
+        # The reader of the pipe has ended (`| head`): findings still exit with 1, however many lines were read.
+        sys.exit(min(problems, 1))
+    captures.end(problems > 0)
 
 
-def _diagnose_files(
-    wanted: set[str], filters: FilterOptions, decoding: shared.DecodingOptions, files: Files
-) -> Iterator[Record]:
-    """Analyse a capture, and yield its findings and a summary."""
+def _diagnose(wanted: set[str], quiet: bool, capture: OpenCapture) -> Iterator[ExaminedCapture]:
+    """Examine a capture; yield its findings and their scope."""
     from mxwire.analysis.diagnosis import Examination
     from mxwire.analysis.selection import FindingSelector
-    from mxwire.cli.capture_set import located
-    from mxwire.cli.reading import refuse_empty, ring_of, selection_of
-    from mxwire.report.diagnosis import finding_line, summary_line
+    from mxwire.cli.reading import note_frames, refuse_empty
+    from mxwire.report.diagnosis import ExaminedCapture
 
-    selector, decoder = FindingSelector(selection_of(filters, files, decoding)), decoding.decoder()
-    examination = Examination(decoder)
-    with ring_of(files, decoding.skip_damage) as ring:
-        _examine(examination, decoder, ring, selector, quiet=True)
-        selector.left_out = 0
-        findings = [each for each in examination.findings() if not wanted or each.id in wanted]
-        findings = [each for each in findings if _takes(selector, each)]
-        if not findings:
-            refuse_empty(ring, decoder)
-        for each in findings:
-            frames = [number for evidence in each.evidence for number in evidence.frames]
-            record = json.loads(finding_line(located(ring, frames)[0], examination, each))
-            for evidence in record["evidence"]:
-                evidence["file"], evidence["frames"] = located(ring, evidence["frames"])
-            yield record
-        yield json.loads(summary_line(ring.name, examination, findings, selector.left_out))
+    selector = FindingSelector(capture.selection)
+    examination = Examination(capture.decoder)
+    _examine(examination, capture.decoder, capture.source, selector, quiet=quiet)
+    selector.left_out = 0
+    found = [each for each in examination.findings() if not wanted or each.id in wanted]
+    found = [each for each in found if _takes(selector, each)]
+    if not found:
+        refuse_empty(capture.source, capture.decoder, capture.selection)
+    yield ExaminedCapture.of(capture.name, examination, found, selector.left_out, capture.located)
+    if not quiet and capture.decoder.skipped and not examination.facts.follower.frames:
+        note_frames(capture.name, capture.decoder)
 
 
 def _takes(selector: FindingSelector, found: Finding) -> bool:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import click
 
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
-from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option
+from mxwire.cli.options import FILE, DecodingOptions, Inputs, decoding_options, json_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mxwire.cli.capture_set import OpenCapture, Origin
+    from mxwire.report.inventory import CaptureContents
 
 
 @click.command(cls=Command)
@@ -24,31 +33,35 @@ def command(
     connect requests. Repeated frames are retransmissions and duplicates of messages already seen. With a filter only
     selected frames are counted; the dialects are those of all frames.
     """
+    from mxwire.cli.capture_set import CaptureSet, print_result
+    from mxwire.report.document import show
+    from mxwire.report.inventory import blocks
+
+    def take(contents: CaptureContents, origin: Origin) -> None:
+        if as_json:
+            print_result(contents, origin.start_ns)
+        else:
+            show(blocks(contents))
+
+    captures = CaptureSet(Inputs(files), filters, decoding)
+    captures.run(partial(_inventory, quick), take)
+    captures.end()
+
+
+def _inventory(quick: bool, capture: OpenCapture) -> Iterator[CaptureContents]:
+    """Yield the contents of a capture."""
     from mxwire.analysis.inventory import Inventory
     from mxwire.analysis.selection import FrameSelector
-    from mxwire.cli.reading import Failures, capture_of, decoded_batches, refuse_empty, selection_of
-    from mxwire.report.document import show
-    from mxwire.report.inventory import as_object, blocks
-    from mxwire.report.json_line import json_line
+    from mxwire.capture import CaptureReader
+    from mxwire.cli.reading import decoded_batches, refuse_empty
+    from mxwire.report.inventory import CaptureContents
 
-    filters.selection()  # mistakes are reported before anything is read
-    failures = Failures()
-    for path in files:
-        with failures.noted(), capture_of(path, decoding.skip_damage) as reader:
-            selector = FrameSelector(selection_of(filters, path, decoding))
-            decoder, inventory = decoding.decoder(), Inventory(messages=not quick)
-            for decoded in decoded_batches(decoder, reader):
-                inventory.observe(selector.select(decoded, decoder.start_ns))
-            inventory.finish(decoder)
-            file = {
-                "format": reader.format,
-                "compression": reader.compression,
-                "bytes": reader.total_bytes,
-                "snap_length": reader.snap_length,
-            }
-            if as_json:
-                click.echo(json_line(as_object(reader.name, file, inventory), decoder.start_ns))
-            else:
-                show(blocks(reader.name, file, inventory))
-            refuse_empty(reader, decoder)
-    failures.end()
+    selector, inventory = FrameSelector(capture.selection), Inventory(messages=not quick)
+    for decoded in decoded_batches(capture.decoder, capture.source):
+        inventory.observe(selector.select(decoded, capture.start_ns))
+    inventory.finish(capture.decoder)
+    reader = capture.source
+    assert isinstance(reader, CaptureReader)
+    file = reader.name, reader.format, reader.compression, reader.total_bytes, reader.snap_length
+    yield CaptureContents.of(inventory, *file)
+    refuse_empty(reader, capture.decoder)

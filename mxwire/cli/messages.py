@@ -16,12 +16,13 @@ from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mxwire.analysis.conversations import CapturedMessage, Follower
+    from mxwire.analysis.dataset import DatasetPart
     from mxwire.analysis.host_names import HostNames
-    from mxwire.cli.capture_set import Files
-    from mxwire.report.merged_records import Record
+    from mxwire.cli.capture_set import CaptureSet, OpenCapture, Origin
+    from mxwire.report.conversations import ListedConversations
 
 
 @click.command(cls=Command)
@@ -67,112 +68,140 @@ def command(
     With --on, many captures are analysed by several processes into one partitioned table, the folder of --to. A message
     that continues in the next file of a ring (capture -C or -G) is followed there.
     """
-    from mxwire.analysis.conversations import Follower
-    from mxwire.analysis.selection import MessageSelector
-    from mxwire.cli.conversations import list_conversations
-    from mxwire.cli.notes import note, wrote
-    from mxwire.cli.reading import Failures, followed, refuse_empty, selection_of
-
-    if by == "conversation":
-        list_conversations(inputs, as_json, filters, decoding)
-        return
-    filters.selection()  # mistakes are reported before anything is read
-    if workers.analyse_set(inputs.live):
-        _list_set(inputs.files, workers, target, filters, incomplete, decoding)
-        return
-    failures = Failures()
-    shown = seen = 0
-    with ExitStack() as stack:
-        output = _output(inputs.files, as_json, target, stack)
-        for name in inputs.names:
-            with failures.noted(), inputs.open(name, decoding.ethertypes, decoding.skip_damage) as reader:
-                selection = selection_of(filters, name, decoding, live=inputs.live)
-                selector = MessageSelector(selection)
-                decoder, follower = decoding.decoder(), Follower(marks=selector.needs_marks)
-                begun = False
-                for message in followed(follower, decoder, reader, streams=target is None, selector=selector):
-                    if incomplete and not message.is_incomplete:
-                        continue
-                    if not begun:
-                        selection.names.add_all(reader.names)
-                        output.begin(reader.name, decoder.start_ns or 0, selection.names if filters.by_name else None)
-                        begun = True
-                    output.show(message, follower)
-                    shown += 1
-                seen += follower.messages
-                refuse_empty(reader, decoder, selection)
-        output.end()
-    if target is not None and (shown or not failures.count):
-        wrote(shown, "message", target)
-    if seen and not shown and not failures.count:
-        note("no message matches the selection")
-    failures.end()
-
-
-def _list_set(
-    names: tuple[str, ...],
-    workers: shared.WorkerOptions,
-    target: Path | None,
-    filters: FilterOptions,
-    incomplete: bool,
-    decoding: shared.DecodingOptions,
-) -> None:
-    """Write the messages of many captures into a data set."""
     from mxwire.cli.capture_set import CaptureSet, prepare_dataset
-    from mxwire.cli.notes import wrote
+    from mxwire.cli.notes import note, wrote
 
-    folder = prepare_dataset(target, "messages", workers)
-    captures = CaptureSet(names, workers)
-    analysis = partial(_list_files, folder, filters, incomplete, decoding)
-    rows = sum(each["rows"] for records in captures.records(analysis) for each in records)
-    wrote(rows, "message", str(target), what=f"{captures.title}, ")
+    captures = CaptureSet(inputs, filters, decoding, workers)
+    if by == "conversation":
+        _list_conversations(captures, inputs, as_json, filters)
+        return
+    seen = rows = 0
+
+    def take(counts: Sequence[int], _: Origin) -> None:
+        nonlocal seen, rows
+        rows, seen = rows + counts[0], seen + counts[1]
+
+    if captures.merges:
+        folder = prepare_dataset(target, "messages", workers)
+        captures.run(partial(_write_part, folder, incomplete), take)
+        wrote(rows, "message", str(target), what=f"{captures.title}, ")
+        captures.end()
+        return
+    with ExitStack() as stack:
+        output = _output(inputs.files, as_json, target, filters.by_name, stack)
+        captures.run(partial(_list_messages, output, incomplete), take)
+        output.end()
+    if target is not None and (output.shown or not captures.failed):
+        wrote(output.shown, "message", target)
+    if seen and not output.shown and not captures.failed:
+        note("no message matches the selection")
     captures.end()
 
 
-def _list_files(
-    folder: Path, filters: FilterOptions, incomplete: bool, decoding: shared.DecodingOptions, files: Files
-) -> Iterator[Record]:
-    """Write the messages of a capture into its part of the data set, and yield their number."""
+def _list_messages(output: MessageOutput, incomplete: bool, capture: OpenCapture) -> Iterator[Sequence[int]]:
+    """Output the messages of a capture, and yield the number of those that are shown, and of all."""
     from mxwire.analysis.conversations import Follower
-    from mxwire.analysis.dataset import DatasetPart
-    from mxwire.analysis.message_table import message_columns, message_row
     from mxwire.analysis.selection import MessageSelector
-    from mxwire.analysis.table_file import ROWS
-    from mxwire.cli.reading import followed, refuse_empty, ring_of, selection_of
+    from mxwire.cli.reading import followed, refuse_empty
 
-    selector = MessageSelector(selection_of(filters, files, decoding))
-    decoder, follower = decoding.decoder(), Follower(marks=selector.needs_marks)
-    rows: list[tuple[Any, ...]] = []
-    count = 0
-    with ring_of(files, decoding.skip_damage) as ring, DatasetPart(folder, files[0], "start_ns") as part:
-        for message in followed(follower, decoder, ring, streams=True, selector=selector):
-            if incomplete and not message.is_incomplete:
-                continue
-            file, before = ring.place_of(next(message.frames)[0])
-            rows.append(message_row(file, message, follower.names, before))
-            count += 1
-            if len(rows) == ROWS:
-                part.put(message_columns(rows))
-                rows = []
-        part.put(message_columns(rows))
-        refuse_empty(ring, decoder)
-    yield {"rows": count}
+    selector, before = MessageSelector(capture.selection), output.shown
+    follower = Follower(marks=selector.needs_marks)
+    for message in followed(follower, capture.decoder, capture.source, streams=output.streams, selector=selector):
+        if incomplete and not message.is_incomplete:
+            continue
+        if output.shown == before:
+            output.begin(capture)
+        output.show(message, follower)
+        output.shown += 1
+    refuse_empty(capture.source, capture.decoder, capture.selection)
+    yield output.shown - before, follower.messages
 
 
-def _output(files: tuple[str, ...], as_json: bool, target: Path | None, stack: ExitStack) -> _MessageOutput:
+def _write_part(folder: Path, incomplete: bool, capture: OpenCapture) -> Iterator[Sequence[int]]:
+    """Write the messages of a capture into its part of the data set."""
+    from mxwire.analysis.dataset import DatasetPart
+
+    with DatasetPart(folder, capture.name, "start_ns") as part:
+        output = _MessagePart(part)
+        yield from _list_messages(output, incomplete, capture)
+        output.end()
+
+
+def _list_conversations(captures: CaptureSet, inputs: shared.Inputs, as_json: bool, filters: FilterOptions) -> None:
+    """List the conversations of captures: their endpoints with sessions, connects, and what each endpoint sent."""
+    from mxwire.cli.capture_set import print_result
+    from mxwire.report.conversations import conversation_blocks
+    from mxwire.report.document import Paragraph, show
+    from mxwire.report.host_labels import labelled
+    from mxwire.report.pointers import SEE_MESSAGES
+
+    def take(listed: ListedConversations, origin: Origin) -> None:
+        if as_json:
+            several = {"file": listed.file} if len(inputs.files) > 1 else {}
+            for each in listed.conversations:
+                print_result(each, origin.start_ns, **several)
+            return
+        blocks = conversation_blocks(listed)
+        if filters.by_name:
+            blocks = [*labelled(blocks, origin.names)]
+        named = listed.conversations and listed.messages and not inputs.live
+        show([*blocks, Paragraph(SEE_MESSAGES)] if named else blocks)
+
+    captures.run(partial(_conversations, filters.selection().is_limited), take)
+    captures.end()
+
+
+def _conversations(limited: bool, capture: OpenCapture) -> Iterator[ListedConversations]:
+    """Yield the conversations of a capture."""
+    from mxwire.analysis.conversations import Follower
+    from mxwire.analysis.selection import ConversationSelector
+    from mxwire.cli.notes import note
+    from mxwire.cli.reading import judged_batches, note_messages, refuse_empty
+    from mxwire.report.conversations import ConversationSummary, ListedConversations
+
+    selector, decoder = ConversationSelector(capture.selection), capture.decoder
+    follower = Follower(marks=selector.needs_marks)
+    for decoded in judged_batches(decoder, capture.source):
+        completed = follower.observe(decoded)
+        selector.observe(decoded, follower.take_marks, decoder.start_ns)
+        selector.note(completed)
+    selector.note(follower.finish())
+    refuse_empty(capture.source, decoder, capture.selection)
+    known = [each for each in follower.conversations if not each.is_stray]
+    chosen = [ConversationSummary.of(each, follower) for each in known if selector.takes_conversation(each)]
+    if limited and not chosen:
+        note(f"{capture.name}: no conversation matches the selection")
+    yield ListedConversations(
+        capture.name,
+        decoder.start_ns or 0,
+        chosen,
+        follower.messages,
+        follower.forgotten_conversations,
+        follower.cooked,
+    )
+    note_messages(capture.name, follower, decoder)
+
+
+def _output(
+    files: tuple[str, ...], as_json: bool, target: Path | None, by_name: bool, stack: ExitStack
+) -> MessageOutput:
     if target is not None:
         return _MessageTableFile(files, target, stack)
-    return _MessageJson(len(files) > 1) if as_json else _MessageListing(files)
+    return _MessageJson(len(files) > 1) if as_json else _MessageListing(files, by_name)
 
 
-class _MessageOutput(ABC):
+class MessageOutput(ABC):
     """A destination of messages."""
 
-    def begin(self, path: str, start_ns: int, names: HostNames | None = None) -> None:
-        """Start the messages of a capture; lines show ``names`` instead of addresses."""
-        self.path = path
-        self.start_ns = start_ns
-        self.host_names = names
+    streams = True
+    """True if messages are printed while the capture is read."""
+    shown = 0
+    """Number of messages."""
+    capture: OpenCapture
+
+    def begin(self, capture: OpenCapture) -> None:
+        """Start the messages of a capture, before the first of them."""
+        self.capture = capture
 
     @abstractmethod
     def show(self, message: CapturedMessage, follower: Follower) -> None:
@@ -182,38 +211,39 @@ class _MessageOutput(ABC):
         """Finish the output."""
 
 
-class _MessageListing(_MessageOutput):
-    def __init__(self, files: tuple[str, ...]) -> None:
+class _MessageListing(MessageOutput):
+    def __init__(self, files: tuple[str, ...], by_name: bool) -> None:
         from mxwire.report.messages import message_layout
         from mxwire.report.terminal import terminal_width
 
         self._several = len(files) > 1
         self._live = not files
-        self._shown = False
+        self._by_name = by_name
+        self._names: HostNames | None = None
         self._width = terminal_width()
         self._layout = message_layout(self._width)
 
-    def begin(self, path: str, start_ns: int, names: HostNames | None = None) -> None:
-        super().begin(path, start_ns, names)
+    def begin(self, capture: OpenCapture) -> None:
+        super().begin(capture)
+        self._names = capture.names if self._by_name else None
         if self._several:
-            click.echo(f"== {path}")
+            click.echo(f"== {capture.name}")
         click.echo(self._layout.heading())
-        self._shown = True
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
-        for line in self._layout.lines(message, self.start_ns, self._width, self.host_names):
+        for line in self._layout.lines(message, self.capture.start_ns or 0, self._width, self._names):
             click.echo(line)
 
     def end(self) -> None:
         from mxwire.report.document import Paragraph, show
         from mxwire.report.pointers import SEE_MESSAGE
 
-        if self._shown and not self._live:
+        if self.shown and not self._live:
             click.echo()
             show([Paragraph(SEE_MESSAGE)])
 
 
-class _MessageJson(_MessageOutput):
+class _MessageJson(MessageOutput):
     def __init__(self, several: bool) -> None:
         from mxwire.report.json_line import json_line
         from mxwire.report.messages import message_record
@@ -224,10 +254,13 @@ class _MessageJson(_MessageOutput):
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
         record = self._record(message, follower.names)
-        click.echo(self._encode({"file": self.path} | record if self._several else record, self.start_ns))
+        record = {"file": self.capture.name} | record if self._several else record
+        click.echo(self._encode(record, self.capture.start_ns))
 
 
-class _MessageTableFile(_MessageOutput):
+class _MessageTableFile(MessageOutput):
+    streams = False
+
     def __init__(self, files: tuple[str, ...], target: Path, stack: ExitStack) -> None:
         from mxwire.analysis.message_table import MessageTable
         from mxwire.cli.reading import refuse_overwriting
@@ -236,4 +269,27 @@ class _MessageTableFile(_MessageOutput):
         self._table = stack.enter_context(MessageTable(target))
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
-        self._table.add_message(self.path, message, follower.names)
+        self._table.add_message(self.capture.name, message, follower.names)
+
+
+class _MessagePart(MessageOutput):
+    """The part of a data set for one capture."""
+
+    def __init__(self, part: DatasetPart) -> None:
+        self._part = part
+        self._rows: list[tuple[Any, ...]] = []
+
+    def show(self, message: CapturedMessage, follower: Follower) -> None:
+        from mxwire.analysis.message_table import message_row
+        from mxwire.analysis.table_file import ROWS
+
+        file, before = self.capture.place_of(next(message.frames)[0])
+        self._rows.append(message_row(file, message, follower.names, before))
+        if len(self._rows) == ROWS:
+            self.end()
+
+    def end(self) -> None:
+        from mxwire.analysis.message_table import message_columns
+
+        self._part.put(message_columns(self._rows))
+        self._rows = []

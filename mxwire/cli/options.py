@@ -397,8 +397,8 @@ class Inputs:
     """The inputs of a command: files, or the frames that pass an interface."""
 
     files: tuple[str, ...]
-    interface: str | None
-    seconds: float | None
+    interface: str | None = None
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         """Raise :class:`~mxwire.errors.MxwireError` for options that contradict each other."""

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mxwire.cli.filters import FilterOptions
 from mxwire.cli.group import CommandGroup
-from mxwire.cli.options import FILE, damage_option, json_option, write_option
+from mxwire.cli.options import FILE, DecodingOptions, Inputs, damage_option, json_option, write_option
+from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
-    from mxwire.cli.reading import Failures
+    from collections.abc import Iterator
+
+    from mxwire.cli.capture_set import OpenCapture
     from mxwire.plugin import Place, Program, Report
     from mxwire.plugin.programs import Scope
 
@@ -136,14 +140,14 @@ def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, skip
     configuration. Wireshark then shows them in place of these Ethernet addresses, in all captures and windows. Names of
     other hosts remain. If a host announces several names, the latest is used.
     """
-    from mxwire.cli.reading import Failures
-    from mxwire.errors import MxwireError
+    from mxwire.cli.capture_set import CaptureSet
     from mxwire.plugin import Tshark, names_path, write_names
 
-    failures = Failures()
-    announced = _announced(files, failures, skip_damage)
+    announced: dict[int, str] = {}
+    captures = CaptureSet(Inputs(files), FilterOptions(), DecodingOptions(skip_damage=skip_damage))
+    captures.run(_announced, lambda found, _: announced.update(found))
     if not announced:
-        failures.end()
+        captures.end()
         raise MxwireError(
             f"no HOST_REPLY in {', '.join(files)} announces a name: use a capture from when a host started"
         )
@@ -159,25 +163,20 @@ def names(files: tuple[str, ...], target: Path | None, tshark: Path | None, skip
             click.echo(f"{each.address} {each.name} {done}")
         if changed:
             click.echo(f"wrote {path}: restart Wireshark if it is running")
-    failures.end()
+    captures.end()
 
 
-def _announced(files: tuple[str, ...], failures: Failures, skip_damage: bool) -> dict[int, str]:
-    """Return the latest name of each host in captures, by address."""
+def _announced(capture: OpenCapture) -> Iterator[dict[int, str]]:
+    """Yield the latest name of each host in a capture, by address."""
     from mxwire.analysis.inventory import Inventory
-    from mxwire.cli.reading import capture_of, decoded_batches, refuse_empty
-    from mxwire.wire.decoder import Decoder
+    from mxwire.cli.reading import decoded_batches, refuse_empty
 
-    found: dict[int, str] = {}
-    for path in files:
-        with failures.noted(), capture_of(path, skip_damage) as reader:
-            decoder, inventory = Decoder(), Inventory(messages=False)
-            for decoded in decoded_batches(decoder, reader):
-                inventory.observe(decoded)
-            refuse_empty(reader, decoder)
-            names = {address: list(filter(None, host.names)) for address, host in inventory.hosts.items()}
-            found |= {address: announced[-1] for address, announced in names.items() if announced}
-    return found
+    inventory = Inventory(messages=False)
+    for decoded in decoded_batches(capture.decoder, capture.source):
+        inventory.observe(decoded)
+    refuse_empty(capture.source, capture.decoder)
+    names = {address: list(filter(None, host.names)) for address, host in inventory.hosts.items()}
+    yield {address: announced[-1] for address, announced in names.items() if announced}
 
 
 @command.command()
@@ -186,7 +185,6 @@ def build(as_json: bool) -> None:
     """Bring the generated tables of the plugin up to date (in a checkout)."""
     from mxwire.dissector.build import write
     from mxwire.dissector.location import source_path
-    from mxwire.errors import MxwireError
 
     if not source_path().is_file():
         raise MxwireError(f"{source_path()} does not exist: the plugin can be built only in a checkout of mxwire")

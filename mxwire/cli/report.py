@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,11 @@ import click
 from mxwire.cli.completion import folders
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
-from mxwire.cli.options import FILE, DecodingOptions, decoding_options, json_option
+from mxwire.cli.options import FILE, DecodingOptions, Inputs, decoding_options, json_option
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
+    from mxwire.cli.capture_set import OpenCapture
     from mxwire.report.site.capture_site import CaptureSource
     from mxwire.wire.decoder import DecodedBatch
 
@@ -40,8 +42,8 @@ def command(
 
     A filter limits the frames that are counted, and the messages and findings that are shown; all frames are followed.
     """
+    from mxwire.cli.capture_set import CaptureSet
     from mxwire.cli.notes import counted, note
-    from mxwire.cli.reading import Failures
     from mxwire.extras import import_extra
     from mxwire.report.json_line import json_line
 
@@ -50,12 +52,9 @@ def command(
 
     target = Path(folder)
     _check(files, target, force)
-    filters.selection()  # mistakes are reported before anything is read
-    failures = Failures()
-    sources = []
-    for path in files:
-        with failures.noted():
-            sources.append(_source(path, filters, decoding))
+    sources: list[CaptureSource] = []
+    captures = CaptureSet(Inputs(files), filters, decoding)
+    captures.run(partial(_source, decoding), lambda source, _: sources.append(source))
     if sources:
         written = write_report(target, sources)
         if as_json:
@@ -73,7 +72,7 @@ def command(
         else:
             ladders = f"{counted(written.messages, 'message')}, {counted(written.ladders, 'ladder')}"
             note(f"wrote {written.index}: {ladders}, {written.bytes / 1e6:.1f} MB")
-    failures.end()
+    captures.end()
 
 
 def _check(files: tuple[str, ...], folder: Path, force: bool) -> None:
@@ -89,25 +88,25 @@ def _check(files: tuple[str, ...], folder: Path, force: bool) -> None:
             raise MxwireError(f"{folder}: contains no report, so --force does not touch it")
 
 
-def _source(path: str, filters: FilterOptions, decoding: DecodingOptions) -> CaptureSource:
+def _source(decoding: DecodingOptions, capture: OpenCapture) -> Iterator[CaptureSource]:
     """Analyse a capture."""
     from mxwire.analysis.capture_overview import CaptureOverview
-    from mxwire.cli.reading import capture_of, judged_batches, note_messages, refuse_empty, selection_of
+    from mxwire.capture import CaptureReader
+    from mxwire.cli.reading import judged_batches, note_messages, refuse_empty
     from mxwire.report.site.capture_site import CaptureSource
 
-    decoder, names = decoding.decoder(), filters.host_names()
-    with capture_of(path, decoding.skip_damage) as reader:
-        names.add_all(reader.names)
-        overview = CaptureOverview(decoder, selection_of(filters, path, decoding), names)
-        if reader.total_bytes is None:
-            raise MxwireError(f"{path}: a report reads a capture twice, which a pipe does not allow: save it to a file")
-        for decoded in judged_batches(decoder, reader, overview.watch):
-            overview.observe(decoded)
-        overview.examination.lose(reader.dropped)
-        overview.finish()
-        refuse_empty(reader, decoder)
-        note_messages(reader.name, overview.examination.facts.follower, decoder)
-    return CaptureSource(path, overview, lambda: _again(path, decoding))
+    path, reader, decoder = capture.name, capture.source, capture.decoder
+    assert isinstance(reader, CaptureReader)
+    overview = CaptureOverview(decoder, capture.selection, capture.names)
+    if reader.total_bytes is None:
+        raise MxwireError(f"{path}: a report reads a capture twice, which a pipe does not allow: save it to a file")
+    for decoded in judged_batches(decoder, reader, overview.watch):
+        overview.observe(decoded)
+    overview.examination.lose(reader.dropped)
+    overview.finish()
+    refuse_empty(reader, decoder)
+    note_messages(path, overview.examination.facts.follower, decoder)
+    yield CaptureSource(path, overview, lambda: _again(path, decoding))
 
 
 def _again(path: str, decoding: DecodingOptions) -> Iterator[DecodedBatch]:

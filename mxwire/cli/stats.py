@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,9 +20,11 @@ if TYPE_CHECKING:
 
     from mxwire.analysis.time_sequence import SequenceGraph
     from mxwire.analysis.timing import Timing
-    from mxwire.cli.capture_set import Files
-    from mxwire.report.merged_records import Record
-    from mxwire.report.pairs import PairOrder
+    from mxwire.cli.capture_set import OpenCapture, Origin
+    from mxwire.report.pairs import MeasuredCapture, PairOrder
+
+    Drawing = tuple[int | None, int | None, Path | None, Path | None]
+    """Options of the graphs: message, conversation, plot and xplot."""
 
 _SORTS = ("bytes", "frames", "messages", "rate", "retransmits", "duplicates", "failed", "delivery")
 
@@ -107,21 +107,12 @@ def command(
 
     With --on, many captures are measured by several processes, and merged: totals per pair, durations and gaps.
     """
-    from mxwire.analysis.time_sequence import FrameTrace
-    from mxwire.analysis.timing import Timing
-    from mxwire.cli.reading import (
-        Failures,
-        judged_batches,
-        note_messages,
-        refuse_empty,
-        refuse_overwriting,
-        selection_of,
-    )
-    from mxwire.report.document import Paragraph, show
-    from mxwire.report.json_line import json_line
-    from mxwire.report.pairs import PairOrder, pair_blocks, pair_records
+    from mxwire.cli.capture_set import CaptureSet, print_result
+    from mxwire.cli.reading import refuse_overwriting
+    from mxwire.report.document import Heading, Paragraph, show
+    from mxwire.report.pairs import MergedPairs, PairOrder, merged_blocks, pair_blocks
     from mxwire.report.pointers import SEE_MESSAGES
-    from mxwire.report.timing import timing_blocks, timing_records
+    from mxwire.report.timing import MergedTiming, duration_blocks, timing_blocks
 
     draws = plot is not None or xplot is not None
     if draws and len(inputs.files) > 1:
@@ -135,59 +126,55 @@ def command(
         from mxwire.errors import create_folder
 
         create_folder(xplot)
+    captures = CaptureSet(inputs, filters, decoding, workers)
     order = PairOrder(by, sort)
-    filters.selection()  # mistakes are reported before anything is read
-    if workers.analyse_set(inputs.live):
-        from mxwire.cli.capture_set import CaptureSet
-        from mxwire.report.merged_records import PairSet
+    timings, pairs = MergedTiming(), MergedPairs()
 
-        analysis = partial(_measure_files, order, seed, filters, decoding)
-        CaptureSet(inputs.files, workers).merge(analysis, PairSet(sort), as_json)
-        return
-    failures = Failures()
-    for name in inputs.names:
-        with failures.noted(), inputs.open(name, decoding.ethertypes, decoding.skip_damage) as reader:
-            selection = selection_of(filters, name, decoding, live=inputs.live)
-            decoder, timing = decoding.decoder(), Timing(seed, FrameTrace() if draws else None, selection)
-            for decoded in judged_batches(decoder, reader):
-                timing.observe(decoded, decoder.start_ns)
-            timing.finish()
-            refuse_empty(reader, decoder, selection)
-            if as_json:
-                several = {"file": reader.name} if len(inputs.files) > 1 else {}
-                for record in chain(timing_records(timing), pair_records(timing, order)):
-                    click.echo(json_line(several | record, decoder.start_ns))
-            else:
-                blocks = timing_blocks(reader.name, timing, pair_blocks(timing, order))
-                named = timing.messages and not inputs.live
-                show([*blocks, Paragraph(SEE_MESSAGES)] if named else blocks)
-            note_messages(reader.name, timing.follower, decoder)
-            if draws:
-                _draw(timing, _graphs(reader.name, timing, message, conversation), Path(reader.name).name, plot, xplot)
-    failures.end()
+    def take(measured: MeasuredCapture, origin: Origin) -> None:
+        if as_json:
+            several = {"file": measured.timed.name} if captures.merges or len(inputs.files) > 1 else {}
+            for each in (*measured.timed.results(), *measured.pairs):
+                print_result(each, origin.start_ns, **several)
+        elif not captures.merges:
+            blocks = timing_blocks(measured.timed, pair_blocks(measured, order))
+            named = measured.timed.totals.messages and not inputs.live
+            show([*blocks, Paragraph(SEE_MESSAGES)] if named else blocks)
+        if captures.merges:
+            timings.add(measured.timed)
+            for each in measured.pairs:
+                pairs.add(each)
+
+    drawing = (message, conversation, plot, xplot) if draws else None
+    captures.run(partial(_measure, order, seed, captures.merges, drawing), take, streams=as_json)
+    if captures.merges:
+        merged, durations, gaps = pairs.pairs(sort), timings.durations(), timings.gaps()
+        if as_json:
+            for each in (*merged, *durations, *([gaps] if gaps.count else [])):
+                print_result(each)
+        else:
+            show([Heading(captures.title), *merged_blocks(merged), *duration_blocks(durations, gaps)])
+    captures.end()
 
 
-def _measure_files(
-    order: PairOrder, seed: int, filters: FilterOptions, decoding: shared.DecodingOptions, files: Files
-) -> Iterator[Record]:
-    """Measure a capture, and yield its records."""
+def _measure(
+    order: PairOrder, seed: int, merges: bool, drawing: Drawing | None, capture: OpenCapture
+) -> Iterator[MeasuredCapture]:
+    """Measure a capture and yield the measurements; then draw its graphs."""
+    from mxwire.analysis.time_sequence import FrameTrace
     from mxwire.analysis.timing import Timing
-    from mxwire.cli.reading import judged_batches, note_messages, refuse_empty, ring_of, selection_of
-    from mxwire.report.json_line import json_line
-    from mxwire.report.merged_timing import sample_records
-    from mxwire.report.pairs import pair_records
-    from mxwire.report.timing import timing_records
+    from mxwire.cli.reading import judged_batches, note_messages, refuse_empty
+    from mxwire.report.pairs import MeasuredCapture
 
-    selection, decoder = selection_of(filters, files, decoding), decoding.decoder()
-    timing = Timing(seed, None, selection)
-    with ring_of(files, decoding.skip_damage) as ring:
-        for decoded in judged_batches(decoder, ring):
-            timing.observe(decoded, decoder.start_ns)
-        timing.finish()
-        refuse_empty(ring, decoder)
-        for record in chain(timing_records(timing), pair_records(timing, order), sample_records(timing, order)):
-            yield json.loads(json_line({"file": ring.name} | record, decoder.start_ns))
-        note_messages(ring.name, timing.follower, decoder)
+    decoder, timing = capture.decoder, Timing(seed, FrameTrace() if drawing else None, capture.selection)
+    for decoded in judged_batches(decoder, capture.source):
+        timing.observe(decoded, decoder.start_ns)
+    timing.finish()
+    refuse_empty(capture.source, decoder, capture.selection)
+    yield MeasuredCapture.of(capture.name, timing, order, merges)
+    note_messages(capture.name, timing.follower, decoder)
+    if drawing is not None:
+        message, conversation, plot, xplot = drawing
+        _draw(timing, _graphs(capture.name, timing, message, conversation), Path(capture.name).name, plot, xplot)
 
 
 def _graphs(path: str, timing: Timing, message: int | None, conversation: int | None) -> list[SequenceGraph]:

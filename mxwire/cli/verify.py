@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from functools import partial
@@ -16,17 +15,14 @@ from mxwire.cli.completion import offers, rule_numbers
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.filters import FilterOptions, filter_options
 from mxwire.cli.group import Command
+from mxwire.errors import write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from mxwire.analysis.selection import FindingSelector
-    from mxwire.analysis.verification import OrderedVerification
-    from mxwire.cli.capture_set import Files
-    from mxwire.cli.reading import BatchSource
-    from mxwire.report.merged_records import Record
+    from mxwire.cli.capture_set import OpenCapture, Origin
+    from mxwire.report.verification import BrokenRule, VerifiedCapture
     from mxwire.rules import Vantage, Violation
-    from mxwire.wire.decoder import Decoder
 
 _PATIENCE_NS = 2_000_000_000
 """Time in which live frames may still show that the order was wrong, before a finding is reported."""
@@ -76,129 +72,86 @@ def command(
 
     With --on, many captures are checked by several processes, and the hosts and findings of all are merged.
     """
-    from mxwire.analysis.selection import FindingSelector
-    from mxwire.analysis.verification import OrderedVerification
-    from mxwire.cli.reading import Failures, refuse_empty, selection_of
-    from mxwire.errors import write_file
+    from mxwire.cli.capture_set import CaptureSet, print_result
     from mxwire.report.document import show
     from mxwire.report.host_labels import labelled
     from mxwire.report.rules import select
-    from mxwire.report.verification import FindingSample, blocks, finding_line, host_lines, junit_text
+    from mxwire.report.verification import BrokenRule, VerificationReport, junit_text
 
     vantage = _vantage(profile, from_start, lossy)
-    filters.selection()  # mistakes are reported before anything is read
+    captures = CaptureSet(inputs, filters, decoding, workers)
     numbers = [rule.number for rule in select(rules.split(","))] if rules is not None else None
-    if workers.analyse_set(inputs.live):
-        from mxwire.cli.capture_set import CaptureSet
-        from mxwire.report.merged_records import VerifiedSet
-
-        analysis = partial(_verify_files, vantage, filters, numbers, reordered, decoding, as_json)
-        CaptureSet(inputs.files, workers).merge(analysis, VerifiedSet(), as_json)
-        return
-    failures = Failures()
-    verified: list[tuple[str, OrderedVerification, FindingSample]] = []
+    reports: list[VerificationReport] = []
+    report = VerificationReport(captures.title, merged=captures.merges)
     violations = 0
-    for name in inputs.names:
-        with failures.noted(), inputs.open(name, decoding.ethertypes, decoding.skip_damage) as reader:
-            decoder, findings = decoding.decoder(), FindingSample()
-            selector = FindingSelector(selection_of(filters, name, decoding, live=inputs.live))
-            verification = OrderedVerification(
-                vantage,
-                selector=selector,
-                rules=numbers,
-                disordered=reordered,
-                patience_ns=_PATIENCE_NS if inputs.live else None,
-            )
-            try:
-                for violation in _findings(verification, decoder, reader, streams=as_json, selector=selector):
-                    findings.add(violation)
-                    if as_json:
-                        click.echo(finding_line(reader.name, violation, decoder.start_ns))
-                    elif inputs.live:
-                        click.echo(str(violation))
-                refuse_empty(reader, decoder, selector.selection)
-                violations += verification.violations
-                if junit is not None:
-                    verified.append((reader.name, verification, findings))
-                if as_json:
-                    for line in host_lines(reader.name, verification):
-                        click.echo(line)
-                else:
-                    shown = blocks(reader.name, verification, findings)
-                    selector.selection.names.add_all(reader.names)
-                    show([*labelled(shown, selector.selection.names)] if filters.by_name else shown)
-            except BrokenPipeError:
-                # The reader has ended (`| head`). With --json, violations after its last line are unknown.
-                sys.exit(min(violations + verification.violations, 1))
+
+    def print_report(origin: Origin) -> None:
+        blocks = report.blocks()
+        show([*labelled(blocks, origin.names)] if filters.by_name else blocks)
+
+    def take(found: BrokenRule | VerifiedCapture, origin: Origin) -> None:
+        nonlocal report, violations
+        report.add(found)
+        if isinstance(found, BrokenRule):
+            violations += found.severity == "violation"
+            if as_json:
+                print_result(found, origin.start_ns)
+            elif inputs.live:
+                click.echo(str(found))
+            return
+        if as_json:
+            for each in found.results():
+                print_result(each)
+        if not captures.merges:
+            report.title = found.limits.file
+            if not as_json:
+                print_report(origin)
+            if junit is not None:
+                reports.append(report)
+            report = VerificationReport("")
+
+    try:
+        captures.run(partial(_verify, vantage, numbers, reordered, as_json or inputs.live), take, streams=as_json)
+        if captures.merges and not as_json:
+            print_report(captures)
+    except BrokenPipeError:
+        # The reader has ended (`| head`). With --json, violations after its last line are unknown.
+        sys.exit(min(violations, 1))
     if junit is not None:
-        write_file(junit, junit_text(verified))
-    failures.end()
-    if violations:
-        sys.exit(1)
+        write_file(junit, junit_text(reports))
+    captures.end(violations > 0)
 
 
-def _verify_files(
-    vantage: Vantage,
-    filters: FilterOptions,
-    numbers: list[str] | None,
-    reordered: bool,
-    decoding: shared.DecodingOptions,
-    complete: bool,
-    files: Files,
-) -> Iterator[Record]:
-    """Check a capture, and yield its findings, the first of each kind unless ``complete``, and its hosts."""
-    from collections import Counter
-
+def _verify(
+    vantage: Vantage, numbers: list[str] | None, reordered: bool, complete: bool, capture: OpenCapture
+) -> Iterator[BrokenRule | VerifiedCapture]:
+    """Check a capture, and yield its findings, the first of each kind unless ``complete``, then its verdicts."""
+    from mxwire.analysis.marks import FrameMarker
     from mxwire.analysis.selection import FindingSelector
     from mxwire.analysis.verification import OrderedVerification
-    from mxwire.cli.capture_set import located
-    from mxwire.cli.reading import refuse_empty, ring_of, selection_of
-    from mxwire.ethernet import mac_text
-    from mxwire.report.merged_records import EXAMPLES
-    from mxwire.report.verification import finding_line, host_lines
+    from mxwire.cli.reading import dropped_by, is_live, judged_batches, refuse_empty
+    from mxwire.report.verification import BrokenRule, FindingSample, VerifiedCapture
 
-    selector = FindingSelector(selection_of(filters, files, decoding))
-    decoder, counts = decoding.decoder(), Counter[tuple[str, str, bytes]]()
-    verification = OrderedVerification(vantage, selector=selector, rules=numbers, disordered=reordered)
-    with ring_of(files, decoding.skip_damage) as ring:
-        for violation in _findings(verification, decoder, ring, streams=True, selector=selector):
-            key = violation.rule, violation.severity, violation.host
-            counts[key] += 1
-            if complete or counts[key] <= EXAMPLES:
-                file, frames = located(ring, violation.frames)
-                yield json.loads(finding_line(file, replace(violation, frames=tuple(frames)), decoder.start_ns))
-        refuse_empty(ring, decoder)
-        for line in host_lines(ring.name, verification):
-            record = json.loads(line)
-            if record["record"] == "host":
-                hosts = [
-                    (rule, severity, count)
-                    for (rule, severity, host), count in counts.items()
-                    if mac_text(host) == record["host"]
-                ]
-                record["broken"] = hosts
-            yield record
-
-
-def _findings(
-    verification: OrderedVerification,
-    decoder: Decoder,
-    source: BatchSource,
-    *,
-    streams: bool,
-    selector: FindingSelector,
-) -> Iterator[Violation]:
-    """The selected findings of a capture, or of passing frames."""
-    from mxwire.analysis.marks import FrameMarker
-    from mxwire.cli.reading import dropped_by, judged_batches
-
+    selector, sample = FindingSelector(capture.selection), FindingSample()
     marker = FrameMarker(facts=selector.selection.uses_facts) if selector.needs_marks else None
-    for decoded in judged_batches(decoder, source, streams=streams):
-        if dropped_by(source):
+    patience_ns = _PATIENCE_NS if is_live(capture.source) else None
+    verification = OrderedVerification(
+        vantage, selector=selector, rules=numbers, disordered=reordered, patience_ns=patience_ns
+    )
+
+    def described(found: Iterable[Violation]) -> Iterator[BrokenRule]:
+        for each in found:
+            if complete or sample.takes(each):
+                yield BrokenRule.of(each, *capture.located(each.frames))
+
+    for decoded in judged_batches(capture.decoder, capture.source, streams=complete):
+        if dropped_by(capture.source):
             verification.lose()
-        selector.observe(decoded, None if marker is None else marker.observe(decoded), decoder.start_ns)
-        yield from verification.observe(decoded)
-    yield from verification.finish()
+        selector.observe(decoded, None if marker is None else marker.observe(decoded), capture.start_ns)
+        yield from described(verification.observe(decoded))
+    yield from described(verification.finish())
+    refuse_empty(capture.source, capture.decoder, capture.selection)
+    yield VerifiedCapture.of(verification, capture.name)
 
 
 def _vantage(profile: str | None, from_start: bool, lossy: bool) -> Vantage:

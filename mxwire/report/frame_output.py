@@ -1,15 +1,16 @@
-"""Output of decoded frames: the destination, and a table file."""
+"""Output of decoded frames: the destination, a table file, and a part of a data set."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mxwire.analysis.dataset import DatasetPart
     from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.marks import FrameMarks
     from mxwire.analysis.table import TableWriter
@@ -41,3 +42,24 @@ class FrameTable(FrameOutput):
     def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
         """Append rows."""
         self._table.write(decoded, self.path, None if len(places) == len(decoded) else places, marks)
+
+
+class FramePart(FrameOutput):
+    """The part of a data set for one capture, whose frames are in the files that ``place_of`` names."""
+
+    def __init__(
+        self, part: DatasetPart, fields: Sequence[str] | None, place_of: Callable[[int], tuple[str, int]]
+    ) -> None:
+        from mxwire.analysis.table import TableBuilder
+
+        # The table is partitioned by these two columns.
+        self._builder = TableBuilder(None if fields is None else [*dict.fromkeys([*fields, "source", "time_ns"])])
+        self._part = part
+        self._place_of = place_of
+
+    def show(self, decoded: DecodedBatch, places: NDArray[np.intp], marks: FrameMarks | None = None) -> None:
+        """Append rows."""
+        if len(places):
+            file, before = self._place_of(int(decoded.batch.number[0]))
+            chosen = None if len(places) == len(decoded) else places
+            self._part.put(self._builder.columns(decoded, file, chosen, marks, before))

@@ -1,220 +1,276 @@
-"""An inventory as blocks of a report, and as one record for JSON."""
+"""The contents of a capture as JSON and as blocks of a report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from mxwire.analysis.inventory import Inventory
 from mxwire.analysis.message_counter import KINDS, SIZE_CLASSES, MessageCounter
 from mxwire.ethernet import mac_text
-from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, code_columns, number_columns
+from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
 from mxwire.report.pointers import SEE_FRAME
+from mxwire.report.result import Result, column, internal, result, table
 from mxwire.report.times import seconds_text, time_text
-from mxwire.wire.detection import Detection
+from mxwire.wire.numbers import NO_PEER_INDEX
 from mxwire.words import count_of
 
 _NOT_RECORDED: Final = 0
 """Address of the unrecorded receivers in Linux cooked captures."""
 
 
-def blocks(path: str, file: dict[str, Any], inventory: Inventory) -> list[Block]:
-    """The whole inventory as blocks of a report."""
-    shown: list[Block] = [Heading(path), Listing(tuple(_facts(file, inventory)))]
-    if inventory.frames:
-        shown += [Heading("Hosts", 3), _hosts(inventory), Heading("Dialects", 3), *_dialects(inventory)]
-        if inventory.endpoints:
-            shown += [Heading("Endpoints", 3), _endpoints(inventory)]
-        shown += [Heading("Packets", 3), _types(inventory)]
-        if inventory.messages is not None and inventory.messages.messages:
-            shown += [Heading("Messages", 3), _messages(inventory.messages)]
-        if inventory.nacks:
-            shown += [Heading("Nacks", 3), _nacks(inventory)]
-        if inventory.faults:
-            shown += [Heading("Malformed frames", 3), _faults(inventory)]
+def _listed(texts: Iterable[str], between: str = " ") -> str:
+    return between.join(texts) or "-"
+
+
+def _numbers(values: Iterable[int]) -> str:
+    return _listed(f"0x{each:08x}" for each in values)
+
+
+def _index_text(known: dict[str, Any]) -> str:
+    return f"{'unknown' if known['index'] == NO_PEER_INDEX else known['index']} at {known['peer']}"
+
+
+@result()
+class HostContents(Result):
+    """The frames of a host."""
+
+    address: str = column("host", code=True, text=lambda text: "others" if text == mac_text(_NOT_RECORDED) else text)
+    names: list[str] = column("name", code=True, text=lambda names: _listed(names, ", "))
+    sent: int = column(right=True)
+    received: int = column(right=True)
+    indexes: list[dict[str, Any]] = column(
+        "index in peer tables", text=lambda all: _listed(map(_index_text, all), ", ")
+    )
+    byte_order: str
+
+
+@result()
+class PairDialect(Result):
+    """The dialect of two hosts; of one in cooked captures, which do not record receivers."""
+
+    hosts: list[str] = column(
+        code=True, text=lambda both: " ".join(both) if len(both) == 2 else f"{both[0]} and its peers"
+    )
+    dialect: str | None = column(code=True, text=lambda name: name or "undetermined")
+    confidence: float
+    evidence: list[dict[str, Any]] = column(
+        wraps=True,
+        text=lambda shown: (
+            "; ".join(f"{each['text']} ({each['frames']}, first in frame {each['first_frame']})" for each in shown)
+            or "none: no packet here differs between the dialects"
+        ),
+    )
+    certainty: str = column("confidence", right=True, internal=True)
+
+
+@result()
+class EndpointContents(Result):
+    """The frames of an endpoint."""
+
+    host: str
+    endpoint: int
+    sessions: list[int] = column("session ids", code=True, wraps=True, text=_numbers)
+    keys: list[int] = column("keys presented", code=True, text=_numbers)
+    sent: int = column(right=True)
+    received: int = column(right=True)
+    label: str = column("endpoint", code=True, internal=True)
+
+
+@result()
+class NackCount(Result):
+    """Nacks of one type with one reason."""
+
+    type: str = column(code=True)
+    reason: str = column(code=True)
+    frames: int = column(right=True)
+
+
+@result()
+class MessageCount(Result):
+    """Messages of one kind and size class."""
+
+    kind: str = column(code=True)
+    size_class: str = column("length", right=True)
+    messages: int = column(right=True)
+    bytes: int = column(right=True)
+
+
+@result()
+class CaptureContents(Result):
+    """The contents of a capture."""
+
+    file: str
+    format: str
+    compression: str | None
+    bytes: int | None
+    snap_length: int | None
+    frames: int
+    bytes_on_wire: int
+    other_frames: int
+    cut_frames: int
+    first_ns: int | None
+    last_ns: int | None
+    duration_ns: int
+    vlans: dict[str, int]
+    hosts: list[HostContents]
+    dialects: list[PairDialect]
+    endpoints: list[EndpointContents]
+    types: dict[str, dict[str, int]]
+    messages: list[MessageCount] | None
+    repeated_frames: dict[str, int] | None
+    nacks: list[NackCount]
+    malformed: dict[str, dict[str, int]]
+    cooked: bool = internal()
+    requested_dialect: str | None = internal()
+
+    @classmethod
+    def of(
+        cls,
+        found: Inventory,
+        file: str,
+        format: str,
+        compression: str | None,
+        size: int | None,
+        snap_length: int | None,
+    ) -> CaptureContents:
+        """Describe the inventory of a file of ``size`` bytes."""
+        counter = found.messages
+        return cls(
+            file,
+            format,
+            compression,
+            size,
+            snap_length,
+            found.frames,
+            found.bytes,
+            found.skipped,
+            found.cut,
+            found.first_ns,
+            found.last_ns,
+            found.duration_ns,
+            {str(vlan): count for vlan, count in sorted(found.vlans.items())},
+            [*_hosts(found)],
+            [*_dialects(found)],
+            [
+                EndpointContents(
+                    *(mac_text(address), number, list(facts.sessions), list(facts.keys), facts.sent, facts.received),
+                    label=f"{mac_text(address)} {number}",
+                )
+                for (address, number), facts in sorted(found.endpoints.items())
+            ],
+            {name: asdict(facts) for name, facts in found.types.items()},
+            None if counter is None else [*_messages(counter)],
+            None
+            if counter is None
+            else {kind.upper(): count for kind, count in sorted(counter.repeated.items()) if count},
+            [NackCount(*kind, count) for kind, count in sorted(found.nacks.items())],
+            {name: asdict(fault) for name, fault in found.faults.items()},
+            found.cooked,
+            found.requested_dialect,
+        )
+
+
+def _hosts(found: Inventory) -> Iterator[HostContents]:
+    for address, facts in found.hosts.items():
+        indexes = [
+            {"peer": mac_text(peer), "index": index, "frames": frames}
+            for (peer, index), frames in sorted(facts.known_as.items())
+        ]
+        order = "little" if address in found.swapped_hosts else "network"
+        yield HostContents(mac_text(address), list(facts.names), facts.sent, facts.received, indexes, order)
+
+
+def _dialects(found: Inventory) -> Iterator[PairDialect]:
+    for each in found.detections:
+        known = [host for host in each.hosts if host in found.hosts]
+        if len(known) == 2 or (len(known) == 1 and _NOT_RECORDED in each.hosts):
+            certainty = f"{each.confidence:.0%}" if each.dialect else "-"
+            yield PairDialect(
+                [mac_text(host) for host in known],
+                each.dialect.name if each.dialect else None,
+                round(each.confidence, 3),
+                [asdict(one) for one in each.evidence],
+                certainty,
+            )
+
+
+def _messages(counter: MessageCounter) -> Iterator[MessageCount]:
+    for (kind, size), count in sorted(counter.messages.items()):
+        yield MessageCount(kind.upper(), size, count, counter.bytes[kind, size])
+
+
+def blocks(found: CaptureContents) -> list[Block]:
+    """The whole contents as blocks of a report."""
+    shown: list[Block] = [Heading(found.file), Listing(tuple(_facts(found)))]
+    if found.frames:
+        hosts = table(HostContents, found.hosts, "address", "names", "sent", "received", "indexes")
+        shown += [Heading("Hosts", 3), hosts, Heading("Dialects", 3), _dialect_block(found.dialects)]
+        if found.endpoints:
+            columns = ("label", "sent", "received", "sessions", "keys")
+            shown += [Heading("Endpoints", 3), table(EndpointContents, found.endpoints, *columns)]
+        shown += [Heading("Packets", 3), _types(found)]
+        if found.messages:
+            shown += [Heading("Messages", 3), _message_table(found)]
+        if found.nacks:
+            shown += [Heading("Nacks", 3), table(NackCount, found.nacks, "type", "reason", "frames")]
+        if found.malformed:
+            shown += [Heading("Malformed frames", 3), _faults(found)]
         shown.append(Paragraph(SEE_FRAME))
     return shown
 
 
-def _facts(file: dict[str, Any], inventory: Inventory) -> Iterator[str]:
-    compressed = f", compressed with {file['compression']}" if file["compression"] else ""
-    size = f", {count_of(file['bytes'], 'byte')}" if file["bytes"] is not None else ""
-    yield f"{file['format']}{compressed}{size}"
-    if inventory.first_ns is not None:
-        duration = seconds_text(inventory.duration_ns).strip()
-        yield f"{duration} s from {time_text(inventory.first_ns)} UTC"
-    yield f"{count_of(inventory.frames, 'MXoE frame')}, {count_of(inventory.bytes, 'byte')} on the wire"
-    if inventory.skipped:
-        yield f"{count_of(inventory.skipped, 'other frame')}, ignored"
-    if inventory.cut:
-        yield f"{count_of(inventory.cut, 'frame')} cut by the capture (snap length {file['snap_length']})"
-    if inventory.cooked:
+def _facts(found: CaptureContents) -> Iterator[str]:
+    compressed = f", compressed with {found.compression}" if found.compression else ""
+    size = f", {count_of(found.bytes, 'byte')}" if found.bytes is not None else ""
+    yield f"{found.format}{compressed}{size}"
+    if found.first_ns is not None:
+        yield f"{seconds_text(found.duration_ns).strip()} s from {time_text(found.first_ns)} UTC"
+    yield f"{count_of(found.frames, 'MXoE frame')}, {count_of(found.bytes_on_wire, 'byte')} on the wire"
+    if found.other_frames:
+        yield f"{count_of(found.other_frames, 'other frame')}, ignored"
+    if found.cut_frames:
+        yield f"{count_of(found.cut_frames, 'frame')} cut by the capture (snap length {found.snap_length})"
+    if found.cooked:
         yield "Linux cooked, as from tcpdump -i any: destinations are not recorded, except those of received broadcasts"
-    if inventory.vlans:
-        yield "VLANs: " + ", ".join(
-            f"{vlan} ({count_of(count, 'frame')})" for vlan, count in sorted(inventory.vlans.items())
-        )
-    if inventory.requested_dialect:
-        yield f"decoded as dialect {inventory.requested_dialect}, as requested; the detected dialects are below"
-    for host in inventory.swapped_hosts:
-        yield f"{mac_text(host)} sends its integers in little-endian order (endian option off)"
+    if found.vlans:
+        yield "VLANs: " + ", ".join(f"{vlan} ({count_of(count, 'frame')})" for vlan, count in found.vlans.items())
+    if found.requested_dialect:
+        yield f"decoded as dialect {found.requested_dialect}, as requested; the detected dialects are below"
+    for host in found.hosts:
+        if host.byte_order == "little":
+            yield f"{host.address} sends its integers in little-endian order (endian option off)"
 
 
-def _hosts(inventory: Inventory) -> Table:
-    columns = (*code_columns("host", "name"), *number_columns("sent", "received"), Column("index in peer tables"))
-    rows = []
-    for address, facts in inventory.hosts.items():
-        known = ", ".join(f"{index} at {peer}" for peer, index in inventory.known_indexes(address))
-        name = ", ".join(facts.names) or "-"
-        rows.append(Row((_host_text(address), name, str(facts.sent), str(facts.received), known or "-")))
-    return Table(columns, tuple(rows))
+def _dialect_block(dialects: Sequence[PairDialect]) -> Block:
+    if not dialects:
+        return Paragraph("No two hosts have exchanged frames, and broadcasts are the same in both dialects.")
+    return table(PairDialect, dialects, "hosts", "dialect", "certainty", "evidence")
 
 
-def _host_text(address: int) -> str:
-    return "others" if address == _NOT_RECORDED else mac_text(address)
-
-
-def _pairs(inventory: Inventory) -> list[tuple[list[str], Detection]]:
-    """Pairs of hosts with their addresses; only the senders for cooked captures, which do not record receivers."""
-    pairs = []
-    for detection in inventory.detections:
-        known = [host for host in detection.hosts if host in inventory.hosts]
-        if len(known) == 2 or (len(known) == 1 and _NOT_RECORDED in detection.hosts):
-            pairs.append(([mac_text(host) for host in known], detection))
-    return pairs
-
-
-def _dialects(inventory: Inventory) -> Iterator[Block]:
-    columns = (*code_columns("hosts", "dialect"), *number_columns("confidence"), Column("evidence", wraps=True))
-    rows = []
-    for addresses, detection in _pairs(inventory):
-        hosts = " ".join(addresses) if len(addresses) == 2 else f"{addresses[0]} and its peers"
-        name = detection.dialect.name if detection.dialect else "undetermined"
-        evidence = "; ".join(
-            f"{each.text} ({each.frames}, first in frame {each.first_frame})" for each in detection.evidence
-        )
-        confidence = f"{detection.confidence:.0%}" if detection.dialect else "-"
-        rows.append(Row((hosts, name, confidence, evidence or "none: no packet here differs between the dialects")))
-    if rows:
-        yield Table(columns, tuple(rows))
-    else:
-        yield Paragraph("No two hosts have exchanged frames, and broadcasts are the same in both dialects.")
-
-
-def _endpoints(inventory: Inventory) -> Table:
-    columns = (
-        Column("endpoint", code=True),
-        *number_columns("sent", "received"),
-        Column("session ids", code=True, wraps=True),
-        Column("keys presented", code=True),
-    )
-    rows = [
-        Row(
-            (
-                f"{mac_text(address)} {number}",
-                str(facts.sent),
-                str(facts.received),
-                " ".join(f"0x{each:08x}" for each in facts.sessions) or "-",
-                " ".join(f"0x{each:08x}" for each in facts.keys) or "-",
-            )
-        )
-        for (address, number), facts in sorted(inventory.endpoints.items())
-    ]
-    return Table(columns, tuple(rows))
-
-
-def _types(inventory: Inventory) -> Table:
+def _types(found: CaptureContents) -> Table:
     columns = Column("type", code=True), *number_columns("frames", "bytes")
-    rows = [Row((name, str(facts.frames), str(facts.bytes))) for name, facts in inventory.types.items()]
-    return Table(columns, tuple(sorted(rows, key=lambda row: -int(row.cells[1]))))
+    ordered = sorted(found.types.items(), key=lambda each: -each[1]["frames"])
+    return Table(columns, tuple(Row((name, str(each["frames"]), str(each["bytes"]))) for name, each in ordered))
 
 
-def _messages(counter: MessageCounter) -> Table:
-    columns = Column("kind", code=True), *number_columns("length", "messages", "bytes", "repeated frames")
-    rows = []
-    for kind in KINDS:
-        shown = [name for name, _ in SIZE_CLASSES if counter.messages[kind, name]]
-        for name in shown:
-            repeated = str(counter.repeated[kind]) if name == shown[-1] else ""
-            cells = (kind.upper(), name, str(counter.messages[kind, name]), str(counter.bytes[kind, name]), repeated)
-            rows.append(Row(cells))
-    return Table(columns, tuple(rows))
+def _message_table(found: CaptureContents) -> Table:
+    """Messages by kind and size, with the repeated frames of a kind in its last row."""
+    sizes = [name for name, _ in SIZE_CLASSES]
+    kinds = [kind.upper() for kind in KINDS]
+    ordered = sorted(found.messages or (), key=lambda each: (kinds.index(each.kind), sizes.index(each.size_class)))
+    last = {each.kind: each for each in ordered}
+    made = table(MessageCount, ordered, "kind", "size_class", "messages", "bytes")
+    repeated = found.repeated_frames or {}
+    rows = (
+        Row((*row.cells, str(repeated.get(each.kind, 0)) if last[each.kind] is each else ""))
+        for row, each in zip(made.rows, ordered, strict=True)
+    )
+    return Table((*made.columns, *number_columns("repeated frames")), tuple(rows))
 
 
-def _nacks(inventory: Inventory) -> Table:
-    columns = *code_columns("type", "reason"), *number_columns("frames")
-    rows = (Row((kind, reason, str(count))) for (kind, reason), count in sorted(inventory.nacks.items()))
-    return Table(columns, tuple(rows))
-
-
-def _faults(inventory: Inventory) -> Table:
+def _faults(found: CaptureContents) -> Table:
     columns = Column("reason"), *number_columns("frames", "first frame")
-    rows = (Row((name, str(fault.frames), str(fault.first_frame))) for name, fault in inventory.faults.items())
+    rows = (Row((name, str(each["frames"]), str(each["first_frame"]))) for name, each in found.malformed.items())
     return Table(columns, tuple(rows))
-
-
-def as_object(path: str, file: dict[str, Any], inventory: Inventory) -> dict[str, Any]:
-    """The whole inventory as a record with stable keys."""
-    counter = inventory.messages
-    return {
-        "file": path,
-        **file,
-        "frames": inventory.frames,
-        "bytes_on_wire": inventory.bytes,
-        "other_frames": inventory.skipped,
-        "cut_frames": inventory.cut,
-        "first_ns": inventory.first_ns,
-        "last_ns": inventory.last_ns,
-        "duration_ns": inventory.duration_ns,
-        "vlans": {str(vlan): count for vlan, count in sorted(inventory.vlans.items())},
-        "hosts": [
-            {
-                "address": mac_text(address),
-                "names": list(facts.names),
-                "sent": facts.sent,
-                "received": facts.received,
-                "indexes": [
-                    {"peer": mac_text(peer), "index": index, "frames": frames}
-                    for (peer, index), frames in sorted(facts.known_as.items())
-                ],
-                "byte_order": "little" if address in inventory.swapped_hosts else "network",
-            }
-            for address, facts in inventory.hosts.items()
-        ],
-        "dialects": [
-            {
-                "hosts": addresses,
-                "dialect": detection.dialect.name if detection.dialect else None,
-                "confidence": round(detection.confidence, 3),
-                "evidence": [asdict(each) for each in detection.evidence],
-            }
-            for addresses, detection in _pairs(inventory)
-        ],
-        "endpoints": [
-            {
-                "host": mac_text(address),
-                "endpoint": number,
-                "sessions": list(facts.sessions),
-                "keys": list(facts.keys),
-                "sent": facts.sent,
-                "received": facts.received,
-            }
-            for (address, number), facts in sorted(inventory.endpoints.items())
-        ],
-        "types": {name: {"frames": facts.frames, "bytes": facts.bytes} for name, facts in inventory.types.items()},
-        "messages": None
-        if counter is None
-        else [
-            {"kind": kind.upper(), "size_class": size, "messages": count, "bytes": counter.bytes[kind, size]}
-            for (kind, size), count in sorted(counter.messages.items())
-        ],
-        "repeated_frames": None
-        if counter is None
-        else {kind.upper(): count for kind, count in sorted(counter.repeated.items()) if count},
-        "nacks": [
-            {"type": kind, "reason": reason, "frames": count}
-            for (kind, reason), count in sorted(inventory.nacks.items())
-        ],
-        "malformed": {name: asdict(fault) for name, fault in inventory.faults.items()},
-    }

@@ -17,7 +17,7 @@ from mxwire.errors import check_writable, write_file
 from mxwire.report import plot
 from mxwire.report.document import plain
 from mxwire.report.plot_sequence import sequence, throughput
-from mxwire.report.timing import timing_blocks
+from mxwire.report.timing import TimedCapture, timing_blocks
 from mxwire.wire.dialect import MXOE
 
 SUFFIXES: Final = (".svg", ".png", ".html")
@@ -43,7 +43,9 @@ def draw_timing(path: Path, name: str, timing: Timing, graphs: Sequence[Sequence
     drawn = plot.rendered(
         lambda pyplot: _figure(pyplot, name, timing, graphs), "svg" if page else path.suffix.lower()[1:]
     )
-    write_file(path, plot.page(name, drawn, plain(timing_blocks(name, timing)[1:], 140)) if page else drawn)
+    write_file(
+        path, plot.page(name, drawn, plain(timing_blocks(TimedCapture.of(name, timing))[1:], 140)) if page else drawn
+    )
 
 
 def measurements(lengths: Lengths) -> list[plot.PlottedLength]:

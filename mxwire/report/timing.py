@@ -1,15 +1,18 @@
-"""Timing statistics as tables and JSON records."""
+"""Timing statistics as JSON and as tables, of one capture or of many."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import asdict
+from typing import Any, Final, Self
+
+import numpy as np
 
 from mxwire.analysis.message_counter import SIZE_CLASSES
 from mxwire.analysis.timing import DurationEstimate, DurationSketch, GapHistogram, Samples, Timing
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
 from mxwire.report.messages import COOKED
+from mxwire.report.result import Result, result
 from mxwire.report.times import duration_text, seconds_text
 from mxwire.words import count_of
 
@@ -21,58 +24,173 @@ _TRANSFER: Final = "Transfers: from the first frame of a message to its last byt
 _GAP_SHARES: Final = (0.01, 0.1, 0.5, 0.9, 0.99)
 
 
-def timing_blocks(path: str, timing: Timing, pairs: Sequence[Block] = ()) -> list[Block]:
-    """All measurements as blocks of a report; measurements of ``pairs`` follow the totals."""
-    shown: list[Block] = [Heading(path), Listing(tuple(_facts(timing))), *pairs]
-    shown += duration_blocks({(each.record, each.key): each.samples for each in series_of(timing)}, timing.gaps)
-    if timing.follower.cooked:
-        shown.append(Paragraph(COOKED))
-    return shown
+# Results
 
 
-def duration_blocks(series: Mapping[tuple[str, Any], Samples | DurationSketch], gaps: GapHistogram) -> list[Block]:
-    """Durations and gaps as blocks; ``series`` by the record and the key of :class:`DurationSeries`."""
-    shown: list[Block] = []
-    for title, record in ((_ITERATION, "half_iteration"), (_ANSWER, "half_answer"), (_TRANSFER, "transfer")):
-        by_length = {key: samples for (name, key), samples in series.items() if name == record}
-        by_class = {key: samples for (name, key), samples in series.items() if name == f"{record}_class"}
-        if by_length:
-            shown += [Heading(title, 3), _lengths(by_length, by_class)]
-    delays = [(name, series["delay", name]) for name in _DELAYS if ("delay", name) in series]
-    if delays:
-        shown += [Heading("Delays in ms", 3), _delays(delays)]
-    if gaps.total:
-        shown += [Heading("Gaps between frames of one sender", 3), _gaps(gaps)]
-    return shown
+@result("capture")
+class CaptureTotals(Result):
+    """The totals of a capture."""
+
+    frames: int
+    start_ns: int | None
+    end_ns: int | None
+    messages: int
+    kinds: dict[str, int]
+    message_bytes: int
+    repeated_frames: int
+    duplicate_frames: int
+    most_outstanding: int
+    dialect: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class DurationSeries:
-    """Durations of one kind in a capture, and the record that describes them."""
+@result()
+class DurationStatistics(Result):
+    """Statistics of durations."""
 
-    record: str
+    count: int
+    least_ns: float
+    p10_ns: float | None
+    median_ns: float
+    median_low_ns: float | None
+    median_high_ns: float | None
+    mean_ns: float
+    p90_ns: float | None
+    p99_ns: float | None
+    most_ns: float
+
+    @classmethod
+    def of(cls, found: DurationEstimate) -> DurationStatistics:
+        """Round the statistics."""
+        values = {name if name == "count" else f"{name}_ns": value for name, value in asdict(found).items()}
+        rounded: dict[str, Any] = {
+            name: round(each, 3) if isinstance(each, float) else each for name, each in values.items()
+        }
+        return cls(**rounded)
+
+
+@result()
+class DurationSummary(Result):
+    """Durations of one kind."""
+
+    kind: str
+    """The value of ``record``."""
     field: str
     """The field of the record that has the ``key``."""
     key: int | str
     """Length, size class or name of a delay."""
-    samples: Samples
+    statistics: DurationStatistics
+    sketch: dict[str, Any] | None
+    """The durations for merging, as values of a :class:`~mxwire.analysis.timing.DurationSketch`."""
+
+    @classmethod
+    def of(
+        cls, kind: str, field: str, key: int | str, samples: Samples | DurationSketch, sketched: bool = False
+    ) -> DurationSummary:
+        """Describe some samples, for merging if they are ``sketched``."""
+        estimate = samples.estimate()
+        assert estimate is not None
+        sketch = samples.sketch().values() if sketched and isinstance(samples, Samples) else None
+        return cls(kind, field, key, DurationStatistics.of(estimate), sketch)
+
+    def record(self) -> dict[str, Any]:
+        """Return an object with the ``key`` and the statistics, and the rate for messages of one length."""
+        entry = {"record": self.kind, self.field: self.key} | self.statistics.record()
+        if isinstance(self.key, int):
+            median = self.statistics.median_ns
+            entry["megabytes_per_second"] = round(self.key / median * 1e3, 6) if median else None
+        return entry
 
 
-def series_of(timing: Timing) -> Iterator[DurationSeries]:
-    """Yield the durations of a capture that have samples, in the order of the records."""
+@result("gaps")
+class GapCounts(Result):
+    """The gaps between frames of one sender, by size."""
+
+    count: int
+    edges_ns: list[float]
+    counts: list[int]
+
+    @classmethod
+    def of(cls, gaps: GapHistogram) -> Self:
+        """Describe a histogram."""
+        return cls(gaps.total, [round(each, 3) for each in gaps.edges_ns.tolist()], gaps.counts.tolist())
+
+
+@result("merged_gaps")
+class MergedGapCounts(GapCounts):
+    """The gaps of many captures."""
+
+
+@result("in_flight")
+class InFlight(Result):
+    """Bytes and frames in flight, and repeats, per step of time."""
+
+    start_ns: int
+    width_ns: int
+    bytes: list[float]
+    frames: list[float]
+    repeats: list[int]
+
+
+@result()
+class TimedCapture(Result):
+    """The measurements of a capture."""
+
+    name: str
+    totals: CaptureTotals
+    durations: list[DurationSummary]
+    gaps: GapCounts
+    in_flight: InFlight
+    cooked: bool
+
+    @classmethod
+    def of(cls, name: str, timing: Timing, sketched: bool = False) -> TimedCapture:
+        """Describe all measurements, for merging if durations are ``sketched``."""
+        totals = CaptureTotals(
+            timing.frames,
+            timing.first_ns,
+            timing.last_ns if timing.frames else None,
+            timing.messages,
+            dict(sorted(timing.kinds.items())),
+            timing.message_bytes,
+            timing.repeated_frames,
+            timing.duplicate_frames,
+            timing.most_outstanding,
+            timing.dialect.name if timing.dialect else None,
+        )
+        line = timing.line.line()
+        in_flight = InFlight(
+            line.start_ns,
+            line.width_ns,
+            [round(each, 3) for each in line.in_flight.tolist()],
+            [round(each, 3) for each in line.frames.tolist()],
+            line.repeats.tolist(),
+        )
+        durations = [DurationSummary.of(*each, sketched) for each in durations_of(timing)]
+        return cls(name, totals, durations, GapCounts.of(timing.gaps), in_flight, timing.follower.cooked)
+
+    def results(self) -> Iterator[Result]:
+        """Yield the results that are reported as JSON."""
+        yield self.totals
+        yield from self.durations
+        yield self.gaps
+        yield self.in_flight
+
+
+def durations_of(timing: Timing) -> Iterator[tuple[str, str, int | str, Samples]]:
+    """Yield the durations of a capture that have samples, with the parameters of their summary."""
     for record, lengths in (
         ("half_iteration", timing.iterations),
         ("half_answer", timing.answers),
         ("transfer", timing.transfers),
     ):
         for length, samples in sorted(lengths.by_length.items()):
-            yield DurationSeries(record, "length", length, samples)
+            yield record, "length", length, samples
         for name, _ in SIZE_CLASSES:
             if name in lengths.by_class:
-                yield DurationSeries(f"{record}_class", "size_class", name, lengths.by_class[name])
-    for name, samples in delays_of(timing).items():
-        if samples.count:
-            yield DurationSeries("delay", "what", name, samples)
+                yield f"{record}_class", "size_class", name, lengths.by_class[name]
+    for name, samples_of in _DELAYS.items():
+        if samples_of(timing).count:
+            yield "delay", "what", name, samples_of(timing)
 
 
 _DELAYS: Final[dict[str, Callable[[Timing], Samples]]] = {
@@ -87,27 +205,79 @@ _DELAYS: Final[dict[str, Callable[[Timing], Samples]]] = {
 """Delays other than round trips, by name."""
 
 
-def delays_of(timing: Timing) -> Mapping[str, Samples]:
-    """Delays other than round trips, by name."""
-    return {name: samples(timing) for name, samples in _DELAYS.items()}
+class MergedTiming:
+    """Accumulator of the durations and gaps of many captures."""
+
+    def __init__(self) -> None:
+        self._sketches: dict[tuple[str, str, int | str], DurationSketch] = {}
+        self._gaps = GapHistogram()
+
+    def add(self, timed: TimedCapture) -> None:
+        """Add the measurements of a capture."""
+        for each in timed.durations:
+            if each.sketch is not None:
+                key = each.kind, each.field, each.key
+                self._sketches[key] = self._sketches.get(key, DurationSketch()) + DurationSketch.of(each.sketch)
+        self._gaps.merge(np.array(timed.gaps.counts, np.int64))
+
+    def durations(self) -> list[DurationSummary]:
+        """Return a summary per series, sorted by its kind and key."""
+        ordered = sorted(self._sketches.items(), key=lambda each: (each[0][0], _place(each[0][2])))
+        return [DurationSummary.of(f"merged_{kind}", field, key, sketch) for (kind, field, key), sketch in ordered]
+
+    def gaps(self) -> MergedGapCounts:
+        """Return the gaps of all captures."""
+        return MergedGapCounts.of(self._gaps)
 
 
-def _facts(timing: Timing) -> Iterator[str]:
-    duration = timing.last_ns - (timing.first_ns or 0) if timing.frames else 0
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(timing.kinds.items()))
-    yield f"{count_of(timing.frames, 'frame')} in {seconds_text(duration).strip()} s"
-    yield f"{count_of(timing.messages, 'message')}" + (
-        f": {kinds}; {count_of(timing.message_bytes, 'byte')} received" if kinds else ""
+def _place(key: int | str) -> tuple[int, str]:
+    """Return a value by which lengths are sorted as numbers, and names as texts."""
+    return (key, "") if isinstance(key, int) else (0, key)
+
+
+# Blocks
+
+
+def timing_blocks(timed: TimedCapture, pairs: Sequence[Block] = ()) -> list[Block]:
+    """All measurements of a capture; measurements of ``pairs`` follow the totals."""
+    shown: list[Block] = [Heading(timed.name), Listing(tuple(_facts(timed.totals, timed.in_flight))), *pairs]
+    shown += duration_blocks(timed.durations, timed.gaps)
+    if timed.cooked:
+        shown.append(Paragraph(COOKED))
+    return shown
+
+
+def duration_blocks(durations: Sequence[DurationSummary], gaps: GapCounts) -> list[Block]:
+    """Durations and gaps of one capture, or of many."""
+    series: dict[str, dict[int | str, DurationStatistics]] = {}
+    for each in durations:
+        series.setdefault(each.kind.removeprefix("merged_"), {})[each.key] = each.statistics
+    shown: list[Block] = []
+    for title, kind in ((_ITERATION, "half_iteration"), (_ANSWER, "half_answer"), (_TRANSFER, "transfer")):
+        if kind in series:
+            shown += [Heading(title, 3), _lengths(series[kind], series[f"{kind}_class"])]
+    if "delay" in series:
+        delays = [(name, series["delay"][name]) for name in _DELAYS if name in series["delay"]]
+        shown += [Heading("Delays in ms", 3), _delays(delays)]
+    if gaps.count:
+        shown += [Heading("Gaps between frames of one sender", 3), _gaps(gaps)]
+    return shown
+
+
+def _facts(totals: CaptureTotals, line: InFlight) -> Iterator[str]:
+    duration = (totals.end_ns or 0) - (totals.start_ns or 0)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in totals.kinds.items())
+    yield f"{count_of(totals.frames, 'frame')} in {seconds_text(duration).strip()} s"
+    yield f"{count_of(totals.messages, 'message')}" + (
+        f": {kinds}; {count_of(totals.message_bytes, 'byte')} received" if kinds else ""
     )
-    if timing.frames:
-        share = timing.repeated_frames / timing.frames
-        repeated = f"{count_of(timing.repeated_frames, 'frame')} retransmitted or re-requested ({share:.1%})"
-        yield f"{repeated}, {count_of(timing.duplicate_frames, 'duplicate')}"
-        packets = count_of(timing.most_outstanding, "numbered packet")
+    if totals.frames:
+        share = totals.repeated_frames / totals.frames
+        repeated = f"{count_of(totals.repeated_frames, 'frame')} retransmitted or re-requested ({share:.1%})"
+        yield f"{repeated}, {count_of(totals.duplicate_frames, 'duplicate')}"
+        packets = count_of(totals.most_outstanding, "numbered packet")
         yield f"at most {packets} unacknowledged per direction"
-        line = timing.line.line()
-        busiest = int(line.frames.argmax())
-        frames, size = line.frames[busiest], line.in_flight[busiest]
+        frames, size = max(zip(line.frames, line.bytes, strict=True), key=lambda each: each[0])
         if frames:
             flying = f"{frames:.1f} frames, {count_of(round(size), 'byte')}"
             yield f"peak in flight, averaged over {duration_text(line.width_ns)}: {flying}"
@@ -120,38 +290,31 @@ _COLUMNS: Final = number_columns("length", "n", "median µs", *_SPREAD, "MB/s")
 
 
 def _lengths(
-    by_length: Mapping[int, Samples | DurationSketch], by_class: Mapping[str, Samples | DurationSketch]
+    by_length: Mapping[int | str, DurationStatistics], by_class: Mapping[int | str, DurationStatistics]
 ) -> Table:
     if len(by_length) <= LENGTHS_SHOWN:
-        rows = [_row(str(length), samples, length) for length, samples in sorted(by_length.items())]
+        rows = [_row(length, found) for length, found in by_length.items()]
     else:
-        rows = [_row(name, by_class[name], None) for name, _ in SIZE_CLASSES if name in by_class]
+        rows = [_row(name, by_class[name]) for name, _ in SIZE_CLASSES if name in by_class]
     return Table(_COLUMNS, tuple(rows))
 
 
-def _row(name: str, samples: Samples | DurationSketch, length: int | None) -> Row:
-    estimate = _known(samples)
-    rate = "-" if not length or not estimate.median else _figures(length / estimate.median * 1e3, 3)
-    return Row((name, *_cells(estimate, 1e3, 1), rate))
+def _row(key: int | str, found: DurationStatistics) -> Row:
+    rate = _figures(key / found.median_ns * 1e3, 3) if isinstance(key, int) and key and found.median_ns else "-"
+    return Row((str(key), *_cells(found, 1e3, 1), rate))
 
 
-def _known(samples: Samples | DurationSketch) -> DurationEstimate:
-    estimate = samples.estimate()
-    assert estimate is not None
-    return estimate
-
-
-def _cells(found: DurationEstimate, unit: float, digits: int) -> list[str]:
+def _cells(found: DurationStatistics, unit: float, digits: int) -> list[str]:
     """The number of samples, and their durations in multiples of ``unit`` nanoseconds."""
-    spread = (found.least, found.p10, found.p90, found.p99, found.most)
-    median, *others = (scaled(each, unit, digits) for each in (found.median, *spread))
+    spread = (found.least_ns, found.p10_ns, found.p90_ns, found.p99_ns, found.most_ns)
+    median, *others = (scaled(each, unit, digits) for each in (found.median_ns, *spread))
     return [str(found.count), median, _interval(found, unit, digits), *others]
 
 
-def _interval(found: DurationEstimate, unit: float, digits: int) -> str:
-    if found.median_low is None or found.median_high is None:
+def _interval(found: DurationStatistics, unit: float, digits: int) -> str:
+    if found.median_low_ns is None or found.median_high_ns is None:
         return "-"
-    return f"{scaled(found.median_low, unit, digits)} to {scaled(found.median_high, unit, digits)}"
+    return f"{scaled(found.median_low_ns, unit, digits)} to {scaled(found.median_high_ns, unit, digits)}"
 
 
 def scaled(nanoseconds: float | None, unit: float, digits: int = 1) -> str:
@@ -165,12 +328,14 @@ def _figures(value: float, digits: int) -> str:
     return f"{value:.{min(digits, max(4 - before, 0))}f}"
 
 
-def _delays(delays: list[tuple[str, Samples | DurationSketch]]) -> Table:
+def _delays(delays: list[tuple[str, DurationStatistics]]) -> Table:
     columns = (Column("from … to"), *number_columns("n", "median", *_SPREAD))
-    return Table(columns, tuple(Row((name, *_cells(_known(samples), 1e6, 3))) for name, samples in delays))
+    return Table(columns, tuple(Row((name, *_cells(found, 1e6, 3))) for name, found in delays))
 
 
-def _gaps(gaps: GapHistogram) -> Table:
+def _gaps(counted: GapCounts) -> Table:
+    gaps = GapHistogram()
+    gaps.merge(np.array(counted.counts, np.int64))
     percentiles = [(share, gaps.percentile(share)) for share in _GAP_SHARES]
     units = [next(each for each in _UNITS if below >= each[1] or each is _UNITS[-1]) for _, below in percentiles]
     headings = [f"p{share * 100:.0f} {unit}" for (share, _), (unit, _) in zip(percentiles, units, strict=True)]
@@ -178,59 +343,3 @@ def _gaps(gaps: GapHistogram) -> Table:
     durations = (scaled(below, size, 3) for (_, below), (_, size) in zip(percentiles, units, strict=True))
     cells = (str(gaps.total), *durations)
     return Table(columns, (Row(cells),))
-
-
-# Records
-
-
-def timing_records(timing: Timing) -> Iterator[dict[str, Any]]:
-    """All measurements as records with stable keys; durations in nanoseconds."""
-    yield {
-        "record": "capture",
-        "frames": timing.frames,
-        "start_ns": timing.first_ns,
-        "end_ns": timing.last_ns if timing.frames else None,
-        "messages": timing.messages,
-        "kinds": dict(sorted(timing.kinds.items())),
-        "message_bytes": timing.message_bytes,
-        "repeated_frames": timing.repeated_frames,
-        "duplicate_frames": timing.duplicate_frames,
-        "most_outstanding": timing.most_outstanding,
-        "dialect": timing.dialect.name if timing.dialect else None,
-    }
-    for each in series_of(timing):
-        length = each.key if isinstance(each.key, int) else None
-        yield {"record": each.record, each.field: each.key} | length_estimate(each.samples, length)
-    gaps = timing.gaps
-    yield {
-        "record": "gaps",
-        "count": gaps.total,
-        "edges_ns": [round(each, 3) for each in gaps.edges_ns.tolist()],
-        "counts": gaps.counts.tolist(),
-    }
-    line = timing.line.line()
-    yield {
-        "record": "in_flight",
-        "start_ns": line.start_ns,
-        "width_ns": line.width_ns,
-        "bytes": [round(each, 3) for each in line.in_flight.tolist()],
-        "frames": [round(each, 3) for each in line.frames.tolist()],
-        "repeats": line.repeats.tolist(),
-    }
-
-
-def estimate_fields(found: DurationEstimate) -> dict[str, Any]:
-    """The statistics of durations as fields of a record, in nanoseconds."""
-    return {
-        (name if name == "count" else f"{name}_ns"): round(value, 3) if isinstance(value, float) else value
-        for name, value in asdict(found).items()
-    }
-
-
-def length_estimate(samples: Samples | DurationSketch, length: int | None) -> dict[str, Any]:
-    """The statistics of durations as fields of a record, with the rate for messages of a ``length``."""
-    estimate = _known(samples)
-    record = estimate_fields(estimate)
-    if length is not None:
-        record["megabytes_per_second"] = round(length / estimate.median * 1e3, 6) if estimate.median else None
-    return record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
@@ -42,6 +43,9 @@ class Violation:
 
     def __str__(self) -> str:
         """Return one line with all fields but the time."""
-        frames = ", ".join(map(str, self.frames))
-        where = f"{mac_text(self.host)}, frame {frames}"
-        return f"{self.severity} of {self.rule} ({where}): {self.found}; expected: {self.expected}"
+        return finding_text(self.rule, self.severity, mac_text(self.host), self.frames, self.found, self.expected)
+
+
+def finding_text(rule: str, severity: str, host: str, frames: Iterable[int], found: str, expected: str) -> str:
+    """Describe a breach in one line."""
+    return f"{severity} of {rule} ({host}, frame {', '.join(map(str, frames))}): {found}; expected: {expected}"

@@ -20,10 +20,11 @@ from mxwire.analysis.timing.samples import SKETCH_BITS
 from mxwire.capture import create_capture, open_capture
 from mxwire.capture.ring import CaptureRing, expanded, rings_of
 from mxwire.cli.capture_set import CaptureSet
-from mxwire.cli.options import WorkerOptions
+from mxwire.cli.filters import FilterOptions
+from mxwire.cli.options import DecodingOptions, Inputs, WorkerOptions
 from mxwire.ethernet import mac_text
 from mxwire.frames import LINKTYPE_ETHERNET, concatenate
-from mxwire.report.timing import estimate_fields, series_of
+from mxwire.report.timing import DurationStatistics, durations_of
 from mxwire.wire.decoder import Decoder
 from tests.cli.support import mxwire
 
@@ -147,18 +148,20 @@ def test_a_set_keeps_no_conversations_of_its_captures():
     def conversations():
         return sum(isinstance(each, Conversation) for each in gc.get_objects())
 
-    def follow(files):
-        follower, decoder = Follower(), Decoder()
-        with CaptureRing(files) as ring:
-            for decoded in decoder.decode_all(ring):
-                follower.observe(decoded)
-        yield {"conversations": conversations()}
+    def follow(capture):
+        follower = Follower()
+        for decoded in capture.decoder.decode_all(capture.source):
+            follower.observe(decoded)
+        yield conversations()
+
+    def take(found, _):
+        assert found > before
 
     gc.collect()
     before = conversations()
-    for (record,) in CaptureSet(FILES, WorkerOptions("local", 1)).records(follow):
-        assert record["conversations"] > before
-        assert conversations() == before
+    options = FilterOptions(), DecodingOptions(), WorkerOptions("local", 1)
+    CaptureSet(Inputs(tuple(FILES)), *options).run(follow, take)
+    assert conversations() == before
 
 
 def test_findings_of_a_set_are_merged_by_cost(tmp_path):
@@ -235,8 +238,8 @@ def test_durations_of_a_set_are_merged():
                 timing.observe(decoded, decoder.start_ns)
         timing.finish()
         gaps += timing.gaps.counts
-        for each in series_of(timing):
-            seconds[each.record, each.key].merge(each.samples)
+        for kind, _, key, samples in durations_of(timing):
+            seconds[kind, key].merge(samples)
         for pair in timing.pairs.by_hosts():
             deliveries[tuple(sorted(mac_text(end.address) for end in pair.ends))].merge(pair.delivery)
     run = mxwire("stats", "--on", "local", "--jobs", 2, "--json", PATTERN)
@@ -263,7 +266,7 @@ def assert_close(record, samples):
     """Compare a record with samples of which all are kept."""
     estimate = samples.estimate()
     assert record["count"] == estimate.count
-    for name, value in estimate_fields(estimate).items():
+    for name, value in DurationStatistics.of(estimate).record().items():
         close = value if value is None else pytest.approx(value, rel=2**-SKETCH_BITS, abs=0.001)
         assert record[name] == close, name
 

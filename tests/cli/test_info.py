@@ -70,7 +70,7 @@ def test_retransmissions_are_repeated_frames():
 def test_the_size_of_batches_does_not_change_the_counts(tmp_path):
     """A MEDIUM whose fragments lie in two batches is one message."""
     from mxwire.analysis.inventory import Inventory
-    from mxwire.report.inventory import as_object
+    from mxwire.report.inventory import CaptureContents
     from mxwire.wire.decoder import Decoder
 
     path = CAPTURES / "mxoe-stopped-receiver.pcap"
@@ -83,7 +83,7 @@ def test_the_size_of_batches_does_not_change_the_counts(tmp_path):
                     which = list(range(start, min(start + size, len(batch))))
                     inventory.observe(decoder.decode(batch.select(which)))
         inventory.finish(decoder)
-        made.append(as_object("x", {}, inventory))
+        made.append(CaptureContents.of(inventory, "x", "pcap", None, None, None))
     assert made[0] == made[1] == made[2]
 
 

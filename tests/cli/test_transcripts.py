@@ -2,7 +2,7 @@
 
 A file of ``transcripts/`` has commands after ``$``, each with its output, lines of standard error after ``!``, and its
 exit code after ``=`` unless that is 0. They are played in one folder per file. To record them again, after a change of
-output or with a new command: ``python -m tests.cli.test_transcripts``.
+output or with a new command: ``python -m tests.cli.test_transcripts [NAME …]``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+import sys
 import tempfile
 from pathlib import Path
 
@@ -73,6 +74,6 @@ def test_commands_print_their_transcripts(file: Path, tmp_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    for each in FILES:
+    for each in (each for each in FILES if each.stem in sys.argv[1:] or not sys.argv[1:]):
         with tempfile.TemporaryDirectory() as where:
             each.write_text(played(each, Path(where)))

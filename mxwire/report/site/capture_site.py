@@ -290,7 +290,7 @@ class _CapturePage:
         }
 
     def _cost(self, found: Finding) -> str:
-        cost = cost_text(found.cost, self._facts)
+        cost = cost_text(found.cost.ns, found.cost.frames, self._facts.duration_ns, self._facts.follower.frames)
         return "" if cost == NO_COST else cost
 
     def _pair(self, pair: PairState) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from mxwire.analysis.conversations.message import MessageSorter
 from mxwire.analysis.message_table import message_fields
 from mxwire.ethernet import mac_text
 from mxwire.frames import FrameBatch
-from mxwire.report.messages import conversation_record, message_layout, message_record
+from mxwire.report.conversations import ConversationSummary
+from mxwire.report.messages import message_layout, message_record
 from tests.analysis.conversations.support import (
     CAPTURES,
     HOSTS,
@@ -50,7 +51,7 @@ def reported(messages: list[CapturedMessage]) -> list[dict[str, object]]:
 def read(capture: str, batch: FrameBatch) -> tuple[object, list[CapturedMessage]]:
     follower, messages = follow(decoded([batch], dialect_of(capture)))
     for each in follower.conversations:
-        conversation_record(each, follower)
+        ConversationSummary.of(each, follower).record()
     return follower, messages
 
 

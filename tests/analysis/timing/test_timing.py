@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mxwire.report.timing import timing_records
+from mxwire.report.timing import TimedCapture
 from tests.analysis.conversations.support import CAPTURES, read_capture, timed
 
 PRINTED = {
@@ -40,7 +40,8 @@ def test_half_round_trips_agree_with_omx_perf(length):
 )
 @pytest.mark.parametrize("size", [3, 50])
 def test_batches_do_not_matter(capture, size):
-    assert [*timing_records(timed(capture, size))] == [*timing_records(timed(capture))]
+    one, other = (TimedCapture.of(capture, timed(capture, *sizes)) for sizes in ((size,), ()))
+    assert one == other
 
 
 @pytest.mark.rule("R-ACK-04")
@@ -75,7 +76,7 @@ def test_never_more_than_four_blocks_are_in_flight():
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_every_capture_can_be_measured(capture):
     timing = timed(capture)
-    records = [*timing_records(timing)]
+    records = [each.record() for each in TimedCapture.of(capture, timing).results()]
     assert records[0]["frames"] == len(read_capture(capture))
     assert {each["record"] for each in records} >= {"capture", "gaps", "in_flight"}
     for each in records:

@@ -1,0 +1,242 @@
+"""Conversations as JSON and as tables: pairs of endpoints with their sessions, connects and totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from mxwire.analysis.conversations import Connect, Conversation, Follower
+from mxwire.ethernet import mac_text
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, code_columns, number_columns
+from mxwire.report.messages import COOKED
+from mxwire.report.result import Result, result
+from mxwire.report.times import seconds_text
+from mxwire.wire.enums import ConnectStatus
+from mxwire.words import count_of
+
+_KINDS: Final = ("TINY", "SMALL", "MEDIUM", "RNDV")
+_SIDES: Final = (
+    *number_columns("#"),
+    *code_columns("host"),
+    *number_columns("endpoint|ep"),
+    *code_columns("session"),
+    *number_columns("frames", "bytes", "TINY", "SMALL", "MEDIUM|MED", "RNDV"),
+    *number_columns("retransmits|rtx", "duplicates|dup", "acks alone|acks", "nacks"),
+)
+_CONNECTS: Final = (
+    *number_columns("#", "seconds"),
+    *code_columns("initiator"),
+    *number_columns("endpoint", "number"),
+    *code_columns("key"),
+    *number_columns("requests"),
+    Column("answer"),
+    *number_columns("ms"),
+)
+
+
+# Results
+
+
+@result()
+class ConversationSide(Result):
+    """One endpoint of a conversation, and what it sent."""
+
+    host: str | None
+    name: str | None
+    endpoint: int | None
+    session: int | None
+    frames: int
+    bytes: int
+    messages: dict[str, int]
+    message_bytes: int
+    retransmissions: int
+    re_requests: int
+    duplicates: int
+    libacks: int
+    nacks: int
+    late: int
+    missing: int
+
+    @classmethod
+    def of(cls, conversation: Conversation, side: int, follower: Follower) -> ConversationSide:
+        """Describe a side, 0 or 1."""
+        flow = conversation.flows[side]
+        return cls(
+            mac_text(flow.address) if flow.address else None,
+            follower.names.get(flow.address),
+            flow.endpoint,
+            conversation.session(side),
+            flow.frames,
+            flow.bytes,
+            {kind: flow.messages[kind] for kind in _KINDS},
+            flow.message_bytes,
+            flow.retransmissions,
+            flow.re_requests,
+            flow.duplicates,
+            flow.libacks,
+            flow.nacks,
+            flow.late,
+            flow.missing,
+        )
+
+
+@result()
+class ConnectSummary(Result):
+    """A connect: its request and the answer."""
+
+    side: int
+    number: int
+    key: int | None
+    frame: int
+    time_ns: int
+    requests: int
+    replies: int
+    answer: str | None
+    answered_ns: int | None
+
+    @classmethod
+    def of(cls, connect: Connect) -> ConnectSummary:
+        """Describe a connect."""
+        answer, at = connect_answer(connect)
+        return cls(
+            connect.side,
+            connect.number,
+            connect.key,
+            connect.frame,
+            connect.time_ns,
+            connect.requests,
+            connect.replies,
+            None if at is None else answer,
+            at,
+        )
+
+
+@result()
+class ConversationSummary(Result):
+    """A conversation: its endpoints and connects."""
+
+    conversation: int
+    start_ns: int
+    end_ns: int
+    endpoints: list[ConversationSide]
+    connects: list[ConnectSummary]
+    connect_count: int
+    restarted: bool
+    half_seen: list[str]
+
+    @classmethod
+    def of(cls, conversation: Conversation, follower: Follower) -> ConversationSummary:
+        """Describe a conversation."""
+        return cls(
+            conversation.number,
+            conversation.first_ns,
+            conversation.last_ns,
+            [ConversationSide.of(conversation, side, follower) for side in (0, 1)],
+            [ConnectSummary.of(each) for each in conversation.connects],
+            conversation.connect_count,
+            conversation.restarted,
+            conversation.half_seen,
+        )
+
+
+@result()
+class ListedConversations(Result):
+    """The conversations of a capture."""
+
+    file: str
+    start_ns: int
+    conversations: list[ConversationSummary]
+    messages: int
+    forgotten: int
+    """Number of earlier conversations that are not listed, to limit memory."""
+    cooked: bool
+
+
+def connect_answer(connect: Connect) -> tuple[str, int | None]:
+    """The outcome of a connect (status, nack reason or ``none``), and its time in nanoseconds."""
+    if connect.answered_ns is not None:
+        known = connect.status in tuple(ConnectStatus)
+        status = ConnectStatus(connect.status or 0).name if known else f"status {connect.status}"
+        return status, connect.answered_ns
+    if connect.nack is not None:
+        return f"nack {connect.nack.reason}", connect.nack.time_ns
+    return "none", None
+
+
+# Blocks
+
+
+def conversation_blocks(listed: ListedConversations) -> list[Block]:
+    """Conversations as blocks: one table row per side (what it sent), their connects, and remarks."""
+    shown: list[Block] = [Heading(listed.file)]
+    chosen = listed.conversations
+    if not chosen:
+        return [*shown, Paragraph("No conversation.")]
+    rows = tuple(_side_row(each, side) for each in chosen for side in (0, 1))
+    connects = [_connect_row(each, connect, listed.start_ns) for each in chosen for connect in each.connects]
+    shown += [Table(_SIDES, rows), Heading("Connects", 3), Table(_CONNECTS, tuple(connects))]
+    remarks = [Row((str(each.conversation), text)) for each in chosen for text in _remarks(each)]
+    if remarks:
+        columns = (Column("#", right=True), Column("remark", wraps=True))
+        shown += [Heading("Remarks", 3), Table(columns, tuple(remarks))]
+    if listed.forgotten:
+        forgotten = count_of(listed.forgotten, "earlier conversation")
+        shown.append(Paragraph(f"Not shown, to limit memory: {forgotten}."))
+    if listed.cooked:
+        shown.append(Paragraph(COOKED))
+    return shown
+
+
+def _known(value: Any) -> str:
+    return "?" if value is None else str(value)
+
+
+def _hexadecimal(value: int | None) -> str:
+    return "?" if value is None else f"0x{value:08x}"
+
+
+def _side_row(conversation: ConversationSummary, place: int) -> Row:
+    side = conversation.endpoints[place]
+    return Row(
+        (
+            "" if place else str(conversation.conversation),
+            _known(side.host),
+            _known(side.endpoint),
+            _hexadecimal(side.session),
+            str(side.frames),
+            str(side.bytes),
+            *map(str, side.messages.values()),
+            str(side.retransmissions + side.re_requests),
+            str(side.duplicates),
+            str(side.libacks),
+            str(side.nacks),
+        )
+    )
+
+
+def _connect_row(conversation: ConversationSummary, connect: ConnectSummary, start_ns: int) -> Row:
+    initiator, at = conversation.endpoints[connect.side], connect.answered_ns
+    return Row(
+        (
+            str(conversation.conversation),
+            seconds_text(connect.time_ns - start_ns).strip(),
+            _known(initiator.host),
+            _known(initiator.endpoint),
+            str(connect.number),
+            _hexadecimal(connect.key),
+            str(connect.requests),
+            connect.answer or "none",
+            "-" if at is None or not connect.requests else f"{(at - connect.time_ns) / 1e6:.3f}",
+        )
+    )
+
+
+def _remarks(conversation: ConversationSummary) -> Iterator[str]:
+    yield from conversation.half_seen
+    if conversation.restarted:
+        yield "ended when one of its endpoints was reopened"
+    late = sum(side.late for side in conversation.endpoints)
+    if late:
+        yield f"{count_of(late, 'late duplicate')} of completed messages"
+    if conversation.connect_count > len(conversation.connects):
+        yield f"{count_of(conversation.connect_count - len(conversation.connects), 'more connect')}"
