@@ -313,7 +313,7 @@ class OutcomeReporter:
         return not (counts[ScenarioVerdict.FAIL] or counts[ScenarioVerdict.MISSING])
 
     def _print(self, outcome: ScenarioOutcome, *, few: bool) -> None:
-        from mxwire.report.exchange import exchange_lines
+        from mxwire.report.ladder import exchange_lines
         from mxwire.scenarios import ScenarioVerdict
         from mxwire.wire.dialect import dialect_by_name
 

@@ -16,10 +16,9 @@ from mxwire.errors import MxwireError
 from mxwire.interop.implementations import dialect_of
 from mxwire.interop.result import CAPTURES, Cell
 from mxwire.interop.site.views import CellView, Matrix, page
-from mxwire.report.site.exchange import Exchange, ReadingCache, read_exchange
+from mxwire.report.exchange import Exchange, ReadingCache, is_everything, read_exchange, rows_of
 from mxwire.report.site.fields import FieldTables
 from mxwire.report.site.graphs import MessageColumns, packed, page_data
-from mxwire.report.site.ladder import is_everything, rows_of
 from mxwire.report.site.pages import page_ladder
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import Dialect
@@ -132,7 +131,7 @@ def _data(exchange: Exchange) -> str:
     columns = MessageColumns(exchange.names, exchange.start_ns)
     for message in exchange.messages:
         columns.add(message)
-    assert exchange.trace is not None
+    assert exchange.trace is not None and exchange.pairs is not None
     return packed(page_data(columns, exchange.trace, exchange.pairs.by_hosts(), exchange.names, exchange.start_ns))
 
 

@@ -19,12 +19,11 @@ from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis import CATALOGUE, Finding
 from mxwire.errors import OutputError
 from mxwire.report.diagnosis import NO_COST, cost_text, grouped
+from mxwire.report.exchange import Exchange, ReadingCache, rows_of, shown_frame
 from mxwire.report.messages import message_notes
 from mxwire.report.pairs import party_text
-from mxwire.report.site.exchange import Exchange, ReadingCache, shown_frame
 from mxwire.report.site.fields import FieldTables
 from mxwire.report.site.graphs import MessageColumns, graph_data, packed, page_data
-from mxwire.report.site.ladder import rows_of
 from mxwire.report.site.pages import FileNames, page, page_ladder, write_assets, write_text
 from mxwire.report.times import duration_text, seconds_text, time_text
 from mxwire.wire.decoder import DecodedBatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import Any, Final
 
-from mxwire.report.site.exchange import ShownFrame
+from mxwire.report.exchange import ShownFrame
 from mxwire.report.tree import FieldLine
 
 _BYTES_SHOWN: Final = 16

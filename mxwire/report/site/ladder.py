@@ -1,125 +1,18 @@
 """The ladder of an exchange as SVG: vertical lines for hosts, and an arrow per frame between them.
 
-Similar frames are folded into one row, and of a long exchange only notable frames have rows. The drawing has the width
-of the page: horizontal positions are percentages. Repeated elements, such as an arrow from the first host to the
-second, are defined once; labels have two lengths, for wide and narrow pages. Each picture holds a few rows, because a
-printer cannot break a picture across pages.
+The drawing has the width of the page: horizontal positions are percentages. Repeated elements, such as an arrow from
+the first host to the second, are defined once; labels have two lengths, for wide and narrow pages. Each picture holds a
+few rows, because a printer cannot break a picture across pages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final
 
 from markupsafe import Markup, escape
 
-from mxwire.report.site.exchange import Exchange, ShownFrame, runs
-
-FEWEST_FOLDED: Final = 4
-"""Minimum number of similar frames that are folded."""
-MOST_ROWS: Final = 120
-"""Maximum number of steps on the page of a cell; with fewer frames, each has a step of its own."""
-MOST_ROWS_WHOLE: Final = 2_000
-"""Maximum number of steps on the page with all frames, one per frame."""
-_FIRST_STEPS: Final = 60
-_LAST_STEPS: Final = 30
-_AROUND: Final = 3
-"""Steps shown before and after a notable one."""
-_PAUSE_NS: Final = 20_000_000
-"""Minimum silence that the ladder shows as a pause."""
-
-
-@dataclass(frozen=True, slots=True)
-class FrameStep:
-    """A frame, or a run of similar frames."""
-
-    frames: Sequence[ShownFrame]
-
-    @property
-    def first(self) -> ShownFrame:
-        """The first frame, which represents the step."""
-        return self.frames[0]
-
-    @property
-    def last(self) -> ShownFrame:
-        """The last frame of the run."""
-        return self.frames[-1]
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Time without frames."""
-
-    duration_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Omission:
-    """Frames that are not shown."""
-
-    frames: int
-
-
-Row = FrameStep | Pause | Omission
-
-
-def rows_of(frames: list[ShownFrame], *, whole: bool = False) -> list[Row]:
-    """Return the rows of a ladder from top to bottom; with ``whole`` nothing is folded."""
-    if whole or len(frames) <= MOST_ROWS:
-        steps = [FrameStep([frame]) for frame in frames]
-    else:
-        steps = [FrameStep(each) for each in runs(frames, FEWEST_FOLDED)]
-    places = set(range(MOST_ROWS_WHOLE)) if whole else _chosen(steps)
-    return list(_with_pauses(_with_omissions(steps, places)))
-
-
-def is_everything(rows: list[Row]) -> bool:
-    """Return whether each frame has a step of its own."""
-    return all(isinstance(row, Pause) or (isinstance(row, FrameStep) and len(row.frames) == 1) for row in rows)
-
-
-def _chosen(steps: list[FrameStep]) -> set[int]:
-    """Return the indexes of the shown steps: all, or the first, the last and the notable ones."""
-    if len(steps) <= MOST_ROWS:
-        return set(range(len(steps)))
-    chosen = {*range(_FIRST_STEPS), *range(len(steps) - _LAST_STEPS, len(steps))}
-    concerned = [place for place, step in enumerate(steps) if step.first.concerned]
-    special = [place for place, step in enumerate(steps) if not step.first.is_plain]
-    marked = [place for place, step in enumerate(steps) if step.first.flags]
-    for places in (concerned, special, marked):
-        for place in places:
-            if len(chosen) >= MOST_ROWS:
-                return chosen
-            chosen.update(range(max(place - _AROUND, 0), min(place + _AROUND + 1, len(steps))))
-    return chosen
-
-
-def _with_omissions(steps: list[FrameStep], kept: set[int]) -> Iterator[FrameStep | Omission]:
-    left_out = 0
-    for place, step in enumerate(steps):
-        if place not in kept:
-            left_out += len(step.frames)
-            continue
-        if left_out:
-            yield Omission(left_out)
-            left_out = 0
-        yield step
-    if left_out:
-        yield Omission(left_out)
-
-
-def _with_pauses(rows: Iterator[FrameStep | Omission]) -> Iterator[Row]:
-    last: ShownFrame | None = None
-    for row in rows:
-        if isinstance(row, FrameStep):
-            if last is not None and row.first.time_ns - last.time_ns >= _PAUSE_NS:
-                yield Pause(row.first.time_ns - last.time_ns)
-            last = row.last
-        else:
-            last = None
-        yield row
-
+from mxwire.report.exchange import Exchange, FrameStep, Omission, Pause, Row, ShownFrame
 
 MOST_HOSTS: Final = 6
 """Maximum number of lines side by side; frames of further hosts have no arrow."""
@@ -228,9 +121,9 @@ class LadderDrawing:
         return _STEP.format(
             classes=_classes(step),
             first=seen.number,
-            last=f' data-last="{step.last.number}"' if len(step.frames) > 1 else "",
+            last=f' data-last="{step.last.number}"' if step.count > 1 else "",
             y=y + _BASE,
-            number=f"{seen.number}-{step.last.number}" if len(step.frames) > 1 else seen.number,
+            number=f"{seen.number}-{step.last.number}" if step.count > 1 else seen.number,
             at=_FIRST - 1.5,
             ms=seen.time_ns / 1e6,
             flag=_FLAG.format(_FIRST - 1.5, escape(_flag(seen))) if seen.concerned else "",
@@ -277,7 +170,7 @@ def _flag(seen: ShownFrame) -> str:
 def _look(step: FrameStep) -> str:
     if step.first.fate.arrivals == 0:
         return "lost"
-    return "many" if step.first.fate.arrivals > 1 or len(step.frames) > 1 else "plain"
+    return "many" if step.first.fate.arrivals > 1 or step.count > 1 else "plain"
 
 
 def _arrow(name: str, source: float, target: float, look: str) -> str:
@@ -302,8 +195,8 @@ def _label(step: FrameStep, wide: int, narrow: int) -> str:
     """
     seen = step.first
     fate = _fate(seen)
-    folded = len(step.frames) > 1
-    kind = f"{seen.type} ({len(step.frames)} frames)" if folded else seen.type
+    folded = step.count > 1
+    kind = f"{seen.type} ({step.count} frames)" if folded else seen.type
     width = len(kind) + len(fate) + 2 + (min(len(seen.mark), _MARK) + 3 if seen.mark else 0)
     text = _cut(f"{seen.text} … {step.last.text}" if folded else seen.text, max(wide - width, 0))
     label = f'<tspan class="fate">{fate}</tspan> ' if fate else ""

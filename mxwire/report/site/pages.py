@@ -17,10 +17,10 @@ from markupsafe import Markup, escape
 from mxwire import __version__
 from mxwire.ethernet import mac_text
 from mxwire.extras import import_extra
-from mxwire.report.site.exchange import Exchange, ShownFrame
+from mxwire.report.exchange import MOST_ROWS_WHOLE, Exchange, FrameStep, Omission, Row, ShownFrame
 from mxwire.report.site.fields import FieldRecords, FieldTables, LayoutRow
 from mxwire.report.site.graphs import packed, style_data
-from mxwire.report.site.ladder import MOST_HOSTS, MOST_ROWS_WHOLE, FrameStep, LadderDrawing, Omission, Row
+from mxwire.report.site.ladder import MOST_HOSTS, LadderDrawing
 from mxwire.rules import CATALOGUE
 from mxwire.words import count_of
 
@@ -60,7 +60,7 @@ def page_ladder(
     ``more`` is the sentence about frames that no page shows.
     """
     steps = [row for row in rows if isinstance(row, FrameStep)]
-    frames = [seen for step in steps for seen in ([step.first] if len(step.frames) == 1 else [step.first, step.last])]
+    frames = [seen for step in steps for seen in ([step.first] if step.count == 1 else [step.first, step.last])]
     records = FieldRecords(tables)
     for each in frames:
         records.add(each)
@@ -74,7 +74,7 @@ def page_ladder(
 def _note(exchange: Exchange, rows: list[Row], whole: str | None, more: str) -> str:
     """Return notes on the completeness of the shown frames."""
     parts = [f"{count_of(len(exchange.frames), 'frame')}, in the order of the capture. Select one to see its fields."]
-    folded = sum(isinstance(row, FrameStep) and len(row.frames) > 1 for row in rows)
+    folded = sum(isinstance(row, FrameStep) and row.count > 1 for row in rows)
     left_out = sum(row.frames for row in rows if isinstance(row, Omission))
     if folded:
         parts.append("Consecutive similar frames form one step.")
