@@ -9,6 +9,7 @@
  *   send_frames     the loop of FrameSender.send_few (link/sender.py)
  *   RecordWriter    RecordWriter (link/record_ring.py)
  *   RecordReader    RecordReader (link/record_ring.py)
+ *   ReplyForm       the loops of PullReplies.frames (protocol/card/replies.py), and over PullTransfer.reply (pull.py)
  *
  * tests/compiled/test_native.py compares the two. Numbers of a layout come from Python or from the kernel's headers.
  * All functions run with the interpreter's lock held, except where they wait or call the kernel.
@@ -933,6 +934,160 @@ static PyTypeObject RecordReaderType = {
     .tp_members = Records_members,
 };
 
+/* ReplyForm: single PULL_REPLYs that follow each other */
+
+#define REPLY_HEADER_MAXIMUM 64
+
+typedef struct {
+    PyObject_HEAD
+    uint8_t fixed[REPLY_HEADER_MAXIMUM];
+    Py_ssize_t header, shortest, sequence, length, offset;
+} ReplyForm;
+
+static int
+ReplyForm_init(ReplyForm *self, PyObject *arguments, PyObject *keywords)
+{
+    const char *fixed;
+    Py_ssize_t header, shortest, sequence, length, offset;
+    if (!no_keywords("ReplyForm", keywords) ||
+        !PyArg_ParseTuple(arguments, "y#nnnn", &fixed, &header, &shortest, &sequence, &length, &offset))
+        return -1;
+    if (header > REPLY_HEADER_MAXIMUM || shortest < header || sequence < 0 || sequence + 1 > header || length < 0 ||
+        length + 2 > header || offset < 0 || offset + 4 > header) {
+        PyErr_SetString(PyExc_ValueError, "the header has no such fields");
+        return -1;
+    }
+    memcpy(self->fixed, fixed, (size_t)header);
+    self->header = header;
+    self->shortest = shortest;
+    self->sequence = sequence;
+    self->length = length;
+    self->offset = offset;
+    return 0;
+}
+
+static uint32_t
+big_number(const uint8_t *at, int bytes)
+{
+    uint32_t number = 0;
+    for (int each = 0; each < bytes; each++)
+        number = number << 8 | at[each];
+    return number;
+}
+
+static void
+put_big_number(uint8_t *at, uint32_t number, int bytes)
+{
+    for (int each = bytes; each-- > 0; number >>= 8)
+        at[each] = (uint8_t)number;
+}
+
+/* Build frames with the header ``head``, each with its length in bytes of ``data``, one after another; the first has
+ * the given number and offset. */
+static PyObject *
+ReplyForm_build(ReplyForm *self, PyObject *const *arguments, Py_ssize_t given)
+{
+    if (given != 5 || !PyBytes_CheckExact(arguments[0]) || PyBytes_GET_SIZE(arguments[0]) != self->header ||
+        !PyList_CheckExact(arguments[4])) {
+        PyErr_SetString(PyExc_TypeError, "build takes a header, data, two numbers and a list of lengths");
+        return NULL;
+    }
+    uint32_t number = (uint32_t)PyLong_AsUnsignedLongMask(arguments[2]);
+    uint32_t offset = (uint32_t)PyLong_AsUnsignedLongMask(arguments[3]);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_buffer data;
+    if (PyObject_GetBuffer(arguments[1], &data, PyBUF_SIMPLE) < 0)
+        return NULL;
+    Py_ssize_t count = PyList_GET_SIZE(arguments[4]), taken = 0;
+    PyObject *frames = PyList_New(count);
+    for (Py_ssize_t each = 0; frames != NULL && each < count; each++) {
+        Py_ssize_t length = PyLong_AsSsize_t(PyList_GET_ITEM(arguments[4], each));
+        if (length < 0 || length > UINT16_MAX || length > data.len - taken) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "a frame cannot have such a length");
+            Py_CLEAR(frames);
+            break;
+        }
+        Py_ssize_t size = self->header + length;
+        PyObject *frame = PyBytes_FromStringAndSize(NULL, size < self->shortest ? self->shortest : size);
+        if (frame == NULL) {
+            Py_CLEAR(frames);
+            break;
+        }
+        uint8_t *out = (uint8_t *)PyBytes_AS_STRING(frame);
+        memcpy(out, PyBytes_AS_STRING(arguments[0]), (size_t)self->header);
+        put_big_number(out + self->sequence, number + (uint32_t)each, 1);
+        put_big_number(out + self->length, (uint32_t)length, 2);
+        put_big_number(out + self->offset, offset + (uint32_t)taken, 4);
+        memcpy(out + self->header, (char *)data.buf + taken, (size_t)length);
+        if (size < self->shortest)
+            memset(out + size, 0, (size_t)(self->shortest - size));
+        PyList_SET_ITEM(frames, each, frame);
+        taken += length;
+    }
+    PyBuffer_Release(&data);
+    return frames;
+}
+
+/* Copy the data of at most ``count`` frames from ``place`` into memory, from ``at`` on, while they have the same length
+ * as the first, and continue it; return their number. */
+static PyObject *
+ReplyForm_fill(ReplyForm *self, PyObject *const *arguments, Py_ssize_t given)
+{
+    if (given != 5 || !PyList_CheckExact(arguments[0])) {
+        PyErr_SetString(PyExc_TypeError, "fill takes a list, a place, a count, memory and an offset");
+        return NULL;
+    }
+    Py_ssize_t place = PyLong_AsSsize_t(arguments[1]), count = PyLong_AsSsize_t(arguments[2]);
+    Py_ssize_t at = PyLong_AsSsize_t(arguments[4]);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_buffer memory;
+    if (PyObject_GetBuffer(arguments[3], &memory, PyBUF_WRITABLE) < 0)
+        return NULL;
+    Py_ssize_t done = 0, length = 0;
+    const uint8_t *first = NULL;
+    for (; place >= 0 && at >= 0 && done < count && place + done < PyList_GET_SIZE(arguments[0]); done++) {
+        PyObject *frame = PyList_GET_ITEM(arguments[0], place + done);
+        if (!PyBytes_CheckExact(frame) || PyBytes_GET_SIZE(frame) < self->header)
+            break;
+        const uint8_t *head = (const uint8_t *)PyBytes_AS_STRING(frame);
+        if (first == NULL) {
+            first = head;
+            length = (Py_ssize_t)big_number(head + self->length, 2);
+        }
+        int differs = big_number(head + self->sequence, 1) != (uint8_t)(big_number(first + self->sequence, 1) + done) ||
+                      (Py_ssize_t)big_number(head + self->length, 2) != length ||
+                      big_number(head + self->offset, 4) !=
+                          (uint32_t)(big_number(first + self->offset, 4) + (uint64_t)done * (uint64_t)length);
+        for (Py_ssize_t each = 0; each < self->header; each++)
+            differs |= (head[each] ^ first[each]) & self->fixed[each];
+        if (differs || PyBytes_GET_SIZE(frame) - self->header < length || memory.len < at ||
+            memory.len - at < length)
+            break;
+        memcpy((char *)memory.buf + at, head + self->header, (size_t)length);
+        at += length;
+    }
+    PyBuffer_Release(&memory);
+    return PyLong_FromSsize_t(done);
+}
+
+static PyMethodDef ReplyForm_methods[] = {
+    {"build", (PyCFunction)(void (*)(void))ReplyForm_build, METH_FASTCALL, "Build the frames of a run."},
+    {"fill", (PyCFunction)(void (*)(void))ReplyForm_fill, METH_FASTCALL, "Copy the data of a run into memory."},
+    {NULL},
+};
+static PyTypeObject ReplyFormType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "mxwire._native.ReplyForm",
+    .tp_basicsize = sizeof(ReplyForm),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)ReplyForm_init,
+    .tp_methods = ReplyForm_methods,
+};
+
 /* The module */
 
 static PyMethodDef functions[] = {
@@ -961,7 +1116,8 @@ PyInit__native(void)
     if (invalid_record == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
-    PyTypeObject *types[] = {&StructType, &LockType, &SlotReaderType, &RecordWriterType, &RecordReaderType};
+    PyTypeObject *types[] = {&StructType, &LockType, &SlotReaderType, &RecordWriterType, &RecordReaderType,
+                             &ReplyFormType};
     for (size_t each = 0; module != NULL && each < sizeof types / sizeof *types; each++)
         if (PyModule_AddType(module, types[each]) < 0)
             Py_CLEAR(module);

@@ -127,6 +127,11 @@ class Segments:
         """A view of ``length`` bytes from ``offset`` that is not an array; None if there are several segments."""
         return None if self._only is None else view_of(self._only)[offset : offset + length]
 
+    @property
+    def only(self) -> bytes | memoryview | None:
+        """The memory, if it is one segment."""
+        return self._only
+
     def take(self, offset: int, out: Bytes) -> None:
         """Copy ``len(out)`` bytes, starting at ``offset``, into ``out``."""
         if self._only is not None:

@@ -13,7 +13,7 @@ from mxwire.native import mypyc_attr
 from mxwire.protocol.machine import Queue
 from mxwire.protocol.peers import Peer
 from mxwire.protocol.status import Status
-from mxwire.wire.packets import Medium
+from mxwire.wire.packets import Medium, Notify, Rndv
 
 SHARED_THRESHOLD: Final = 4096
 """Maximum length in bytes of a buffered message between endpoints of one host (R-LOC-02)."""
@@ -27,8 +27,7 @@ class Arrival:
     def __init__(self, peer: Peer, frame: Any, endpoint: int, sequence: int = 0, piggyback: int = 0) -> None:
         self.peer = peer
         self.frame = frame
-        """A :class:`~mxwire.wire.packets.Frame` of a type for the library; None for an :class:`EagerArrival`,
-        :class:`Fragment` or :class:`LibackArrival`."""
+        """A :class:`~mxwire.wire.packets.Frame` of a type for the library; None for an arrival of a class below."""
         self.endpoint = endpoint
         """``src_endpoint``."""
         self.sequence = sequence
@@ -96,6 +95,54 @@ class Fragment(Arrival):
         return self.number == 0 and len(self.data) == self.length
 
 
+@mypyc_attr(free_list_len=1)
+class RndvArrival(Arrival):
+    """A RNDV, without a frame object."""
+
+    __slots__ = ("length", "match_info", "offset", "region", "use")
+
+    def __init__(
+        self,
+        peer: Peer,
+        endpoint: int,
+        sequence: int,
+        piggyback: int,
+        match_info: int,
+        length: int,
+        region: int,
+        use: int,
+        offset: int,
+    ) -> None:
+        super().__init__(peer, None, endpoint, sequence, piggyback)
+        self.match_info = match_info
+        self.length = length
+        """``msg_length`` in bytes."""
+        self.region = region
+        """``pulled_rdma_id``."""
+        self.use = use
+        """``pulled_rdma_seqnum``."""
+        self.offset = offset
+        """``pulled_rdma_offset`` in bytes."""
+
+
+@mypyc_attr(free_list_len=1)
+class NotifyArrival(Arrival):
+    """A NOTIFY, without a frame object."""
+
+    __slots__ = ("region", "transferred", "use")
+
+    def __init__(
+        self, peer: Peer, endpoint: int, sequence: int, piggyback: int, region: int, use: int, transferred: int
+    ) -> None:
+        super().__init__(peer, None, endpoint, sequence, piggyback)
+        self.region = region
+        """``pulled_rdma_id``."""
+        self.use = use
+        """``pulled_rdma_seqnum``."""
+        self.transferred = transferred
+        """``total_length`` in bytes."""
+
+
 def match_info_of(frame: Any) -> int:
     """The 64 bits of match information of a message."""
     info: int = (frame.match_a << 32) | frame.match_b
@@ -117,15 +164,45 @@ def fragment_of(peer: Peer, frame: Medium) -> Fragment:
     )
 
 
-@dataclass(slots=True)
+def rndv_of(peer: Peer, frame: Rndv) -> RndvArrival:
+    """The arrival of a parsed RNDV."""
+    return RndvArrival(
+        peer,
+        frame.src_endpoint,
+        frame.lib_seqnum,
+        frame.lib_piggyack,
+        match_info_of(frame),
+        frame.msg_length,
+        frame.pulled_rdma_id,
+        frame.pulled_rdma_seqnum,
+        frame.pulled_rdma_offset,
+    )
+
+
+def notify_of(peer: Peer, frame: Notify) -> NotifyArrival:
+    """The arrival of a parsed NOTIFY."""
+    return NotifyArrival(
+        peer,
+        frame.src_endpoint,
+        frame.lib_seqnum,
+        frame.lib_piggyack,
+        frame.pulled_rdma_id,
+        frame.pulled_rdma_seqnum,
+        frame.total_length,
+    )
+
+
 class PullEnded:
     """A pull that has ended on the card's side."""
 
-    context: Any
-    """The object that the library passed when it started the pull."""
-    status: Status
-    transferred: int
-    """Bytes stored; 0 unless the status is success."""
+    __slots__ = ("context", "status", "transferred")
+
+    def __init__(self, context: Any, status: Status, transferred: int) -> None:
+        self.context = context
+        """The object that the library passed when it started the pull."""
+        self.status = status
+        self.transferred = transferred
+        """Bytes stored; 0 unless the status is success."""
 
 
 @dataclass(slots=True)

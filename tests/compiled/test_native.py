@@ -7,6 +7,7 @@ import mmap
 import socket
 import struct
 import threading
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
@@ -17,6 +18,10 @@ from hypothesis import strategies as st
 from mxwire.errors import InvalidRecordError
 from mxwire.link import record_ring, ring_v2
 from mxwire.link.ring import SHORT, USER, VLAN_VALID
+from mxwire.protocol.card.replies import REPLY_PARTS
+from mxwire.wire.codec import codec_of
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.packets import PullReply
 from tests.compiled.test_compiled import compiled  # noqa: F401  # A fixture.
 
 
@@ -193,6 +198,121 @@ def test_frames_are_sent_up_to_the_first_that_is_refused(native):
         assert [two.recv(100) for _ in range(5)] == [*frames, b"view"]
         assert native.send_frames(one.fileno(), [b"a", bytes(1 << 22), b"b"]) == 1
         assert native.send_frames(-1, [b"a"]) == 0
+
+
+# Runs of replies to PULLs.
+
+PAYLOAD = 48
+REPLIES = codec_of(MXOE)
+
+
+def reply(number: int, offset: int, data: bytes) -> PullReply:
+    return PullReply(
+        dst_mac=bytes(range(6)),
+        src_mac=bytes(range(6, 12)),
+        frame_seqnum=number & 0xFF,
+        frame_length=len(data),
+        msg_offset=offset & 0xFFFF_FFFF,
+        dst_pull_handle=5,
+        dst_magic=7,
+        data=data,
+    )
+
+
+@pytest.fixture(scope="module")
+def form(native) -> Any:
+    return native.ReplyForm(*REPLY_PARTS)
+
+
+PLACES = st.sampled_from([0, 1, 250, 255]), st.sampled_from([0, 4096, (1 << 32) - 100])
+
+
+@given(lengths=st.lists(st.sampled_from([0, 1, 27, 28, 29, PAYLOAD]), max_size=9), number=PLACES[0], offset=PLACES[1])
+def test_replies_are_built_as_by_the_codec(form, lengths, number, offset):
+    data, taken, expected = bytes(range(256)) * 2, 0, []
+    for place, length in enumerate(lengths):
+        expected.append(REPLIES.build(reply(number + place, offset + taken, data[taken : taken + length])))
+        taken += length
+    head = REPLIES.build(reply(0, 0, b""))[: len(REPLY_PARTS[0])]
+    for memory in (data, memoryview(bytearray(data)), memoryview(data)[:taken]):
+        assert form.build(head, memory, number, offset, lengths) == expected
+    for wrong in ([taken + 1], [-1], [*lengths, 1], [1 << 16], [1 << 70]):
+        with pytest.raises((ValueError, OverflowError)):
+            form.build(head, data[:taken], number, offset, wrong)
+    for wrong in (head[:-1], head + b"a", bytearray(head)):
+        with pytest.raises(TypeError):
+            form.build(wrong, data, number, offset, lengths)
+
+
+@given(
+    number=PLACES[0],
+    offset=PLACES[1],
+    count=st.integers(0, 9),
+    at=st.integers(0, 3 * PAYLOAD),
+    damage=st.lists(
+        st.tuples(st.integers(0, 7), st.one_of(st.integers(0, 40), st.sampled_from(["cut", "drop", "swap", "view"]))),
+        max_size=2,
+    ),
+    place=st.integers(0, 8),
+)
+def test_runs_of_replies_are_taken_up_to_the_first_that_does_not_continue_them(
+    form, number, offset, count, at, damage, place
+):
+    """In comparison with the frames one by one, as the codec reads them."""
+    frames: list[Any] = [
+        REPLIES.build(reply(number + each, offset + each * PAYLOAD, bytes([each + 1]) * PAYLOAD)) for each in range(8)
+    ]
+    for victim, how in damage:
+        victim %= len(frames)
+        if how == "drop":
+            del frames[victim]
+        elif how == "cut":
+            frames[victim] = frames[victim][: 20 + 10 * victim]
+        elif how == "swap":
+            frames[victim], frames[0] = frames[0], frames[victim]
+        elif how == "view":
+            frames[victim] = memoryview(frames[victim])
+        elif how < len(frames[victim]):
+            frames[victim] = bytes(each ^ (place == how) for place, each in enumerate(bytes(frames[victim])))
+    memory, expected, taken = bytearray(6 * PAYLOAD), bytearray(6 * PAYLOAD), 0
+    first = None
+    for frame in frames[place:]:
+        read = REPLIES.parse(frame) if isinstance(frame, bytes) else None
+        if taken == count or not isinstance(read, PullReply):
+            break
+        first = first or read
+        length, end = first.frame_length, at + (taken + 1) * first.frame_length
+        if end > len(expected) or read != replace(
+            first,
+            frame_seqnum=(first.frame_seqnum + taken) & 0xFF,
+            msg_offset=(first.msg_offset + taken * length) & 0xFFFF_FFFF,
+            data=read.data,
+        ):
+            break
+        expected[end - length : end] = read.data
+        taken += 1
+    assert form.fill(frames, place, count, memory, at) == taken
+    assert memory == expected
+
+
+def test_a_form_of_replies_checks_its_arguments(native, form):
+    fixed, shortest, *offsets = REPLY_PARTS
+    for wrong in (
+        (bytes(65), 70, *offsets),
+        (fixed, len(fixed) - 1, *offsets),
+        (fixed, shortest, len(fixed), *offsets[1:]),
+        (fixed, shortest, offsets[0], -1, offsets[2]),
+        (fixed, shortest, *offsets[:2], len(fixed) - 3),
+    ):
+        with pytest.raises(ValueError, match="no such fields"):
+            native.ReplyForm(*wrong)
+    with pytest.raises(BufferError):
+        form.fill([], 0, 1, b"read-only", 0)
+    for arguments in (((), 0, 1, bytearray(), 0), ([], 0, 1, bytearray()), ([], "0", 1, bytearray(), 0)):
+        with pytest.raises(TypeError):
+            form.fill(*arguments)
+    for place, at in ((-1, 0), (0, -1), (1 << 40, 0), (0, 1 << 40)):
+        assert form.fill([bytes(100)], place, 1, bytearray(9), at) == 0
 
 
 # Rings between processes.

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mxwire.protocol.arguments import Segments
+from mxwire.protocol.card.outgoing import Port
 from mxwire.protocol.card.replies import PullReplies, RegionTable, message_offset, region_offset, replies_needed
+from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE, Dialect, omx
 from mxwire.wire.packets import Pull, PullReply
@@ -69,6 +71,7 @@ def test_any_blocks_of_two_transfers(dialect, blocks, first, pieces):
     cut = len(data) // pieces
     memory = Segments([data[place : place + cut] for place in range(0, len(data), cut)])
     region = RegionTable(1, 0).register(memory, 0, b"\x02\0\0\0\0\x01")
+    port = Port(0, REPLIER, "replier", dialect, OPEN_MX_1_5)
     for handle, block, short, offset in blocks:
         # The second transfer may begin within a frame; the first frame of its blocks then is not full.
         inside = first if handle and block == 0 else 0
@@ -77,7 +80,7 @@ def test_any_blocks_of_two_transfers(dialect, blocks, first, pieces):
         length = dialect.block_length - inside - (payload // 2 if short else 0)
         asked = pull(dialect, handle, offset, inside, block * step, length)
         count = replies_needed(asked, dialect)
-        replies = PullReplies(asked, length, region, dialect, REPLIER, count)
+        replies = PullReplies(asked, length, region, port, count)
         out = np.empty(sum(replies.lengths), np.uint8)
         replies.write(out)
-        assert out.tobytes() == expected(asked, data, dialect)
+        assert out.tobytes() == b"".join(replies.frames()) == expected(asked, data, dialect)

@@ -17,8 +17,25 @@ from mxwire.native import quick_struct, view_of
 from mxwire.protocol.card.endpoint import CardEndpoint, HandleSlots
 from mxwire.protocol.card.outgoing import EAGER_NUMBERS, Port
 from mxwire.protocol.card.pull import PullEvent, PullTimers, PullTransfer
-from mxwire.protocol.card.replies import FRAMES_MAXIMUM, PullReplies, region_offset, replies_needed
-from mxwire.protocol.corridor import Arrival, EagerArrival, Fragment, LibackArrival, fragment_of
+from mxwire.protocol.card.replies import (
+    FRAMES_MAXIMUM,
+    REPLY_FORM,
+    PullReplies,
+    PullRequest,
+    region_offset,
+    replies_needed,
+)
+from mxwire.protocol.corridor import (
+    Arrival,
+    EagerArrival,
+    Fragment,
+    LibackArrival,
+    NotifyArrival,
+    RndvArrival,
+    fragment_of,
+    notify_of,
+    rndv_of,
+)
 from mxwire.protocol.counters import Counter, Tally
 from mxwire.protocol.discovery import Names, RawQueue
 from mxwire.protocol.peers import Peer, PeerTable
@@ -29,7 +46,7 @@ from mxwire.wire.codec import Codec, Malformed
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import NackType, PacketType, TrucType
 from mxwire.wire.layout import TYPE_OFFSET
-from mxwire.wire.numbers import LIBACK_LENGTH, NO_PEER_INDEX, PULL_MAGIC, SMALL_MAXIMUM, TINY_MAXIMUM
+from mxwire.wire.numbers import LIBACK_LENGTH, NO_PEER_INDEX, PULL_MAGIC, RNDV_LENGTH, SMALL_MAXIMUM, TINY_MAXIMUM
 from mxwire.wire.packets import (
     Announcement,
     ConnectReply,
@@ -104,6 +121,37 @@ _FRAGMENT_FIELDS: Final = (
     "frag_seqnum",
     "frag_pipeline",
 )
+_RNDV_FIELDS: Final = (
+    "length",
+    "lib_seqnum",
+    "lib_piggyack",
+    "match_a",
+    "match_b",
+    "session",
+    "msg_length",
+    "pulled_rdma_id",
+    "pulled_rdma_seqnum",
+    "pulled_rdma_offset",
+)
+_NOTIFY_FIELDS: Final = (
+    "session",
+    "total_length",
+    "pulled_rdma_id",
+    "pulled_rdma_seqnum",
+    "lib_seqnum",
+    "lib_piggyack",
+)
+_PULL_FIELDS: Final = (
+    "src_mac",
+    "dst_src_peer_index",
+    "dst_endpoint",
+    "session",
+    "pulled_rdma_id",
+    "pulled_rdma_offset",
+    "src_pull_handle",
+    "src_magic",
+    "frame_index",
+)
 _REPLY_FIELDS: Final = ("src_mac", "frame_seqnum", "frame_length", "msg_offset", "dst_pull_handle", "dst_magic")
 _KNOWN_MAXIMUM: Final = 1024
 """Maximum number of entries for senders and packet types: more than the usual number of partners."""
@@ -121,7 +169,8 @@ _DESTINATION_END: Final[int] = DESTINATION.stop
 
 
 class HeaderReader:
-    """A reader of the header fields that decide whether a TINY, SMALL, MEDIUM or TRUC is accepted."""
+    """A reader of the header fields that decide whether a packet for the library is accepted: a TINY, SMALL, MEDIUM,
+    RNDV, NOTIFY or TRUC."""
 
     __slots__ = ("header_end", "maximum", "read", "read_head", "received")
 
@@ -131,13 +180,13 @@ class HeaderReader:
         self.read_head: Callable[[bytes], tuple[bytes, int, int, int]] = codec.reader(name, *_HEAD_FIELDS).unpack_from
         self.header_end: int = fields.size
         self.maximum = maximum
-        """Maximum length in bytes of a message, or of a fragment; 0 for TRUCs, which have none."""
+        """Maximum length in bytes of the data in a packet; 0 for packets without."""
         self.received = received
         """The counter of frames of this type."""
 
 
 class KnownSender:
-    """The result of checking the first part of a TINY, SMALL, MEDIUM or TRUC, which is the same in all such packets
+    """The result of checking the first part of a packet for the library, which is the same in all packets of its type
     from one endpoint."""
 
     __slots__ = ("endpoint", "peer", "reader", "sender")
@@ -179,7 +228,7 @@ class HostInterface(Port):
         self.ready: list[CardEndpoint] = []
         """The endpoints with new events in their ring, each once: see :meth:`CardEndpoint.announce`."""
         self._known: dict[bytes, KnownSender] = {}
-        """The senders whose TINYs, SMALLs, MEDIUMs and TRUCs have been accepted, by the first part of their headers."""
+        """The senders whose packets for the library have been accepted, by the first part of their headers."""
         self._newest_head = b""
         self._newest: KnownSender | None = None
         """The sender of the newest frame, if it is known."""
@@ -201,6 +250,10 @@ class HostInterface(Port):
         self._medium_reader = HeaderReader(
             codec, "medium", dialect.receive_slot, received[Counter.RECV_MEDIUM_FRAG], fragment
         )
+        rndv, notify = codec.reader("rndv", *_RNDV_FIELDS), codec.reader("notify", *_NOTIFY_FIELDS)
+        self._rndv_reader = HeaderReader(codec, "rndv", 0, received[Counter.RECV_RNDV], rndv)
+        self._notify_reader = HeaderReader(codec, "notify", 0, received[Counter.RECV_NOTIFY], notify)
+        self._read_pull: Callable[[bytes], Any] = quick_struct(codec.reader("pull", *_PULL_FIELDS)).unpack_from
         reply = quick_struct(codec.reader("pull_reply", *_REPLY_FIELDS))
         self._read_reply: Callable[[bytes], Any] = reply.unpack_from
         self._reply_end: int = reply.size
@@ -209,6 +262,8 @@ class HostInterface(Port):
             PacketType.TINY: HeaderReader(codec, "tiny", TINY_MAXIMUM, received[Counter.RECV_TINY], eager),
             PacketType.SMALL: HeaderReader(codec, "small", SMALL_MAXIMUM, received[Counter.RECV_SMALL], eager),
             PacketType.MEDIUM: self._medium_reader,
+            PacketType.RNDV: self._rndv_reader,
+            PacketType.NOTIFY: self._notify_reader,
             PacketType.TRUC: self._truc_reader,
         }
         self._take: dict[type, Callable[[Any, int], None]] = {
@@ -256,14 +311,17 @@ class HostInterface(Port):
 
     def take_few(self, frames: list[bytes], now: int) -> None:
         """Take single frames in order; PULLs of consecutive blocks are answered together (R-PUL-12)."""
-        place, last = 0, len(frames) - 1
-        while place <= last:
-            frame, count = frames[place], 1
-            is_pull = len(frame) > TYPE_OFFSET and frame[TYPE_OFFSET] == _PULL
-            if place < last and is_pull and frame[_TYPE_START:_TYPE_END] == _ETHERTYPE:
+        place, last = 0, len(frames)
+        while place < last:
+            frame, count = frames[place], 0
+            kind = frame[TYPE_OFFSET] if len(frame) > TYPE_OFFSET else 0
+            if kind == _PULL:
                 count = self._take_pulls(frames, place)
-            if count == 1:
+            elif kind == _PULL_REPLY and REPLY_FORM is not None:
+                count = self._take_replies(frames, place, now)
+            if not count:
                 self.take(frame, now)
+                count = 1
             place += count
 
     def take(self, frame: bytes, now: int) -> None:
@@ -356,14 +414,11 @@ class HostInterface(Port):
         """Check peer index, endpoint and session of TINY, SMALL, MEDIUM, RNDV and NOTIFY, in this order (R-NAK-01)."""
         target = self._target(frame, self._refuse)
         if target is not None:
-            if type(frame) is Medium:
-                arrival: Arrival = fragment_of(target[1], frame)
-            else:
-                arrival = Arrival(target[1], frame, frame.src_endpoint, frame.lib_seqnum, frame.lib_piggyack)
+            arrival = _ARRIVALS.get(type(frame), _plain_arrival)(target[1], frame)
             self._deliver(target[0], arrival, frame)
 
     def _take_quickly(self, frame: bytes, reader: HeaderReader) -> bool:
-        """Take a TINY, SMALL, MEDIUM or TRUC that passes all checks; return False, and do nothing, for any other frame.
+        """Take a packet for the library that passes all checks; return False, and do nothing, for any other frame.
 
         The effect is that of :meth:`_take_message` or :meth:`_take_truc`, in a fraction of the time.
         """
@@ -409,6 +464,18 @@ class HostInterface(Port):
             arrival = Fragment(
                 known.peer, known.sender, fields[1], fields[2], info, fields[0], pipeline, fields[7], data
             )
+        elif reader is self._rndv_reader:
+            rndv: Any = reader.read(frame)
+            if rndv[0] < RNDV_LENGTH or rndv[5] != endpoint.session:
+                return False
+            info = rndv[3] << 32 | rndv[4]
+            arrival = RndvArrival(known.peer, known.sender, rndv[1], rndv[2], info, rndv[6], rndv[7], rndv[8], rndv[9])
+        elif reader is self._notify_reader:
+            notify: tuple[int, int, int, int, int, int] = reader.read(frame)
+            session, transferred, region, use, sequence, piggyback = notify
+            if session != endpoint.session:
+                return False
+            arrival = NotifyArrival(known.peer, known.sender, sequence, piggyback, region, use, transferred)
         else:
             eager: tuple[int, int, int] = reader.read(frame)
             first, info, session = eager
@@ -499,43 +566,45 @@ class HostInterface(Port):
             self.counters[Counter.DROP_REPLIES_FULL] += 1
         elif count:
             self.counters[Counter.SEND_PULL_REPLY] += count
-            self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))
+            self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self, count))
 
     def _take_pulls(self, frames: list[bytes], place: int) -> int:
         """Answer the PULL at ``place`` together with the PULLs after it that request the following blocks.
 
-        Return the number of PULLs. If no such PULL follows, or any of them needs more than an answer, return 1 and do
-        nothing.
+        Return the number of PULLs. If the first does not begin with a whole frame, or any of them needs more than an
+        answer, return 0 and do nothing.
         """
+        first = frames[place]
         blocks, length = self._consecutive_blocks(frames, place)
-        frame = self.codec.parse(frames[place]) if blocks > 1 else None
-        if type(frame) is not Pull or not (self.promiscuous or self.is_for_us(frame.dst_mac)):
-            return 1
-        peer = self.peers.at(frame.dst_src_peer_index)
-        endpoint = self.endpoints.get(frame.dst_endpoint)
-        if peer is None or endpoint is None or frame.session != endpoint.session:
-            return 1
-        region = endpoint.regions.at(frame.pulled_rdma_id)
-        start = region_offset(frame, self.dialect)
+        if not blocks or first[_TYPE_START:_TYPE_END] != _ETHERTYPE or not (self.promiscuous or self.is_for_us(first)):
+            return 0
+        fields: tuple[bytes, int, int, int, int, int, int, int, int] = self._read_pull(first)
+        source, index, number, session, region_number, offset, handle, magic, frame_index = fields
+        peer, endpoint = self.peers.at(index), self.endpoints.get(number)
+        if peer is None or endpoint is None or session != endpoint.session:
+            return 0
+        region = endpoint.regions.at(region_number)
+        request = PullRequest(source, offset, handle, magic, frame_index)
+        start = region_offset(request, self.dialect)
         if (
             region is None
-            or (self.strict_address and peer.address != frame.src_mac)
+            or (self.strict_address and peer.address != source)
             or (self.strict_regions and region.partner != peer.address)
             or start + length > region.length
             or self.outgoing.bulk_bytes + length > self.profile.reply_bytes_maximum
         ):
-            return 1
+            return 0
         count = -(-length // self.dialect.reply_payload)
         region.requested = max(region.requested, start + length)
         self.counters[Counter.RECV_PULL_REQUEST] += blocks
         self.counters[Counter.SEND_PULL_REPLY] += count
-        self.outgoing.put_bulk(PullReplies(frame, length, region, self.dialect, self.address, count))
+        self.outgoing.put_bulk(PullReplies(request, length, region, self, count))
         return blocks
 
     def _consecutive_blocks(self, frames: list[bytes], place: int) -> tuple[int, int]:
         """Number of PULLs of consecutive blocks from ``place``, and the number of bytes that they request."""
         at, block = self.pull_block
-        full, step = self.dialect.block_length, self.dialect.frames_per_block
+        full, step = self.block_length, self.dialect.frames_per_block
         shortest = at + block.size
         head, count, total, expected = frames[place][:at], 0, 0, None
         for frame in frames[place : place + FRAMES_MAXIMUM // step]:
@@ -550,6 +619,26 @@ class HostInterface(Port):
             if length < full:
                 break
         return count, total
+
+    def _take_replies(self, frames: list[bytes], place: int, now: int) -> int:
+        """Take the PULL_REPLY at ``place`` and those that follow it in one pull, as :meth:`take` does one by one.
+
+        Return their number; if the first is not a full one that is missing in its pull, return 0 and do nothing.
+        """
+        frame = frames[place]
+        if len(frame) < self._reply_end or frame[:_DESTINATION_END] != self.address:
+            return 0
+        fields: tuple[bytes, int, int, int, int, int] = self._read_reply(frame)
+        source, sequence, length, offset, handle, magic = fields
+        endpoint = self.endpoints.get((magic ^ PULL_MAGIC) & 0xFF)
+        pull = None if endpoint is None else self.pull_of(endpoint, handle, source)
+        if pull is None or endpoint is None or frame[_TYPE_START:_TYPE_END] != _ETHERTYPE:
+            return 0
+        count = pull.reply_run(frames, place, sequence, offset, length, now)
+        self._replies_received.count += count
+        if count and endpoint.ring.ended.count:
+            endpoint.announce()
+        return count
 
     def _take_pull_reply(self, frame: PullReply, now: int) -> None:
         """Take data of a local pull; a PULL_REPLY is never answered (R-PUL-05)."""
@@ -688,6 +777,18 @@ class HostInterface(Port):
                 src_magic=frame.src_magic,
             ),
         )
+
+
+def _plain_arrival(peer: Peer, frame: Any) -> Arrival:
+    """The arrival of a parsed TINY or SMALL."""
+    return Arrival(peer, frame, frame.src_endpoint, frame.lib_seqnum, frame.lib_piggyack)
+
+
+_ARRIVALS: Final[dict[type, Callable[[Peer, Any], Arrival]]] = {
+    Medium: fragment_of,
+    Rndv: rndv_of,
+    Notify: notify_of,
+}
 
 
 def _keep_silent(_peer: Peer, _why: NackType, _frame: Any) -> None:

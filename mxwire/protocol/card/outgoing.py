@@ -141,6 +141,13 @@ def _packing(
     return whole, len(codec.layout(name).defined), shared, room, pack
 
 
+@cache
+def _whole(codec: Codec, name: str) -> Any:
+    """A struct that packs the frames of a layout without payload, with zeros up to the minimum length."""
+    whole, shortest = codec.header(name)
+    return quick_struct(Struct(f"{whole.format}{max(0, shortest - whole.size)}x"))
+
+
 class HeaderPacker:
     """Packs headers of one layout: first the part that all packets to one partner share, then ``fields``, which are
     adjacent.
@@ -173,6 +180,8 @@ class Port:
         """The name in its HOST_REPLYs."""
         self.dialect = dialect
         self.profile = profile
+        self.block_length = dialect.block_length
+        """Maximum number of bytes that one PULL requests."""
         self.counters = Counters()
         self.outgoing = Outgoing()
         self.speaks: Callable[[], bool] = lambda: True
@@ -184,6 +193,10 @@ class Port:
         self.liback = HeaderPacker(self.codec, "truc", sent[Counter.SEND_LIBACK], _LIBACK_FIELDS, _LIBACK_NUMBERS)
         self.medium = quick_struct(self.codec.header("medium")[0])
         """Packs the header of a MEDIUM fragment."""
+        self.rndv, self.pull, self.notify = (_whole(self.codec, name) for name in ("rndv", "pull", "notify"))
+        """Pack whole frames, from all defined fields in order of offset."""
+        self.reply = quick_struct(self.codec.header("pull_reply")[0])
+        """Packs the header of a PULL_REPLY."""
         self.fragment_place = self.codec.stretch("medium", "frag_length", "frag_seqnum")
         """Offset and packer of the fields in which the fragments of a message differ."""
         self.pull_block = self.codec.stretch("pull", "first_frame_offset", "block_length", "frame_index")

@@ -6,17 +6,16 @@ from the application's memory into the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.ethernet import ETHERTYPE_MXOE
-from mxwire.native import quick_struct
+from mxwire.native import native
 from mxwire.protocol.arguments import Segments
+from mxwire.protocol.card.outgoing import Port
 from mxwire.wire.codec import codec_of
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import PacketType
@@ -35,23 +34,53 @@ FRAMES_MAXIMUM: Final = 256
 _STRETCH: Final = 512
 """Maximum number of headers of a transfer that are built in advance."""
 _NUMBERS: Final = np.arange(_STRETCH)
+_VARIABLE: Final = ("frame_seqnum", "frame_length", "msg_offset")
+"""The fields in which the replies of a transfer differ."""
 
 
-@dataclass(slots=True, eq=False)
+def _fixed_bytes() -> bytes:
+    """A mask of the header: 255 for each byte that all replies of a transfer share, 0 for the others."""
+    shared = {each.name for each in _LAYOUT.defined} - set(_VARIABLE)
+    return b"".join((b"\xff" if each.name in shared else b"\0") * (each.size or 0) for each in _LAYOUT.fields)
+
+
+REPLY_PARTS: Final = (_fixed_bytes(), _SHORTEST, *(_LAYOUT.by_name[each].offset for each in _VARIABLE))
+"""The arguments of ``REPLY_FORM``: the shared bytes, the minimum length of a frame, and the offsets of the fields."""
+REPLY_FORM: Final[Any] = None if native is None else native.ReplyForm(*REPLY_PARTS)
+"""The part in C that builds and takes runs of single replies; None if mxwire is interpreted."""
+
+
+class PullRequest:
+    """The fields of a PULL that begins with a whole frame, as :class:`~mxwire.wire.packets.Pull` names them."""
+
+    __slots__ = ("first_frame_offset", "frame_index", "pulled_rdma_offset", "src_mac", "src_magic", "src_pull_handle")
+
+    def __init__(self, source: bytes, offset: int, handle: int, magic: int, frame_index: int) -> None:
+        self.src_mac = source
+        self.pulled_rdma_offset = offset
+        self.src_pull_handle = handle
+        self.src_magic = magic
+        self.frame_index = frame_index
+        self.first_frame_offset = 0
+
+
 class Region:
     """One registered message."""
 
-    number: int
-    """Its id on the wire, 0 to 255."""
-    use: int
-    """The use counter of its slot (``pulled_rdma_seqnum``)."""
-    offset: int
-    """Offset of the message in the region, in bytes (R-RDV-02)."""
-    memory: Segments
-    partner: bytes
-    """Address of the host to which the message is announced; no other host may pull it."""
-    requested: int = 0
-    """End of the furthest range that was requested, in bytes from the start of the region."""
+    __slots__ = ("memory", "number", "offset", "partner", "requested", "use")
+
+    def __init__(self, number: int, use: int, offset: int, memory: Segments, partner: bytes) -> None:
+        self.number = number
+        """Its id on the wire, 0 to 255."""
+        self.use = use
+        """The use counter of its slot (``pulled_rdma_seqnum``)."""
+        self.offset = offset
+        """Offset of the message in the region, in bytes (R-RDV-02)."""
+        self.memory = memory
+        self.partner = partner
+        """Address of the host to which the message is announced; no other host may pull it."""
+        self.requested = 0
+        """End of the furthest range that was requested, in bytes from the start of the region."""
 
     @property
     def length(self) -> int:
@@ -62,9 +91,13 @@ class Region:
         """A view of bytes of the region; None if they are not in one segment of the message."""
         return self.memory.view(start - self.offset, length) if start >= self.offset else None
 
+    def flat(self, start: int, length: int) -> memoryview | None:
+        """A view of bytes of the region that is not an array; None if they are not in a message of one segment."""
+        return self.memory.part(start - self.offset, length) if start >= self.offset else None
+
     def part(self, start: int, length: int) -> bytes | memoryview:
         """Bytes of the region, without a copy if they are in one segment of the message."""
-        found = self.memory.part(start - self.offset, length) if start >= self.offset else None
+        found = self.flat(start, length)
         if found is not None:
             return found
         out = np.empty(length, np.uint8)
@@ -122,14 +155,14 @@ def replies_needed(pull: Pull, dialect: Dialect) -> int:
     return -(-requested // dialect.reply_payload)
 
 
-def message_offset(pull: Pull, dialect: Dialect) -> int:
+def message_offset(pull: Pull | PullRequest, dialect: Dialect) -> int:
     """Offset of the block in the message, modulo 2^32 (R-PUL-13, R-MEA-03)."""
     payload = dialect.reply_payload
     start = pull.frame_index * payload - pull.pulled_rdma_offset % payload + pull.first_frame_offset
     return start % _MODULO
 
 
-def region_offset(pull: Pull, dialect: Dialect) -> int:
+def region_offset(pull: Pull | PullRequest, dialect: Dialect) -> int:
     """Offset of the block in the region; this sum wraps too, so a large offset can designate the region's start."""
     return (pull.pulled_rdma_offset + message_offset(pull, dialect)) % _MODULO
 
@@ -194,6 +227,7 @@ class PullReplies:
         "_first",
         "_identity",
         "_payload",
+        "_port",
         "_region",
         "_sequence",
         "_start",
@@ -202,14 +236,16 @@ class PullReplies:
         "lengths",
     )
 
-    def __init__(self, pull: Pull, length: int, region: Region, dialect: Dialect, source: bytes, count: int) -> None:
-        """Reply to ``pull`` in ``count`` frames with ``length`` bytes of data in total: its block, and the following
-        blocks if other PULLs have requested them."""
+    def __init__(self, pull: Pull | PullRequest, length: int, region: Region, port: Port, count: int) -> None:
+        """Reply to ``pull``, received by ``port``, in ``count`` frames with ``length`` bytes of data in total: its
+        block, and the following blocks if other PULLs have requested them."""
+        dialect = port.dialect
+        self._port = port
         self._payload = dialect.reply_payload
         self._data = _data_lengths(pull.first_frame_offset, length, self._payload, count)
         self._total = sum(self._data)
         self._region = region
-        self._identity = (dialect, pull.src_mac, source, pull.src_pull_handle, pull.src_magic)
+        self._identity = (pull.src_mac, pull.src_pull_handle, pull.src_magic)
         self._sequence = pull.frame_index
         self._start = message_offset(pull, dialect)
         # Offset in the region of the data of the first frame.
@@ -224,6 +260,7 @@ class PullReplies:
         data = self._total
         if (
             more._region is not self._region
+            or more._port is not self._port
             or more._identity != self._identity
             or more._sequence != self._sequence + count
             or more._first != self._first + data
@@ -241,13 +278,19 @@ class PullReplies:
 
     def frames(self) -> list[bytes]:
         """Build the frames one by one, as :meth:`write` does, which is slower for a few frames."""
-        dialect, destination, source, handle, magic = self._identity
-        pack = _header_packer(dialect)
+        (destination, handle, magic), port = self._identity, self._port
+        memory = self._region.flat(self._first, self._total) if REPLY_FORM is not None else None
+        if memory is not None:
+            head: bytes = port.reply.pack(destination, port.address, ETHERTYPE_MXOE, _TYPE, 0, 0, 0, handle, magic)
+            built: list[bytes] = REPLY_FORM.build(head, memory, self._sequence & 0xFF, self._start, self._data)
+            return built
         found: list[bytes] = []
         taken = 0
         for place, length in enumerate(self._data):
             number, offset = _on_wire(self._sequence + place), (self._start + taken) % _MODULO
-            head: bytes = pack(destination, source, ETHERTYPE_MXOE, _TYPE, number, length, offset, handle, magic)
+            head = port.reply.pack(
+                destination, port.address, ETHERTYPE_MXOE, _TYPE, number, length, offset, handle, magic
+            )
             frame = head + self._region.part(self._first + taken, length)
             found.append(frame if len(frame) >= _SHORTEST else frame + bytes(_SHORTEST - len(frame)))
             taken += length
@@ -274,15 +317,19 @@ class PullReplies:
     def _full(self, place: int, count: int, taken: int) -> NDArray[np.uint8]:
         """The headers of ``count`` full frames after ``taken`` bytes of data."""
         expected = (self._region.length - self._first - taken) // self._payload
-        return _headers(*self._identity).full(self._sequence + place, (self._start + taken) % _MODULO, count, expected)
+        return self._headers().full(self._sequence + place, (self._start + taken) % _MODULO, count, expected)
 
     def _write_one(self, out: NDArray[np.uint8], place: int, taken: int) -> None:
         """Build one frame, after ``taken`` bytes of data."""
         length = self._data[place]
-        out[:_HEADER_SIZE] = _headers(*self._identity).template
+        out[:_HEADER_SIZE] = self._headers().template
         _fill(np.ndarray((1,), _HEADER, out), self._sequence + place, self._start + taken, length)
         self._region.take(self._first + taken, out[_HEADER_SIZE : _HEADER_SIZE + length])
         out[_HEADER_SIZE + length :] = 0
+
+    def _headers(self) -> _ReplyHeaders:
+        destination, handle, magic = self._identity
+        return _headers(self._port.dialect, destination, self._port.address, handle, magic)
 
     def _alike(self, place: int) -> int:
         """Number of full frames from ``place`` that can be written together, at least 1."""
@@ -291,13 +338,6 @@ class PullReplies:
         if rest == full:
             return len(full)
         return max(1, len(full) - 1) if rest[:-1] == full[:-1] else 1
-
-
-@cache
-def _header_packer(dialect: Dialect) -> Callable[..., bytes]:
-    """A function that packs the header of a reply."""
-    pack: Callable[..., bytes] = quick_struct(codec_of(dialect).header("pull_reply")[0]).pack
-    return pack
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from mxwire.protocol.arguments import Segments
-from mxwire.protocol.corridor import Arrival, EagerArrival, Fragment, match_info_of
+from mxwire.protocol.corridor import Arrival, EagerArrival, Fragment, NotifyArrival, RndvArrival, match_info_of
 from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.matching import Keepable
 from mxwire.protocol.library.reliability import JUST_BEFORE, AckEvent, distance, successor
@@ -20,7 +20,6 @@ from mxwire.protocol.machine import Machine, TransitionTable
 from mxwire.protocol.profile import Defect
 from mxwire.protocol.status import Status
 from mxwire.wire.numbers import NUMBER_MASK, SESSION_NUMBER_MASK
-from mxwire.wire.packets import Notify, Rndv
 
 if TYPE_CHECKING:
     from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner
@@ -49,7 +48,7 @@ class Unexpected(Keepable):
         *,
         data: bytes | None = None,
         reassembly: Reassembly | None = None,
-        rendezvous: Rndv | None = None,
+        rendezvous: RndvArrival | None = None,
         local: Any = None,
     ) -> None:
         super().__init__(match_info)
@@ -163,7 +162,7 @@ class Window:
             return False
         partner.rx_next = successor(partner.rx_next)
         partner.advance()
-        if arrival.frame is not None and type(arrival.frame) is Notify:
+        if isinstance(arrival, NotifyArrival):
             _hurry_ack_of_notify(partner)
         return True
 
@@ -240,19 +239,17 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
         if not arrival.whole:
             return _handle_medium(partner, arrival)
         info, data = arrival.match_info, arrival.data
+    elif isinstance(arrival, RndvArrival):
+        return _handle_rendezvous(partner, arrival)
+    elif isinstance(arrival, NotifyArrival):
+        # End the large send to which region id and use counter belong, if there is one (R-NOT-02).
+        send = partner.large_sends.get((arrival.region, arrival.use))
+        if send is not None:
+            send.notified(arrival.transferred)
+        return True
     else:
         frame: Any = arrival.frame
-        kind = type(frame)
-        if kind is Notify:
-            # End the large send to which region id and use counter belong, if there is one (R-NOT-02).
-            send = partner.large_sends.get((frame.pulled_rdma_id, frame.pulled_rdma_seqnum))
-            if send is not None:
-                send.notified(frame.total_length)
-            return True
-        info = match_info_of(frame)
-        if kind is Rndv:
-            return _handle_rendezvous(partner, info, frame)
-        data = frame.data
+        info, data = match_info_of(frame), frame.data
     receive = partner.endpoint.matching.arrive(info)
     if receive is None:
         return take_unmatched(Unexpected(partner, info, len(data), data=data))
@@ -260,7 +257,7 @@ def _handle(partner: Partner, arrival: Arrival) -> bool:
     return True
 
 
-def _handle_rendezvous(partner: Partner, info: int, frame: Rndv) -> bool:
+def _handle_rendezvous(partner: Partner, arrival: RndvArrival) -> bool:
     """Match a large message, which is pulled only after the match (R-RDV-03, R-MAT-05).
 
     Each needs a NOTIFY. A partner that acks none of them may not announce more, or they would fill the memory.
@@ -268,10 +265,11 @@ def _handle_rendezvous(partner: Partner, info: int, frame: Rndv) -> bool:
     if partner.notifies.count >= partner.endpoint.profile.outstanding_maximum:
         partner.port.counters[Counter.DROP_NOTIFIES_FULL] += 1
         return False
+    info = arrival.match_info
     receive = partner.endpoint.matching.arrive(info)
     if receive is None:
-        return take_unmatched(Unexpected(partner, info, frame.msg_length, rendezvous=frame))
-    receive.take_rendezvous(partner, info, frame)
+        return take_unmatched(Unexpected(partner, info, arrival.length, rendezvous=arrival))
+    receive.take_rendezvous(partner, arrival)
     return True
 
 

@@ -24,8 +24,7 @@ from mxwire.protocol.library.reliability import Delivery, NumberedPacket
 from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.status import EventKind, Status
 from mxwire.wire.enums import PacketType
-from mxwire.wire.numbers import NO_PEER_INDEX, TINY_MAXIMUM
-from mxwire.wire.packets import Notify, Rndv
+from mxwire.wire.numbers import NO_PEER_INDEX, RNDV_LENGTH, TINY_MAXIMUM
 
 _LOW: Final = 0xFFFF_FFFF
 
@@ -35,6 +34,8 @@ _LOW: Final = 0xFFFF_FFFF
 _TINY: Final = int(PacketType.TINY)
 _SMALL: Final = int(PacketType.SMALL)
 _MEDIUM: Final = int(PacketType.MEDIUM)
+_RNDV: Final = int(PacketType.RNDV)
+_NOTIFY: Final = int(PacketType.NOTIFY)
 _SUCCESS: Final = Status.SUCCESS
 
 
@@ -158,22 +159,32 @@ class RndvPacket(NumberedPacket):
 
     def emit(self, delivery: Delivery, piggyback: int) -> bool:
         """Build the frame, and queue it at the port."""
-        region = self.region
+        region, partner = self.region, delivery.partner
         assert region is not None
-        delivery.partner.port.emit(
-            Counter.SEND_RNDV,
-            Rndv(
-                **delivery.partner.head(),
-                lib_seqnum=delivery.sequence,
-                lib_piggyack=piggyback,
-                match_a=self.match_info >> 32,
-                match_b=self.match_info & _LOW,
-                session=delivery.session,
-                msg_length=self.memory.length,
-                pulled_rdma_id=region.number,
-                pulled_rdma_seqnum=region.use,
-                pulled_rdma_offset=region.offset,
-            ),
+        port = partner.port
+        port.counters[Counter.SEND_RNDV] += 1
+        port.outgoing.put(
+            port.rndv.pack(
+                partner.peer.address,
+                port.address,
+                ETHERTYPE_MXOE,
+                partner.peer.index_for(port.number),
+                _RNDV,
+                partner.number,
+                partner.endpoint.number,
+                RNDV_LENGTH,
+                # The checksum is 0 as in a release build (wire format, section 8).
+                0,
+                delivery.sequence,
+                piggyback,
+                self.match_info >> 32,
+                self.match_info & _LOW,
+                delivery.session,
+                self.memory.length,
+                region.number,
+                region.use,
+                region.offset,
+            )
         )
         return False
 
@@ -191,17 +202,25 @@ class NotifyPacket(NumberedPacket):
 
     def emit(self, delivery: Delivery, piggyback: int) -> bool:
         """Build the frame, and queue it at the port."""
-        delivery.partner.port.emit(
-            Counter.SEND_NOTIFY,
-            Notify(
-                **delivery.partner.head(),
-                session=delivery.session,
-                total_length=self.transferred,
-                pulled_rdma_id=self.region,
-                pulled_rdma_seqnum=self.use,
-                lib_seqnum=delivery.sequence,
-                lib_piggyack=piggyback,
-            ),
+        partner = delivery.partner
+        port = partner.port
+        port.counters[Counter.SEND_NOTIFY] += 1
+        port.outgoing.put(
+            port.notify.pack(
+                partner.peer.address,
+                port.address,
+                ETHERTYPE_MXOE,
+                partner.peer.index_for(port.number),
+                _NOTIFY,
+                partner.number,
+                partner.endpoint.number,
+                delivery.session,
+                self.transferred,
+                self.region,
+                self.use,
+                delivery.sequence,
+                piggyback,
+            )
         )
         return False
 

@@ -41,10 +41,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.endpoint import CardEndpoint
+from mxwire.protocol.corridor import RndvArrival
 from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.inbound import Reassembly, Unexpected, Window
 from mxwire.protocol.library.matching import HandlerCalls, Matching
@@ -72,9 +73,6 @@ from mxwire.wire.numbers import (
     SESSION_NUMBER_MASK,
     SESSION_NUMBER_STEP,
 )
-
-if TYPE_CHECKING:
-    from mxwire.wire.packets import Rndv
 
 # Requests.
 
@@ -214,7 +212,7 @@ class MessageTarget(ListedRequest):
         """Take a MEDIUM whose first fragment has arrived."""
 
     @abstractmethod
-    def take_rendezvous(self, partner: Partner, match_info: int, frame: Rndv) -> None:
+    def take_rendezvous(self, partner: Partner, arrival: RndvArrival) -> None:
         """Take a message that must be pulled."""
 
     @abstractmethod

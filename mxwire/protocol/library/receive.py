@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from mxwire.protocol.arguments import Segments
 from mxwire.protocol.card.pull import PullSource
+from mxwire.protocol.corridor import RndvArrival
 from mxwire.protocol.library.inbound import Reassembly, Unexpected
 from mxwire.protocol.library.matching import Posting
 from mxwire.protocol.library.outbound import LocalSend, NotifyPacket
@@ -16,7 +17,6 @@ from mxwire.protocol.machine import TransitionTable
 from mxwire.protocol.profile import Defect
 from mxwire.protocol.status import Status
 from mxwire.wire.numbers import NO_SESSION
-from mxwire.wire.packets import Rndv
 
 _SUCCESS: Final = Status.SUCCESS
 _TRUNCATED: Final = Status.MESSAGE_TRUNCATED
@@ -117,7 +117,7 @@ class Receive(MessageTarget):
         """A message matches if its masked match information is ``value`` (R-MAT-01)."""
         self.posting: Posting[MessageTarget] | None = None
         """Its place among the posted receives; None if it has matched an unexpected message."""
-        self.rendezvous: Rndv | None = None
+        self.rendezvous: RndvArrival | None = None
         """The RNDV of a message to pull."""
         self._epoch = 0
         self._pull_limit: int | None = None
@@ -226,12 +226,12 @@ class Receive(MessageTarget):
         """End the receive, since the missing fragments will not arrive."""
         self.fire(ReceiveEvent.RESET, status, 0)
 
-    def take_rendezvous(self, partner: Partner, match_info: int, frame: Rndv) -> None:
+    def take_rendezvous(self, partner: Partner, arrival: RndvArrival) -> None:
         """Take a message that must be pulled; without bytes to pull, no PULL is sent (R-RDV-04)."""
-        self._taken(partner, match_info, frame.msg_length)
-        self.rendezvous = frame
+        self._taken(partner, arrival.match_info, arrival.length)
+        self.rendezvous = arrival
         self._epoch = partner.epoch
-        nothing = not min(frame.msg_length, self.memory.length)
+        nothing = not min(arrival.length, self.memory.length)
         if nothing:
             self.fire(ReceiveEvent.EMPTY, *self._whole())
         else:
@@ -240,7 +240,7 @@ class Receive(MessageTarget):
     def take_unexpected(self, message: Unexpected) -> None:
         """Take an unexpected message that was received before this receive was posted."""
         if message.rendezvous is not None:
-            self.take_rendezvous(message.partner, message.match_info, message.rendezvous)
+            self.take_rendezvous(message.partner, message.rendezvous)
         elif message.reassembly is not None:
             self._taken(message.partner, message.match_info, message.length)
             self.fire(ReceiveEvent.FRAGMENT)
@@ -261,21 +261,21 @@ class Receive(MessageTarget):
         """Begin the pull (R-PUL-04)."""
         if self.state is not ReceiveState.PULLING:
             return
-        frame, partner = self.rendezvous, self.partner
-        assert frame is not None and partner is not None
+        announced, partner = self.rendezvous, self.partner
+        assert announced is not None and partner is not None
         if partner.epoch != self._epoch:
             self.endpoint.pulling.pop(self, None)
             self.fire(ReceiveEvent.RESET, Status.REMOTE_ENDPOINT_UNREACHABLE, 0)
             return
         source = PullSource(
-            peer=partner.peer,
-            endpoint=partner.number,
-            session=NO_SESSION if partner.rev is None else partner.rev,
-            region=frame.pulled_rdma_id,
-            use=frame.pulled_rdma_seqnum,
-            offset=frame.pulled_rdma_offset,
+            partner.peer,
+            partner.number,
+            NO_SESSION if partner.rev is None else partner.rev,
+            announced.region,
+            announced.use,
+            announced.offset,
         )
-        total = min(frame.msg_length, self.memory.length)
+        total = min(announced.length, self.memory.length)
         pull = self.endpoint.card.start_pull(source, self.memory, total, self, now)
         if self._pull_limit is not None:
             pull.limit = self._pull_limit
@@ -347,8 +347,8 @@ class Receive(MessageTarget):
         self.endpoint.matching.cancel(self.posting)
 
 
-def enqueue_notify(partner: Partner, frame: Rndv, transferred: int, owner: Receive | None) -> None:
+def enqueue_notify(partner: Partner, announced: RndvArrival, transferred: int, owner: Receive | None) -> None:
     """Enqueue a NOTIFY for the end of the pass, so that its piggyback covers the RNDV (R-RDV-04, R-NOT-01)."""
-    packet = NotifyPacket(frame.pulled_rdma_id, frame.pulled_rdma_seqnum, transferred)
+    packet = NotifyPacket(announced.region, announced.use, transferred)
     # A NOTIFY carries the session of the reverse direction.
     partner.enqueue(Delivery(partner, packet, owner, partner.endpoint.resend_maximum, True))
