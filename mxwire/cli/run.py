@@ -18,7 +18,7 @@ from mxwire.errors import MxwireError
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramOptions:
+class RunOptions:
     """Parsed options of the host of an MX program: its interfaces, and what other hosts learn of it."""
 
     interface: str | None
@@ -62,7 +62,7 @@ class ProgramOptions:
 
 _host_options = option_group(
     "host",
-    ProgramOptions,
+    RunOptions,
     click.option(
         "-i",
         "--interface",
@@ -88,7 +88,7 @@ _host_options = option_group(
 @json_option("Print the variables as one JSON object; start nothing.")
 @click.argument("program", metavar="-- PROGRAM [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 def command(
-    host: ProgramOptions,
+    host: RunOptions,
     preload: bool,
     mpi: bool,
     prefix: Path | None,

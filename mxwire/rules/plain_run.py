@@ -131,7 +131,7 @@ def take(frames: PlainFrames, pairs: Pairs, data: Data, *, from_start: bool) -> 
         return np.zeros(len(order), np.bool_)
     rows = [_lane(flow, from_start) for both in flows if both is not None for flow in both]
     expected[known] = np.array(rows, _EXPECTED).reshape(-1, 2)
-    run = _Run(mine, begins, which, side, expected)
+    run = _JudgedRun(mine, begins, which, side, expected)
     taken = run.plain()
     if not taken.all():
         run.keep(taken)
@@ -194,7 +194,7 @@ def _reserves(back: ObservedFlow, stream: ObservedStream) -> bool:
     return any(requested in known.starts for known in back.sessions.values())
 
 
-class _Run:
+class _JudgedRun:
     """The frames of a run, sorted by conversation. Arrays have shape (n,)."""
 
     def __init__(
