@@ -123,7 +123,7 @@ def restore_interrupts() -> None:
 class ExclusiveSection:
     """A reentrant lock that defers Ctrl-C while it is held."""
 
-    __slots__ = ("_acquire", "_condition", "_lock", "_release", "handlers")
+    __slots__ = ("_acquire", "_awaited", "_condition", "_lock", "_release", "handlers")
 
     def __init__(self) -> None:
         lock: Any = threading.RLock() if native is None else native.Lock()
@@ -131,6 +131,8 @@ class ExclusiveSection:
         self._release: Callable[[], None] = lock.release
         self._lock = lock
         self._condition = threading.Condition(lock)
+        self._awaited = 0
+        """Number of threads that wait for the end of a handler."""
         self.handlers: dict[int, EngineEndpoint] = {}
         """The endpoints whose unexpected handlers run now, by the threads that run them."""
         # A new set, since the handler may be iterating over the old one.
@@ -166,7 +168,7 @@ class ExclusiveSection:
             if owned:
                 self._lock._acquire_restore(depth)
             del self.handlers[thread]
-            if owned:
+            if owned and self._awaited:
                 self._condition.notify_all()
             _interrupts.handlers -= on_main
 
@@ -179,7 +181,11 @@ class ExclusiveSection:
         """Wait within the section until no other thread runs the unexpected handler of an endpoint; None: of any."""
         thread = threading.get_ident()
         while any(each != thread and endpoint in (None, found) for each, found in self.handlers.items()):
-            self._condition.wait()
+            self._awaited += 1
+            try:
+                self._condition.wait()
+            finally:
+                self._awaited -= 1
 
 
 class _NumberedLink:

@@ -35,7 +35,7 @@ PROVIDER: Final = Path("libfabric", "libmx-fi.so")
 """Path of the libfabric provider relative to the library."""
 _PROVIDER_PARTS: Final = (
     *("provider", "information", "addresses", "completions", "wait_objects", "endpoint", "progress"),
-    *("messages", "sends", "receives", "remote_access", "regions"),
+    *("messages", "match_information", "sends", "receives", "remote_access", "regions"),
 )
 _HEADERS: Final = (
     Path("myriexpress.h"),
@@ -46,7 +46,6 @@ _HEADERS: Final = (
 )
 _CALLED_BY_PYTHON: Final = """
 void mxwc_name_partner(uint32_t partner, uint32_t endpoint, uint64_t nic_id, uint32_t number, uint32_t session);
-int mxwc_unexpected(uint32_t endpoint, uint32_t partner, uint64_t match_info, uint32_t length, void *data);
 const char *mxwc_build(void);
 char *getenv(const char *name);
 char *secure_getenv(const char *name);

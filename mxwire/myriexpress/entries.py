@@ -171,7 +171,7 @@ class Entries:
             *(self.connect, self.cancel, self.disconnect, self.probe, self.suspend),
             *(self.handle, self.set_timeout, self.find_host, self.find_nic, self.board, self.info),
         )
-        self._calls.attach(self.step, self.send, self.receive, _code_of_error, SHARED_THRESHOLD)
+        self._calls.attach(self.step, self.send, self.receive, self.claim, _code_of_error, SHARED_THRESHOLD)
         for each in entries:
             self._ffi.def_extern(f"mxw_{each.__name__}", error=_FAILURE, onerror=_code_of_error)(each)
 
@@ -369,15 +369,15 @@ class Entries:
 
     def handle(self, place: int, handled: int) -> int:
         """Start or stop calling the unexpected handler in C."""
-        call, ffi = self._lib.mxwc_unexpected, self._ffi
+        call, matching = self._calls.unexpected, self._endpoints[place].engine.matching
 
         def handler(message: Unexpected) -> bool:
-            data = message.data
-            memory = ffi.NULL if data is None else ffi.from_buffer(data)
-            # The handler runs outside of the section, but other threads use the table of partners, too.
-            with self._host.core.section:
-                partner = self._place(message.partner)
-            return bool(call(place, partner, message.match_info, message.length, memory))
+            partner = self._known_place(message.partner)
+            if partner is None:
+                # The handler runs outside of the section, but other threads use the table of partners, too.
+                with self._host.core.section:
+                    partner = self._place(message.partner)
+            return bool(call(place, partner, message.match_info, message.length, matching.identity, message.data))
 
         self._endpoints[place].handle_unexpected(handler if handled else None)
         return OK
@@ -419,6 +419,21 @@ class Entries:
             request = self._endpoints[place].engine.receive(memory, match_info, mask)
             self._posted(request, handle)
             if not request.waiting:
+                core.transmit()
+                self._publish()
+        return OK
+
+    def claim(self, place: int, memory: Any, identity: int, handle: int) -> int:
+        """Post a receive for one unexpected message; MX_BAD_REQUEST if it is there no longer."""
+        core = self._host.core
+        with core.section:
+            if core.ended is not None:
+                return OK + _NIC_DEAD
+            request = self._endpoints[place].engine.claim(memory, identity)
+            if request is None:
+                return OK + Status.BAD_REQUEST
+            self._posted(request, handle)
+            if request.partner is not None:
                 core.transmit()
                 self._publish()
         return OK
@@ -602,9 +617,8 @@ class Entries:
 
     def _place(self, partner: Partner) -> int:
         """Place of a partner in the table in C, where it is entered when it is new or has another session."""
-        place = self._places.get(partner)
-        session = partner.rev if partner.rev is not None else partner.fwd
-        if place is not None and (session is None or self._sessions[place] == session):
+        place = self._known_place(partner)
+        if place is not None:
             return place
         endpoint = next((each for each, opened in self._endpoints.items() if opened.engine is partner.endpoint), None)
         if endpoint is None:
@@ -623,9 +637,14 @@ class Entries:
         self._places.pop(self._partners[place], None)
         self._partners[place] = partner
         self._places[partner] = place
-        self._sessions[place] = session = session or 0
+        self._sessions[place] = session = _session_of(partner) or 0
         self._lib.mxwc_name_partner(place, endpoint, int.from_bytes(partner.peer.address), partner.number, session)
         return place
+
+    def _known_place(self, partner: Partner) -> int | None:
+        """Place of a partner in the table in C, unless it has to be entered there first."""
+        place, session = self._places.get(partner), _session_of(partner)
+        return place if place is not None and (session is None or self._sessions[place] == session) else None
 
     def _peer(self, nic_id: int) -> Peer | None:
         self._host.query_shared_peers()
@@ -644,6 +663,11 @@ class Entries:
                 request.cancel()
                 request.context = handle
                 self._record(request, Status.NIC_ID_NOT_FOUND)
+
+
+def _session_of(partner: Partner) -> int | None:
+    """The session by which a partner is known, if there is one."""
+    return partner.rev if partner.rev is not None else partner.fwd
 
 
 def _code_of_opening(failure: MxwireError) -> int:

@@ -15,25 +15,52 @@ static void fill(size_t length, int seed)
 
 static void lengths(void)
 {
-    static const size_t each[] = {0, 1, 16, 112, 240, 241, 4080, 4096, 20000, 32752, 32753, LONGEST};
+    static const size_t each[] = {0, 1, 88, 89, 128, 129, 216, 217, 4096, 4097, 20000, 32768, 32769, LONGEST};
+    /* That fit the match information of MX with their tag, or not. */
+    static const uint64_t data[] = {77, UINT64_C(1) << 31, UINT64_MAX};
     for (size_t place = 0; place < sizeof each / sizeof *each; place++)
-        for (int late = 0; late < 2; late++) {
+        for (int turn = 0; turn < 6; turn++) {
             fill(each[place], (int)place);
-            if (!late)
+            if (turn % 2)
                 REQUIRE(!fi_trecv(ep, in, sizeof in, NULL, self, 0x700, 0xff, in));
-            REQUIRE(!fi_tsenddata(ep, out, each[place], NULL, 77 + place, self, 0x742, out));
-            if (late)
+            REQUIRE(!fi_tsenddata(ep, out, each[place], NULL, data[turn / 2], self, 0x742, out));
+            if (turn % 2 == 0)
                 REQUIRE(!fi_trecv(ep, in, sizeof in, NULL, FI_ADDR_UNSPEC, 0x700, 0xff, in));
             struct fi_cq_tagged_entry entry = next(rx);
-            REQUIRE(entry.op_context == in && entry.len == each[place] && entry.tag == 0x742 && entry.data == 77 + place);
+            REQUIRE(entry.op_context == in && entry.len == each[place] && entry.tag == 0x742);
+            REQUIRE(entry.data == data[turn / 2]);
             REQUIRE(entry.flags & FI_REMOTE_CQ_DATA && entry.flags & FI_TAGGED && !memcmp(in, out, each[place]));
             REQUIRE(next(tx).op_context == out);
         }
 }
 
+/* Any tag, with any data or none, untagged data, and injects of each. */
+static void match_information(void)
+{
+    static const uint64_t each[] = {0, 1, 0xff, 0x100, 0xfffffff5, UINT64_C(1) << 40, UINT64_C(0xfeffffff) << 24,
+                                    UINT64_C(0xfe) << 56, UINT64_C(0xff) << 56, UINT64_C(0x0102030405060708), UINT64_MAX};
+    enum { COUNT = sizeof each / sizeof *each };
+    for (int tag = 0; tag < COUNT; tag++)
+        for (int data = -1; data < COUNT; data++)
+            for (size_t length = 8; length <= 4096; length *= 16) {
+                fill(length, tag + data);
+                REQUIRE(!fi_trecv(ep, in, sizeof in, NULL, self, each[tag], 0, NULL));
+                REQUIRE(!(data < 0 ? fi_tinject(ep, out, length, self, each[tag])
+                                   : fi_tinjectdata(ep, out, length, each[data], self, each[tag])));
+                struct fi_cq_tagged_entry entry = next(rx);
+                REQUIRE(entry.tag == each[tag] && entry.len == length && !memcmp(in, out, length));
+                REQUIRE(entry.data == (data < 0 ? 0 : each[data]) && !(entry.flags & FI_REMOTE_CQ_DATA) == (data < 0));
+                if (tag)
+                    continue;
+                REQUIRE(!fi_recv(ep, in, sizeof in, NULL, self, NULL));
+                REQUIRE(!(data < 0 ? fi_inject(ep, out, length, self) : fi_injectdata(ep, out, length, each[data], self)));
+                entry = next(rx);
+                REQUIRE(entry.flags & FI_MSG && entry.len == length && entry.data == (data < 0 ? 0 : each[data]));
+            }
+}
+
 static void tags(void)
 {
-    REQUIRE(fi_tsend(ep, out, 1, NULL, self, 0xffffffffffff0001, NULL) == -FI_EINVAL);
     REQUIRE(fi_tsend(ep, out, 1, NULL, 1000, 1, NULL) == -FI_EINVAL);
     REQUIRE(fi_tinject(ep, out, 4097, self, 1) == -FI_EMSGSIZE);
     for (uint64_t tag = 1; tag <= 3; tag++) {
@@ -170,6 +197,7 @@ int main(void)
     fi_freeinfo(impossible);
     open_endpoint(NULL, FI_SEND);
     lengths();
+    match_information();
     tags();
     order();
     truncation();

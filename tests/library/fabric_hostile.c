@@ -1,14 +1,16 @@
 /* A plain MX program sends hostile messages to an endpoint of the provider mx in the same process: random headers, match
  * information, lengths, keys and ranges, grants and replies for what was never sent, bulks without a grant. It is also the
- * partner of long messages and accesses, and answers them wrongly, or not at all. In between, the endpoint exchanges honest messages and accesses with itself, which have to arrive unharmed. "SEED COUNT". */
+ * partner of long messages and accesses, and answers them wrongly, or not at all. In between, the endpoint exchanges
+ * honest messages and accesses with itself, which have to arrive unharmed. "SEED COUNT". */
 
 #include <mx_extensions.h>
 #include <myriexpress.h>
 
 #include "fabric_endpoint.h"
 
-enum { KEY = 0x6d79, REGION = 77, MEMORY = 50000, BORDER = 4096 };
-static const uint64_t reserved = UINT64_C(0xffffffffffff0000);
+enum { KEY = 0x6d7a, REGION = 77, MEMORY = 50000, BORDER = 4096 };
+/* Match information of each kind: messages, those with data, envelopes, grants, accesses, replies, bulks. */
+#define MATCH(kind) ((UINT64_C(0xff00) + (kind)) << 48)
 static char memory[BORDER + MEMORY + BORDER], out[LONGEST], in[LONGEST];
 static mx_endpoint_t hostile;
 static mx_endpoint_addr_t target;
@@ -27,7 +29,7 @@ static uint64_t random_number(void)
 /* A number near a limit, small, or random. */
 static uint64_t any_number(void)
 {
-    static const uint64_t limits[] = {0, 1, 16, 32, 48, 0x7fff, 0x8000, 32752, 32753, MEMORY, 0x7fffffef, UINT32_MAX};
+    static const uint64_t limits[] = {0, 1, 24, 32, 40, 48, 88, 0x7fff, 0x8000, MEMORY, 0x7fffffff, UINT32_MAX};
     uint64_t limit = limits[random_number() % (sizeof limits / sizeof *limits)];
     switch (random_number() % 4) {
     case 0:
@@ -43,10 +45,10 @@ static uint64_t any_number(void)
 
 static uint64_t any_match(void)
 {
-    uint64_t kind = random_number() % 8;
-    if (kind < 6)
-        return reserved | kind;
-    return kind == 6 ? reserved | 0x8000 | (random_number() & 0x7fff) : random_number() % 4;
+    uint64_t kind = random_number() % 10;
+    if (kind < 8)
+        return MATCH(kind) | (kind == 1 || kind > 5 ? random_number() & 0x7fff : 0);
+    return kind == 8 ? UINT64_C(0xfe) << 56 | random_number() >> 8 : random_number() % 4;
 }
 
 static void forget_all(mx_endpoint_t endpoint)
@@ -57,11 +59,12 @@ static void forget_all(mx_endpoint_t endpoint)
     }
 }
 
-/* The words of a header: flags, data, key, address, length, number. */
+/* The words of an access: flags, data, key, address, length, number; of an envelope: flags, data, tag, length, number. */
 static void send_hostile(void)
 {
     static uint64_t words[5000];
-    uint64_t lengths[] = {0, 8, 15, 16, 17, 24, 32, 48, 48 + random_number() % 200, random_number() % sizeof words};
+    uint64_t lengths[] = {0, 8, 15, 16, 17, 24, 32, 40, 40 + random_number() % 88, 48, 48 + random_number() % 200,
+                          random_number() % sizeof words};
     for (size_t place = 0; place < 8; place++)
         words[place] = any_number();
     words[0] = random_number() % 8 ? UINT64_C(1) << random_number() % 5 : any_number();
@@ -72,6 +75,8 @@ static void send_hostile(void)
     uint32_t length = (uint32_t)lengths[random_number() % (sizeof lengths / sizeof *lengths)];
     if (random_number() % 4 == 0 && length >= 48)
         words[4] = length - 48;
+    if (random_number() % 4 == 0 && length >= 40)
+        words[3] = length - 40;
     mx_segment_t segment = {words, length};
     mx_request_t request;
     uint32_t done;
@@ -108,13 +113,13 @@ static void answer_wrongly(void)
         mx_cancel(hostile, &request, &done);
         return;
     }
-    uint64_t number = words[kind == 0 ? 3 : 5], bulk = words[1];
+    uint64_t number = words[kind == 0 ? 4 : 5], bulk = words[1];
     for (uint64_t answers = random_number() % 4; answers; answers--) {
         uint64_t answer[4] = {random_number() % 8 ? 0 : any_number(), random_number() % 8 ? number : any_number(),
                               random_number() % 2 ? any_number() : LONGEST, any_number()};
-        uint64_t matches[] = {reserved | 2, reserved | 4, reserved | 0x8000 | (bulk & 0x7fff)};
+        uint64_t matches[] = {MATCH(3), MATCH(5), MATCH(6) | (bulk & 0x7fff)};
         uint64_t match = matches[random_number() % 3];
-        mx_segment_t part = {answer, match == (reserved | 4) ? 24 : 32};
+        mx_segment_t part = {answer, match == MATCH(5) ? 24 : 32};
         REQUIRE(mx_isend(hostile, &part, 1, target, match, NULL, &request) == MX_SUCCESS);
         mx_forget(hostile, &request);
     }

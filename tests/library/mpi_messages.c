@@ -46,7 +46,7 @@ static void done(const char *part)
 /* Every rank sends messages of all kinds with one tag; rank 0 receives them in reverse order of rank. */
 static void reverse(void)
 {
-    static const int lengths[] = {0, 1, 200, 300, 4096, 10000, 32752, 32753, 300000};
+    static const int lengths[] = {0, 1, 200, 300, 4096, 10000, 32768, 32769, 300000};
     static char data[300000];
     for (size_t kind = 0; kind < sizeof lengths / sizeof *lengths; kind++) {
         int length = lengths[kind];

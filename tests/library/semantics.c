@@ -509,6 +509,54 @@ static mx_unexp_handler_action_t receive_inside(void *context, mx_endpoint_addr_
     return MX_RECV_CONTINUE;
 }
 
+static uint64_t identities[3];
+
+static mx_unexp_handler_action_t identify(void *context, mx_endpoint_addr_t source, uint64_t info, uint32_t length,
+                                          void *data)
+{
+    (void)context, (void)source, (void)info, (void)length, (void)data;
+    MUST(mx__identity(b, &identities[handled++]));
+    if (handled == 3) {
+        mx_segment_t segment = {memory, length};
+        MUST(mx__claim(b, identities[2], &segment, 1, memory, &from_handler));
+    }
+    return MX_RECV_CONTINUE;
+}
+
+static void claims(void)
+{
+    static char payloads[3][40000];
+    static const uint32_t lengths[] = {8, 1000, 20000, 40000};
+    mx_segment_t segment = {memory, 40000};
+    open_both();
+    MUST(mx_register_unexp_handler(b, identify, NULL));
+    for (int place = 0; place < 4; place++) {
+        mx_request_t sends[3], receive;
+        handled = 0;
+        for (int number = 0; number < 3; number++) {
+            memset(payloads[number], '1' + number, lengths[place]);
+            sends[number] = send_to(a, to_b, payloads[number], lengths[place], 4);
+        }
+        for (double start = seconds(); handled < 3 && seconds() - start < 5;)
+            mx_progress(b);
+        EQUAL(handled, 3);
+        EQUAL(finish(b, &from_handler, &status), 0);
+        EXPECT(*(char *)memory == '3' && status.xfer_length == lengths[place] && status.match_info == 4);
+        MUST(mx__claim(b, identities[1], &segment, 1, NULL, &receive));
+        EQUAL(finish(b, &receive, NULL), 0);
+        EXPECT(*(char *)memory == '2');
+        EQUAL(mx__claim(b, identities[1], &segment, 1, NULL, &receive), MX_BAD_REQUEST);
+        receive = post(b, memory, 40000, 4, ALL);
+        EQUAL(finish(b, &receive, NULL), 0);
+        EXPECT(*(char *)memory == '1');
+        for (int number = 0; number < 3; number++)
+            finish(a, &sends[number], NULL);
+    }
+    EQUAL(mx__identity(b, identities), MX_BAD_REQUEST);
+    EQUAL(mx__claim(NULL, 0, &segment, 1, NULL, &from_handler), MX_BAD_ENDPOINT);
+    close_both();
+}
+
 static void unexpected_handler(void)
 {
     static char payload[100000] = "payload";
@@ -1131,6 +1179,7 @@ static const struct {
     CASE(any_by_match),       CASE(cancelling),  CASE(forgetting),   CASE(buffering),   CASE(synchronous),
     CASE(connecting),         CASE(context_ids), CASE(unexpected_handler),              CASE(progression),
     CASE(many_requests),      CASE(information), CASE(unsupported),  CASE(wakeup),      CASE(threads),
+    CASE(claims),
     CASE(signals),            CASE(forks),       CASE(connecting_beside_a_wait),
     CASE(closing_while_waiting),                 CASE(other_endpoints_in_handler),
     CASE(closing_beside_a_handler),              CASE(cancelling_beside_a_handler),

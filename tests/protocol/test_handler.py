@@ -60,6 +60,63 @@ def test_the_same_from_the_own_host(length, synchronous, deferred):
 
 
 @both_times
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_message_is_claimed_by_its_identity(length, inside, deferred):
+    """Neither older messages nor receives that match interfere."""
+    world = World(deferred=deferred)
+    one, two, there, _ = world.pair()
+    claims, identities = [], []
+
+    def handler(_message: Unexpected) -> bool:
+        identities.append(two.matching.identity)
+        if inside and len(identities) == 3:
+            two.receive(bytearray(length), 7)
+            claims.append(two.claim(bytearray(length), identities[-1]))
+            assert not claims[0].done and two.claim(bytearray(length), identities[-1]) is None
+        return False
+
+    two.handle_unexpected(handler)
+    buffer = bytearray(length)
+    sends = [one.send(there, pattern(length, number), 7) for number in range(4)]
+    world.settle()
+    if not inside:
+        claims.append(two.claim(buffer, identities[2]))
+        world.settle()
+    assert statuses(*claims) == [Status.SUCCESS]
+    assert claims[0].memory.copy() == pattern(length, 2)
+    assert two.claim(bytearray(1), identities[2]) is None
+    rest = [two.receive(bytearray(length), 7) for _ in range(3 - inside)]
+    world.settle()
+    assert statuses(*sends, *rest) == [Status.SUCCESS] * len(sends + rest)
+    assert [each.memory.copy() for each in rest] == [pattern(length, number) for number in (0, 1, 3)[inside:]]
+    assert two.matching.unexpected == two.matching.posted == 0
+
+
+@both_times
+@pytest.mark.parametrize("ending", ["disconnect", "close"])
+def test_a_claim_ends_with_its_partner_or_its_endpoint(ending, deferred):
+    """Its message has gone before the handler returns."""
+    world = World(deferred=deferred)
+    one, two, there, back = world.pair()
+    claims = []
+
+    def handler(_message: Unexpected) -> bool:
+        claims.append(two.claim(bytearray(9000), two.matching.identity))
+        if ending == "disconnect" or deferred:
+            two.disconnect(back) if ending == "disconnect" else two.close()
+        return False
+
+    two.handle_unexpected(handler)
+    one.send(there, pattern(9000), 7)
+    world.settle()
+    if not deferred and ending == "close":
+        two.close()
+    assert len(claims) == 1 and claims[0].status in (Status.CANCELLED, Status.SUCCESS)
+    assert two.matching.claimant is None
+
+
+@both_times
 @pytest.mark.parametrize("length", LENGTHS)
 def test_a_consumed_message_takes_no_receive(length, deferred):
     """FINISHED ends the message; the receive that the handler has posted waits for another."""

@@ -237,23 +237,47 @@ EXPORTED mx_return_t mx_issend(mx_endpoint_t endpoint, mx_segment_t *segments, u
     return send("mx_issend", endpoint, segments, count, destination, match_info, context, request, 1);
 }
 
-EXPORTED mx_return_t mx_irecv(mx_endpoint_t handle, mx_segment_t *segments, uint32_t count, uint64_t match_info,
-                              uint64_t match_mask, void *context, mx_request_t *result)
+/* Post a receive: of a message that matches or, if claims is 1, of that with an identity. */
+static mx_return_t receive(const char *call, mx_endpoint_t handle, mx_segment_t *segments, uint32_t count, int claims,
+                           uint64_t wanted, uint64_t mask, void *context, mx_request_t *result)
 {
-    static const char call[] = "mx_irecv";
     struct mxw_endpoint *endpoint = mxw_endpoint(handle);
     uint64_t length;
     if (!endpoint)
         return mxw_fail_handle(call);
     mxw_beat();
-    mx_return_t code = match_info & ~match_mask ? MX_BAD_MATCH_MASK : check_segments(segments, count, &length);
+    mx_return_t code = wanted & ~mask ? MX_BAD_MATCH_MASK : check_segments(segments, count, &length);
     struct mxw_request *request = code == MX_SUCCESS ? mxw_new_request(endpoint, MXW_RECEIVE, context) : NULL;
     if (!request)
         return mxw_fail(endpoint, call, code == MX_SUCCESS ? MX_NO_RESOURCES : code);
     uint64_t number = request->handle;
-    code = mxw_code(mxw_engine.receive(endpoint->place, (const struct mxw_segment *)segments, count, match_info,
-                                       match_mask, number));
+    const struct mxw_segment *memory = (const struct mxw_segment *)segments;
+    code = mxw_code(claims ? mxw_engine.claim(endpoint->place, memory, count, wanted, number)
+                           : mxw_engine.receive(endpoint->place, memory, count, wanted, mask, number));
     return posted(call, endpoint, request, number, code, result);
+}
+
+EXPORTED mx_return_t mx_irecv(mx_endpoint_t handle, mx_segment_t *segments, uint32_t count, uint64_t match_info,
+                              uint64_t match_mask, void *context, mx_request_t *result)
+{
+    return receive("mx_irecv", handle, segments, count, 0, match_info, match_mask, context, result);
+}
+
+EXPORTED mx_return_t mx__claim(mx_endpoint_t handle, uint64_t identity, mx_segment_t *segments, uint32_t count,
+                               void *context, mx_request_t *result)
+{
+    return receive("mx__claim", handle, segments, count, 1, identity, MX_MATCH_MASK_NONE, context, result);
+}
+
+EXPORTED mx_return_t mx__identity(mx_endpoint_t handle, uint64_t *identity)
+{
+    struct mxw_endpoint *endpoint = mxw_endpoint(handle);
+    if (!endpoint)
+        return mxw_fail_handle("mx__identity");
+    if (!mxw_in_handler)
+        return mxw_fail(endpoint, "mx__identity", MX_BAD_REQUEST);
+    *identity = endpoint->unexpected_identity;
+    return MX_SUCCESS;
 }
 
 EXPORTED mx_return_t mx_iconnect(mx_endpoint_t handle, uint64_t nic_id, uint32_t number, uint32_t key,

@@ -8,6 +8,8 @@ int mxw_send(uint32_t endpoint, uint32_t partner, const struct mxw_segment *segm
              uint64_t match_info, int synchronous, uint64_t request);
 int mxw_receive(uint32_t endpoint, const struct mxw_segment *segments, uint32_t count, uint64_t match_info,
                 uint64_t mask, uint64_t request);
+int mxw_claim(uint32_t endpoint, const struct mxw_segment *segments, uint32_t count, uint64_t identity,
+              uint64_t request);
 
 /* Start Python, with what the engine shares with the library in C. *own is 1 unless this process runs Python already.
  * Return 0, or -1 with the reason in error. */

@@ -18,11 +18,6 @@ static void mxwc_name_partner(uint32_t partner, uint32_t endpoint, uint64_t nic_
     mxw_library->name_partner(partner, endpoint, nic_id, number, session);
 }
 
-static int mxwc_unexpected(uint32_t endpoint, uint32_t partner, uint64_t match_info, uint32_t length, void *data)
-{
-    return mxw_library->unexpected(endpoint, partner, match_info, length, data);
-}
-
 static const char *mxwc_build(void)
 {
     return MXW_BUILD;
@@ -30,7 +25,7 @@ static const char *mxwc_build(void)
 
 /* Calls of Python. */
 
-enum direct { MXW_STEP, MXW_SEND, MXW_RECEIVE, MXW_FAILURE, MXW_CALLS };
+enum direct { MXW_STEP, MXW_SEND, MXW_RECEIVE, MXW_CLAIM, MXW_FAILURE, MXW_CALLS };
 static PyObject *mxw_calls[MXW_CALLS];
 static uint32_t mxw_short; /* length of the longest message that is copied when it is sent */
 
@@ -153,14 +148,25 @@ CFFI_DLLEXPORT int mxw_receive(uint32_t endpoint, const struct mxw_segment *segm
     return call(MXW_RECEIVE, arguments, sizeof arguments / sizeof *arguments, state);
 }
 
+CFFI_DLLEXPORT int mxw_claim(uint32_t endpoint, const struct mxw_segment *segments, uint32_t count, uint64_t identity,
+                             uint64_t request)
+{
+    PyGILState_STATE state;
+    if (!acquire(&state))
+        return 0;
+    PyObject *arguments[] = {PyLong_FromUnsignedLong(endpoint), memory_of(segments, count, PyBUF_WRITE),
+                             PyLong_FromUnsignedLongLong(identity), PyLong_FromUnsignedLongLong(request)};
+    return call(MXW_CLAIM, arguments, sizeof arguments / sizeof *arguments, state);
+}
+
 /* The module mxwire_calls. */
 
 static PyObject *attach(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *given[MXW_CALLS];
     unsigned int longest;
-    if (!PyArg_ParseTuple(arguments, "OOOOI", &given[MXW_STEP], &given[MXW_SEND], &given[MXW_RECEIVE],
-                          &given[MXW_FAILURE], &longest))
+    if (!PyArg_ParseTuple(arguments, "OOOOOI", &given[MXW_STEP], &given[MXW_SEND], &given[MXW_RECEIVE],
+                          &given[MXW_CLAIM], &given[MXW_FAILURE], &longest))
         return NULL;
     for (int function = 0; function < MXW_CALLS; function++) {
         Py_INCREF(given[function]);
@@ -170,19 +176,27 @@ static PyObject *attach(PyObject *Py_UNUSED(module), PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+/* Read numbers; return 0 after an error. */
+static int numbers_of(PyObject *const *values, Py_ssize_t count, uint64_t *numbers, Py_ssize_t wanted)
+{
+    if (count != wanted) {
+        PyErr_Format(PyExc_TypeError, "%zd arguments, not %zd", count, wanted);
+        return 0;
+    }
+    for (Py_ssize_t place = 0; place < count; place++) {
+        numbers[place] = PyLong_AsUnsignedLongLong(values[place]);
+        if (numbers[place] == UINT64_MAX && PyErr_Occurred())
+            return 0;
+    }
+    return 1;
+}
+
 /* Called within the section of the host, so there is one writer. */
 static PyObject *record(PyObject *Py_UNUSED(module), PyObject *const *values, Py_ssize_t count)
 {
-    uint64_t field[6] = {0};
-    if (count != sizeof field / sizeof *field) {
-        PyErr_SetString(PyExc_TypeError, "record takes the fields of struct mxw_record");
+    uint64_t field[6];
+    if (!numbers_of(values, count, field, 6))
         return NULL;
-    }
-    for (Py_ssize_t place = 0; place < count; place++) {
-        field[place] = PyLong_AsUnsignedLongLong(values[place]);
-        if (field[place] == UINT64_MAX && PyErr_Occurred())
-            return NULL;
-    }
     uint64_t written = mxw_memory->written;
     if (written - __atomic_load_n(&mxw_memory->taken, __ATOMIC_ACQUIRE) >= MXW_RECORDS)
         mxw_library->drain();
@@ -192,6 +206,25 @@ static PyObject *record(PyObject *Py_UNUSED(module), PyObject *const *values, Py
                             .transferred = (uint32_t)field[5]};
     __atomic_store_n(&mxw_memory->written, written + 1, __ATOMIC_RELEASE);
     Py_RETURN_NONE;
+}
+
+/* Call the unexpected handler of a program: endpoint, partner, match information, length and identity of the message, and
+ * its data or None. It runs without the interpreter, which it may need on another thread. */
+static PyObject *unexpected(PyObject *Py_UNUSED(module), PyObject *const *values, Py_ssize_t count)
+{
+    uint64_t number[5];
+    Py_buffer data = {0};
+    int consumed;
+    if (!numbers_of(values, count - 1, number, 5) ||
+        (values[5] != Py_None && PyObject_GetBuffer(values[5], &data, PyBUF_SIMPLE)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    consumed = mxw_library->unexpected((uint32_t)number[0], (uint32_t)number[1], number[2], (uint32_t)number[3], data.buf,
+                                       number[4]);
+    Py_END_ALLOW_THREADS
+    if (data.obj)
+        PyBuffer_Release(&data);
+    return PyBool_FromLong(consumed);
 }
 
 static PyObject *finalize(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(arguments))
@@ -205,6 +238,7 @@ static PyObject *finalize(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(argum
 static PyMethodDef mxw_functions[] = {
     {"finalize", finalize, METH_NOARGS, "Call mx_finalize."},
     {"attach", attach, METH_VARARGS, "Set the functions for direct.h and exceptions, and the longest short message."},
+    {"unexpected", (PyCFunction)(void (*)(void))unexpected, METH_FASTCALL, "Call an unexpected handler in C."},
     {"record", (PyCFunction)(void (*)(void))record, METH_FASTCALL, "Write a record of the end of a request."},
     {NULL, NULL, 0, NULL},
 };

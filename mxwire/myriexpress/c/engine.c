@@ -38,9 +38,9 @@ static const struct {
 } entries[] = {
 #define ENTRY(name) {"mxw_" #name, offsetof(struct mxw_entries, name)}
     ENTRY(open),    ENTRY(close),      ENTRY(step),    ENTRY(pause),       ENTRY(open_endpoint), ENTRY(close_endpoint),
-    ENTRY(unacked), ENTRY(send),       ENTRY(receive), ENTRY(connect),     ENTRY(cancel),        ENTRY(disconnect),
-    ENTRY(probe),   ENTRY(suspend),    ENTRY(handle),  ENTRY(set_timeout), ENTRY(find_host),     ENTRY(find_nic),
-    ENTRY(board),   ENTRY(info),
+    ENTRY(unacked), ENTRY(send),       ENTRY(receive), ENTRY(claim),       ENTRY(connect),       ENTRY(cancel),
+    ENTRY(probe),   ENTRY(disconnect), ENTRY(suspend), ENTRY(handle),      ENTRY(set_timeout),   ENTRY(find_host),
+    ENTRY(board),   ENTRY(find_nic),   ENTRY(info),
 };
 
 mx_return_t mxw_code(int result)

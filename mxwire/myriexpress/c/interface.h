@@ -46,6 +46,7 @@ struct mxw_segment {
 struct mxw_callbacks {
     void (*drain)(void);
     void (*name_partner)(uint32_t partner, uint32_t endpoint, uint64_t nic_id, uint32_t number, uint32_t session);
-    int (*unexpected)(uint32_t endpoint, uint32_t partner, uint64_t match_info, uint32_t length, void *data);
+    int (*unexpected)(uint32_t endpoint, uint32_t partner, uint64_t match_info, uint32_t length, void *data,
+                      uint64_t identity);
     void (*finalize)(void);
 };

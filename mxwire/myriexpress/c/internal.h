@@ -71,6 +71,7 @@ struct mxw_endpoint {
     mx_error_handler_t error_handler;
     mx_unexp_handler_t unexpected;
     void *unexpected_context;
+    uint64_t unexpected_identity; /* of the message for which the handler is being called */
     int descriptor, event, timer; /* 0 until the program asks for the descriptor */
     int armed;                    /* its program may sleep */
 };
@@ -113,6 +114,7 @@ struct mxw_entries {
     __typeof__(&mxw_unacked) unacked;
     __typeof__(&mxw_send) send;
     __typeof__(&mxw_receive) receive;
+    __typeof__(&mxw_claim) claim;
     __typeof__(&mxw_connect) connect;
     __typeof__(&mxw_cancel) cancel;
     __typeof__(&mxw_disconnect) disconnect;

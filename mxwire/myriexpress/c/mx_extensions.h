@@ -45,6 +45,13 @@ int mx__progresses(void);
 mx_return_t mx__descriptor(mx_endpoint_t ep, int *descriptor);
 mx_return_t mx__arm(mx_endpoint_t ep, uint32_t *idle);
 
+/* Of mxwire: receive one message, whatever other receives and messages match. Its identity is asked in the unexpected
+ * handler, which may then claim it; or it returns MX_RECV_CONTINUE, and the message is claimed later. It is MX_BAD_REQUEST
+ * if the message is there no longer. */
+mx_return_t mx__identity(mx_endpoint_t endpoint, uint64_t *identity);
+mx_return_t mx__claim(mx_endpoint_t endpoint, uint64_t identity, mx_segment_t *segments, uint32_t count, void *context,
+                      mx_request_t *request);
+
 /* Of mxwire: whether there is nothing for a call on this endpoint to do. It takes no lock, and does not yield. */
 int mx__is_idle(mx_endpoint_t endpoint);
 

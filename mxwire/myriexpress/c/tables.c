@@ -280,12 +280,14 @@ static void name_partner(uint32_t place, uint32_t endpoint, uint64_t nic_id, uin
 int mxw_handlers;
 
 /* Call the unexpected handler of a program; return 1 if it has consumed the message. */
-static int unexpected(uint32_t place, uint32_t partner, uint64_t match_info, uint32_t length, void *data)
+static int unexpected(uint32_t place, uint32_t partner, uint64_t match_info, uint32_t length, void *data,
+                      uint64_t identity)
 {
     struct mxw_endpoint *endpoint = &endpoints[place];
     mx_unexp_handler_t handler = endpoint->unexpected;
     if (!handler)
         return 0;
+    endpoint->unexpected_identity = identity;
     mxw_drain();
     mxw_hand_over();
     mxw_in_handler++;

@@ -280,6 +280,22 @@ class EngineEndpoint(LibraryEndpoint):
             request.take_unexpected(message)
         return request
 
+    def claim(self, buffer: Any, identity: int) -> Receive | None:
+        """Post a receive for one unexpected message, whatever others match; None if it is there no longer.
+
+        Its ``identity`` is that of ``matching`` while the unexpected handler is called with it. The handler may claim
+        the message, too, which then counts as not consumed.
+        """
+        self._must_be_open()
+        matching = self.matching
+        message = matching.find(identity)
+        if message is None or matching.claimant is not None:
+            return None
+        request = Receive(self, Segments(buffer, writable=True), message.match_info, ALL_BITS, LENGTH_MAXIMUM)
+        if matching.claim(request, message):
+            request.take_unexpected(message)
+        return request
+
     def probe(self, match_info: SupportsIndex = 0, mask: SupportsIndex = ALL_BITS) -> Unexpected | None:
         """The unexpected message that a receive would take now, or None; it is not removed.
 
@@ -744,6 +760,7 @@ class EngineEndpoint(LibraryEndpoint):
             receive = matching.arrive(message.match_info)
             if receive is None and matching.handler is not None:
                 self._handling = True
+                matching.handling = message
                 self._decide_work()
                 return message
             self._settle(message, receive, consumed=False)
@@ -755,7 +772,9 @@ class EngineEndpoint(LibraryEndpoint):
         self._handling = False
         # Its partner may have been disconnected.
         if message.waiting:
-            self._settle(message, None if consumed else self.matching.arrive(message.match_info), consumed=consumed)
+            self._settle(message, self.matching.handled(message, consumed), consumed=consumed)
+        else:
+            self.drop_claim(message)
         self._decide_work()
 
     def _settle(self, message: Unexpected, receive: MessageTarget | None, *, consumed: bool) -> None:

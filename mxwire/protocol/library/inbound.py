@@ -290,10 +290,8 @@ def _handle_medium(partner: Partner, arrival: Fragment) -> bool:
             message.data = arrival.data if len(arrival.data) == arrival.length else None
         if not take_unmatched(message):
             return False
-        if message.waiting:
-            reassembly.buffer_it()
-            if not endpoint.matching.offered:
-                message.data = None
+        if message.waiting and not endpoint.matching.offered:
+            message.data = None
     partner.incomplete[arrival.sequence] = reassembly
     reassembly.add(arrival)
     return True
@@ -322,8 +320,9 @@ def take_unmatched(message: Unexpected) -> bool:
     epoch = partner.epoch
     consumed = matching.offer(message)
     if partner.epoch != epoch:
+        endpoint.drop_claim(message)
         return False
-    receive = None if consumed else matching.arrive(message.match_info)
+    receive = matching.handled(message, consumed)
     if not consumed and receive is None:
         return _counted(endpoint, matching.keep(message))
     message.waiting = False
@@ -405,12 +404,8 @@ class Reassembly(Machine):
         self._seen = 0
         """Bit i is set if fragment i has arrived."""
         self._received = 0
-        self._kept: list[tuple[int, int]] = []
-        """Offset and length of each fragment in a buffer of the engine."""
-
-    def buffer_it(self) -> None:
-        """Store the data in a buffer of the engine, until a receive is posted (R-MAT-05)."""
-        self.memory = Segments(bytearray(self.length), writable=True)
+        self._kept: list[tuple[int, bytes]] = []
+        """Offset and data of each fragment, until a receive is posted (R-MAT-05)."""
 
     def add(self, arrival: Fragment) -> None:
         """Take one fragment; any number and any length are valid, even no bytes (R-MEA-13). Duplicates are dropped
@@ -421,11 +416,12 @@ class Reassembly(Machine):
             return
         self._seen |= bit
         self._received += len(data)
+        offset = self._offset(arrival.pipeline, number)
         if self.memory is not None:
-            offset = self._offset(arrival.pipeline, number)
             self.memory.put(offset, data)
-            if self.receive is None:
-                self._kept.append((offset, len(data)))
+        elif self._received <= self.length:
+            # More bytes are never complete.
+            self._kept.append((offset, data))
         last = self._received == self.length
         self.fire(ReassemblyEvent.LAST_FRAGMENT if last else ReassemblyEvent.FRAGMENT)
 
@@ -442,14 +438,11 @@ class Reassembly(Machine):
 
     def hand_over(self, receive: MessageTarget) -> None:
         """Continue in the memory of a receive that has matched the message, complete or not."""
-        data = self.memory
         self.memory = receive.memory
         self.receive = receive
-        if data is not None:
-            # Copy only the fragments that have arrived, because other receives may have stored a message in the same
-            # memory.
-            kept = memoryview(data.copy())
-            for offset, length in self._kept:
-                receive.memory.put(offset, kept[offset : offset + length])
+        # Only the fragments that have arrived, because other receives may have stored a message in the same memory.
+        for offset, data in self._kept:
+            receive.memory.put(offset, data)
+        self._kept.clear()
         if self.state is ReassemblyState.COMPLETE:
             receive.filled()

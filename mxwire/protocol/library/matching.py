@@ -279,6 +279,10 @@ class Matching(Generic[Posted, Kept]):
         self.handler: Callable[[Kept], object] | None = None
         """The unexpected handler: called with each message without a receive before the message is kept; returns True
         to consume it."""
+        self.handling: Kept | None = None
+        """The message for which the handler is being called."""
+        self.claimant: Posted | None = None
+        """The receive that has claimed this message."""
 
     @property
     def posted(self) -> int:
@@ -299,6 +303,35 @@ class Matching(Generic[Posted, Kept]):
     def deferred(self) -> bool:
         """True if the unexpected handler is called after the pass."""
         return self._calls.deferred
+
+    @property
+    def identity(self) -> int:
+        """The identity of the message for which the handler is being called: its order, if it is kept."""
+        return self._unexpected.order + _SPACING
+
+    def find(self, identity: int) -> Kept | None:
+        """The unexpected message with an identity, or None; it is not removed."""
+        return self.handling if identity == self.identity else self._unexpected.live.get(identity)
+
+    def claim(self, receive: Posted, message: Kept) -> bool:
+        """Take a message for a receive, whatever others match; return False if the receive has to wait for the end of
+        the handler."""
+        if message is not self.handling:
+            self._take(message)
+            return True
+        self.claimant = receive
+        return False
+
+    def handled(self, message: Kept, consumed: bool) -> Posted | None:
+        """The receive for a message after the call of the handler (R-MAT-06): that which has claimed it or, unless it
+        is consumed, the oldest that matches."""
+        receive, self.claimant, self.handling = self.claimant, None, None
+        if receive is None and not consumed:
+            receive = self.arrive(message.match_info)
+        if receive is not None or consumed:
+            # No other message gets its identity.
+            self._unexpected.order += _SPACING
+        return receive
 
     def take(self, value: int, mask: int) -> Kept | None:
         """Take the first unexpected message that a new receive matches, or None (R-MAT-02)."""
@@ -378,6 +411,7 @@ class Matching(Generic[Posted, Kept]):
         handler, calls = self.handler, self._calls
         if handler is None:
             return False
+        self.handling = message
         calls.running = True
         try:
             return bool(handler(message))

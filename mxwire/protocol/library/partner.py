@@ -384,6 +384,12 @@ class LibraryEndpoint(ABC):
     def answer_consumed(self, message: Unexpected) -> None:
         """Answer a message that the unexpected handler has consumed: a RNDV needs its NOTIFY (R-MAT-06)."""
 
+    def drop_claim(self, message: Unexpected) -> None:
+        """End the receive that has claimed a message, since the message's partner was disconnected."""
+        claimant = self.matching.handled(message, consumed=True)
+        if claimant is not None:
+            claimant.close()
+
     @abstractmethod
     def local_threshold(self, partner: Partner) -> int:
         """Maximum length in bytes of a message to this host that is buffered (R-LOC-02)."""

@@ -328,7 +328,7 @@ class Receive(MessageTarget):
 
     def cancel(self) -> bool:
         """Cancel the receive; return False if it is matched already (R-MSC-02)."""
-        if self.state is not ReceiveState.POSTED:
+        if not self.waiting:
             return False
         self._withdraw()
         self.fire(ReceiveEvent.CANCEL, Status.CANCELLED, 0)
@@ -336,7 +336,7 @@ class Receive(MessageTarget):
 
     def close(self) -> None:
         """End the receive, since its endpoint closes."""
-        if self.state is ReceiveState.POSTED:
+        if self.waiting:
             self._withdraw()
         if self.can(ReceiveEvent.CLOSE):
             self.fire(ReceiveEvent.CLOSE, Status.CANCELLED, 0)

@@ -5,12 +5,12 @@
 
 #include "provider.h"
 
-static ssize_t post_locked(struct fid_ep *fid, const struct iovec *segments, size_t count, fi_addr_t destination,
-                           uint64_t match, uint64_t data, uint64_t flags, void *context)
+static ssize_t post_locked(struct fid_ep *fid, int tagged, const struct iovec *segments, size_t count, fi_addr_t to,
+                           uint64_t tag, uint64_t data, uint64_t flags, void *context)
 {
     mxf_enter();
     ssize_t result = mxf_send(OWNER(fid, mxf_endpoint, fid),
-                              &(struct mxf_operation){segments, count, destination, match, data, flags, context});
+                              &(struct mxf_operation){segments, count, to, tagged, tag, data, flags, context});
     mxf_leave();
     return result;
 }
@@ -20,35 +20,30 @@ static uint64_t defaults(struct fid_ep *fid)
     return OWNER(fid, mxf_endpoint, fid)->default_flags[MXF_SEND];
 }
 
-static int bad_tag(uint64_t tag)
-{
-    return tag >= MATCH_RESERVED;
-}
-
 static ssize_t send_(struct fid_ep *fid, const void *buffer, size_t length, void *desc, fi_addr_t to, void *context)
 {
     struct iovec segment = {(void *)buffer, length};
     (void)desc;
-    return post_locked(fid, &segment, 1, to, MATCH_MESSAGE, 0, defaults(fid), context);
+    return post_locked(fid, 0, &segment, 1, to, 0, 0, defaults(fid), context);
 }
 
 static ssize_t sendv(struct fid_ep *fid, const struct iovec *segments, void **desc, size_t count, fi_addr_t to,
                      void *context)
 {
     (void)desc;
-    return post_locked(fid, segments, count, to, MATCH_MESSAGE, 0, defaults(fid), context);
+    return post_locked(fid, 0, segments, count, to, 0, 0, defaults(fid), context);
 }
 
 static ssize_t sendmsg_(struct fid_ep *fid, const struct fi_msg *message, uint64_t flags)
 {
-    return post_locked(fid, message->msg_iov, message->iov_count, message->addr, MATCH_MESSAGE, message->data,
+    return post_locked(fid, 0, message->msg_iov, message->iov_count, message->addr, 0, message->data,
                        flags & ~QUIET, message->context);
 }
 
 static ssize_t inject(struct fid_ep *fid, const void *buffer, size_t length, fi_addr_t to)
 {
     struct iovec segment = {(void *)buffer, length};
-    return post_locked(fid, &segment, 1, to, MATCH_MESSAGE, 0, FI_INJECT | QUIET, NULL);
+    return post_locked(fid, 0, &segment, 1, to, 0, 0, FI_INJECT | QUIET, NULL);
 }
 
 static ssize_t senddata(struct fid_ep *fid, const void *buffer, size_t length, void *desc, uint64_t data, fi_addr_t to,
@@ -56,13 +51,13 @@ static ssize_t senddata(struct fid_ep *fid, const void *buffer, size_t length, v
 {
     struct iovec segment = {(void *)buffer, length};
     (void)desc;
-    return post_locked(fid, &segment, 1, to, MATCH_MESSAGE, data, defaults(fid) | FI_REMOTE_CQ_DATA, context);
+    return post_locked(fid, 0, &segment, 1, to, 0, data, defaults(fid) | FI_REMOTE_CQ_DATA, context);
 }
 
 static ssize_t injectdata(struct fid_ep *fid, const void *buffer, size_t length, uint64_t data, fi_addr_t to)
 {
     struct iovec segment = {(void *)buffer, length};
-    return post_locked(fid, &segment, 1, to, MATCH_MESSAGE, data, FI_INJECT | FI_REMOTE_CQ_DATA | QUIET, NULL);
+    return post_locked(fid, 0, &segment, 1, to, 0, data, FI_INJECT | FI_REMOTE_CQ_DATA | QUIET, NULL);
 }
 
 static ssize_t tsend(struct fid_ep *fid, const void *buffer, size_t length, void *desc, fi_addr_t to, uint64_t tag,
@@ -70,27 +65,26 @@ static ssize_t tsend(struct fid_ep *fid, const void *buffer, size_t length, void
 {
     struct iovec segment = {(void *)buffer, length};
     (void)desc;
-    return bad_tag(tag) ? -FI_EINVAL : post_locked(fid, &segment, 1, to, tag, 0, defaults(fid), context);
+    return post_locked(fid, 1, &segment, 1, to, tag, 0, defaults(fid), context);
 }
 
 static ssize_t tsendv(struct fid_ep *fid, const struct iovec *segments, void **desc, size_t count, fi_addr_t to,
                       uint64_t tag, void *context)
 {
     (void)desc;
-    return bad_tag(tag) ? -FI_EINVAL : post_locked(fid, segments, count, to, tag, 0, defaults(fid), context);
+    return post_locked(fid, 1, segments, count, to, tag, 0, defaults(fid), context);
 }
 
 static ssize_t tsendmsg(struct fid_ep *fid, const struct fi_msg_tagged *message, uint64_t flags)
 {
-    return bad_tag(message->tag) ? -FI_EINVAL
-                                 : post_locked(fid, message->msg_iov, message->iov_count, message->addr, message->tag,
+    return post_locked(fid, 1, message->msg_iov, message->iov_count, message->addr, message->tag,
                                                message->data, flags & ~QUIET, message->context);
 }
 
 static ssize_t tinject(struct fid_ep *fid, const void *buffer, size_t length, fi_addr_t to, uint64_t tag)
 {
     struct iovec segment = {(void *)buffer, length};
-    return bad_tag(tag) ? -FI_EINVAL : post_locked(fid, &segment, 1, to, tag, 0, FI_INJECT | QUIET, NULL);
+    return post_locked(fid, 1, &segment, 1, to, tag, 0, FI_INJECT | QUIET, NULL);
 }
 
 static ssize_t tsenddata(struct fid_ep *fid, const void *buffer, size_t length, void *desc, uint64_t data, fi_addr_t to,
@@ -98,17 +92,14 @@ static ssize_t tsenddata(struct fid_ep *fid, const void *buffer, size_t length, 
 {
     struct iovec segment = {(void *)buffer, length};
     (void)desc;
-    return bad_tag(tag) ? -FI_EINVAL
-                        : post_locked(fid, &segment, 1, to, tag, data, defaults(fid) | FI_REMOTE_CQ_DATA, context);
+    return post_locked(fid, 1, &segment, 1, to, tag, data, defaults(fid) | FI_REMOTE_CQ_DATA, context);
 }
 
 static ssize_t tinjectdata(struct fid_ep *fid, const void *buffer, size_t length, uint64_t data, fi_addr_t to,
                            uint64_t tag)
 {
     struct iovec segment = {(void *)buffer, length};
-    return bad_tag(tag)
-               ? -FI_EINVAL
-               : post_locked(fid, &segment, 1, to, tag, data, FI_INJECT | FI_REMOTE_CQ_DATA | QUIET, NULL);
+    return post_locked(fid, 1, &segment, 1, to, tag, data, FI_INJECT | FI_REMOTE_CQ_DATA | QUIET, NULL);
 }
 
 static ssize_t receive_locked(struct fid_ep *fid, int tagged, const struct iovec *segments, size_t count,

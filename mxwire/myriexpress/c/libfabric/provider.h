@@ -1,8 +1,8 @@
 /* Parts of libmx-fi.so, the libfabric provider "mx": fabric and domain (provider.c), capabilities (information.c),
  * addresses (addresses.c), completions (completions.c), wait objects (wait_objects.c), endpoints (endpoint.c), the calls
- * of messages (messages.c), sends (sends.c), receives with their matching (receives.c), remote memory access
- * (remote_access.c), its regions at the target (regions.c), and progress without calls of the program (progress.c). Each
- * begins with its own theory.
+ * of messages (messages.c), their match information (match_information.c), sends (sends.c), receives with their matching
+ * (receives.c), remote memory access (remote_access.c), its regions at the target (regions.c), and progress without calls
+ * of the program (progress.c). Each begins with its own theory.
  *
  * Theory of operation
  * -------------------
@@ -10,13 +10,12 @@
  *
  *   - Matching is done here, in the unexpected handler of MX, because MX knows neither directed receives nor ignore
  *     masks. Receives are posted to MX only for a message that has arrived.
- *   - A message is a header and its payload. If both fit a message that MX copies (EAGER), they are one message of MX,
- *     whose match information is the tag. Otherwise the header is an envelope. When a receive matches it, the receiver
- *     chooses a number, posts a receive to MX with it, and grants it to the sender, which then sends the payload. Thus
- *     probing needs no memory, and two senders never use the same match information.
- *   - An unexpected eager message is copied, or received into a buffer. Beyond a limit of memory (HELD_MAXIMUM) it stays
- *     in the queue of MX. A receive there takes the oldest message with its match information, whoever has sent it: all
- *     older ones with the same match information are received first (drain).
+ *   - A message that MX copies (EAGER) is one message of MX, whose match information says all about it, if it can: its tag
+ *     and data. Otherwise it has an envelope. When a receive matches that, the receiver chooses a number, posts a receive
+ *     to MX with it, and grants it to the sender, which then sends the payload. Thus probing needs no memory, and two
+ *     senders never use the same match information.
+ *   - An unexpected eager message that MX has as a whole is copied, within a limit of memory (HELD_MAXIMUM). Others stay in
+ *     the queue of MX until they are claimed by their identity.
  *   - The first send to an address starts a connect; sends wait in the connection's queue until it ends.
  *   - Reads and writes of remote memory are messages, too, with match information of their own. The target answers them
  *     in the handler; what it has to do afterwards is done by a thread while the program makes no call.
@@ -47,10 +46,10 @@
 
 #define SEGMENTS 4
 #define INJECT_MAXIMUM 4096
-#define HEADER 16
-/* Longest message that MX copies, less the header. */
-#define EAGER (32768 - HEADER)
-#define MESSAGE_MAXIMUM ((size_t)0x7fffffff - HEADER)
+/* Longest message that MX copies, and longest that it always has as a whole. */
+#define EAGER 32768
+#define WHOLE 128
+#define MESSAGE_MAXIMUM ((size_t)0x7fffffff)
 #define ACCESSES (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPABILITIES                                                                                                   \
     (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_RMA | ACCESSES |       \
@@ -60,13 +59,13 @@
 /* No completion, whatever the queue's options: of fi_inject. */
 #define QUIET (UINT64_C(1) << 63)
 
-/* Match information that is no tag. */
-#define MATCH_RESERVED UINT64_C(0xffffffffffff0000)
-#define MATCH_MESSAGE (MATCH_RESERVED | 1)
-#define MATCH_GRANT (MATCH_RESERVED | 2)
-#define MATCH_ACCESS (MATCH_RESERVED | 3)
-#define MATCH_REPLY (MATCH_RESERVED | 4)
-#define MATCH_BULK (MATCH_RESERVED | 0x8000)
+/* Match information other than that of messages without an envelope (match_information.c). */
+#define MATCH(kind) ((UINT64_C(0xff00) + (kind)) << 48)
+#define MATCH_ENVELOPE MATCH(2)
+#define MATCH_GRANT MATCH(3)
+#define MATCH_ACCESS MATCH(4)
+#define MATCH_REPLY MATCH(5)
+#define MATCH_BULK MATCH(6)
 #define BULKS 0x8000u
 
 struct mxf_address {
@@ -74,18 +73,21 @@ struct mxf_address {
     uint32_t number, key;
 };
 /* Of endpoints: changes with the wire format, so that MX refuses the connects of other versions. */
-#define KEY 0x6d79u
+#define KEY 0x6d7au
 
 struct mxf_header {
     uint64_t flags, data; /* data: of a remote completion queue; of a grant, the sender's number */
 };
 #define HEADER_DATA UINT64_C(1)
-#define HEADER_ENVELOPE UINT64_C(2)
+#define HEADER_TAGGED UINT64_C(2)
 
+/* Of a message that is too long for one message of MX, or whose match information cannot say all about it. Its payload
+ * follows if it fits (ENCLOSED). */
 struct mxf_envelope {
     struct mxf_header header;
-    uint64_t length, number;
+    uint64_t tag, length, number;
 };
+#define ENCLOSED (WHOLE - sizeof(struct mxf_envelope))
 
 /* Answer to an envelope: the length that the receiver takes, and the number of its receive. */
 struct mxf_grant {
@@ -190,7 +192,8 @@ struct mxf_operation {
     const struct iovec *segments;
     size_t count;
     fi_addr_t partner;
-    uint64_t match, data, flags;
+    int tagged;
+    uint64_t tag, data, flags;
     void *context;
 };
 
@@ -203,6 +206,7 @@ struct mxf_send {
     void *context;
     enum mxf_event event;
     uint64_t flags, match;
+    int tagged;
     uint64_t number; /* by which the partner names it in a grant or reply; 0 if there is none */
     size_t length;
     int error, granted, answered;
@@ -260,7 +264,7 @@ struct mxf_waiter {
 enum mxf_place {
     MXF_QUEUED,   /* in the queue of MX */
     MXF_ARRIVING, /* a request of MX receives it */
-    MXF_HELD,     /* in data */
+    MXF_HELD,     /* in memory */
     MXF_ENVELOPE  /* at the sender */
 };
 
@@ -269,29 +273,22 @@ struct mxf_message {
     struct mxf_message *previous, *next;
     struct mxf_endpoint *endpoint;
     enum mxf_place place;
-    int tagged, discarded;
+    int tagged, with_data;
     mx_endpoint_addr_t partner;
     struct mxf_address source;
-    uint64_t match, tag;
-    size_t size, length, taken; /* of the message of MX; of the payload; of what the receive takes */
-    struct mxf_header header;
-    uint64_t number; /* of an envelope */
+    uint64_t tag, data;
+    size_t length, taken; /* of the payload; of what the receive takes */
+    uint64_t identity;    /* in the queue of MX */
+    uint64_t number;      /* of an envelope */
     uint64_t bulk;
     struct mxf_receive *receive;
     struct mxf_answer *grant;
     mx_request_t request; /* that receives the bulk */
     struct mxf_waiter waiter;
-    struct mxf_peek *peeks;
     void *claim, *buffer;
     struct iovec target[SEGMENTS];
     size_t targets;
-    char *data;
-};
-
-struct mxf_peek {
-    struct mxf_peek *next;
-    void *context;
-    uint64_t flags;
+    char *held;
 };
 
 #define LIST(type)                                                                                                     \
@@ -339,7 +336,6 @@ struct mxf_endpoint {
     LIST(mxf_message) unexpected[2];
     LIST(mxf_message) claimed;
     size_t held;                        /* bytes of unexpected messages in memory */
-    size_t queued;                      /* messages in the queue of MX */
     size_t unsent;                      /* sends that MX has not ended */
     struct mxf_send **numbered;         /* sends by the low half of their number */
     size_t numbered_room, numbered_next;
@@ -421,7 +417,7 @@ extern struct fi_ops_rma mxf_rma_ops;
 extern struct fi_ops_mr mxf_mr_ops;
 
 ssize_t mxf_send(struct mxf_endpoint *endpoint, const struct mxf_operation *operation);
-/* A send with room for a header of some length at the beginning of its first segment. */
+/* A send with a header of some length, or none, at the beginning of its first segment. */
 ssize_t mxf_new_send(struct mxf_endpoint *endpoint, const struct mxf_operation *operation, enum mxf_event event,
                      size_t header, struct mxf_send **send);
 /* Give a send a number. */
@@ -433,6 +429,11 @@ void mxf_free_send(struct mxf_send *send);
 void mxf_end_if_done(struct mxf_send *send);
 void mxf_granted(struct mxf_endpoint *endpoint, const struct mxf_address *source, const struct mxf_grant *grant);
 void mxf_free_sends(struct mxf_endpoint *endpoint);
+
+/* Match information that says all about a message without an envelope; return 0 if there is none. */
+int mxf_pack(const struct mxf_operation *operation, uint64_t *match);
+/* Tag and data of such a message; return 0 if the match information is not that of one. */
+int mxf_unpack(uint64_t match, struct mxf_message *message);
 
 int mxf_start_read(struct mxf_send *send);
 void mxf_cancel_read(struct mxf_send *send);

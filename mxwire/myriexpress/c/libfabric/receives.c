@@ -2,9 +2,9 @@
  *
  * Theory of operation
  * -------------------
- * A message is matched when it arrives, or when a receive is posted. Where it is until it is received, is its place:
- * held in memory; in the queue of MX, where a posted receive takes the oldest with its match information, so that older
- * ones are fetched first (drain); arriving, while MX receives it; or an envelope, whose payload is at the sender.
+ * A message is matched when it arrives, or when a receive is posted; whatever is compared or reported is known by then.
+ * Where its payload is until it is received, is its place: held in memory; in the queue of MX; arriving, while MX receives
+ * it; or at the sender, for an envelope.
  *
  * Each message that a receive has taken knows its share of the receive's memory (target), so that one receive can take
  * several (FI_MULTI_RECV); the receive is freed when it takes no more (retired) and none is pending.
@@ -36,10 +36,9 @@ static uint64_t kind(int tagged)
 
 static struct mxf_completion describe(const struct mxf_message *message, void *context)
 {
-    int data = message->header.flags & HEADER_DATA;
     return (struct mxf_completion){.context = context,
-                                   .flags = kind(message->tagged) | (data ? FI_REMOTE_CQ_DATA : 0),
-                                   .data = message->header.data,
+                                   .flags = kind(message->tagged) | (message->with_data ? FI_REMOTE_CQ_DATA : 0),
+                                   .data = message->data,
                                    .tag = message->tag,
                                    .length = message->length,
                                    .source = mxf_find(message->endpoint->av, &message->source)};
@@ -47,9 +46,9 @@ static struct mxf_completion describe(const struct mxf_message *message, void *c
 
 static void free_message(struct mxf_message *message)
 {
-    if (message->data)
-        message->endpoint->held -= message->size;
-    free(message->data);
+    if (message->held)
+        message->endpoint->held -= message->length;
+    free(message->held);
     free(message);
 }
 
@@ -139,150 +138,67 @@ static void scatter(const struct mxf_message *message, const char *payload)
     }
 }
 
-static void warn_of_stranger(void)
-{
-    WARN("dropped a message that another version, or a plain MX program, has sent");
-}
-
-/* Read the header of a message; return 0 if no provider of this version has sent it. */
-static int read_header(struct mxf_message *message, const char *bytes)
+/* Read an envelope, which MX always has as a whole. Return where its payload follows, or NULL if no provider of this
+ * version has sent it. */
+static const char *read_envelope(struct mxf_message *message, const char *data, size_t size)
 {
     struct mxf_envelope envelope;
-    memcpy(&message->header, bytes, sizeof message->header);
-    if (message->header.flags & ~(HEADER_DATA | HEADER_ENVELOPE))
-        return 0;
-    message->length = message->size - HEADER;
-    if (!(message->header.flags & HEADER_ENVELOPE))
-        return 1;
-    if (message->size != sizeof envelope)
-        return 0;
-    memcpy(&envelope, bytes, sizeof envelope);
+    if (!data || size < sizeof envelope)
+        return NULL;
+    memcpy(&envelope, data, sizeof envelope);
+    int follows = envelope.length <= ENCLOSED;
+    if (envelope.header.flags & ~(HEADER_DATA | HEADER_TAGGED) || envelope.length > MESSAGE_MAXIMUM ||
+        size != sizeof envelope + (follows ? envelope.length : 0))
+        return NULL;
+    message->place = follows ? MXF_HELD : MXF_ENVELOPE;
+    message->tagged = !!(envelope.header.flags & HEADER_TAGGED);
+    message->with_data = envelope.header.flags & HEADER_DATA;
+    message->tag = envelope.tag;
+    message->data = envelope.header.data;
     message->length = envelope.length;
     message->number = envelope.number;
-    return envelope.length <= MESSAGE_MAXIMUM;
+    return data + sizeof envelope;
 }
 
-static void fetched(struct mxf_work *work, const mx_status_t *status);
-
-/* Receive a message, which is in the queue of MX or about to enter it, into a buffer. */
-static void fetch(struct mxf_message *message)
-{
-    struct mxf_endpoint *endpoint = message->endpoint;
-    mx_request_t request;
-    if (message->place == MXF_QUEUED)
-        endpoint->queued--;
-    message->place = MXF_ARRIVING;
-    message->work.ended = fetched;
-    message->data = malloc(message->size);
-    if (message->data)
-        endpoint->held += message->size;
-    /* Without memory, the message is truncated, and its receive reports that. */
-    mx_segment_t segment = {message->data, (uint32_t)message->size};
-    if (mx_irecv(endpoint->mx, &segment, message->data ? 1 : 0, message->match, MX_MATCH_MASK_NONE, &message->work,
-                 &request) != MX_SUCCESS)
-        WARN("MX refuses a receive");
-}
-
-/* Fetch the messages in the queue of MX with some match information, up to one, or all. */
-static void drain(struct mxf_endpoint *endpoint, int tagged, uint64_t match, const struct mxf_message *until)
-{
-    struct mxf_message *next;
-    if (!endpoint->queued)
-        return;
-    for (struct mxf_message *message = endpoint->unexpected[tagged].first; message; message = next) {
-        next = message == until ? NULL : message->next;
-        if (message->place == MXF_QUEUED && message->match == match)
-            fetch(message);
-    }
-}
-
-static void drop(struct mxf_message *message)
-{
-    if (message->place == MXF_ARRIVING) {
-        message->discarded = 1;
-    } else {
-        if (message->place == MXF_ENVELOPE)
-            granted(message);
-        free_message(message);
-    }
-}
-
-/* Give a message to the receive that has taken it. */
-static void deliver(struct mxf_message *message)
-{
-    if (message->place == MXF_HELD) {
-        scatter(message, message->data + HEADER);
-        finish(message, 0);
-        free_message(message);
-    } else if (message->place == MXF_ENVELOPE) {
-        granted(message);
-    }
-}
-
-static void end_peeks(struct mxf_message *message, int error)
-{
-    struct mxf_peek *peek;
-    while ((peek = message->peeks)) {
-        struct mxf_completion completion = describe(message, peek->context);
-        message->peeks = peek->next;
-        completion.flags |= FI_PEEK | FI_COMPLETION;
-        completion.error = error;
-        mxf_complete(message->endpoint, MXF_RECEIVE, &completion);
-        free(peek);
-    }
-}
-
-static void fetched(struct mxf_work *work, const mx_status_t *status)
-{
-    struct mxf_message *message = OWNER(work, mxf_message, work);
-    int known = status->code == MX_STATUS_SUCCESS && status->xfer_length == message->size &&
-                read_header(message, message->data);
-    if (!known && status->code == MX_STATUS_SUCCESS)
-        warn_of_stranger();
-    end_peeks(message, known ? 0 : FI_EIO);
-    if (known) {
-        message->place = message->header.flags & HEADER_ENVELOPE ? MXF_ENVELOPE : MXF_HELD;
-        if (message->discarded)
-            drop(message);
-        else if (message->receive)
-            deliver(message);
-        return;
-    }
-    if (message->receive) {
-        message->taken = 0;
-        finish(message, FI_EIO);
-    } else if (message->claim) {
-        REMOVE(&message->endpoint->claimed, message);
-    } else if (!message->discarded) {
-        REMOVE(&message->endpoint->unexpected[message->tagged], message);
-    }
-    free_message(message);
-}
-
-/* A message was received directly into the memory of the program. */
 static void received(struct mxf_work *work, const mx_status_t *status)
 {
     struct mxf_message *message = OWNER(work, mxf_message, work);
-    int whole = status->code == MX_STATUS_SUCCESS || status->code == MX_STATUS_TRUNCATED;
-    int known = whole && !(message->header.flags & ~HEADER_DATA);
-    finish(message, known ? 0 : FI_EIO);
+    if (message->receive)
+        finish(message, status->code == MX_STATUS_SUCCESS || status->code == MX_STATUS_TRUNCATED ? 0 : FI_EIO);
     free_message(message);
 }
 
-static int receive_directly(struct mxf_message *message)
+/* Receive a message that is in the queue of MX, or about to enter it: into nothing, if it is dropped. Return 0 if MX
+ * refuses that. */
+static int receive_queued(struct mxf_message *message)
 {
-    mx_segment_t segments[1 + SEGMENTS];
+    mx_segment_t segments[SEGMENTS];
     mx_request_t request;
-    uint32_t count = 0;
-    drain(message->endpoint, message->tagged, message->match, NULL);
+    for (size_t place = 0; place < message->targets; place++)
+        segments[place] = (mx_segment_t){message->target[place].iov_base, (uint32_t)message->target[place].iov_len};
     message->place = MXF_ARRIVING;
     message->work.ended = received;
-    segments[count++] = (mx_segment_t){&message->header, HEADER};
-    for (size_t place = 0; place < message->targets; place++)
-        segments[count++] =
-            (mx_segment_t){message->target[place].iov_base, (uint32_t)message->target[place].iov_len};
-    return mx_irecv(message->endpoint->mx, segments, count, message->match, MX_MATCH_MASK_NONE, &message->work,
-                    &request) == MX_SUCCESS;
+    if (mx__claim(message->endpoint->mx, message->identity, segments, (uint32_t)message->targets, &message->work,
+                  &request) == MX_SUCCESS)
+        return 1;
+    received(&message->work, &(mx_status_t){.code = MX_STATUS_ABORTED});
+    return 0;
+}
+
+/* Give a message to the receive that has taken it; without one, drop it. */
+static void deliver(struct mxf_message *message)
+{
+    if (message->place == MXF_QUEUED) {
+        receive_queued(message);
+    } else if (message->place == MXF_HELD) {
+        if (message->receive) {
+            scatter(message, message->held);
+            finish(message, 0);
+        }
+        free_message(message);
+    } else {
+        granted(message);
+    }
 }
 
 /* Grants, replies and bulks. */
@@ -385,7 +301,7 @@ static int receive_bulk(struct mxf_message *message)
                     MX_MATCH_MASK_NONE, &message->work, &message->request) == MX_SUCCESS;
 }
 
-/* Let the sender of an envelope send the bulk, or forget it if no receive has taken the message. */
+/* Let the sender of an envelope send the bulk, or forget it if no receive has taken the message, which is then freed. */
 static void granted(struct mxf_message *message)
 {
     struct mxf_endpoint *endpoint = message->endpoint;
@@ -405,70 +321,60 @@ static void granted(struct mxf_message *message)
         grant.bulk = message->bulk;
         how = (struct mxf_answer){.place = &message->grant, .owner = message, .failed = grant_failed};
     }
-    if (mxf_answer(endpoint, message->partner, MATCH_GRANT, &grant, sizeof grant, &how) && message->receive)
+    int failed = mxf_answer(endpoint, message->partner, MATCH_GRANT, &grant, sizeof grant, &how);
+    if (!message->receive)
+        free_message(message);
+    else if (failed)
         grant_failed(message, &(mx_status_t){.code = MX_STATUS_NO_RESOURCES});
 }
 
 /* The unexpected handler. */
 
-/* The message on the heap, with a copy of data if there is any. */
-static struct mxf_message *keep(const struct mxf_message *message, const void *data)
+/* The message on the heap, with a copy of the payload if there is any. */
+static struct mxf_message *keep(const struct mxf_message *message, const char *payload)
 {
     struct mxf_message *kept = malloc(sizeof *kept);
-    if (!kept)
-        return NULL;
-    *kept = *message;
-    if (data && !(kept->data = malloc(kept->size))) {
+    char *held = payload ? malloc(message->length + !message->length) : NULL;
+    if (!kept || (payload && !held)) {
+        WARN("no memory: dropped a message");
         free(kept);
+        free(held);
         return NULL;
     }
-    if (data) {
-        memcpy(kept->data, data, kept->size);
-        kept->endpoint->held += kept->size;
+    *kept = *message;
+    if (held) {
+        kept->held = memcpy(held, payload, message->length);
+        kept->endpoint->held += kept->length;
     }
     return kept;
 }
 
-static mx_unexp_handler_action_t expected(struct mxf_message *message, const char *data)
+static int expected(struct mxf_message *message, const char *payload)
 {
-    if (data && message->place == MXF_HELD) {
-        scatter(message, data + HEADER);
+    if (message->place == MXF_HELD) {
+        scatter(message, payload);
         finish(message, 0);
-        return MX_RECV_FINISHED;
+        return 1;
     }
     struct mxf_message *kept = keep(message, NULL);
     if (!kept) {
         finish(message, FI_ENOMEM);
-        return MX_RECV_FINISHED;
+        return 1;
     }
-    if (data) {
-        granted(kept);
-        return MX_RECV_FINISHED;
-    }
-    if (receive_directly(kept))
-        return MX_RECV_CONTINUE;
-    finish(kept, FI_EIO);
-    free_message(kept);
-    return MX_RECV_FINISHED;
+    if (kept->place == MXF_QUEUED)
+        return !receive_queued(kept);
+    granted(kept);
+    return 1;
 }
 
-static mx_unexp_handler_action_t unexpected(struct mxf_message *message, const char *data)
+static int unexpected(struct mxf_message *message, const char *payload)
 {
-    struct mxf_endpoint *endpoint = message->endpoint;
-    int room = endpoint->held + message->size <= HELD_MAXIMUM;
-    struct mxf_message *kept = keep(message, room && message->place == MXF_HELD ? data : NULL);
-    if (!kept) {
-        WARN("no memory: dropped a message");
-        return MX_RECV_FINISHED;
-    }
-    APPEND(&endpoint->unexpected[kept->tagged], kept);
-    if (kept->data || (data && kept->place == MXF_ENVELOPE))
-        return MX_RECV_FINISHED;
-    kept->place = MXF_QUEUED;
-    endpoint->queued++;
-    if (room)
-        drain(endpoint, kept->tagged, kept->match, kept);
-    return MX_RECV_CONTINUE;
+    if (message->place == MXF_HELD && message->endpoint->held + message->length > HELD_MAXIMUM)
+        message->place = MXF_QUEUED;
+    struct mxf_message *kept = keep(message, message->place == MXF_HELD ? payload : NULL);
+    if (kept)
+        APPEND(&kept->endpoint->unexpected[kept->tagged], kept);
+    return !kept || kept->place != MXF_QUEUED;
 }
 
 /* Return whether a message was a grant or a reply, which MX always has as a whole. */
@@ -492,27 +398,26 @@ static int answered(struct mxf_endpoint *endpoint, const struct mxf_address *sou
     return 0;
 }
 
-static mx_unexp_handler_action_t arrived(struct mxf_endpoint *endpoint, mx_endpoint_addr_t source, uint64_t match,
-                                         uint32_t length, const void *data)
+/* Return whether a message is finished. */
+static int arrived(struct mxf_endpoint *endpoint, mx_endpoint_addr_t source, uint64_t match, uint32_t length,
+                   const char *data)
 {
-    struct mxf_message message = {.endpoint = endpoint, .tagged = match < MATCH_RESERVED, .match = match,
-                                  .partner = source, .size = length};
+    struct mxf_message message = {.endpoint = endpoint, .partner = source, .length = length};
     if (endpoint->closing ||
         mx_decompose_endpoint_addr(source, &message.source.nic_id, &message.source.number) != MX_SUCCESS)
-        return MX_RECV_FINISHED;
+        return 1;
     if (match == MATCH_ACCESS)
-        return mxf_accessed(endpoint, source, &message.source, length, data);
+        return mxf_accessed(endpoint, source, &message.source, length, data) == MX_RECV_FINISHED;
     if (answered(endpoint, &message.source, match, length, data))
-        return MX_RECV_FINISHED;
-    if ((match >= MATCH_RESERVED && match != MATCH_MESSAGE) || length < HEADER || length > HEADER + EAGER ||
-        (data && !read_header(&message, data))) {
-        warn_of_stranger();
-        return MX_RECV_FINISHED;
+        return 1;
+    message.place = data ? MXF_HELD : MXF_QUEUED;
+    int known = match == MATCH_ENVELOPE ? !!(data = read_envelope(&message, data, length))
+                                        : length <= EAGER && mxf_unpack(match, &message);
+    if (!known) {
+        WARN("dropped a message that another version, or a plain MX program, has sent");
+        return 1;
     }
-    message.tag = message.tagged ? match : 0;
-    if (!data)
-        message.length = length - HEADER;
-    message.place = !data ? MXF_ARRIVING : message.header.flags & HEADER_ENVELOPE ? MXF_ENVELOPE : MXF_HELD;
+    mx__identity(endpoint->mx, &message.identity);
     struct mxf_receive *receive = find_posted(&message);
     if (!receive)
         return unexpected(&message, data);
@@ -524,12 +429,20 @@ mx_unexp_handler_action_t mxf_arrived(void *context, mx_endpoint_addr_t source, 
                                       void *data)
 {
     mxf_enter();
-    mx_unexp_handler_action_t action = arrived(context, source, match, length, data);
+    int finished = arrived(context, source, match, length, data);
     mxf_leave();
-    return action;
+    return finished ? MX_RECV_FINISHED : MX_RECV_CONTINUE;
 }
 
 /* Posting. */
+
+/* Report what was found, for a peek or a discard. */
+static void report(const struct mxf_message *message, void *context)
+{
+    struct mxf_completion completion = describe(message, context);
+    completion.flags |= FI_PEEK | FI_COMPLETION;
+    mxf_complete(message->endpoint, MXF_RECEIVE, &completion);
+}
 
 static ssize_t claim(struct mxf_endpoint *endpoint, struct mxf_receive *receive)
 {
@@ -539,18 +452,14 @@ static ssize_t claim(struct mxf_endpoint *endpoint, struct mxf_receive *receive)
     if (!message)
         return -FI_EINVAL;
     REMOVE(&endpoint->claimed, message);
-    message->claim = NULL;
     if (receive->flags & FI_DISCARD) {
-        struct mxf_completion completion = describe(message, receive->context);
-        completion.flags |= FI_PEEK | FI_COMPLETION;
-        mxf_complete(endpoint, MXF_RECEIVE, &completion);
-        drop(message);
+        report(message, receive->context);
         free(receive);
-        return 0;
+    } else {
+        receive->retired = 1;
+        receive->flags &= ~FI_MULTI_RECV;
+        take(message, receive);
     }
-    receive->retired = 1;
-    receive->flags &= ~FI_MULTI_RECV;
-    take(message, receive);
     deliver(message);
     return 0;
 }
@@ -564,7 +473,7 @@ static struct mxf_message *find_unexpected(const struct mxf_endpoint *endpoint, 
     return message;
 }
 
-static ssize_t peek(struct mxf_endpoint *endpoint, int tagged, const struct mxf_receive *receive)
+static void peek(struct mxf_endpoint *endpoint, int tagged, const struct mxf_receive *receive)
 {
     struct mxf_message *message = find_unexpected(endpoint, tagged, receive);
     if (!message) {
@@ -574,26 +483,17 @@ static ssize_t peek(struct mxf_endpoint *endpoint, int tagged, const struct mxf_
                                             .source = FI_ADDR_NOTAVAIL,
                                             .error = FI_ENOMSG};
         mxf_complete(endpoint, MXF_RECEIVE, &completion);
-        return 0;
+        return;
     }
-    struct mxf_peek *wanted = malloc(sizeof *wanted);
-    if (!wanted)
-        return -FI_EAGAIN;
-    /* Its header has to be known, for the data of the completion. */
-    drain(endpoint, tagged, message->match, message);
-    *wanted = (struct mxf_peek){message->peeks, receive->context, receive->flags};
-    message->peeks = wanted;
+    report(message, receive->context);
     if (receive->flags & (FI_CLAIM | FI_DISCARD))
         REMOVE(&endpoint->unexpected[tagged], message);
-    if (receive->flags & FI_CLAIM && !(receive->flags & FI_DISCARD)) {
+    if (receive->flags & FI_DISCARD) {
+        deliver(message);
+    } else if (receive->flags & FI_CLAIM) {
         message->claim = receive->context;
         APPEND(&endpoint->claimed, message);
     }
-    if (message->place != MXF_ARRIVING)
-        end_peeks(message, 0);
-    if (receive->flags & FI_DISCARD)
-        drop(message);
-    return 0;
 }
 
 ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *segments, size_t count,
@@ -625,9 +525,9 @@ ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *
     ssize_t result = bad ? -FI_EINVAL : 0;
     if (!result && flags & FI_PEEK) {
         mxf_progress(endpoint);
-        result = peek(endpoint, tagged, receive);
+        peek(endpoint, tagged, receive);
         free(receive);
-        return result;
+        return 0;
     }
     if (!result && flags & FI_CLAIM)
         result = claim(endpoint, receive);
@@ -643,7 +543,6 @@ ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *
             find_posted(message);
             break;
         }
-        drain(endpoint, tagged, message->match, message);
         REMOVE(&endpoint->unexpected[tagged], message);
         take(message, receive);
         more = !receive->retired;

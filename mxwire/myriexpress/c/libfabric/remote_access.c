@@ -76,6 +76,7 @@ static ssize_t start(struct mxf_endpoint *endpoint, const struct mxf_operation *
         mxf_free_send(send);
         return error;
     }
+    send->match = MATCH_ACCESS;
     if (event == MXF_READ || send->length > EAGER_WRITE)
         send->first = 1;
     access.header.flags = event == MXF_READ ? HEADER_READ : HEADER_WRITE | (data ? HEADER_DATA : 0);
@@ -86,12 +87,11 @@ static ssize_t start(struct mxf_endpoint *endpoint, const struct mxf_operation *
     return mxf_submit(send);
 }
 
-static ssize_t start_locked(struct fid_ep *fid, enum mxf_event event, struct mxf_operation operation, uint64_t address,
+static ssize_t start_locked(struct fid_ep *fid, enum mxf_event event, const struct mxf_operation *operation, uint64_t address,
                             uint64_t key)
 {
-    operation.match = MATCH_ACCESS;
     mxf_enter();
-    ssize_t result = start(OWNER(fid, mxf_endpoint, fid), &operation, address, key, event);
+    ssize_t result = start(OWNER(fid, mxf_endpoint, fid), operation, address, key, event);
     mxf_leave();
     return result;
 }
@@ -107,8 +107,8 @@ static ssize_t readv_(struct fid_ep *fid, const struct iovec *segments, void **d
                       uint64_t address, uint64_t key, void *context)
 {
     (void)desc;
-    struct mxf_operation operation = {segments, count, from, 0, 0, defaults(fid) & ~(uint64_t)FI_INJECT, context};
-    return start_locked(fid, MXF_READ, operation, address, key);
+    struct mxf_operation operation = {segments, count, from, 0, 0, 0, defaults(fid) & ~(uint64_t)FI_INJECT, context};
+    return start_locked(fid, MXF_READ, &operation, address, key);
 }
 
 static ssize_t read_(struct fid_ep *fid, void *buffer, size_t length, void *desc, fi_addr_t from, uint64_t address,
@@ -124,9 +124,9 @@ static ssize_t message(struct fid_ep *fid, enum mxf_event event, const struct fi
         length += message->msg_iov[place].iov_len;
     if (message->rma_iov_count != 1 || message->rma_iov->len != length)
         return -FI_EINVAL;
-    struct mxf_operation operation = {message->msg_iov, message->iov_count, message->addr, 0, message->data,
+    struct mxf_operation operation = {message->msg_iov, message->iov_count, message->addr, 0, 0, message->data,
                                       flags & ~QUIET, message->context};
-    return start_locked(fid, event, operation, message->rma_iov->addr, message->rma_iov->key);
+    return start_locked(fid, event, &operation, message->rma_iov->addr, message->rma_iov->key);
 }
 
 static ssize_t readmsg(struct fid_ep *fid, const struct fi_msg_rma *read, uint64_t flags)
@@ -138,16 +138,16 @@ static ssize_t writev_(struct fid_ep *fid, const struct iovec *segments, void **
                        uint64_t address, uint64_t key, void *context)
 {
     (void)desc;
-    struct mxf_operation operation = {segments, count, to, 0, 0, defaults(fid), context};
-    return start_locked(fid, MXF_WRITE, operation, address, key);
+    struct mxf_operation operation = {segments, count, to, 0, 0, 0, defaults(fid), context};
+    return start_locked(fid, MXF_WRITE, &operation, address, key);
 }
 
 static ssize_t write_flagged(struct fid_ep *fid, const void *buffer, size_t length, uint64_t data, fi_addr_t to,
                              uint64_t address, uint64_t key, uint64_t flags, void *context)
 {
     struct iovec segment = {(void *)buffer, length};
-    struct mxf_operation operation = {&segment, 1, to, 0, data, flags, context};
-    return start_locked(fid, MXF_WRITE, operation, address, key);
+    struct mxf_operation operation = {&segment, 1, to, 0, 0, data, flags, context};
+    return start_locked(fid, MXF_WRITE, &operation, address, key);
 }
 
 static ssize_t write_(struct fid_ep *fid, const void *buffer, size_t length, void *desc, fi_addr_t to, uint64_t address,

@@ -1,4 +1,4 @@
-/* Sends: connections, eager messages, envelopes and their bulk.
+/* Sends: connections, messages with and without an envelope, and the bulk of long ones.
  *
  * Theory of operation
  * -------------------
@@ -74,7 +74,7 @@ static uint64_t kind(const struct mxf_send *send)
     static const uint64_t accesses[] = {[MXF_READ] = FI_RMA | FI_READ, [MXF_WRITE] = FI_RMA | FI_WRITE};
     if (send->event != MXF_SEND)
         return accesses[send->event];
-    return FI_SEND | (send->match == MATCH_MESSAGE ? FI_MSG : FI_TAGGED);
+    return FI_SEND | (send->tagged ? FI_TAGGED : FI_MSG);
 }
 
 void mxf_end_if_done(struct mxf_send *send)
@@ -254,18 +254,18 @@ static struct mxf_connection *connection_to(struct mxf_endpoint *endpoint, fi_ad
     return *place;
 }
 
-static ssize_t measure(const struct mxf_operation *operation, size_t *length)
+/* The length of the payload, or an error. */
+static ssize_t measure(const struct mxf_operation *operation)
 {
-    size_t most = operation->flags & FI_INJECT ? INJECT_MAXIMUM : MESSAGE_MAXIMUM;
-    *length = 0;
+    size_t most = operation->flags & FI_INJECT ? INJECT_MAXIMUM : MESSAGE_MAXIMUM, length = 0;
     if (operation->count > SEGMENTS)
         return -FI_EINVAL;
     for (size_t place = 0; place < operation->count; place++) {
-        if (operation->segments[place].iov_len > most - *length)
+        if (operation->segments[place].iov_len > most - length)
             return -FI_EMSGSIZE;
-        *length += operation->segments[place].iov_len;
+        length += operation->segments[place].iov_len;
     }
-    return 0;
+    return (ssize_t)length;
 }
 
 /* Append the payload to the header, or list its segments. */
@@ -287,10 +287,10 @@ static void add_payload(struct mxf_send *send, const struct mxf_operation *opera
 ssize_t mxf_new_send(struct mxf_endpoint *endpoint, const struct mxf_operation *operation, enum mxf_event event,
                      size_t header, struct mxf_send **result)
 {
-    size_t length;
-    ssize_t error = measure(operation, &length);
-    if (error || !endpoint->enabled)
-        return error ? error : -FI_EOPBADSTATE;
+    ssize_t measured = measure(operation);
+    if (measured < 0 || !endpoint->enabled)
+        return measured < 0 ? measured : -FI_EOPBADSTATE;
+    size_t length = (size_t)measured;
     struct mxf_connection *connection = connection_to(endpoint, operation->partner);
     if (!connection)
         return -FI_EINVAL;
@@ -306,17 +306,18 @@ ssize_t mxf_new_send(struct mxf_endpoint *endpoint, const struct mxf_operation *
     send->event = event;
     send->context = operation->context;
     send->flags = operation->flags;
-    send->match = operation->match;
+    send->tagged = operation->tagged;
     send->length = length;
     /* MX sends one segment faster than two. A read has no payload, but memory for it. */
-    int copied = event != MXF_READ && (header + length <= sizeof send->space || operation->flags & FI_INJECT);
+    int copied = event != MXF_READ &&
+                 (operation->flags & FI_INJECT || (header && header + length <= sizeof send->space));
     char *first = send->space;
     if (copied && header + length > sizeof send->space && !(first = send->memory = malloc(header + length))) {
         mxf_free_send(send);
         return -FI_EAGAIN;
     }
     send->segment[0] = (mx_segment_t){first, (uint32_t)header};
-    send->segments = 1;
+    send->segments = header || copied ? 1 : 0;
     add_payload(send, operation, copied);
     *result = send;
     return 0;
@@ -346,28 +347,40 @@ ssize_t mxf_submit(struct mxf_send *send)
     return error;
 }
 
-ssize_t mxf_send(struct mxf_endpoint *endpoint, const struct mxf_operation *operation)
+static ssize_t send_in_envelope(struct mxf_send *send, const struct mxf_operation *operation)
 {
-    int data = !!(operation->flags & FI_REMOTE_CQ_DATA);
-    struct mxf_header header = {data ? HEADER_DATA : 0, data ? operation->data : 0};
-    struct mxf_send *send;
-    ssize_t error = mxf_new_send(endpoint, operation, MXF_SEND, sizeof header, &send);
-    if (error)
-        return error;
-    send->answered = send->length <= EAGER;
-    if (send->answered) {
-        memcpy(send->segment[0].segment_ptr, &header, sizeof header);
-        return mxf_submit(send);
-    }
-    if ((error = mxf_number(send))) {
+    uint64_t data = operation->flags & FI_REMOTE_CQ_DATA ? HEADER_DATA : 0;
+    uint64_t tagged = operation->tagged ? HEADER_TAGGED : 0;
+    mx_segment_t *first = &send->segment[0];
+    ssize_t error = send->answered ? 0 : mxf_number(send);
+    if (error) {
         mxf_free_send(send);
         return error;
     }
-    struct mxf_envelope envelope = {{header.flags | HEADER_ENVELOPE, header.data}, send->length, send->number};
-    memcpy(send->segment[0].segment_ptr, &envelope, sizeof envelope);
-    send->segment[0].segment_length = sizeof envelope;
-    send->first = 1;
+    struct mxf_envelope envelope = {{data | tagged, data ? operation->data : 0}, operation->tag, send->length, send->number};
+    memcpy(first->segment_ptr, &envelope, sizeof envelope);
+    if (!send->answered && send->segments == 1)
+        /* The payload was copied, but does not follow. */
+        send->segment[send->segments++] = (mx_segment_t){(char *)first->segment_ptr + sizeof envelope, (uint32_t)send->length};
+    if (!send->answered) {
+        first->segment_length = sizeof envelope;
+        send->first = 1;
+    }
     return mxf_submit(send);
+}
+
+ssize_t mxf_send(struct mxf_endpoint *endpoint, const struct mxf_operation *operation)
+{
+    ssize_t length = measure(operation);
+    struct mxf_send *send;
+    uint64_t match;
+    int bare = length <= EAGER && mxf_pack(operation, &match);
+    ssize_t error = mxf_new_send(endpoint, operation, MXF_SEND, bare ? 0 : sizeof(struct mxf_envelope), &send);
+    if (error)
+        return error;
+    send->match = bare ? match : MATCH_ENVELOPE;
+    send->answered = bare || send->length <= ENCLOSED;
+    return bare ? mxf_submit(send) : send_in_envelope(send, operation);
 }
 
 /* Forget all sends of an endpoint that is closed. */
