@@ -47,7 +47,7 @@ def seen(batches: Sequence[DecodedBatch], vantage: Vantage, taken: list[int] | N
     for ends, pair in judge._pairs.items():
         for key, transfer in pair.transfers.items():
             blocks = {place: asdict(each) for place, each in transfer.blocks.items()}
-            memory[ends, key] = blocks, transfer.oldest, transfer.highest, transfer.requests
+            memory[ends, key] = blocks, transfer.oldest, transfer.highest
         memory[ends] = pair.known_ns
     return findings, hosts, made.frames, memory
 

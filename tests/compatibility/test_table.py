@@ -8,6 +8,7 @@ from itertools import combinations_with_replacement
 import pytest
 
 from mxwire.analysis.compatibility import CLASSES, Build, judge, reach
+from mxwire.analysis.compatibility.reach import Reach
 from mxwire.wire.dialect import MXOE, omx
 from mxwire.wire.packets import HostReply
 
@@ -92,3 +93,22 @@ def test_incompatibilities_are_explained_and_can_be_changed(one, other):
     assert {each: forth[each].word for each in CLASSES} == {each: back[each].word for each in CLASSES}
     for answer in forth.values():
         assert bool(answer.why) is bool(answer.change) is (answer.word != "yes")
+
+
+@pytest.mark.parametrize(
+    ("length", "synchronous", "reason"),
+    [
+        (128, False, None),
+        (129, False, "no fragments"),
+        (32768, False, "no fragments"),
+        (32769, False, None),
+        (128, True, None),
+        (100_000, False, None),
+        (100_001, False, "no replies"),
+        (100_001, True, "no replies"),
+    ],
+)
+def test_the_kind_of_a_message_decides_which_limit_it_has(length, synchronous, reason):
+    """SMALLs have none; a synchronous message is pulled, whatever its length."""
+    limits = Reach(medium=0, large=100_000, threshold=32768, why_medium="no fragments", why_large="no replies")
+    assert limits.limit(length, synchronous=synchronous) == reason

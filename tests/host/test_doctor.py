@@ -10,7 +10,7 @@ from mxwire.host.mtu import needed_mtu
 from mxwire.host.survey import SurveyedHost
 from mxwire.link.ethtool import Coalescing, Hardware
 from mxwire.link.interface import NetworkInterface
-from mxwire.link.listeners import KernelHandler, SocketListener, _handler
+from mxwire.link.listeners import AttachedProgram, KernelHandler, SocketListener, _handler
 from mxwire.wire.dialect import dialect_by_name
 
 MXOE = dialect_by_name("mxoe")
@@ -199,3 +199,25 @@ def test_copies_between_processes_are_reported():
     once, twice = doctor.check_local(None), doctor.check_local("Yama forbids it (kernel.yama.ptrace_scope is 1)")
     assert once.level is twice.level is DoctorLevel.OK
     assert "copied once" in once.text and "copied twice: Yama" in twice.text
+
+
+@pytest.mark.parametrize(
+    ("program", "queues", "refusal", "text"),
+    [
+        (AttachedProgram("native", 42), 1, None, "XDP in native mode (bpftool prog show id 42); those"),
+        (AttachedProgram("generic", None), 1, None, "XDP in generic mode; those"),
+        (None, 1, "no permission", "not available, and not needed: no permission"),
+        (None, None, None, "from all other programs on eth0"),
+        (None, 1, None, "from all other programs on eth0"),
+        (None, 4, None, "from all other programs on eth0; it receives on queue 0 only, and eth0 has 4"),
+    ],
+)
+def test_af_xdp_is_reported(program, queues, refusal, text):
+    found = doctor.check_xdp("eth0", program, queues, refusal)
+    assert found.level is (DoctorLevel.OK if program is None else DoctorLevel.WARNING)
+    assert found.text.endswith(text) if program is None else text in found.text
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "h0"), (3, "h0, h1, h2"), (4, "h0, h1, h2 and 1 more")])
+def test_only_the_first_hosts_are_named(count, text):
+    assert doctor._some([f"h{number}" for number in range(count)]) == text

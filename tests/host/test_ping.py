@@ -69,6 +69,13 @@ def test_frames_of_a_large_message_show_the_frame_limit(network, dialect, asking
         survey.close()
 
 
+def test_a_short_survey_queries_once(network):
+    with Host(network.attach(), name="alpha", background=False) as alpha:
+        survey = Survey(alpha)
+        assert list(survey.rounds(0.1, every=1)) == [[]]
+        survey.close()
+
+
 def _send_large(host: Host, address: str) -> None:
     endpoint = host.open_endpoint(0)
     endpoint.isend(endpoint.connect(address, 0, timeout=PATIENCE), bytes(1_000_000))

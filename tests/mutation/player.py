@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from .operators import PACKAGE, compiled, functions_in, mutants_of, tree_of
+from .operators import compiled, functions_in, mutants_of, tree_of
 from .reach import import_rooms
 
 MEMORY = 8 << 30
@@ -69,7 +69,7 @@ class Player:
     def __init__(self, plan: dict[str, Any]) -> None:
         self.plan = plan
         self.functions: dict[str, list[FunctionType]] = defaultdict(list)
-        """By file."""
+        """By module."""
         self.items: dict[str, pytest.Item] = {}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -80,8 +80,8 @@ class Player:
         self.items = {each.nodeid: each for each in session.items}
         gc.unfreeze()
         for each in gc.get_objects():
-            if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(str(PACKAGE)):
-                self.functions[each.__code__.co_filename].append(each)
+            if isinstance(each, FunctionType):
+                self.functions[each.__globals__.get("__name__", "")].append(each)
         gc.collect()
         gc.freeze()
         jobs = self.plan["jobs"]
@@ -137,8 +137,11 @@ class Player:
             module = ChangedModule.of(mutant["file"], mutant["name"])
             module.store(base / "module")
             os.environ["MXWIRE_MUTATION"] = str(base / "module")
-            for each in self.functions[module.code.co_filename]:
-                each.__code__ = module.functions.get(each.__code__, each.__code__)
+            found = [each for each in self.functions[module.name] if each.__code__ in module.functions]
+            if not found:
+                raise LookupError(f"no function of {module.name} is changed")
+            for each in found:
+                each.__code__ = module.functions[each.__code__]
         with open(os.devnull, "r+") as null:  # noqa: PTH123
             for stream in (0, 1, 2):
                 os.dup2(null.fileno(), stream)

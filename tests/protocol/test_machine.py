@@ -125,6 +125,8 @@ def test_statuses_and_counters():
     assert counters[Counter.RECV_TINY] == 0
     counters[Counter.RECV_TINY] += 2
     assert counters == {"Recv Tiny": 2}
+    with pytest.raises(TypeError, match="no hash"):
+        hash(counters)
 
 
 def test_the_representation_for_debugging():

@@ -492,3 +492,13 @@ def test_a_restarted_host_received_the_frames_in_flight():
     on.judge.restarted(on.b.mac, on.time_ns)
     on.send(on.b.nack(2, 0))
     assert [each.rule for each in on.found] == ["W-5"]
+
+
+@pytest.mark.rule("R-SEQ-03", "R-RTX-05")
+@pytest.mark.parametrize(("after_ms", "found"), [(200, True), (700, True), (1000, False)])
+def test_a_partner_may_be_abandoned_twice_within_two_retransmissions(after_ms, found):
+    """Each time but the first takes two further transmissions at least, and the session number grows by one."""
+    on = Stage(vantage=replace(CAPTURE, from_start=True))
+    on.send(on.b.request(target_recv_seqnum_start=0x8001))
+    on.send(on.b.request(target_recv_seqnum_start=1), on.b.request(target_recv_seqnum_start=0x8001), after_ms=after_ms)
+    assert ("R-SEQ-03" in {rule for rule, _ in on.rules}) is found

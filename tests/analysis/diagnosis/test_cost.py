@@ -28,6 +28,7 @@ def test_waits_at_the_same_time_count_once(waits):
         ("frames-lost", 1008, 1020),  # two messages, each repeated after 504 ms and a little
         ("receiver-not-progressing", 2500, 3300),
         ("mute-peer", 3000, 3100),  # six repetitions
+        ("latency-after-idle", 1.8, 1.9),  # 20 pauses, after which a round trip takes 95 us longer
     ],
 )
 def test_cost_is_the_time_that_transfers_stood_still(name, least_ms, most_ms):

@@ -7,7 +7,7 @@ import pytest
 from mxwire.analysis.diagnosis import CATALOGUE
 
 from .plays import MISSES, MORE, QUIET, SHOWS, Case
-from .scene import diagnosed, ids
+from .scene import Scene, diagnosed, ids
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -45,3 +45,16 @@ def test_a_number_that_is_bounded_is_not_given_as_exact(monkeypatch):
     findings = {each.id: each for each in diagnosed(SHOWS["tail-loss"].scene().batch())}
     assert findings["tail-loss"].summary.startswith("at least 1 large message ")
     assert ": 1 block re-requested; at least 1 of " in findings["frames-lost"].summary
+
+
+def test_a_finding_about_many_hosts_has_four_of_them_as_evidence():
+    on = Scene()
+    on.connect()
+    for last in range(0x0C, 0x11):
+        on.b.peer = on.host(last, index=1)
+        on.send(on.b.query(src_dst_peer_index=3), on.b.peer.name())
+    on.b.peer = on.a
+    on.send(on.a.tiny())
+    (found,) = [each for each in diagnosed(on.batch()) if each.id == "peer-index-reused"]
+    assert found.summary.endswith("assigned index 3 to 6 hosts")
+    assert len(found.evidence) == 4

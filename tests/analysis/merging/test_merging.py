@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from mxwire.analysis.conversations import Follower
 from mxwire.analysis.merging import MergeError
+from mxwire.analysis.merging.clocks import OUTLIER_NS
+from mxwire.analysis.merging.matching import _nearest
 from mxwire.frames import LINKTYPE_LINUX_SLL, FrameBatch
 from mxwire.wire.decoder import Decoder
 
@@ -199,3 +201,9 @@ def test_frames_without_a_destination_are_refused():
     batch = replace(batches(list(frames_of(MANY)[:5]))[0], link_type=LINKTYPE_LINUX_SLL)
     with pytest.raises(MergeError, match="not captured on an Ethernet interface"):
         Fingerprints("A").add(batch)
+
+
+@pytest.mark.parametrize(("slack", "chosen"), [(5.0, 0), (4.9, 1)])
+def test_a_frame_may_seem_to_arrive_early_by_the_uncertainty_of_the_clocks(slack, chosen):
+    """Otherwise a frame that arrives much later is taken for the same one."""
+    assert _nearest([5], [0, 5 + OUTLIER_NS * 3 // 4], 1, slack) == [(0, chosen)]
