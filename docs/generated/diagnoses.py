@@ -7,7 +7,7 @@ import tomllib
 from mxwire.analysis.diagnosis import GROUPS, Diagnosis, Examination, catalogue
 from mxwire.capture import open_capture
 from mxwire.capture.time_order import in_time_order
-from mxwire.report.diagnosis import advice_of
+from mxwire.report.diagnosis import ExaminedCapture, advice_of
 from mxwire.report.diagnosis import blocks as diagnosis_blocks
 from mxwire.report.document import plain
 from mxwire.wire.decoder import Decoder
@@ -55,5 +55,6 @@ def _diagnosed(diagnosis: Diagnosis, example: str) -> str:
     found = [each for each in examination.findings() if each.id == diagnosis.id]
     if not found:
         raise PageError(f"{example} is the example of {diagnosis.id}, but does not show it")
-    printed = plain(diagnosis_blocks(example, examination, found), OUTPUT_WIDTH)
+    examined = ExaminedCapture.of(example, examination, found, 0, lambda frames: (example, [*frames]))
+    printed = plain(diagnosis_blocks(examined), OUTPUT_WIDTH)
     return "\n".join(["```console", f"$ mxwire diagnose --only {diagnosis.id} {example}", printed.rstrip("\n"), "```"])

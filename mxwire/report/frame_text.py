@@ -122,8 +122,8 @@ class FrameListing(FrameOutput):
 
 def _flat(made: dict[str, Any], path: str) -> dict[str, Any]:
     """A record with the names of the table's columns."""
-    general = {name: made[name] for name in RECORD_KEYS if name not in ("fields", "payload", "malformed", "length")}
-    flat: dict[str, Any] = {"file": path} | general | {"wire_length": made["length"]} | made["fields"]
+    general = {name: made[name] for name in RECORD_KEYS if name not in ("fields", "payload", "malformed")}
+    flat: dict[str, Any] = {"file": path} | general | made["fields"]
     for group in ("payload", "malformed"):
         flat |= {f"{group}_{name}": value for name, value in (made[group] or {}).items()}
     return flat

@@ -19,7 +19,7 @@ from mxwire.wire.packets import Frame
 RECORD_KEYS: Final = (
     "frame",
     "time_ns",
-    "length",
+    "wire_length",
     "captured",
     "source",
     "destination",
@@ -47,7 +47,7 @@ def record(
     entry: dict[str, Any] = {
         "frame": int(batch.number[index]),
         "time_ns": int(batch.timestamp_ns[index]),
-        "length": max(int(batch.wire_length[index]), captured),
+        "wire_length": max(int(batch.wire_length[index]), captured),
         "captured": captured,
         "source": mac_text(int(located.source[index])),
         "destination": mac_text(int(located.destination[index]))

@@ -145,7 +145,7 @@ def test_tables_have_the_values_of_the_json(tmp_path, suffix):
     assert table["frame"].to_list() == [made["frame"] for made in records]
     for row, made in zip(table.iter_rows(named=True), records, strict=True):
         assert row["type"] == made["type"] and row["source"] == made["source"]
-        assert row["time_ns"] == made["time_ns"] and row["wire_length"] == made["length"]
+        assert row["time_ns"] == made["time_ns"] and row["wire_length"] == made["wire_length"]
         for name, value in made["fields"].items():
             if not name.endswith("_mac") and name != "ethertype":
                 assert row[name] == value, (made["frame"], name)
@@ -374,7 +374,7 @@ def test_selected_frames_are_written_with_marks_and_names(tmp_path):
     wanted = [each for each in mxwire("decode", "--json", LOSSY).objects if 0.02 <= each["time_relative_s"] <= 0.7]
     assert run.code == 0 and not run.out and f"wrote {len(wanted)} frames to {cut}" in run.err
     written = mxwire("decode", "--json", "--no-analysis", cut).objects
-    for key in ("time_ns", "length", "captured", "fields"):
+    for key in ("time_ns", "wire_length", "captured", "fields"):
         assert [each[key] for each in written] == [each[key] for each in wanted]
     comments = read_notes(cut).comments
     lines = mxwire("decode", LOSSY).lines
