@@ -193,7 +193,7 @@ MUTANTS = (
     Mutant(
         "duplicate NOTIFY completes another send",
         "0.5.0, R-NOT-02",
-        "EngineEndpoint.progress",
+        "ProgressEndpoint.progress",
         "partner.window.arrive(event)",
         (
             "if hasattr(event.frame, 'total_length'):\n"

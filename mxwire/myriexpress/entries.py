@@ -29,9 +29,9 @@ from mxwire.protocol import Counter, LocalProtocolError, Partner, Peer, Request,
 from mxwire.protocol.corridor import SHARED_THRESHOLD
 from mxwire.protocol.library.completions import CompletionQueue
 from mxwire.protocol.library.connect import ConnectCall
-from mxwire.protocol.library.endpoint import medium_threshold
 from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.matching import Matching
+from mxwire.protocol.library.outbound import medium_threshold
 from mxwire.protocol.peers import name_field
 from mxwire.wire.numbers import SMALL_MAXIMUM
 

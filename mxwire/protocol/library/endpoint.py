@@ -50,28 +50,20 @@ Life of a received frame
 7. TINY and SMALL complete their receive at once, a MEDIUM with its last fragment. A RNDV starts a pull at the end of
    the pass; the card's event of its end makes the library enqueue a NOTIFY, whose transmission completes the receive.
 8. ``rx_done`` advances, and an ack is owed: by the next piggyback, at the end of the pass, or after a short delay.
-
-Order of a pass
----------------
-
-Arrivals, ended pulls, retransmissions, new packets, acks (R-GEN-02). Acks are last because any packet emitted before
-settles them by its piggyback; new packets come after arrivals because an ack may have made room, and a receive that
-matched may have a NOTIFY to send.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from mxwire.protocol.arguments import Segments, checked_integer
 from mxwire.protocol.card.endpoint import CardEndpoint
-from mxwire.protocol.corridor import SHARED_THRESHOLD, LibackArrival, LocalMessage
+from mxwire.protocol.corridor import LocalMessage
 from mxwire.protocol.library.completions import CompletionQueue
-from mxwire.protocol.library.connect import NACKS, ConnectCall, take_reply, take_request
-from mxwire.protocol.library.inbound import Unexpected, take_unmatched
+from mxwire.protocol.library.connect import ConnectCall
+from mxwire.protocol.library.inbound import Unexpected
 from mxwire.protocol.library.matching import ALL_BITS
 from mxwire.protocol.library.outbound import (
     AckedSend,
@@ -79,21 +71,19 @@ from mxwire.protocol.library.outbound import (
     EagerDelivery,
     LargeSend,
     LocalSend,
-    LocalState,
     MediumPacket,
     RndvPacket,
+    fragment_length,
+    fragment_pipeline,
 )
-from mxwire.protocol.library.partner import LibraryEndpoint, MessageTarget, Partner, Request
+from mxwire.protocol.library.partner import MessageTarget, Partner, Request
+from mxwire.protocol.library.progress import ProgressEndpoint
 from mxwire.protocol.library.receive import Receive, enqueue_notify
 from mxwire.protocol.library.reliability import AckEvent, AckState, Delivery
-from mxwire.protocol.peers import Peer, place_of
-from mxwire.protocol.profile import Profile
-from mxwire.protocol.status import ArgumentTypeError, EventKind, LocalProtocolError, Status
+from mxwire.protocol.peers import Peer
+from mxwire.protocol.status import ArgumentTypeError, LocalProtocolError, Status
 from mxwire.units import SECOND
-from mxwire.wire.dialect import Dialect
-from mxwire.wire.formats import MEDIUM_MXOE
 from mxwire.wire.numbers import SMALL_MAXIMUM
-from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Truc
 
 if TYPE_CHECKING:
     from mxwire.protocol.node import Node
@@ -113,24 +103,7 @@ Send = BufferedSend | LargeSend | LocalSend
 """The request of a send; ``buffered`` is true if it holds a copy of the data."""
 
 
-def _pipeline(profile: Profile, dialect: Dialect) -> int | None:
-    """Base-2 logarithm of the length of a full MEDIUM fragment; None if the format has no field for it."""
-    if dialect.medium_format is not MEDIUM_MXOE:
-        return None
-    return profile.fragment_pipeline or dialect.fragment_payload.bit_length() - 1
-
-
-def _fragment_length(profile: Profile, dialect: Dialect) -> int:
-    pipeline = _pipeline(profile, dialect)
-    return dialect.fragment_payload if pipeline is None else 1 << pipeline
-
-
-def medium_threshold(profile: Profile, dialect: Dialect) -> int:
-    """Maximum length in bytes of a message that is sent as MEDIUM (R-SND-01)."""
-    return min(profile.medium_threshold, _fragment_length(profile, dialect) * dialect.fragments_maximum)
-
-
-class EngineEndpoint(LibraryEndpoint):
+class EngineEndpoint(ProgressEndpoint):
     """One open endpoint. Calls take effect at once, but frames are transmitted by the node's next ``transmit``."""
 
     def __init__(
@@ -150,28 +123,15 @@ class EngineEndpoint(LibraryEndpoint):
         self._progressing = True
         self._suspended = False
         self._handling = False
-        self.works = True
-        """True if the library works now; False while it is stopped because the application makes no calls (R-GEN-01) or
-        a handler is running."""
         if completions:
             self.completions = CompletionQueue()
         self._acked_sends = acked_sends
-        self.starving: dict[Partner, None] = {}
-        """Partners whose next message waits for a region, in order of waiting time, longest first."""
-        self._fed: Partner | None = None
-        """The partner among them that may take a region now."""
-        self.local_sends: deque[LocalSend] = deque()
-        self.held_sends: dict[Partner, deque[LocalSend]] = {}
-        """Sends to other nodes of this host that wait for room, or for the answer to a connect."""
         self.neighbourhood = node.neighbourhood
-        self._tick = self.profile.tick
         self._context_mask = ((1 << context_bits) - 1) << context_shift
         dialect, profile = card.dialect, card.profile
-        self._pipeline = _pipeline(profile, dialect)
-        self._fragment = _fragment_length(profile, dialect)
+        self._pipeline = fragment_pipeline(profile, dialect)
+        self._fragment = fragment_length(profile, dialect)
         """Bytes of a full MEDIUM fragment (R-SND-03)."""
-        self.medium_threshold = medium_threshold(profile, dialect)
-        """Maximum length in bytes of a message that is sent as MEDIUM."""
 
     def __repr__(self) -> str:
         """Show interface, number and session, for debugging."""
@@ -506,33 +466,6 @@ class EngineEndpoint(LibraryEndpoint):
             partner.enqueue(delivery)
         return request
 
-    def provide(self, delivery: Delivery) -> bool:
-        """True if a delivery has all that it needs to be transmitted: a session, and a region if it is a RNDV."""
-        if delivery.partner.fwd is None:
-            return False
-        owner = delivery.owner
-        if not isinstance(owner, LargeSend):
-            return True
-        partner = delivery.partner
-        if not self.region_available or (self.starving and self._fed is not partner):
-            self.starving[partner] = None
-            return False
-        owner.provide_region()
-        return True
-
-    @property
-    def region_available(self) -> bool:
-        """True if another large send may be announced now (R-RDV-05)."""
-        return self.rendezvous < self.profile.rendezvous_maximum and self.card.regions.available
-
-    def _feed(self) -> None:
-        """Offer free regions to the partners that have waited longest, one after another."""
-        while self.starving and self.region_available:
-            self._fed = next(iter(self.starving))
-            del self.starving[self._fed]
-            self._fed.assign()
-        self._fed = None
-
     def connect_back(self, partner: Partner) -> None:
         """Connect to a partner that has connected to this endpoint, before the first message to it (R-CON-12).
 
@@ -540,206 +473,6 @@ class EngineEndpoint(LibraryEndpoint):
         """
         if not partner.pending_connects:
             self.connecting.append(ConnectCall(partner, self.key, self.resend_maximum, own=True))
-
-    # The progress pass.
-
-    def progress(self, now: int) -> None:
-        """Make one pass, in the order of R-GEN-02."""
-        self.now_tick = self.resends.tick = now // self._tick
-        ring = self.card.ring
-        offered = self.matching.offered
-        while ring.received.count and not offered:
-            event = ring.pop()
-            if isinstance(event, LocalMessage):
-                self._take_local(event)
-                continue
-            frame = event.frame
-            if frame is not None and type(frame) is ConnectRequest:
-                take_request(self, event.peer, frame)
-                continue
-            partner = self.latest
-            if partner is None or partner.peer is not event.peer or partner.number != event.endpoint:
-                partner = self.partners.get((event.peer.index, event.endpoint))
-                if partner is not None and partner.peer is not event.peer:
-                    # The frame is from before another host got the index of its source.
-                    partner = None
-                self.latest = partner
-            # A packet from an unknown partner is dropped silently (R-ORD-01).
-            if partner is None:
-                continue
-            if type(event) is LibackArrival:
-                partner.liback(event.sequence, event.count)
-                continue
-            take = None if frame is None else _UNNUMBERED.get(type(frame))
-            if take is None:
-                partner.window.arrive(event)
-            else:
-                take(partner, frame)
-        self.resends.end_transmission()
-        while ring.ended.count:
-            ended = ring.ended.popleft()
-            ended.context.pull_ended(ended.status, ended.transferred)
-        if self.resends.soonest <= self.now_tick:
-            self._retransmit()
-        # New packets can cause others: an answered connect releases the messages that wait for it, and a message to a
-        # new partner starts a connect back.
-        while self.connecting.count or self.flushing or self.starving or self.pull_starts.count or self.local_sends:
-            while self.connecting.count:
-                self.connecting.popleft().emit()
-            if self.flushing:
-                if len(self.flushing) == 1:
-                    # In the usual case of one partner, avoid creating another list.
-                    only = self.flushing.pop()
-                    only.flushing = False
-                    only.assign()
-                else:
-                    waiting, self.flushing = self.flushing, []
-                    for partner in waiting:
-                        partner.flushing = False
-                    for partner in waiting:
-                        partner.assign()
-            if self.starving:
-                self._feed()
-            while self.local_sends and self._offer(self.local_sends[0]):
-                self.local_sends.popleft()
-            while self.pull_starts.count and self.card.slots.available:
-                self.pull_starts.popleft().start(now)
-            # The other queues may wait for a region, for room in a ring or for a handle, which another iteration cannot
-            # provide.
-            if not (self.connecting.count or self.flushing):
-                break
-        self._acknowledge()
-
-    def _take_local(self, event: LocalMessage) -> None:
-        """Match a message from an endpoint of the same host."""
-        send = event.source
-        if not isinstance(send, LocalSend):
-            if not send.done and not self.take_from_neighbour(
-                send.peer, send.source & ENDPOINT_NUMBER_MAXIMUM, send.session, send.match_info, send.data, send
-            ):
-                send.dropped(Status.NO_RESOURCES)
-            return
-        if send.state is not LocalState.OFFERED:
-            return
-        source = self.partner(self.node.peer(send.endpoint.card.port.address), send.endpoint.number)
-        assert source is not None
-        source.fwd = source.rev = send.endpoint.session
-        receive = self.matching.arrive(send.match_info)
-        if receive is None:
-            held = {"data": send.memory.copy()} if send.buffered else {"local": send}
-            if not take_unmatched(Unexpected(source, send.match_info, send.length, **held)):
-                send.dropped(Status.NO_RESOURCES)
-        elif send.buffered:
-            receive.take_message(source, send.match_info, send.memory.copy())
-        else:
-            receive.take_local(source, send)
-
-    def take_from_neighbour(
-        self, peer: Peer, number: int, session: int, match_info: int, data: Any, message: Any
-    ) -> bool:
-        """Match a message from another node of this host; return False if there is no memory for it.
-
-        ``data`` is a short message in the memory of the channel; None if ``message`` is an offer.
-        """
-        source = self.partner(peer, number)
-        if source is None:
-            return False
-        self.latest = source
-        source.fwd = source.rev = session
-        receive = self.matching.arrive(match_info)
-        if receive is None:
-            if data is None:
-                return take_unmatched(Unexpected(source, match_info, message.length, local=message))
-            return take_unmatched(Unexpected(source, match_info, len(data), data=bytes(data)))
-        if data is None:
-            receive.take_local(source, message)
-        else:
-            receive.take_message(source, match_info, data)
-        return True
-
-    def _offer(self, send: LocalSend) -> bool:
-        """Offer a send, unless an earlier one to its partner is held; return False if it must be offered again."""
-        held = self.held_sends.get(send.partner) if self.held_sends and send.partner is not None else None
-        if held is None:
-            return send.offer()
-        held.append(send)
-        return True
-
-    def hold_send(self, send: LocalSend) -> None:
-        """Hold a send to another node of this host until :meth:`release_sends`; later sends wait behind it."""
-        assert send.partner is not None
-        self.held_sends.setdefault(send.partner, deque()).append(send)
-
-    def release_sends(self) -> None:
-        """Offer the sends that were held again, before later ones."""
-        held, self.held_sends = self.held_sends, {}
-        for queue in held.values():
-            self.local_sends.extendleft(reversed(queue))
-
-    def drop_held(self, places: set[int]) -> None:
-        """End the sends that were held for endpoints whose process has ended."""
-        for partner in [each for each in self.held_sends if place_of(each.peer.address, each.number) in places]:
-            for send in self.held_sends.pop(partner):
-                send.dropped()
-
-    def report_lost(self, partner: Partner | None, match_info: int, length: int, status: Status) -> None:
-        """Report that a message to another node of this host was lost after its send was complete."""
-        lost = BufferedSend(self, partner, match_info, length)
-        lost.status, lost.transferred, lost.late_status = Status.SUCCESS, length, status
-        self.report(EventKind.UNDELIVERED, lost)
-
-    def _retransmit(self) -> None:
-        for each in self.resends.take_due():
-            if not each.waits:
-                # Its partner was abandoned earlier in this loop.
-                continue
-            if each.exhausted:
-                assert isinstance(each, (Delivery, ConnectCall))
-                assert each.partner is not None
-                each.partner.abandon()
-            else:
-                each.due()
-
-    def _acknowledge(self) -> None:
-        if self.immediate_acks:
-            immediate, self.immediate_acks = self.immediate_acks, []
-            for acks in immediate:
-                if acks.state is AckState.IMMEDIATE:
-                    acks.fire(AckEvent.PASS_END)
-        if self.delayed_acks.soonest <= self.now_tick:
-            while (due := self.delayed_acks.take_due(self.now_tick)) is not None:
-                due.fire(AckEvent.DUE)
-
-    def deadline(self) -> int | None:
-        """Time of the next pass, in ns; 0 if work is waiting already, None if no pass is needed."""
-        if self.eager():
-            return 0
-        if not self.works:
-            return None
-        resend = self.resends.deadline()
-        delayed = self.delayed_acks.deadline()
-        if delayed is None:
-            return resend
-        ack = delayed * self._tick
-        return ack if resend is None else min(ack, resend)
-
-    def overdue(self, now: int) -> bool:
-        """Return whether the next pass is due at time ``now``."""
-        due = self.deadline()
-        return due is not None and due <= now
-
-    def eager(self) -> bool:
-        """Return whether a pass would have work at once."""
-        if not self.works:
-            return False
-        ring = self.card.ring
-        if ring.received.count or ring.ended.count or self.connecting.count or self.flushing:
-            return True
-        if self.local_sends or self.immediate_acks:
-            return True
-        if self.pull_starts.count and self.card.slots.available:
-            return True
-        return len(self.starving) > 0 and self.region_available
 
     # Deferred calls of the unexpected handler.
 
@@ -789,12 +522,9 @@ class EngineEndpoint(LibraryEndpoint):
 
     # The local host.
 
-    def local_threshold(self, partner: Partner) -> int:
-        """Maximum length in bytes of a message to this host that is buffered (R-LOC-02)."""
-        profile = self.profile
-        own = partner.number == self.number and partner.peer.own == self.card.port.number
-        shortcut = profile.shortcut_to_host or (own and profile.shortcut_to_self)
-        return SHARED_THRESHOLD if shortcut else self.medium_threshold
+    def local_peer(self, address: bytes) -> Peer:
+        """The peer that is an interface of this host."""
+        return self.node.peer(address)
 
     def neighbour(self, partner: Partner) -> EngineEndpoint | None:
         """The open endpoint of the same node that a local partner represents."""
@@ -853,22 +583,3 @@ class EngineEndpoint(LibraryEndpoint):
                 Status.BAD_MATCH_MASK, f"match info {value:#x} has bits outside of the mask {mask:#x}"
             )
         return value, mask
-
-
-def _take_liback(partner: Partner, frame: Truc) -> None:
-    partner.liback(frame.liback_lib_seqnum, frame.liback_acknum)
-
-
-def _take_nack(partner: Partner, frame: NackLib) -> None:
-    """Take a nack; unknown types are ignored (R-NAK-04, R-NAK-07, R-MEA-12)."""
-    status = NACKS.get(frame.nack_type)
-    if status is not None:
-        partner.refused(frame.lib_seqnum, status)
-
-
-_UNNUMBERED: Final[dict[type, Callable[[Partner, Any], None]]] = {
-    ConnectReply: take_reply,
-    Truc: _take_liback,
-    NackLib: _take_nack,
-}
-"""The functions for packets of a known partner without a sequence number; all others pass its window."""

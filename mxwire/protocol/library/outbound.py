@@ -22,8 +22,11 @@ from mxwire.protocol.counters import Counter
 from mxwire.protocol.library.partner import LibraryEndpoint, ListedRequest, Partner, Request, RequestKind
 from mxwire.protocol.library.reliability import Delivery, NumberedPacket
 from mxwire.protocol.machine import TransitionTable
+from mxwire.protocol.profile import Profile
 from mxwire.protocol.status import EventKind, Status
+from mxwire.wire.dialect import Dialect
 from mxwire.wire.enums import PacketType
+from mxwire.wire.formats import MEDIUM_MXOE
 from mxwire.wire.numbers import NO_PEER_INDEX, RNDV_LENGTH, TINY_MAXIMUM
 
 _LOW: Final = 0xFFFF_FFFF
@@ -37,6 +40,24 @@ _MEDIUM: Final = int(PacketType.MEDIUM)
 _RNDV: Final = int(PacketType.RNDV)
 _NOTIFY: Final = int(PacketType.NOTIFY)
 _SUCCESS: Final = Status.SUCCESS
+
+
+def fragment_pipeline(profile: Profile, dialect: Dialect) -> int | None:
+    """Base-2 logarithm of the length of a full MEDIUM fragment; None if the format has no field for it."""
+    if dialect.medium_format is not MEDIUM_MXOE:
+        return None
+    return profile.fragment_pipeline or dialect.fragment_payload.bit_length() - 1
+
+
+def fragment_length(profile: Profile, dialect: Dialect) -> int:
+    """Length in bytes of a full MEDIUM fragment (R-SND-03)."""
+    pipeline = fragment_pipeline(profile, dialect)
+    return dialect.fragment_payload if pipeline is None else 1 << pipeline
+
+
+def medium_threshold(profile: Profile, dialect: Dialect) -> int:
+    """Maximum length in bytes of a message that is sent as MEDIUM (R-SND-01)."""
+    return min(profile.medium_threshold, fragment_length(profile, dialect) * dialect.fragments_maximum)
 
 
 class EagerDelivery(Delivery):
