@@ -17,12 +17,13 @@ Names in the recording
 ----------------------
 Series ``half round trip`` (µs, over ``size``): ``<rung>, spinning`` and ``<rung>, blocking`` with the parameters
 ``over`` (the rung) and ``mode``; rungs are ``shared memory`` (spinning only), ``xdp``, ``ring``, ``frames``, ``udp``,
-``tcp``, ``mxoe``, ``omx:9000`` and ``mxoe over xdp``, and ``mxoe interpreted`` beside a compiled ``mxoe``. The counts
-of a point are per round trip and side. Series ``alone`` (µs, over ``size``): ``memory copy, warm``, ``memory copy,
-cold``, ``engine``, ``hosts``, ``hosts among frames, spinning`` and ``blocking``, the latter four also with
-``interpreted`` before the comma. Series ``call`` (ns): ``system call`` and ``clock``. Series ``frame interval`` (µs):
-``ring`` and ``frames``. Facts: ``budgets``, ``steps``, ``wake-up``, ``predictions``, ``agreement``, and
-``libmyriexpress``, the counts of a program in C by size.
+``tcp``, ``mxoe``, ``omx:9000``, ``mxoe over xdp``, ``frames in C`` (64 B) and ``mxoe over local``, with one or two
+copies; and ``mxoe interpreted`` beside a compiled ``mxoe``. With ``not steered`` at the end of a name, the sender's
+processor did the receive processing. The counts of a point are per round trip and side. Series ``alone`` (µs, over
+``size``): ``memory copy, warm``, ``memory copy, cold``, ``engine``, ``hosts``, ``hosts among frames, spinning`` and
+``blocking``, the latter four also with ``interpreted`` before the comma. Series ``call`` (ns): ``system call`` and
+``clock``. Series ``frame interval`` (µs): ``ring`` and ``frames``. Facts: ``budgets``, ``steps``, ``wake-up``,
+``predictions``, ``agreement``, and ``libmyriexpress``, the counts of a program in C by size.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from mxwire.bench.channels.channel import SilenceError
-from mxwire.bench.channels.hosts import OVER_XDP
+from mxwire.bench.channels.hosts import LOCAL, OVER_XDP, TWO_COPIES
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.roles.program import library_refusal
 from mxwire.bench.rounds import Agreement, agreement, agreement_counts, within
-from mxwire.bench.stage import NamespaceStage, StageError, StudyStage
+from mxwire.bench.stage import NamespaceStage, ProcessSide, StageError, StudyStage, play_on
 from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
+from mxwire.bench.worker import SideSetup
 from mxwire.lab import machine
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
 
@@ -51,6 +53,11 @@ CALL: Final = "call"
 FRAME: Final = "frame interval"
 RUNGS: Final = ("shared memory", "xdp", "ring", "frames", "udp", "tcp", "mxoe", "omx:9000", f"mxoe{OVER_XDP}")
 """The ladder, from the least to the most."""
+FRAMES_IN_C: Final = "frames in C"
+"""The null model: bare frames, without a protocol or an interpreter."""
+NOT_STEERED: Final = "not steered"
+_KERNEL: Final = ("xdp", FRAMES_IN_C, "frames", "udp", "tcp")
+"""Rungs that are also measured with frames processed by the sender's processor, whose hand-over is cheaper."""
 SIZES: Final = (64, 4096, 65536, 1 << 20)
 _KINDS: Final = (TINY_MAXIMUM, SMALL_MAXIMUM, RENDEZVOUS_THRESHOLD)
 """Last lengths of the kinds of messages."""
@@ -154,13 +161,19 @@ class PathStudy:
         self._points.declare(CALL, "ns")
         self._points.declare(FRAME, "µs")
         self._counts: dict[str, list[int]] = {}
+        self._neighbour: ProcessSide | None = None
+        """A process beside the active side, for the local path."""
 
     def run(self) -> None:
         """Measure, and fill the recording."""
-        with kept(self._recording, self._points):
-            turns = Turns(self._recording, self._progress)
-            turns.play(dict(self.contestants()), self._options.rounds, warm_up=self._options.warm_up)
-            self._trace(turns.out)
+        try:
+            with kept(self._recording, self._points):
+                turns = Turns(self._recording, self._progress)
+                turns.play(dict(self.contestants()), self._options.rounds, warm_up=self._options.warm_up)
+                self._trace(turns.out)
+        finally:
+            if self._neighbour is not None:
+                self._neighbour.close()
         self._conclude()
 
     # Contestants
@@ -178,6 +191,8 @@ class PathStudy:
                     # If two polling sides share a processor, each waits for the end of the other's time slice.
                     continue
                 yield f"{rung}, {mode}", partial(self._trips, stage, rung, rung, mode)
+        if isinstance(stage, NamespaceStage) and stage.spins:
+            yield from self._within_namespaces(stage)
         yield from self._alone(stage, "")
         for carrier in ("ring", "frames"):
             yield f"frame interval, {carrier}", partial(self._frame_interval, carrier)
@@ -190,6 +205,61 @@ class PathStudy:
             yield from self._alone(other, " interpreted")
         if not stage.spins:
             self._recording.remarks.append("spinning: not applicable: there is one processor")
+
+    def _within_namespaces(self, stage: NamespaceStage) -> Iterator[tuple[str, Callable[[int], None]]]:
+        """The null model, the local path, and the kernel's rungs without steering."""
+        yield f"{FRAMES_IN_C}, spinning", partial(self._frames_in_c, stage, f"{FRAMES_IN_C}, spinning")
+        for rung in (LOCAL, TWO_COPIES):
+            yield f"{rung}, spinning", partial(self._local, stage, rung)
+        for rung in _KERNEL if stage.options.steered else ():
+            if stage.can_use(rung) is None:
+                name = f"{rung}, spinning, {NOT_STEERED}"
+                play = self._frames_in_c if rung == FRAMES_IN_C else partial(self._short_trips, rung)
+                yield name, partial(self._not_steered, stage, partial(play, stage, name))
+
+    def _not_steered(self, stage: NamespaceStage, play: Callable[[int], None], number: int) -> None:
+        stage.steer(False)
+        try:
+            play(number)
+        finally:
+            stage.steer(True)
+
+    def _short_trips(self, rung: str, stage: StudyStage, name: str, number: int) -> None:
+        count = self._planned(name, SIZES[:1], number)
+        active, passive = stage.run("trips", carrier=rung, spin=True, sizes=list(SIZES[:1]), counts=count)
+        self._take(name, rung, number, active, round_marks(active) + round_marks(passive))
+
+    def _frames_in_c(self, stage: NamespaceStage, name: str, number: int) -> None:
+        (count,) = self._planned(name, SIZES[:1], number)
+        places = []
+        for place, side in reversed(list(enumerate(stage.sides))):
+            own, other = (each.replace(":", "") for each in (stage.addresses[place], stage.addresses[1 - place]))
+            where = {"interface": stage.ports[place].interface, "own": own, "other": other, "active": place == 0}
+            side.start(FRAMES_IN_C, {**where, "size": SIZES[0], "count": count})
+            side.ready()
+            places.append(side)
+        passive, active = (each.result() for each in places)
+        self._take(name, FRAMES_IN_C, number, active, round_marks(passive))
+
+    def _local(self, stage: NamespaceStage, rung: str, number: int) -> None:
+        """Ping-pong between two processes on one interface."""
+        if self._neighbour is None:
+            port = stage.ports[0]
+            setup = SideSetup(port.interface, False, port.namespace.name, stage.placement[1], own=stage.addresses[0])
+            self._neighbour = ProcessSide(setup, stage.options.package)
+        name, sizes = f"{rung}, spinning", list(self._sizes(rung, "spinning"))
+        pair = stage.sides[0], self._neighbour
+        counts = self._planned(name, tuple(sizes), number)
+        active, passive = play_on(pair, "trips", {"carrier": rung, "spin": True, "sizes": sizes, "counts": counts})
+        self._take(name, rung, number, active, round_marks(active) + round_marks(passive))
+
+    def _take(self, name: str, rung: str, number: int, active: dict[str, Any], marks: tuple[str, ...]) -> None:
+        """Add the half round trips of a round to their points, or plan the next rounds by those of the warm-up."""
+        if number < 0:
+            self._plan(name, active["points"])
+            return
+        for size, found in active["points"].items():
+            self._add(TRIP, name, int(size), found, tuple(dict.fromkeys(marks)), over=rung, mode="spinning")
 
     def _alone(self, stage: StudyStage, kind: str) -> Iterator[tuple[str, Callable[[int], None]]]:
         if not kind:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import statistics
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from math import comb
@@ -24,6 +24,8 @@ from mxwire.words import count_of
 
 VIRTUAL_TIME: Final = "virtual time"
 """The stage of a study on modelled hosts."""
+VARIED: Final = "varied"
+"""The fact of a study in virtual time with the points that result if a guess of its table changes."""
 CONFIDENCE: Final = 0.95
 """Probability with which the interval of a measurement contains the median."""
 
@@ -197,6 +199,25 @@ class Recording:
     def named(self, name: str) -> Series | None:
         """The series of a name; None if nothing was measured for it."""
         return next((each for each in self.series if each.name == name), None)
+
+    def varied(self, points: Iterable[Sequence[Any]]) -> Recording:
+        """The recording with other values for some points: their series, name, parameter and value."""
+        values = {(series, name, x): (float(value),) for series, name, x, value in points}
+        changed = []
+        for series in self.series:
+            keys = ((series.name, each.name, each.parameters.get(series.x)) for each in series.measurements)
+            pairs = zip(keys, series.measurements, strict=True)
+            moved = [replace(each, samples=values.get(key, each.samples)) for key, each in pairs]
+            changed.append(replace(series, measurements=moved))
+        return replace(self, series=changed)
+
+    def values(self) -> list[tuple[str, str, Any, float]]:
+        """The points as :meth:`varied` takes them."""
+        return [
+            (series.name, each.name, each.parameters.get(series.x), each.median)
+            for series in self.series
+            for each in series.measurements
+        ]
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The lines of the recording."""

@@ -202,6 +202,26 @@ class MemorySide(StudySide):
         """Do nothing: the thread ends with its role."""
 
 
+def play_on(sides: tuple[StudySide, StudySide], role: str, parameters: Found) -> tuple[Found, Found]:
+    """Play a role on an active and a passive side once, and return their values."""
+    active, passive = sides
+    passive.start(role, parameters)
+    passive.ready()
+    active.start(role, parameters)
+    results, errors = [], []
+    for side in (active, passive):
+        try:
+            results.append(side.result())
+        except SideLostError:
+            raise
+        except MxwireError as error:
+            errors.append(error)
+    if errors:
+        # If one side fails, the other one receives nothing; the error of the failed side is more informative.
+        raise next((each for each in errors if not isinstance(each, SilenceError)), errors[0])
+    return results[0], results[1]
+
+
 class StudyStage(ABC):
     """Two sides. Attributes describe what the stage can do."""
 
@@ -256,22 +276,7 @@ class StudyStage(ABC):
         return side.result()
 
     def _run(self, role: str, parameters: Found) -> tuple[Found, Found]:
-        active, passive = self.sides
-        passive.start(role, parameters)
-        passive.ready()
-        active.start(role, parameters)
-        results, errors = [], []
-        for side in (active, passive):
-            try:
-                results.append(side.result())
-            except SideLostError:
-                raise
-            except MxwireError as error:
-                errors.append(error)
-        if errors:
-            # If one side fails, the other one receives nothing; the error of the failed side is more informative.
-            raise next((each for each in errors if not isinstance(each, SilenceError)), errors[0])
-        return results[0], results[1]
+        return play_on(self.sides, role, parameters)
 
     def close(self) -> None:
         """End both sides, and remove what was created for them."""

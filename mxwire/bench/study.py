@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.rounds import LEAST_ROUNDS, QUICK_ROUNDS
-from mxwire.bench.stage import SideLostError
+from mxwire.bench.stage import SideLostError, StageError
 from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
+Tables = TypeVar("Tables")
 LEAST_NS: Final = 30_000_000
 """Duration of the operations of a point in a round."""
 LEAST_OPERATIONS: Final = 100
@@ -144,7 +145,7 @@ def round_marks(found: dict[str, Any], *, spinning: bool = True) -> tuple[str, .
 
 @contextmanager
 def kept(recording: Recording, points: Points) -> Iterator[None]:
-    """Keep the measurements of a study that ends early: by Ctrl-C, or because a side is lost or fails.
+    """Keep the measurements of a study that ends early: by Ctrl-C, or because a side or a rank is lost or fails.
 
     Then the recording is marked as partial, with the reason. KeyboardInterrupt is raised again afterwards, and so is
     the error of a study that has measured nothing.
@@ -164,8 +165,25 @@ def kept(recording: Recording, points: Points) -> Iterator[None]:
     points.fill()
 
 
+def varied_points(
+    recording: Recording,
+    tables: Iterable[tuple[str, Tables]],
+    compute: Callable[[Points, Tables, Callable[[str], object]], None],
+    progress: Callable[[str], object],
+) -> Iterator[dict[str, Any]]:
+    """The points that a study in virtual time has with other tables of costs, as the fact ``varied`` has them."""
+    for name, costs in tables:
+        progress(f"{recording.study}, with {name}")
+        points = Points(Recording(recording.study, recording.conditions))
+        compute(points, costs, lambda _: None)
+        yield {"guess": name, "points": points.fill().values()}
+
+
 class Turns:
-    """Contestants that take turns; one that cannot play, or loses messages in all repetitions, is left out then."""
+    """Contestants that take turns; one that cannot play, or loses messages in all repetitions, is left out then.
+
+    If its side or rank has failed, the recording is partial.
+    """
 
     def __init__(self, recording: Recording, progress: Callable[[str], object] = lambda _: None) -> None:
         self._recording = recording
@@ -188,5 +206,7 @@ class Turns:
                     raise
                 except MxwireError as error:
                     self.out.add(name)
+                    # Lost messages are a result; a side or rank that fails is not.
+                    self._recording.complete &= isinstance(error, SilenceError) or not isinstance(error, StageError)
                     measured = count_of(max(number, 0), "round")
                     self._recording.remarks.append(f"{name}: left out after {measured}: {error}")

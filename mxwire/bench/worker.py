@@ -56,8 +56,9 @@ LONE_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "hosts": alone.hosts,
     "traced engine": tracing.traced_engine,
     "traced library": program.traced_library,
+    "frames in C": program.frame_trips,
 }
-"""Roles of one side, without a channel."""
+"""Roles without a channel."""
 _MOST: Final = 10_000_000
 _LONGEST_NS: Final = 10_000_000_000
 _LIMITS: Final = {

@@ -126,8 +126,7 @@ def claims(
 def _studies(bench: BenchOptions, model_only: bool) -> Iterator[tuple[str, _Study]]:
     """Yield the studies with their names; one that fails does not prevent the next."""
     from mxwire.bench.claims.library_study import run_libraries
-    from mxwire.bench.claims.model_study import run_model
-    from mxwire.bench.cost.tables import CLOVERTOWN
+    from mxwire.bench.claims.model_study import run_model, run_model_mtu
     from mxwire.bench.imb.rank_stage import RankSurroundings
     from mxwire.bench.mtu import MtuStudy, run_mtu
     from mxwire.lab.machine import compiled_folder
@@ -135,8 +134,7 @@ def _studies(bench: BenchOptions, model_only: bool) -> Iterator[tuple[str, _Stud
 
     yield "model", partial(run_model, bench.quick, bench.progress)
     yield "libraries", partial(run_libraries, bench.quick, bench.progress)
-    modelled = MtuStudy(mtus=(1500, 9000), surroundings=RankSurroundings(CLOVERTOWN), copy_engine=True)
-    yield "mtu", partial(run_mtu, modelled, bench.study, bench.progress)
+    yield "mtu", partial(run_model_mtu, bench.study, bench.progress)
     refusal = None if not model_only else "--model-only"
     refusal = refusal or namespaces_refusal()
     if refusal is not None:

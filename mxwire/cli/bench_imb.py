@@ -62,9 +62,8 @@ def split_names(_: click.Context, parameter: click.Parameter, value: str) -> tup
     "--format",
     "columns",
     type=click.Choice(["imb", "osu", "table"]),
-    default="imb",
-    show_default=True,
-    help="Columns of IMB or OSU, or a table with confidence intervals.",
+    help="Columns of IMB or OSU, which then times collectives its own way, or a table with confidence intervals.  "
+    "[default: imb, or osu for its tests]",
 )
 @conflicts("-i", "--simulated", "--mtu", error=NOT_WITH_INTERFACE)
 def imb(
@@ -78,17 +77,21 @@ def imb(
     largest: int,
     algorithm: str | None,
     neighbours: bool,
-    columns: str,
+    columns: str | None,
     machine: OtherMachine,
 ) -> None:
     """Run message patterns and collectives over mxwire and TCP, in the columns of IMB or OSU."""
     end_like_interrupt()
-    from mxwire.bench.imb.patterns import BENCHMARKS, benchmark_by_name
+    from mxwire.bench.imb.patterns import BENCHMARKS, OSU, as_osu, benchmark_by_name
     from mxwire.bench.imb.rank_stage import RANKS_MAXIMUM
     from mxwire.bench.imb.study import ImbStudy, carriers_of, run_imb
     from mxwire.bench.report import study_blocks
 
     chosen = tuple(dict.fromkeys(benchmark_by_name(each) for each in benchmarks)) or tuple(BENCHMARKS.values())
+    if columns is None:
+        columns = "osu" if all(each.name in OSU for each in chosen) else "imb"
+    if columns == "osu":
+        chosen = tuple(dict.fromkeys(as_osu(each) if each.name not in OSU else each for each in chosen))
     if algorithm is not None:
         collectives = [each for each in chosen if each.operation is not None]
         if not collectives:
@@ -147,11 +150,10 @@ def osu_lines(study: ImbStudy, recording: Recording) -> Iterator[str]:
     from mxwire.bench.imb.patterns import benchmark_by_name
     from mxwire.bench.imb.study import imb_row_of
 
-    tests = {test.benchmark: name for name, test in OSU_TESTS.items() if name != "osu_mbw_mr"}
     for series in recording.series:
-        name = tests.get(series.name)
-        if name is None:
-            yield f"# {series.name}: OSU has no such test"
+        name = series.name
+        if name not in OSU_TESTS:
+            yield f"# {name}: OSU has no such test"
             continue
         benchmark = benchmark_by_name(series.name)
         for carrier in series.contestants():
@@ -166,6 +168,6 @@ def _figures(recording: Recording) -> Iterator[PageFigure]:
     from mxwire.bench.report import PageFigure, series_figure
     from mxwire.wire.dialect import MXOE
 
-    sized = [each for each in recording.series if each.name != "Barrier"]
+    sized = [each for each in recording.series if "barrier" not in each.name.lower()]
     if sized:
         yield PageFigure(series_figure(sized, _TITLE, MXOE), "Time per step against the length of a message.")

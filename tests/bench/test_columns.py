@@ -121,7 +121,7 @@ def test_heads_are_those_of_osu(name, expected):
 
 def test_parsers_read_every_row_of_osu():
     for name, test in OSU_TESTS.items():
-        benchmark = benchmark_by_name(test.benchmark)
+        benchmark = benchmark_by_name(name)
         values = osu_values(name, benchmark, ImbRow(4096, 10, 100.0, 200.0, 150.0))
         line = osu_row(name, 4096, *values)
         assert len(values) == len(test.columns)

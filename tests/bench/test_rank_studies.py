@@ -7,6 +7,7 @@ import shutil
 import signal
 from dataclasses import replace
 from functools import cache
+from unittest.mock import Mock
 
 import pytest
 
@@ -27,8 +28,8 @@ from mxwire.bench.cost.tables import (
     write_own_table,
 )
 from mxwire.bench.imb.columns import imb_row
-from mxwire.bench.imb.patterns import BENCHMARKS, benchmark_by_name
-from mxwire.bench.imb.rank_stage import LiveRanks, ModelRanks, RankOptions, RankSurroundings
+from mxwire.bench.imb.patterns import BENCHMARKS, as_osu, benchmark_by_name, measured
+from mxwire.bench.imb.rank_stage import LiveRanks, ModelRanks, RankOptions, RankProcesses, RankSurroundings
 from mxwire.bench.imb.study import ImbStudy, carriers_of, imb_row_of, run_imb
 from mxwire.bench.mtu import MtuStudy, run_mtu
 from mxwire.bench.record import Recording
@@ -130,6 +131,50 @@ def test_a_rank_that_dies_ends_the_study(forked_sides):
         os.kill(ranks.sides[0].pid, signal.SIGKILL)
         with pytest.raises((SideLostError, StageError)):
             ranks.measure(benchmark, 0, 1, 2, "dissemination")
+
+
+class StalledRanks(RankProcesses):
+    """Ranks of which one reports that it has no progress, and the other one that it later has; then new ones."""
+
+    def __init__(self) -> None:
+        super().__init__(RankOptions())
+        self.begun = 0
+
+    def _begin(self) -> None:
+        self.begun += 1
+        self._ranks = [Mock(), Mock()]
+        answer = {"times": [1000], "frames": {}, "use": {"wall": 1.0, "cpu": 1.0}}
+        for each in self._ranks:
+            each.result.return_value = answer
+        if self.begun == 1:
+            self.first = list(self._ranks)
+            self.first[0].result.side_effect = StageError("rank 0's side: rank 0: no progress for 20 s")
+
+
+def test_a_rank_without_progress_takes_nothing_into_the_next_measurement():
+    ranks, benchmark = StalledRanks(), benchmark_by_name("Barrier")
+    with pytest.raises(StageError, match="no progress"):
+        ranks.measure(benchmark, 0, 1, 1, "dissemination")
+    assert all(each.close.called for each in ranks.first)
+    assert ranks.measure(benchmark, 0, 1, 1, "dissemination").times == [[1000], [1000]]
+    assert ranks.begun == 2
+
+
+def test_collectives_of_osu_have_root_0_and_a_barrier_that_is_not_timed():
+    numbers = []
+
+    def make(_):
+        def step(number):
+            numbers.append(number)
+            yield from ()
+
+        return step
+
+    ranks = ModelRanks(RankOptions(ranks=3), CLOVERTOWN).ranks
+    assert ranks.run(lambda comm: measured(comm, make, 1, 2, apart=True)) == [[0, 0]] * 3
+    assert numbers == [0] * 9 and ranks.schedule.now > 0
+    assert as_osu(benchmark_by_name("Bcast")).apart and not as_osu(benchmark_by_name("PingPong")).apart
+    assert as_osu(benchmark_by_name("Sendrecv")).name == "Sendrecv"
 
 
 def test_live_ranks_without_root_are_refused(monkeypatch):
@@ -240,8 +285,8 @@ def real_table() -> Costs:
 
 
 def test_calibration_predicts_half_round_trips_of_a_real_machine():
-    for length, measured in zip(PREDICTED, (31.5, 82.0, 153.7, 821.3, 9658.4), strict=True):
-        assert half_round_trip(real_table(), length) == pytest.approx(measured, rel=0.2), length
+    for length, took in zip(PREDICTED, (31.5, 82.0, 153.7, 821.3, 9658.4), strict=True):
+        assert half_round_trip(real_table(), length) == pytest.approx(took, rel=0.2), length
 
 
 def test_calibration_fits_tcp_too():

@@ -205,6 +205,19 @@ def test_contestants_take_turns_and_one_that_loses_messages_is_left_out():
     turns.play({"a": lambda number: calls.append(("a", number)), "b": lose}, 3, warm_up=1)
     assert calls == [("b", -1), ("a", -1), ("a", 0), ("b", 0), ("b", 1), ("a", 1), ("a", 2)]
     assert turns.out == {"b"} and "left out after 1 round:" in made.remarks[0]
+    assert made.complete, "lost messages are a result"
+
+
+def test_a_contestant_whose_rank_stalls_is_left_out_and_leaves_the_study_partial():
+    calls = []
+
+    def stall(number):
+        raise STALLED
+
+    made = recording()
+    Turns(made).play({"a": calls.append, "b": stall}, 2, warm_up=0)
+    assert calls == [0, 1] and not made.complete
+    assert made.remarks == [f"b: left out after 0 rounds: {STALLED}"]
 
 
 def test_quick_studies_have_few_operations_and_others_enough():

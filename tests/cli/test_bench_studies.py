@@ -28,9 +28,9 @@ def test_imb_prints_the_columns_of_imb():
     assert [int(row.split()[0]) for row in rows] == [0, 1, 2, 4, 8, 16, 32, 64]
 
 
-def test_imb_prints_the_columns_of_osu():
-    options = ("--largest", "8", "--quick", "--format", "osu", "--over", "mx,tcp")
-    done = mxwire("bench", "imb", "Allreduce", *MODEL, *options)
+@pytest.mark.parametrize("words", [("Allreduce", "--format", "osu"), ("osu_allreduce",)])
+def test_imb_prints_the_columns_of_osu(words):
+    done = mxwire("bench", "imb", *words, *MODEL, "--largest", "8", "--quick", "--over", "mx,tcp")
     assert done.code == 0
     assert done.out.count("# OSU MPI Allreduce Latency Test v7.4") == 2
     assert [line.split()[0] for line in done.out.splitlines() if line and line[0] != "#"] == ["4", "8"] * 2

@@ -17,6 +17,10 @@ from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 OVER_XDP: Final = " over xdp"
 """Appended to a dialect: both hosts use AF_XDP. In the same way `` over xdp-send`` chooses that kind of link."""
+LOCAL: Final = "mxoe over local"
+"""Two processes of one host: both sides are on one interface, and messages take the local path."""
+TWO_COPIES: Final = f"{LOCAL} (2 copies)"
+"""The local path without reading the sender's memory: long messages pass through shared memory."""
 
 
 def host_options(carrier: str, other: bytes, *, active: bool) -> dict[str, Any]:
@@ -43,13 +47,19 @@ class HostChannel(Channel):
 
     def __init__(self, setup: ChannelSetup) -> None:
         super().__init__(setup)
-        options = host_options(setup.carrier, setup.other, active=setup.active)
+        self._local = setup.carrier.startswith(LOCAL)
+        options = host_options(setup.carrier, setup.other, active=setup.active or self._local)
+        if self._local:
+            options["peers"] = None
         if setup.network is not None:
             self._host = Host(setup.network.attach(setup.interface, setup.own), **options)
         else:
-            kind = LinkKind(setup.carrier.partition(" over ")[2] or LinkKind.PACKET)
+            link = "" if self._local else setup.carrier.partition(" over ")[2]
+            kind = LinkKind(link or LinkKind.PACKET)
             self._host = Host.open(setup.interface, spin=setup.spin, link=kind, **options)
-        self._endpoint: Endpoint = self._host.open_endpoint(0)
+        if setup.carrier == TWO_COPIES and self._host.sharing is not None:
+            self._host.sharing.path.single_copy = False
+        self._endpoint: Endpoint = self._host.open_endpoint(int(self._local and not setup.active))
         self._partner: Partner | None = None
         self._posted: deque[tuple[Any, bytearray]] = deque()
         for _ in range(setup.depth):
@@ -62,7 +72,8 @@ class HostChannel(Channel):
 
     def _connected(self) -> Partner:
         try:
-            return self._endpoint.connect("beta", 0, timeout=PATIENCE)
+            place = (self._host.name, 1) if self._local else ("beta", 0)
+            return self._endpoint.connect(*place, timeout=PATIENCE)
         except HostError as error:
             raise SilenceError(f"no connection: {error}") from None
 

@@ -1,19 +1,29 @@
-"""A claim, the evidence that it is judged by, and its verdict."""
+"""Claims, the evidence that they are judged by, and their verdicts.
+
+A claim is a row of a table: its statement, the paper's figure, and checks. A :class:`Check` bounds a number, which
+:func:`live`, :func:`modelled` and :func:`given` take from a recording, and :func:`ratio`, :func:`difference` and
+:func:`rate` compute from others. A live number has a value per round, and a bound holds if nearly all rounds agree.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from statistics import median
 from typing import Any, Final, Literal
 
-from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.record import VARIED, Measurement, Recording, Series
 from mxwire.bench.rounds import order
 from mxwire.report.plot import number_text
 
-Outcome = Literal["confirmed", "refuted", "undecided", "not applicable"]
-OUTCOMES: Final[tuple[Outcome, ...]] = ("confirmed", "refuted", "undecided", "not applicable")
+Outcome = Literal["confirmed", "refuted", "undecided", "by construction", "not applicable"]
+OUTCOMES: Final[tuple[Outcome, ...]] = ("confirmed", "refuted", "undecided", "by construction", "not applicable")
 How = Literal["counted", "live", "modelled", ""]
+MODEL: Final = "model"
+"""The study in virtual time that most claims on models use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +36,18 @@ class ClaimVerdict:
     """Origin of the numbers."""
     disturbed: tuple[str, ...] = ()
     """Measurements during which a polling side lost its processor."""
+    deciding: tuple[str, ...] = ()
+    """Guesses of a cost table on which the outcome depends."""
 
     @property
     def text(self) -> str:
-        """The numbers, and the disturbed measurements."""
-        return f"{self.numbers} (disturbed: {'; '.join(self.disturbed)})" if self.disturbed else self.numbers
+        """The numbers, the disturbed measurements, and the guesses that decide."""
+        remarks = []
+        if self.disturbed:
+            remarks.append(f"disturbed: {'; '.join(self.disturbed)}")
+        if self.deciding:
+            remarks.append(f"decided by a guess: {', '.join(self.deciding)}")
+        return f"{self.numbers} ({'; '.join(remarks)})" if remarks else self.numbers
 
 
 class EvidenceError(Exception):
@@ -52,17 +69,16 @@ class ClaimEvidence:
             kept = self._modelled if each.conditions.virtual else self._live
             kept[each.study] = each
 
-    def point(self, study: str, series: str, name: str, x: float, *, modelled: bool = False) -> Measurement:
-        """A measurement; raise :class:`EvidenceError` if it was not recorded."""
-        found = self.series(study, series, modelled=modelled).point(name, x)
-        if found is None:
-            quick = (self._modelled if modelled else self._live)[study].conditions.quick
-            how = " by a quick study" if quick else ""
-            raise EvidenceError(f"{study}: {series} of {name} at {x:,.15g} was not measured{how}")
-        return found
+    def varied(self) -> Iterator[tuple[str, ClaimEvidence]]:
+        """Evidence in which a guess of a cost table has another value, with the name of the guess."""
+        for study, recording in self._modelled.items():
+            for each in recording.facts.get(VARIED, ()):
+                evidence = ClaimEvidence(self.recordings)
+                evidence._modelled[study] = recording.varied(each["points"])
+                yield each["guess"], evidence
 
-    def series(self, study: str, name: str, *, modelled: bool = False) -> Series:
-        """A series; raise :class:`EvidenceError` if it was not recorded, or by a quick study that is not evidence."""
+    def recording(self, study: str, *, modelled: bool = False) -> Recording:
+        """A recording; raise :class:`EvidenceError` if there is none, or only a quick one that is no evidence."""
         recording = (self._modelled if modelled else self._live).get(study)
         if recording is None:
             command = "bench claims" if modelled else f"bench {study}"
@@ -71,175 +87,279 @@ class ClaimEvidence:
             raise EvidenceError(f"the recording of {study} is a quick one: its times mean nothing")
         if recording.conditions.quick and study == "mtu":
             raise EvidenceError(f"the recording of {study} is a quick one: its messages are shorter than the claim's")
-        found = recording.named(name)
+        return recording
+
+    def series(self, study: str, name: str, *, modelled: bool = False) -> Series:
+        """A series; raise :class:`EvidenceError` if it was not recorded, or by a quick study that is not evidence."""
+        found = self.recording(study, modelled=modelled).named(name)
         if found is None:
             raise EvidenceError(f"{study}: {name} was not measured")
         return found
 
-    def live(self, study: str, series: str, name: str, x: float) -> Measurement:
-        """A live measurement."""
-        return self.point(study, series, name, x)
+    def point(self, study: str, series: str, name: str, x: float, *, modelled: bool = False) -> Measurement:
+        """A measurement; raise :class:`EvidenceError` if it was not recorded."""
+        found = self.series(study, series, modelled=modelled).point(name, x)
+        if found is None:
+            how = " by a quick study" if self.recording(study, modelled=modelled).conditions.quick else ""
+            raise EvidenceError(f"{study}: {series} of {name} at {x:,.15g} was not measured{how}")
+        return found
 
-    def model(self, series: str, name: str, x: float, study: str = "model") -> float:
-        """A value in virtual time that supports a verdict; see :meth:`models`."""
-        return self.models(series, (name,), x, study)[name]
+    def unfitted(self, study: str, series: str, name: str, x: float) -> Measurement:
+        """A point in virtual time that supports a verdict.
 
-    def models(self, series: str, names: Iterable[str], x: float, study: str = "model") -> dict[str, float]:
-        """Values in virtual time that support a verdict, by name.
-
-        Raise :class:`FittedError` if the cost table of the recording was fitted to one of them.
+        Raise :class:`FittedError` if the cost table of the recording was fitted to it.
         """
-        found = {name: self.point(study, series, name, x, modelled=True) for name in names}
-        fitted = []
-        for each in self._fitted(study):
-            if each["series"] == series and each["x"] == x and each["name"] in found:
-                model = text_of(found[each["name"]].median)
-                fitted.append(f"{each['name']} {text_of(each['value'], each['unit'])} (model: {model})")
-        if fitted:
-            unit = self.series(study, series, modelled=True).x_unit
-            place = f"{x:,.15g} {'B' if unit == 'bytes' else unit}"
-            raise FittedError(f"the cost table was fitted to the paper's {series} at {place}: {', '.join(fitted)}")
-        return {name: point.median for name, point in found.items()}
-
-    def given(self, series: str, name: str, x: float, study: str = "model") -> float:
-        """A value in virtual time as a premise: a claim may start from it, even if the table was fitted to it."""
-        return self.point(study, series, name, x, modelled=True).median
-
-    def _fitted(self, study: str) -> list[dict[str, Any]]:
-        """The numbers to which the table of a recording was fitted."""
+        found = self.point(study, series, name, x, modelled=True)
         numbers = self._modelled[study].facts.get("fitted")
         if numbers is None:
             raise EvidenceError(f"{study}: the recording does not name the numbers to which its table was fitted")
-        return list(numbers)
+        for each in numbers:
+            if (each["series"], each["name"], each["x"]) == (series, name, x):
+                place = f"{x:,.15g} {self.series(study, series, modelled=True).x_unit}".replace("bytes", "B")
+                raise FittedError(
+                    f"the cost table was fitted to the paper's {series} at {place}: {name} "
+                    f"{text_of(each['value'], each['unit'])} (model: {text_of(found.median)})"
+                )
+        return found
+
+
+# Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number of a verdict: a value per round if it is live, otherwise one."""
+
+    label: str
+    samples: tuple[float, ...]
+    unit: str = ""
+    how: How = "modelled"
+    disturbed: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> float:
+        """The median of the rounds."""
+        return median(self.samples)
+
+    @property
+    def text(self) -> str:
+        """The number with its label."""
+        return f"{self.label} {text_of(self.value, self.unit)}".strip()
+
+
+Term = Callable[[ClaimEvidence], Quantity]
+"""Takes or computes a number; raises :class:`EvidenceError` without evidence."""
+
+
+def _place(name: str, x: float, key: str) -> str:
+    return f"{name} at {size_text(x)}" if key == "bytes" else f"{name} at {x:g} {key}"
+
+
+def live(study: str, series: str, name: str, x: float, *, adapters: bool = False) -> Term:
+    """A live measurement; with ``adapters`` only one between two machines is evidence."""
+
+    def term(evidence: ClaimEvidence) -> Quantity:
+        if adapters and evidence.recording(study).conditions.stage != "machines":
+            raise EvidenceError("it needs two machines (-i IF): a virtual cable has no adapters with engines")
+        point = evidence.point(study, series, name, x)
+        key = evidence.series(study, series).x_unit
+        marked = (name,) if "disturbed" in point.marks else ()
+        return Quantity(_place(name.removesuffix(", spinning"), x, key), point.samples, point.unit, "live", marked)
+
+    return term
+
+
+def modelled(series: str, name: str, x: float, study: str = MODEL, *, premise: bool = False) -> Term:
+    """A number in virtual time. Only as a ``premise`` may it be one to which the cost table was fitted."""
+
+    def term(evidence: ClaimEvidence) -> Quantity:
+        found = evidence.point(study, series, name, x, modelled=True) if premise else None
+        point = found or evidence.unfitted(study, series, name, x)
+        key = evidence.series(study, series, modelled=True).x_unit
+        return Quantity(_place(name, x, key), point.samples, point.unit)
+
+    return term
+
+
+given = partial(modelled, premise=True)
+"""A number in virtual time from which a claim starts, even if the table was fitted to it."""
+
+
+def computed(
+    made: Callable[..., float], label: Callable[..., str], *terms: Term, unit: str = "", how: How = "modelled"
+) -> Term:
+    """A number computed from others, round by round; ``label`` makes its text from theirs."""
+
+    def term(evidence: ClaimEvidence) -> Quantity:
+        found = [each(evidence) for each in terms]
+        samples = tuple(made(*values) for values in zip(*(each.samples for each in found), strict=False))
+        names = tuple(dict.fromkeys(name for each in found for name in each.disturbed))
+        kind: How = "live" if any(each.how == "live" for each in found) else how
+        return Quantity(label(*found), samples, unit, kind, names)
+
+    return term
+
+
+def ratio(one: Term, other: Term) -> Term:
+    """The first number over the second one."""
+    return computed(operator.truediv, lambda left, right: f"{left.text} / {right.text}:", one, other, unit="times")
+
+
+def difference(one: Term, other: Term, label: str = "") -> Term:
+    """The first number minus the second one."""
+
+    def term(evidence: ClaimEvidence) -> Quantity:
+        made = computed(operator.sub, lambda left, right: label or f"{left.text} - {right.text}:", one, other)
+        return replace(made(evidence), unit=one(evidence).unit)
+
+    return term
+
+
+def rate(term: Term, length: int) -> Term:
+    """The rate of messages of a length in MiB/s, from their time in µs."""
+    return computed(lambda time: length / 1.048576 / time, lambda each: each.label, term, unit="MiB/s")
+
+
+def mean_of(label: str, *terms: Term) -> Term:
+    """The mean of numbers."""
+    return computed(lambda *values: sum(values) / len(values), lambda *_: label, *terms)
+
+
+def least_of(*terms: Term, unit: str = "µs") -> Term:
+    """The least number of each round."""
+
+    def label(*found: Quantity) -> str:
+        return min(found, key=lambda each: each.value).label
+
+    return computed(lambda *values: min(values), label, *terms, unit=unit)
+
+
+# Checks
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Bounds of a number, both included."""
+
+    term: Term
+    least: float = float("-inf")
+    most: float = float("inf")
+
+    def verdict(self, evidence: ClaimEvidence) -> ClaimVerdict:
+        """Judge the number; it is undecided if it was disturbed, or if the rounds disagree."""
+        found = self.term(evidence)
+        bounds = [f"at least {self.least:g}"] if self.least > float("-inf") else []
+        bounds += [f"at most {self.most:g}"] if self.most < float("inf") else []
+        numbers = f"{found.text} ({', '.join(bounds)})" if bounds else found.text
+        if found.disturbed:
+            return ClaimVerdict("undecided", numbers, found.how, found.disturbed)
+        return ClaimVerdict(self._outcome(found), numbers, found.how)
+
+    def _outcome(self, found: Quantity) -> Outcome:
+        if found.how != "live":
+            return "confirmed" if self.least <= found.value <= self.most else "refuted"
+        sides = []
+        for bound, wanted in ((self.least, "greater"), (self.most, "less")):
+            if abs(bound) < float("inf"):
+                verdict = order(found.samples, [bound] * len(found.samples))
+                sides.append("confirmed" if verdict == wanted else "undecided" if verdict == "undecided" else "refuted")
+        return _worst(sides)
 
 
 Judge = Callable[[ClaimEvidence], ClaimVerdict]
 
 
+def ordered(*terms: Term) -> tuple[Check, ...]:
+    """Each number is at most the next one."""
+    return tuple(Check(ratio(one, other), most=1) for one, other in pairwise(terms))
+
+
+def _worst(outcomes: Sequence[str]) -> Outcome:
+    worst: Outcome
+    for worst in ("refuted", "undecided", "by construction", "not applicable"):
+        if worst in outcomes:
+            return worst
+    return "confirmed"
+
+
+def all_of(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
+    """The verdict of several conditions: refuted if one is, else undecided if one is."""
+    judged = list(verdicts)
+    names = tuple(dict.fromkeys(name for each in judged for name in each.disturbed))
+    return ClaimVerdict(
+        _worst([each.outcome for each in judged]), "; ".join(each.numbers for each in judged), judged[0].how, names
+    )
+
+
+# Claims
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement of a paper, or with ``derived`` one of this project, and the function that judges it."""
+    """A statement of a paper, or with ``derived`` one of this project, and the checks that judge it."""
 
     number: str
     """Identifier, such as ``S2-F12-a``."""
     text: str
-    paper: str
+    paper: str = ""
     """The paper's own figure; empty if it gives none."""
-    judge: Judge
+    checks: Sequence[Check] | Judge | str = ""
+    """The checks, a function that judges, or the reason why no study can judge it."""
     derived: bool = False
+    built: str = ""
+    """The reason why the model contains this as a constant, so that its numbers are no evidence."""
+    note: str = ""
+    """A remark about the numbers."""
 
     def verdict(self, evidence: ClaimEvidence) -> ClaimVerdict:
-        """Judge the claim; without evidence it is not applicable."""
+        """Judge the claim; without evidence it is not applicable, and undecided if a guess decides it."""
+        found = self._judged(evidence)
+        if found.how == "modelled" and found.outcome in ("confirmed", "refuted"):
+            others = [name for name, varied in evidence.varied() if self._judged(varied).outcome != found.outcome]
+            if others:
+                return replace(found, outcome="undecided", deciding=tuple(dict.fromkeys(others)))
+        return found
+
+    def _judged(self, evidence: ClaimEvidence) -> ClaimVerdict:
+        if isinstance(self.checks, str):
+            return ClaimVerdict("not applicable", self.checks)
         try:
-            return self.judge(evidence)
+            if callable(self.checks):
+                return self.checks(evidence)
+            found = all_of(each.verdict(evidence) for each in self.checks)
         except FittedError as error:
             return ClaimVerdict("not applicable", str(error), "modelled")
         except EvidenceError as error:
             return ClaimVerdict("not applicable", str(error))
-
-
-CLAIMS: Final[dict[str, Claim]] = {}
-"""All claims by their identifiers."""
-
-
-def claims(number: str, text: str, paper: str = "", *, derived: bool = False) -> Callable[[Judge], Judge]:
-    """Register a function as the judge of a claim."""
-
-    def registered(judge: Judge) -> Judge:
-        CLAIMS[number] = Claim(number, text, paper, judge, derived)
-        return judge
-
-    return registered
-
-
-def unanswered(number: str, text: str, reason: str, paper: str = "", *, derived: bool = False) -> None:
-    """Register a claim that these studies cannot answer."""
-    CLAIMS[number] = Claim(number, text, paper, lambda _: ClaimVerdict("not applicable", reason), derived)
-
-
-def disturbed(*measurements: Measurement) -> tuple[str, ...]:
-    """The names of the measurements in which a polling side lost its processor in many rounds."""
-    return tuple(dict.fromkeys(each.name for each in measurements if "disturbed" in each.marks))
-
-
-def compared(less: Measurement, greater: Measurement, numbers: str, factor: float = 1.0) -> ClaimVerdict:
-    """Judge round by round whether ``less`` is below ``factor`` times ``greater``.
-
-    The verdict is undecided if a measurement was disturbed, which the verdict then names, or if the rounds disagree.
-    """
-    names = disturbed(less, greater)
-    if names:
-        return ClaimVerdict("undecided", numbers, "live", names)
-    found = order(less.samples, greater.samples, factor)
-    outcomes: dict[str, Outcome] = {"less": "confirmed", "greater": "refuted"}
-    return ClaimVerdict(outcomes.get(found, "undecided"), numbers, "live")
-
-
-def combined(
-    name: str, left: Measurement, right: Measurement, made: Callable[[float, float], float] = operator.sub
-) -> Measurement:
-    """A measurement computed from two others, round by round: their difference, or the result of ``made``."""
-    samples = tuple(made(one, other) for one, other in zip(left.samples, right.samples, strict=False))
-    return Measurement(name, left.unit, samples, marks=tuple(dict.fromkeys((*left.marks, *right.marks))))
-
-
-def all_of(verdicts: Iterable[ClaimVerdict], numbers: str, how: How = "live") -> ClaimVerdict:
-    """The verdict of several conditions: refuted if one is, else undecided if one is."""
-    judged = list(verdicts)
-    outcomes = {each.outcome for each in judged}
-    worst: Outcome = "refuted" if "refuted" in outcomes else "undecided" if "undecided" in outcomes else "confirmed"
-    return ClaimVerdict(worst, numbers, how, tuple(dict.fromkeys(name for each in judged for name in each.disturbed)))
-
-
-def modelled(holds: bool, numbers: str) -> ClaimVerdict:
-    """The verdict of a condition in virtual time."""
-    return ClaimVerdict("confirmed" if holds else "refuted", numbers, "modelled")
-
-
-def counted(holds: bool, numbers: str) -> ClaimVerdict:
-    """The verdict of a condition on counts."""
-    return ClaimVerdict("confirmed" if holds else "refuted", numbers, "counted")
-
-
-def by_construction(numbers: str, reason: str) -> ClaimVerdict:
-    """The verdict of a condition that a model meets because it was built that way."""
-    return ClaimVerdict("not applicable", f"{numbers}; {reason}", "modelled")
+        if self.note:
+            found = replace(found, numbers=f"{found.numbers}; {self.note}")
+        if self.built:
+            return replace(found, outcome="by construction", numbers=f"{found.numbers}; {self.built}")
+        return found
 
 
 _KINDS: Final = "TFDI"
 """Tables, figures, discussion, and paths within a host: the order in which claims are listed."""
 
 
-def _place(number: str) -> tuple[str, int, int, str]:
+def place_of(claim: Claim) -> tuple[str, int, int, str]:
     """The place of a claim in a list: ``S1-F4-a`` is the first of figure 4 of the second text."""
-    seed, _, rest = number.partition("-")
+    seed, _, rest = claim.number.partition("-")
     part, _, letter = rest.partition("-")
     return seed, _KINDS.find(part[0]), int(part[1:] or 0) if letter else 0, letter or part
 
 
-def selected(names: Iterable[str]) -> Iterator[Claim]:
-    """The claims whose identifiers begin with one of ``names``, or all without names."""
-    identifiers = [each.upper() for each in names]
-    for number, claim in sorted(CLAIMS.items(), key=lambda each: _place(each[0])):
-        if not identifiers or any(
-            number.upper() == each or number.upper().startswith(f"{each}-") for each in identifiers
-        ):
-            yield claim
+def size_text(size: float) -> str:
+    """A length in bytes: ``64 KiB`` if it is a multiple, otherwise ``32,769 B``."""
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit and size % unit == 0:
+            return f"{size / unit:g} {name}"
+    return f"{size:,.15g} B"
 
 
 def text_of(value: float, unit: str = "") -> str:
     """A number with three significant digits, and its unit."""
     return number_text(value) + (f" {unit}" if unit else "")
-
-
-def percent(ratio: float) -> str:
-    """A ratio as a gain: ``+12%``."""
-    return f"{(ratio - 1) * 100:+.0f}%"
-
-
-def share_text(share: float) -> str:
-    """A share in percent: ``95%``."""
-    return f"{share * 100:.0f}%"
 
 
 def record_of(claim: Claim, verdict: ClaimVerdict) -> dict[str, Any]:
@@ -252,5 +372,6 @@ def record_of(claim: Claim, verdict: ClaimVerdict) -> dict[str, Any]:
         "verdict": verdict.outcome,
         "numbers": verdict.numbers,
         "disturbed": list(verdict.disturbed),
+        "deciding": list(verdict.deciding),
         "how": verdict.how,
     }

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Final
 
-from mxwire.bench.cost.libraries import LIBRARIES, LibraryPair
+from mxwire.bench.cost.calibration import varied_costs
+from mxwire.bench.cost.libraries import LIBRARIES, LibraryPair, fit
 from mxwire.bench.cost.stage import MODELLED, VirtualStage
-from mxwire.bench.cost.tables import MYRINET
+from mxwire.bench.cost.tables import MYRINET, Costs
 from mxwire.bench.logp import BANDWIDTH, PARAMETERS
-from mxwire.bench.record import Recording
-from mxwire.bench.study import Points, kept
+from mxwire.bench.record import VARIED, Recording
+from mxwire.bench.study import Points, kept, varied_points
 
 STUDY: Final = "libraries"
 SIZES: Final = (4, 16, 60, 64, 68, 128, 248, 252, 256, 512, 1024, 2048, 4096)
@@ -24,6 +26,8 @@ BANDWIDTH_SIZES: Final = (64, 256, 1024, 4096, 16384, 65536, 262144, 1 << 20)
 NOT_SYNCHRONISED: Final = "BIP, not synchronised"
 _QUICK: Final = 2
 """Sizes of a quick study."""
+_REFIT_STEPS: Final = 3
+"""Steps of a fit that begins near its result."""
 
 
 def run_libraries(
@@ -36,21 +40,28 @@ def run_libraries(
     recording.facts["fitted"] = [asdict(each) for each in MYRINET.fitted_to]
     recording_made(recording)
     points = Points(recording)
+    with kept(recording, points):
+        _compute(points, MYRINET, progress, quick=quick)
+        if not quick:
+            tables = varied_costs(MYRINET, partial(fit, steps=_REFIT_STEPS))
+            recording.facts[VARIED] = list(varied_points(recording, tables, _compute, progress))
+    return recording
+
+
+def _compute(points: Points, costs: Costs, progress: Callable[[str], object], *, quick: bool = False) -> None:
     for each in PARAMETERS:
         points.declare(each, "µs")
     points.declare(BANDWIDTH, "MB/s")
-    with kept(recording, points):
-        for path in LIBRARIES:
-            progress(f"{STUDY}, {path.name}")
-            pair = LibraryPair(MYRINET, path)
-            for size in SIZES[:_QUICK] if quick else SIZES:
-                _add(points, path.name, pair, size)
-                if path.waits_for_receive:
-                    interval = pair.interval(size, synchronised=False)
-                    points.add("g", NOT_SYNCHRONISED, interval / 1e3, marks=(MODELLED,), size=size)
-            for size in BANDWIDTH_SIZES[:_QUICK] if quick else BANDWIDTH_SIZES:
-                points.add(BANDWIDTH, path.name, size / pair.interval(size) * 1e3, marks=(MODELLED,), size=size)
-    return recording
+    for path in LIBRARIES:
+        progress(f"{STUDY}, {path.name}")
+        pair = LibraryPair(costs, path)
+        for size in SIZES[:_QUICK] if quick else SIZES:
+            _add(points, path.name, pair, size)
+            if path.waits_for_receive:
+                interval = pair.interval(size, synchronised=False)
+                points.add("g", NOT_SYNCHRONISED, interval / 1e3, marks=(MODELLED,), size=size)
+        for size in BANDWIDTH_SIZES[:_QUICK] if quick else BANDWIDTH_SIZES:
+            points.add(BANDWIDTH, path.name, size / pair.interval(size) * 1e3, marks=(MODELLED,), size=size)
 
 
 def _add(points: Points, name: str, pair: LibraryPair, size: int) -> None:

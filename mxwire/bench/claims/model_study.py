@@ -9,19 +9,22 @@ Series: ``half round trip`` and ``half round trip, 1G`` (µs, by ``size``) of ``
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from mxwire.bench.cost.calibration import half_round_trip, refit, varied_costs
 from mxwire.bench.cost.stage import MODELLED, VirtualStage
 from mxwire.bench.cost.tables import CLOVERTOWN, CLOVERTOWN_1G, COALESCING_10G, MX_FIRMWARE, Costs
 from mxwire.bench.imb.communicator import Communicator, Program
 from mxwire.bench.imb.patterns import BENCHMARKS, ImbBenchmark, benchmark_by_name
-from mxwire.bench.imb.rank_stage import ModelRanks, RankOptions
-from mxwire.bench.record import Recording
-from mxwire.bench.study import Points, kept
+from mxwire.bench.imb.rank_stage import ModelRanks, RankOptions, RankSurroundings
+from mxwire.bench.mtu import MtuStudy, run_mtu
+from mxwire.bench.record import VARIED, Recording
+from mxwire.bench.study import Points, StudyOptions, kept, varied_points
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 STUDY: Final = "model"
@@ -31,10 +34,9 @@ COALESCED: Final = "half round trip by coalescing"
 COLLECTIVE: Final = "collective"
 SHARE: Final = "processor share"
 STREAM: Final = "stream time"
-SIZES: Final = (0, 128, 4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, 262144, 4 << 20)
+SIZES: Final = (0, 128, 4096, 16384, RENDEZVOUS_THRESHOLD, RENDEZVOUS_THRESHOLD + 1, 65536, 262144, 1 << 20, 4 << 20)
 SLOW_SIZES: Final = (0, 16384, 65536, 262144, 4 << 20)
-COLLECTIVE_SIZES: Final = (16, 4096, 65536, 1 << 20)
-"""The paper's fourth length is 4 MiB, which takes too long in a model with all its bytes."""
+COLLECTIVE_SIZES: Final = (16, 4096, 65536, 4 << 20)
 SHARE_SIZES: Final = (RENDEZVOUS_THRESHOLD + 1, 262144, 1 << 20, 4 << 20)
 COALESCING_US: Final = (0.0, 20.0, COALESCING_10G / 1000)
 RANKS: Final = 16
@@ -45,18 +47,48 @@ _QUICK: Final = 2
 """Lengths of each series of a quick study."""
 
 _JUMBO: Final = "omx:9000"
-_CARRIERS: Final[dict[str, tuple[RankOptions, Costs | tuple[Costs, Costs]]]] = {
-    "open-mx": (RankOptions(dialect=_JUMBO), CLOVERTOWN),
-    "open-mx, engine": (RankOptions(dialect=_JUMBO, copy_engine=True), CLOVERTOWN),
-    "open-mx, in place": (RankOptions(dialect=_JUMBO, in_place=True), CLOVERTOWN),
-    "omx:1500": (RankOptions(dialect="omx:1500"), CLOVERTOWN),
-    "omx:1500, engine": (RankOptions(dialect="omx:1500", copy_engine=True), CLOVERTOWN),
-    "mxoe, engine": (RankOptions(copy_engine=True), CLOVERTOWN),
-    "mx": (RankOptions(profiles=("native-mx",)), MX_FIRMWARE),
-    "mixed": (RankOptions(profiles=("native-mx", "open-mx"), copy_engine=True), (MX_FIRMWARE, CLOVERTOWN)),
-    "tcp": (RankOptions("tcp"), CLOVERTOWN),
-    "tcp, MTU 1500": (RankOptions("tcp", mtu=1500), CLOVERTOWN),
-}
+_TCP: Final = ("tcp_send", "tcp_receive", "tcp_copy")
+
+
+class ModelTables(NamedTuple):
+    """Tables of costs of the paper's hosts: with a fast and with a slow link, and with native MX."""
+
+    own: Costs
+    slow: Costs
+    firmware: Costs
+
+
+_PAPER: Final = ModelTables(CLOVERTOWN, CLOVERTOWN_1G, MX_FIRMWARE)
+
+
+def _carriers(tables: ModelTables) -> dict[str, tuple[RankOptions, Costs | tuple[Costs, Costs]]]:
+    own, firmware = tables.own, tables.firmware
+    return {
+        "open-mx": (RankOptions(dialect=_JUMBO), own),
+        "open-mx, engine": (RankOptions(dialect=_JUMBO, copy_engine=True), own),
+        "open-mx, in place": (RankOptions(dialect=_JUMBO, in_place=True), own),
+        "omx:1500": (RankOptions(dialect="omx:1500"), own),
+        "omx:1500, engine": (RankOptions(dialect="omx:1500", copy_engine=True), own),
+        "mxoe, engine": (RankOptions(copy_engine=True), own),
+        "mx": (RankOptions(profiles=("native-mx",)), firmware),
+        "mixed": (RankOptions(profiles=("native-mx", "open-mx"), copy_engine=True), (firmware, own)),
+        "tcp": (RankOptions("tcp"), own),
+        "tcp, MTU 1500": (RankOptions("tcp", mtu=1500), own),
+    }
+
+
+def _varied_tables() -> Iterator[tuple[str, ModelTables]]:
+    """Tables of the paper's hosts in which a guess has changed, fitted again."""
+    for name, own in varied_costs(CLOVERTOWN, partial(refit, numbers=CLOVERTOWN)):
+        fitted = {each: getattr(own, each) for each in ("frame_receive", "copy_cold", *_TCP, name.partition(" ")[0])}
+        moved = own.adapter_send - CLOVERTOWN.adapter_send
+        slow = replace(CLOVERTOWN_1G, **fitted)
+        slow = replace(slow, adapter_send=slow.adapter_send + moved, adapter_receive=slow.adapter_receive + moved)
+        guessed = {each: value for each, value in fitted.items() if each not in ("frame_receive", "copy_cold", *_TCP)}
+        firmware = replace(MX_FIRMWARE, **guessed)
+        wanted, found = (half_round_trip(each, 0) for each in (MX_FIRMWARE, firmware))
+        late = max(firmware.adapter_send + (wanted - found) * 1000, 0.0)
+        yield name, ModelTables(own, slow, replace(firmware, adapter_send=late))
 
 
 def run_model(
@@ -69,38 +101,73 @@ def run_model(
     recording.facts["fitted"] = [asdict(each) for each in CLOVERTOWN_1G.fitted_to]
     recording_made(recording)
     points = Points(recording)
+    with kept(recording, points):
+        _compute(points, _PAPER, progress, quick=quick, sizes=COLLECTIVE_SIZES)
+        if not quick:
+            recording.facts[VARIED] = list(varied_points(recording, _varied_tables(), _compute, progress))
+    return recording
+
+
+def run_model_mtu(
+    options: StudyOptions,
+    progress: Callable[[str], object] = lambda _: None,
+    recording_made: Callable[[Recording], object] = lambda _: None,
+) -> Recording:
+    """Run the study ``mtu`` on the paper's hosts, and its delays on hosts for which a guess has changed."""
+    study = MtuStudy(mtus=(1500, 9000), surroundings=RankSurroundings(CLOVERTOWN), copy_engine=True)
+    recording = run_mtu(study, options, progress, recording_made)
+    if recording.complete and not options.quick:
+        recording.facts[VARIED] = [
+            {
+                "guess": name,
+                "points": run_mtu(
+                    replace(study, mtus=(9000,), coalescing=(), surroundings=RankSurroundings(tables.own)), options
+                ).values(),
+            }
+            for name, tables in _varied_tables()
+        ]
+    return recording
+
+
+def _compute(
+    points: Points,
+    tables: ModelTables,
+    progress: Callable[[str], object],
+    *,
+    quick: bool = False,
+    sizes: Sequence[int] = COLLECTIVE_SIZES[:-1],
+) -> None:
+    """Compute all series; by default without the longest collectives, which take most of the time."""
     points.declare(TRIP, "µs")
     points.declare(SLOW, "µs")
     points.declare(COALESCED, "µs", "coalescing", "µs")
     points.declare(COLLECTIVE, "µs")
     points.declare(SHARE, "of the time")
     points.declare(STREAM, "µs")
-    with kept(recording, points):
-        _trips(points, quick, progress)
-        _collectives(points, quick, progress)
-        _shares(points, quick, progress)
-    return recording
+    _trips(points, tables, quick, progress)
+    _collectives(points, tables.own, quick, progress, sizes)
+    _shares(points, tables.own, quick, progress)
 
 
-def _trips(points: Points, quick: bool, progress: Callable[[str], object]) -> None:
-    for name, (options, costs) in _CARRIERS.items():
+def _trips(points: Points, tables: ModelTables, quick: bool, progress: Callable[[str], object]) -> None:
+    for name, (options, costs) in _carriers(tables).items():
         progress(f"{TRIP}, {name}")
         ranks = ModelRanks(options, costs)
         for length in SIZES[:_QUICK] if quick else SIZES:
             _add_trip(points, TRIP, name, ranks, length)
     for name, options in (("open-mx", RankOptions(dialect=_JUMBO)), ("tcp", RankOptions("tcp"))):
-        ranks = ModelRanks(options, CLOVERTOWN_1G)
+        ranks = ModelRanks(options, tables.slow)
         for length in SLOW_SIZES[:_QUICK] if quick else SLOW_SIZES:
             _add_trip(points, SLOW, name, ranks, length)
         for coalescing in COALESCING_US:
             delayed = ModelRanks(
-                RankOptions(options.over, dialect=options.dialect, coalescing=coalescing / 1e6), CLOVERTOWN
+                RankOptions(options.over, dialect=options.dialect, coalescing=coalescing / 1e6), tables.own
             )
             half = _half_trip(delayed, 0)
             points.add(COALESCED, name, half, marks=(MODELLED,), coalescing=coalescing)
 
     if not quick:
-        ranks = ModelRanks(RankOptions(dialect="omx:1500", mtu=1500), CLOVERTOWN_1G)
+        ranks = ModelRanks(RankOptions(dialect="omx:1500", mtu=1500), tables.slow)
         _add_trip(points, SLOW, "omx:1500", ranks, SLOW_SIZES[-1])
 
 
@@ -113,19 +180,21 @@ def _half_trip(ranks: ModelRanks, length: int) -> float:
     return sum(times) / len(times) / 2000
 
 
-def _collectives(points: Points, quick: bool, progress: Callable[[str], object]) -> None:
-    sizes = COLLECTIVE_SIZES[:1] if quick else COLLECTIVE_SIZES
+def _collectives(
+    points: Points, costs: Costs, quick: bool, progress: Callable[[str], object], sizes: Sequence[int]
+) -> None:
+    sizes = sizes[:1] if quick else sizes
     for carrier, options in (
         ("open-mx", RankOptions(ranks=RANKS, dialect=_JUMBO, copy_engine=True, blocks=True)),
         ("tcp", RankOptions("tcp", ranks=RANKS, blocks=True)),
     ):
-        ranks = ModelRanks(options, CLOVERTOWN)
+        ranks = ModelRanks(options, costs)
         for name in (*TABLE_1, "Barrier"):
             benchmark = BENCHMARKS[name.lower()]
             for length in sizes if benchmark.sized else (0,):
                 progress(f"{COLLECTIVE}, {name} over {carrier}, {length:,} bytes")
                 _add_collective(points, benchmark, carrier, ranks, length, benchmark.algorithm(length))
-        if not quick:
+        if COLLECTIVE_SIZES[-1] in sizes:
             for algorithm in ("binomial", "scatter+ring"):
                 benchmark = BENCHMARKS["bcast"]
                 label = f"{carrier}, {algorithm}"
@@ -154,11 +223,11 @@ def _stream(length: int) -> Callable[[Communicator], Program[int]]:
     return program
 
 
-def _shares(points: Points, quick: bool, progress: Callable[[str], object]) -> None:
+def _shares(points: Points, costs: Costs, quick: bool, progress: Callable[[str], object]) -> None:
     for suffix, engine in (("", False), (", engine", True)):
         for length in SHARE_SIZES[:1] if quick else SHARE_SIZES:
             progress(f"{SHARE}{suffix}, {length:,} bytes")
-            ranks = ModelRanks(RankOptions(dialect=_JUMBO, copy_engine=engine), CLOVERTOWN)
+            ranks = ModelRanks(RankOptions(dialect=_JUMBO, copy_engine=engine), costs)
             times = ranks.ranks.run(_stream(length))[1]
             used: dict[str, int] = {}
             # Cores of the receiver: the paper counts the time of one core, on which all its work is bound.

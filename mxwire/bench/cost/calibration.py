@@ -6,9 +6,9 @@ only (:data:`FITTED`); half round trips of other lengths are predictions, and ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import HERE, Costs, FittedNumber, Source
 from mxwire.bench.imb.patterns import benchmark_by_name, measured
 from mxwire.errors import MxwireError
-from mxwire.wire.dialect import MXOE, Dialect
+from mxwire.wire.dialect import MXOE, Dialect, as_dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
 FITTED: Final = (0, 1024, RENDEZVOUS_THRESHOLD, 65536, 1 << 20)
@@ -41,6 +41,8 @@ _FAST: Final = 1e12
 _STEPS: Final = 8
 _CHANGE: Final = 0.05
 _ENOUGH: Final = 0.005
+_LONGEST: Final = 4 << 20
+"""Length in bytes whose rates the tables of 2010 were fitted to."""
 
 
 def calibrate(
@@ -114,6 +116,40 @@ def _fit(
         values = values * np.clip(1 + step, 0.25, 4.0)
         found = predicted(values)
     return values
+
+
+def varied_costs(costs: Costs, refit: Callable[[Costs], Costs]) -> Iterator[tuple[str, Costs]]:
+    """Tables in which a guess is 25% less or more and the others are fitted again, with the name of the change."""
+    for name, source in costs.sources.items():
+        value = getattr(costs, name)
+        for change in (0.75, 1.25) if source == "guess" and value else ():
+            changed: dict[str, Any] = {name: value * change}
+            yield f"{name} {change - 1:+.0%}", refit(replace(costs, **changed))
+
+
+def refit(costs: Costs, numbers: Costs) -> Costs:
+    """Fit adapters, bottom half and TCP of a table to what ``numbers``, a table of the same machine, predicts."""
+
+    def table(values: NDArray[np.float64]) -> Costs:
+        adapter, frame, byte, message, tcp_byte = map(float, values)
+        return replace(
+            costs,
+            adapter_send=adapter,
+            adapter_receive=adapter,
+            frame_receive=frame,
+            copy_cold=byte,
+            tcp_send=message,
+            tcp_receive=message * costs.tcp_receive / costs.tcp_send,
+            tcp_copy=tcp_byte,
+        )
+
+    def predicted(found: Costs) -> NDArray[np.float64]:
+        jumbo, plain = as_dialect("omx:9000"), as_dialect("omx:1500")
+        own = [half_round_trip(found, 0, jumbo), *(half_round_trip(found, _LONGEST, each) for each in (jumbo, plain))]
+        return np.array(own + [tcp_half_round_trip(found, each) for each in (0, _LONGEST)])
+
+    start = np.array([costs.adapter_send, costs.frame_receive, costs.copy_cold, costs.tcp_send, costs.tcp_copy])
+    return table(_fit(predicted(numbers), start, lambda values: predicted(table(values))))
 
 
 def half_round_trip(costs: Costs, length: int, dialect: Dialect = MXOE) -> float:

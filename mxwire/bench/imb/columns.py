@@ -17,6 +17,7 @@ _IMB_WIDTH: Final = 13
 _OSU_SIZE, _OSU_WIDTH, _OSU_LONE = 10, 20, 17
 """Widths of a length, of a value beside it, and of the value of a test without lengths."""
 _BARRIER: Final = "osu_barrier"
+_LATENCY: Final = ("Avg Latency(us)",)
 _MEGA: Final = 1e6
 _RATES: Final = ("Uniband", "Biband")
 _ONE_TIME: Final = ("PingPong", "PingPing")
@@ -129,27 +130,26 @@ def _headings(benchmark: ImbBenchmark) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class OsuTest:
-    """A test of OSU: its title and columns, and the benchmark of IMB with the same pattern."""
+    """The title and the columns of a test of OSU."""
 
     title: str
-    columns: tuple[str, ...]
-    benchmark: str
+    columns: tuple[str, ...] = _LATENCY
     leading_line: bool = True
 
 
 OSU_TESTS: Final = {
-    "osu_latency": OsuTest("Latency", ("Avg Latency(us)",), "PingPong"),
-    "osu_bw": OsuTest("Bandwidth", ("Bandwidth (MB/s)",), "Uniband"),
-    "osu_bibw": OsuTest("Bi-Directional Bandwidth", ("Bandwidth (MB/s)",), "Biband"),
-    "osu_mbw_mr": OsuTest("Multiple Bandwidth / Message Rate", ("MB/s", "Messages/s"), "Uniband", leading_line=False),
-    "osu_bcast": OsuTest("Broadcast Latency", ("Avg Latency(us)",), "Bcast"),
-    "osu_reduce": OsuTest("Reduce Latency", ("Avg Latency(us)",), "Reduce"),
-    "osu_allreduce": OsuTest("Allreduce Latency", ("Avg Latency(us)",), "Allreduce"),
-    "osu_gather": OsuTest("Gather Latency", ("Avg Latency(us)",), "Gather"),
-    "osu_scatter": OsuTest("Scatter Latency", ("Avg Latency(us)",), "Scatter"),
-    "osu_allgather": OsuTest("Allgather Latency", ("Avg Latency(us)",), "Allgather"),
-    "osu_alltoall": OsuTest("All-to-All Personalized Exchange Latency", ("Avg Latency(us)",), "Alltoall"),
-    "osu_barrier": OsuTest("Barrier Latency", ("Avg Latency(us)",), "Barrier"),
+    "osu_latency": OsuTest("Latency"),
+    "osu_bw": OsuTest("Bandwidth", ("Bandwidth (MB/s)",)),
+    "osu_bibw": OsuTest("Bi-Directional Bandwidth", ("Bandwidth (MB/s)",)),
+    "osu_mbw_mr": OsuTest("Multiple Bandwidth / Message Rate", ("MB/s", "Messages/s"), leading_line=False),
+    "osu_bcast": OsuTest("Broadcast Latency"),
+    "osu_reduce": OsuTest("Reduce Latency"),
+    "osu_allreduce": OsuTest("Allreduce Latency"),
+    "osu_gather": OsuTest("Gather Latency"),
+    "osu_scatter": OsuTest("Scatter Latency"),
+    "osu_allgather": OsuTest("Allgather Latency"),
+    "osu_alltoall": OsuTest("All-to-All Personalized Exchange Latency"),
+    "osu_barrier": OsuTest("Barrier Latency"),
 }
 """Tests of OSU by the names of their programs."""
 
@@ -180,7 +180,7 @@ def osu_row(name: str, length: int, *values: float) -> str:
 
 def osu_values(name: str, benchmark: ImbBenchmark, row: ImbRow) -> tuple[float, ...]:
     """The values of a row in the columns of a test of OSU."""
-    if OSU_TESTS[name].benchmark in _RATES:
+    if OSU_TESTS[name].columns != _LATENCY:
         assert benchmark.bandwidth_factor is not None
         rate = row.length * benchmark.bandwidth_factor / row.most
         return (rate, benchmark.bandwidth_factor / row.most * _MEGA) if name == "osu_mbw_mr" else (rate,)

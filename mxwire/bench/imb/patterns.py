@@ -1,15 +1,17 @@
-"""The benchmarks of IMB-MPI1, their windows of OSU, and two patterns with queues, as programs over a communicator.
+"""The benchmarks of IMB-MPI1 and of OSU, and two patterns with queues, as programs over a communicator.
 
 A benchmark has a step that is repeated. Its time, times a factor, is the time that IMB prints; its bandwidth is bytes
-times another factor over that time. Collectives rotate their root, as IMB does.
+times another factor over that time. Collectives of IMB rotate their root, and are timed one after another; those of OSU
+have root 0, and a barrier outside of the timer before each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +57,8 @@ class ImbBenchmark:
     """False for Barrier."""
     smallest: int = 0
     """Smallest length above 0: a number of :data:`REDUCED`, or 1."""
+    apart: bool = False
+    """True if each repetition is that of root 0 and follows a barrier that is not timed, as in OSU."""
 
     def sizes(self, largest: int) -> tuple[int, ...]:
         """The lengths of this benchmark up to ``largest``."""
@@ -79,15 +83,23 @@ def repetitions_of(length: int, most: int = REPETITIONS) -> int:
     return max(1, min(most, VOLUME // max(length, 1)))
 
 
-def measured(comm: Communicator, make: Callable[[Communicator], Step], warmup: int, count: int) -> Program[list[int]]:
-    """Repeat a step, and return the time of each repetition in ns; a barrier comes first."""
+def measured(
+    comm: Communicator, make: Callable[[Communicator], Step], warmup: int, count: int, *, apart: bool = False
+) -> Program[list[int]]:
+    """Repeat a step, and return the time of each repetition in ns; a barrier comes first.
+
+    If ``apart``, each repetition is number 0, and a barrier that is not timed comes before it.
+    """
     step = make(comm)
     for number in range(warmup):
-        yield from step(number)
+        yield from step(0 if apart else number)
     yield from barrier_dissemination(comm)
     times, before = [], comm.now()
     for number in range(count):
-        yield from step(number)
+        if apart:
+            yield from barrier_dissemination(comm)
+            before = comm.now()
+        yield from step(0 if apart else number)
         now = comm.now()
         times.append(now - before)
         before = now
@@ -262,7 +274,7 @@ def _collective(operation: str) -> Callable[[Communicator, int, str], Step]:
             if operation == "allreduce":
                 return lambda _: run(comm, numbers, sums)
             return lambda number: run(comm, numbers, sums, number % comm.size)
-        own, every = _bytes(length), _bytes(length * comm.size)
+        own, every = _bytes(length), _shared_bytes("received", length * comm.size)
         if operation == "bcast":
             return lambda number: run(comm, own, number % comm.size)
         if operation == "gather":
@@ -271,7 +283,7 @@ def _collective(operation: str) -> Callable[[Communicator, int, str], Step]:
             return lambda number: run(comm, every, own, number % comm.size)
         if operation == "allgather":
             return lambda _: run(comm, own, every)
-        blocks = _bytes(length * comm.size)
+        blocks = _shared_bytes("sent", length * comm.size)
         return lambda _: run(comm, blocks, every)
 
     return make
@@ -284,11 +296,20 @@ def _bytes(length: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return data
 
 
+def _shared_bytes(use: str, length: int) -> NDArray[np.uint8]:
+    """Memory of that use which all ranks of this process share: 16 ranks in virtual time would need gigabytes."""
+    data = _SHARED.get((use, length))
+    if data is None:
+        data = _SHARED[use, length] = _bytes(length)
+    return data
+
+
 def _numbers(length: int) -> NDArray[np.float32]:
     """Memory of numbers whose pages exist."""
     return np.ones(length // _NUMBER, REDUCED)
 
 
+_SHARED: Final[WeakValueDictionary[tuple[str, int], NDArray[np.uint8]]] = WeakValueDictionary()
 _NUMBER: Final = REDUCED().itemsize
 BENCHMARKS: Final = {
     each.name.lower(): each
@@ -326,9 +347,28 @@ QUEUES: Final = {
 """Patterns that are not in IMB, but that the paper on user-space communication asks such benchmarks to include."""
 
 
+_OSU_PATTERNS: Final = {
+    "osu_latency": "pingpong",
+    "osu_bw": "uniband",
+    "osu_bibw": "biband",
+    "osu_mbw_mr": "uniband",
+    **{f"osu_{each.operation}": name for name, each in BENCHMARKS.items() if each.operation is not None},
+}
+OSU: Final = {
+    name: replace(BENCHMARKS[pattern], name=name, apart=BENCHMARKS[pattern].operation is not None)
+    for name, pattern in _OSU_PATTERNS.items()
+}
+"""The tests of OSU by the names of their programs."""
+
+
+def as_osu(benchmark: ImbBenchmark) -> ImbBenchmark:
+    """The test of OSU with the same pattern, or the benchmark itself if there is none."""
+    return next((each for each in OSU.values() if each.make is benchmark.make), benchmark)
+
+
 def benchmark_by_name(name: str) -> ImbBenchmark:
     """Return the benchmark of a name; raise :class:`~mxwire.errors.MxwireError` if there is none."""
-    every = BENCHMARKS | QUEUES
+    every = BENCHMARKS | QUEUES | OSU
     benchmark = every.get(name.strip().lower())
     if benchmark is None:
         known = [each.name for each in every.values()]

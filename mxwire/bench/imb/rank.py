@@ -65,7 +65,8 @@ def _measure(comm: EndpointCommunicator | StreamCommunicator, asked: dict[str, A
     benchmark = benchmark_by_name(asked["benchmark"])
     length, algorithm = asked["length"], asked["algorithm"]
     before, used = comm.counts(), read_use()
-    program = measured(comm, lambda rank: benchmark.make(rank, length, algorithm), asked["warmup"], asked["count"])
+    warmup, count = asked["warmup"], asked["count"]
+    program = measured(comm, lambda rank: benchmark.make(rank, length, algorithm), warmup, count, apart=benchmark.apart)
     times = comm.run(program)
     frames = {name: value - before[name] for name, value in comm.counts().items()}
     return {"times": times, "frames": frames, "use": (read_use() - used).record()}

@@ -121,7 +121,9 @@ class ModelRanks(VirtualStage, RankRunner):
     def measure(self, benchmark: ImbBenchmark, length: int, warmup: int, count: int, algorithm: str = "") -> RankTimes:
         """Run a benchmark."""
         found = self.ranks.run(
-            lambda comm: measured(comm, lambda rank: benchmark.make(rank, length, algorithm), warmup, count)
+            lambda comm: measured(
+                comm, lambda rank: benchmark.make(rank, length, algorithm), warmup, count, apart=benchmark.apart
+            )
         )
         return RankTimes(found[: benchmark.ranks or len(found)], {}, self.marks)
 
@@ -141,13 +143,30 @@ class RankProcesses(RankRunner):
         self._ranks: list[StudySide] = []
         self.spinning = False
 
+    @abstractmethod
+    def _begin(self) -> None:
+        """Start and connect the ranks."""
+
+    def end(self) -> None:
+        """End the ranks; the next measurement starts them again."""
+        for each in self._ranks:
+            each.close()
+        self._ranks.clear()
+
     def _play(self, role: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         for each in self._ranks:
             each.start(role, parameters)
-        return [each.result() for each in self._ranks]
+        try:
+            return [each.result() for each in self._ranks]
+        except MxwireError:
+            # Answers and messages of the others may still be under way: they belong to no later measurement.
+            self.end()
+            raise
 
     def measure(self, benchmark: ImbBenchmark, length: int, warmup: int, count: int, algorithm: str = "") -> RankTimes:
         """Run a benchmark."""
+        if not self._ranks:
+            self._begin()
         parameters = {"benchmark": benchmark.name, "length": length, "warmup": warmup, "count": count}
         answers = self._play("measure", parameters | {"algorithm": algorithm})
         took_part = answers[: benchmark.ranks or len(answers)]
@@ -179,8 +198,13 @@ class LiveRanks(NamespaceStage, RankProcesses):
         NamespaceStage.__init__(self, StageOptions(options.link_mtu, steered, delay, options.offloads, package))
 
     def _start(self, addresses: list[str]) -> tuple[StudySide, StudySide]:
+        self.addresses = addresses
+        self._begin()
+        return self._ranks[0], self._ranks[1]
+
+    def _begin(self) -> None:
         options = self.rank_options
-        for setup in _setups(options, addresses, IP_ADDRESSES, self.spinning, self._own_delay):
+        for setup in _setups(options, self.addresses, IP_ADDRESSES, self.spinning, self._own_delay):
             side = _side(setup.rank, options)
             port, processor = self.ports[side], self.placement[side]
             setup = replace(setup, interface=port.interface, namespace=port.namespace.name, processor=processor)
@@ -189,7 +213,6 @@ class LiveRanks(NamespaceStage, RankProcesses):
             self._ranks.append(process)
             self.compiled = bool(process.about["compiled"])
         self._play("connect", {})
-        return self._ranks[0], self._ranks[1]
 
 
 class RemoteRanks(RemoteStage, RankProcesses):
@@ -220,7 +243,6 @@ class RemoteRanks(RemoteStage, RankProcesses):
         self.compiled = self._package is not None and self._package == compiled_folder()
 
     def _begin(self) -> None:
-        """Start and connect the ranks."""
         if RemoteRanks._at_work is not None and self.rank_options.over == "mx":
             RemoteRanks._at_work.end()
         options = self.rank_options
@@ -241,18 +263,10 @@ class RemoteRanks(RemoteStage, RankProcesses):
         self._play("connect", {})
 
     def end(self) -> None:
-        """End the ranks; the next measurement starts them again."""
-        for each in self._ranks:
-            each.close()
-        self._ranks.clear()
+        """End the ranks, so that those of another dialect may begin."""
+        RankProcesses.end(self)
         if RemoteRanks._at_work is self:
             RemoteRanks._at_work = None
-
-    def measure(self, benchmark: ImbBenchmark, length: int, warmup: int, count: int, algorithm: str = "") -> RankTimes:
-        """Run a benchmark."""
-        if not self._ranks:
-            self._begin()
-        return super().measure(benchmark, length, warmup, count, algorithm)
 
     def close(self) -> None:
         """End the ranks, and the conversation with the other machine."""

@@ -1,19 +1,25 @@
-"""The active side as a program in C that uses libmyriexpress: its system calls and copies, counted by tracing."""
+"""Programs in C: bare frames, and a user of libmyriexpress whose system calls and copies are counted by tracing."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import tempfile
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from mxwire.bench.channels.channel import SilenceError
+from mxwire.bench.roles.common import BARE_ETHERTYPE
+from mxwire.bench.roles.exchanges import summary
 from mxwire.bench.roles.tracing import PROGRAM_MARK, WARM_TRIPS, trace
 from mxwire.errors import MxwireError
 from mxwire.myriexpress.build import Installation, compiler, default_prefix
 from mxwire.myriexpress.launch import environment
 from mxwire.wire.numbers import DEFAULT_KEY
 
+_SILENT: Final = 3
+"""Exit code of a side to which nothing arrives."""
 _SOURCE: Final = f"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,23 +94,39 @@ def traced_library(interface: str, other: str, size: int, count: int) -> dict[st
     installation.require()
     with tempfile.TemporaryDirectory(prefix="mxwire-bench-") as folder:
         program = str(Path(folder, "trips"))
-        command = [
-            *compiler(),
-            "-x",
-            "c",
-            "-",
-            "-o",
-            program,
-            f"-I{installation.include}",
-            f"-L{installation.folder}",
-            "-lmyriexpress",
-        ]
-        compiled = subprocess.run(command, input=_SOURCE, capture_output=True, text=True, check=False)
-        if compiled.returncode:
-            raise MxwireError(f"a program with libmyriexpress cannot be compiled: {compiled.stderr.strip()[:200]}")
+        library = f"-I{installation.include}", f"-L{installation.folder}", "-lmyriexpress"
+        _compile(_SOURCE, program, *library)
         peers = Path(folder, "peers")
         peers.write_text(f"{other} beta:0\n", encoding="utf-8")
         variables = {"MXWIRE_INTERFACE": interface, "MXWIRE_NAME": "alpha:0", "MXWIRE_PEERS": str(peers)}
         surroundings = environment(installation, os.environ) | variables
         words = [program, str(size), str(count), str(WARM_TRIPS)]
         return trace(lambda: os.execve(program, words, surroundings), count).record(count)
+
+
+def frame_trips(interface: str, own: str, other: str, active: bool, size: int, count: int) -> dict[str, Any]:
+    """Ping-pong of bare frames by a program in C: half round trips in ns.
+
+    Raises :class:`~mxwire.errors.MxwireError` without a compiler, and
+    :class:`~mxwire.bench.channels.channel.SilenceError` if the other side does not answer.
+    """
+    with tempfile.TemporaryDirectory(prefix="mxwire-bench-") as folder:
+        program = str(Path(folder, "frame-trips"))
+        _compile(files("mxwire.bench.roles").joinpath("frame_trips.c").read_text(encoding="utf-8"), program)
+        side = "active" if active else "passive"
+        words = [program, interface, f"{BARE_ETHERTYPE:#x}", own, other, side, str(size), str(count)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode == _SILENT:
+            raise SilenceError("no frame within 5 s")
+        if done.returncode:
+            raise MxwireError(f"frames in C: {done.stderr.strip()[:200]}")
+    times = [int(each) for each in done.stdout.split()]
+    return {"points": {str(size): summary(times, 2)}} if active else {}
+
+
+def _compile(source: str, program: str, *options: str) -> None:
+    """Compile a program in C. Raises :class:`~mxwire.errors.MxwireError` if that fails."""
+    command = [*compiler(), "-O2", "-x", "c", "-", "-o", program, *options]
+    done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MxwireError(f"a program in C cannot be compiled: {done.stderr.strip()[:200]}")
