@@ -21,7 +21,9 @@ from mxwire.cli.bench_options import (
     cable_options,
     conduct,
     machine_options,
+    sizes_type,
 )
+from mxwire.cli.bench_overlap import overlap
 from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import CommandGroup
 from mxwire.cli.live_options import end_like_interrupt
@@ -77,19 +79,6 @@ def path(bench: BenchOptions, machine: OtherMachine, cable: CableOptions, interp
     conduct(bench, "Where the time goes", measure_and_calibrate, path_blocks, path_figures)
 
 
-def _sizes(value: str) -> tuple[int, ...]:
-    """An option type: sizes of messages in bytes, with commas; in ascending order."""
-    from mxwire.bench.channels.channel import LARGEST
-
-    try:
-        sizes = tuple(sorted({int(each) for each in value.split(",")}))
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not a list of sizes: write 4,1024,65536") from None
-    if sizes[0] < 1 or sizes[-1] > LARGEST:
-        raise click.BadParameter(f"{value!r}: sizes are from 1 to {LARGEST} bytes")
-    return sizes
-
-
 @command.command()
 @click.option(
     "--over",
@@ -100,7 +89,7 @@ def _sizes(value: str) -> tuple[int, ...]:
 )
 @click.option(
     "--sizes",
-    type=_sizes,
+    type=sizes_type,
     metavar="BYTES",
     help="Lengths of the messages, separated by commas.  [default: powers of 4 up to 1 MiB]",
 )
@@ -188,5 +177,6 @@ def serve(interface: str, as_json: bool) -> None:
 
 command.add_command(imb)
 command.add_command(mtu)
+command.add_command(overlap)
 command.add_command(claims)
 command.add_command(compare)

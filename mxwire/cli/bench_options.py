@@ -41,6 +41,19 @@ def duration_type(value: str) -> float:
     raise click.BadParameter(f"{value!r} is not a duration: write 70us, 1ms or 0.5s")
 
 
+def sizes_type(value: str) -> tuple[int, ...]:
+    """An option type: sizes of messages in bytes, with commas; in ascending order."""
+    from mxwire.bench.channels.channel import LARGEST
+
+    try:
+        sizes = tuple(sorted({int(each) for each in value.split(",")}))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a list of sizes: write 4,1024,65536") from None
+    if sizes[0] < 1 or sizes[-1] > LARGEST:
+        raise click.BadParameter(f"{value!r}: sizes are from 1 to {LARGEST} bytes")
+    return sizes
+
+
 def _plot_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
     if value is not None and value.suffix not in _PLOTS:
         raise click.BadParameter(f"{value}: name a file that ends in {', '.join(_PLOTS)}")

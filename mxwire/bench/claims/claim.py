@@ -8,9 +8,9 @@ A claim is a row of a table: its statement, the paper's figure, and checks. A :c
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from statistics import median
 from typing import Any, Final, Literal
@@ -69,16 +69,19 @@ class ClaimEvidence:
             kept = self._modelled if each.conditions.virtual else self._live
             kept[each.study] = each
 
-    def varied(self) -> Iterator[tuple[str, ClaimEvidence]]:
+    @cached_property
+    def varied(self) -> list[tuple[str, ClaimEvidence]]:
         """Evidence in which a guess of a cost table has another value, with the name of the guess."""
+        found = []
         for study, recording in self._modelled.items():
             for each in recording.facts.get(VARIED, ()):
                 evidence = ClaimEvidence(self.recordings)
                 evidence._modelled[study] = recording.varied(each["points"])
-                yield each["guess"], evidence
+                found.append((each["guess"], evidence))
+        return found
 
     def recording(self, study: str, *, modelled: bool = False) -> Recording:
-        """A recording; raise :class:`EvidenceError` if there is none, or only a quick one that is no evidence."""
+        """A recording; raise :class:`EvidenceError` if there is none, or only a quick one, which does not count."""
         recording = (self._modelled if modelled else self._live).get(study)
         if recording is None:
             command = "bench claims" if modelled else f"bench {study}"
@@ -188,7 +191,7 @@ given = partial(modelled, premise=True)
 def computed(
     made: Callable[..., float], label: Callable[..., str], *terms: Term, unit: str = "", how: How = "modelled"
 ) -> Term:
-    """A number computed from others, round by round; ``label`` makes its text from theirs."""
+    """A number computed from others, round by round; ``label`` makes its text from the others."""
 
     def term(evidence: ClaimEvidence) -> Quantity:
         found = [each(evidence) for each in terms]
@@ -307,7 +310,7 @@ class Claim:
     """The checks, a function that judges, or the reason why no study can judge it."""
     derived: bool = False
     built: str = ""
-    """The reason why the model contains this as a constant, so that its numbers are no evidence."""
+    """The reason why the model contains this as a constant, so that its numbers show nothing."""
     note: str = ""
     """A remark about the numbers."""
 
@@ -315,7 +318,7 @@ class Claim:
         """Judge the claim; without evidence it is not applicable, and undecided if a guess decides it."""
         found = self._judged(evidence)
         if found.how == "modelled" and found.outcome in ("confirmed", "refuted"):
-            others = [name for name, varied in evidence.varied() if self._judged(varied).outcome != found.outcome]
+            others = [name for name, varied in evidence.varied if self._judged(varied).outcome != found.outcome]
             if others:
                 return replace(found, outcome="undecided", deciding=tuple(dict.fromkeys(others)))
         return found

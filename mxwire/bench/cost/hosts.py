@@ -56,6 +56,10 @@ class ModelHostOptions:
     """True if the copy engine copies large messages."""
     received_in_place: bool = False
     """True if the bottom half does not copy large messages: the prediction of the paper's figure 10."""
+    progress: str = "card"
+    """The way of progress: see :mod:`mxwire.bench.cost.progress`."""
+    same: bool = False
+    """True if whatever runs outside of calls shares the core of the application, and interrupts it."""
 
 
 class _EndpointOperation:
@@ -102,6 +106,10 @@ class EndpointRank(ModelRank):
         self.schedule.at(end, self._receive, operation, flat(data), source << _RANK_SHIFT | tag)
         return operation
 
+    def look(self) -> None:
+        """Make a pass of the library at the end of a call."""
+        self.schedule.at(self.core.run(self.schedule.now, self.costs.call, "library"), self.work)
+
     def _send(self, operation: _EndpointOperation, partner: Partner, data: memoryview, tag: int) -> None:
         operation.request = self.endpoint.send(partner, data, self.rank << _RANK_SHIFT | tag)
         self.work()
@@ -110,13 +118,13 @@ class EndpointRank(ModelRank):
         operation.request = self.endpoint.receive(data, match)
         self.work()
 
-    def work(self) -> None:
-        """Make a pass of the library now; its time has been charged."""
+    def work(self, core: ModelCore | None = None) -> None:
+        """Make a pass of the library now, on the core of the rank or on ``core``."""
         self.planned = False
-        endpoint = self.endpoint
-        self.core.run(self.schedule.now, self._cost(), "library")
+        endpoint, core = self.endpoint, core or self.core
+        core.run(self.schedule.now, self._cost(), "library")
         endpoint.suspended = False
-        self.host.transmit(self.core, "driver")
+        self.host.transmit(core, "driver")
         endpoint.suspended = True
         self.host.look()
 
@@ -125,6 +133,10 @@ class EndpointRank(ModelRank):
         if not self.planned and self.endpoint.card.ring:
             self.planned = True
             self.schedule.at(max(self.core.free_at, self.host.copied_at), self.work)
+
+    def work_late(self) -> None:
+        """Make the pass for which a timer has expired."""
+        self.work()
 
     def _cost(self) -> float:
         """Time for the events that wait in the ring, and for copying their data."""
@@ -232,7 +244,7 @@ class ModelHost:
             overdue = each.endpoint.overdue(now)
             each.endpoint.suspended = True
             if overdue and not each.planned:
-                each.work()
+                each.work_late()
         self.transmit(self.bottom, "bottom half")
         self.schedule.after(self.options.profile.tick, self.tick)
 
@@ -244,13 +256,20 @@ class EndpointFabric(ModelFabric):
     """
 
     def __init__(
-        self, options: Sequence[ModelHostOptions], ranks: int, *, delay: float = 0.0, blocks: bool = False
+        self,
+        options: Sequence[ModelHostOptions],
+        ranks: int,
+        *,
+        delay: float = 0.0,
+        blocks: bool = False,
+        host_class: type[ModelHost] = ModelHost,
+        rank_class: type[EndpointRank] = EndpointRank,
     ) -> None:
         super().__init__()
         addresses = {bytes((2, 0, 0, 0, 1, number)): f"host{number}:0" for number in range(len(options))}
         processes = -(-ranks // len(options))
         self.hosts = [
-            ModelHost(self.schedule, number, each, processes, addresses, delay) for number, each in enumerate(options)
+            host_class(self.schedule, number, each, processes, addresses, delay) for number, each in enumerate(options)
         ]
         for host in self.hosts:
             host.ports = {each.address: each.port for each in self.hosts}
@@ -258,7 +277,7 @@ class EndpointFabric(ModelFabric):
             host = self.hosts[host_of(rank, ranks, len(self.hosts), blocks)]
             number = len(host.ranks)
             endpoint = host.node.open_endpoint(number, DEFAULT_KEY)
-            opened = EndpointRank(rank, ranks, host, host.cores[number], endpoint)
+            opened = rank_class(rank, ranks, host, host.cores[number], endpoint)
             host.ranks.append(opened)
             self.ranks.append(opened)
         self._connect()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from mxwire.bench.cost.processor import ModelCore
+from mxwire.bench.cost.processor import APPLICATION, ModelCore
 from mxwire.bench.cost.tables import Costs
 from mxwire.bench.imb.communicator import Buffer, Communicator, Operation, Program, RankFunction, Result
 from mxwire.errors import MxwireError
@@ -49,21 +49,30 @@ class ModelRank(Communicator):
 
     def compute(self, length: int) -> None:
         """Charge the core for a reduction."""
-        self.core.run(self.schedule.now, length * self.costs.combine, "application")
+        self.core.run(self.schedule.now, length * self.costs.combine, APPLICATION)
 
     def copy(self, target: Buffer, source: Buffer) -> None:
         """Copy an array, and charge the core for it."""
         super().copy(target, source)
-        self.core.run(self.schedule.now, source.nbytes * self.costs.local_copy, "application")
+        self.core.run(self.schedule.now, source.nbytes * self.costs.local_copy, APPLICATION)
 
     def work_for(self, duration: int) -> None:
-        """Occupy the core for ``duration`` ns with work of the application."""
-        self.core.run(self.schedule.now, duration, "application")
+        """Occupy the core for ``duration`` ns with work of the application, which others may interrupt."""
+        self.core.run(self.schedule.now, duration, APPLICATION)
+
+    def look(self) -> None:
+        """Charge the core for a call."""
+        self.core.run(self.schedule.now, self.costs.call, "library")
 
     def start(self, program: Program[Any], ended: Callable[[int, Any], None]) -> None:
         """Begin to run a program; ``ended`` is called with the rank and the result."""
         self._program, self._waits, self._ended = program, (), ended
         self.check()
+
+    @property
+    def waiting(self) -> bool:
+        """True while the program waits for operations, in a call."""
+        return self._program is not None and not self._resumed and bool(self._waits)
 
     def check(self) -> None:
         """Resume the program, when the core is free, if all that it waits for is done."""

@@ -121,6 +121,10 @@ class EndpointCommunicator(LiveCommunicator):
         except HostTimeoutError:
             raise MxwireError(f"rank {self.rank}: no progress for {PATIENCE:g} s") from None
 
+    def look(self) -> None:
+        """Poll the host once."""
+        self._host.poll()
+
     def settle(self) -> None:
         """Run the host until delayed frames have left."""
         if self._delay:
@@ -262,16 +266,21 @@ class StreamCommunicator(LiveCommunicator):
         """Send and receive until all operations are done."""
         end = time.monotonic() + PATIENCE
         while not all(each.done for each in operations):
-            progress = False
-            for rank, stream in self._streams.items():
-                progress |= self._push(stream)
-                progress |= self._pull(rank, stream)
+            progress = self.look()
             if progress:
                 end = time.monotonic() + PATIENCE
             elif not self._setup.spin and not all(each.done for each in operations):
                 self._block()
             if not progress and time.monotonic() > end:
                 raise MxwireError(f"rank {self.rank}: no progress for {PATIENCE:g} s")
+
+    def look(self) -> bool:
+        """Send and receive once; return True if any bytes were."""
+        moved = False
+        for rank, stream in self._streams.items():
+            moved |= self._push(stream)
+            moved |= self._pull(rank, stream)
+        return moved
 
     def _push(self, stream: _RankConnection) -> bool:
         """Send queued bytes; return True if any were sent."""

@@ -15,6 +15,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.bench.processors import SpinWork
+
 Result = TypeVar("Result")
 
 Buffer = NDArray[Any]
@@ -52,6 +54,14 @@ class Communicator(ABC):
     def now(self) -> int:
         """The time in ns."""
         return time.perf_counter_ns()
+
+    def work_for(self, duration: int) -> None:
+        """Compute for ``duration`` ns without a call of the library."""
+        SpinWork().work(duration)
+
+    @abstractmethod
+    def look(self) -> object:
+        """Call the library between pieces of work, without waiting."""
 
     def compute(self, length: int) -> None:
         """Note that the rank has combined ``length`` bytes; a carrier in virtual time charges the processor for it."""
