@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +33,7 @@ from mxwire.cli.options import (
     duration_option,
     every_option,
     integer_option,
+    option_group,
     timeout_option,
     via_option,
 )
@@ -63,6 +65,33 @@ def command() -> None:
 
 
 # generate
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """Parsed options of ``mxwire linerate generate``."""
+
+    interface: str
+    target: str | None
+    no_sink: bool
+    kind: str
+    skip_damage: bool
+    size: int | None
+    rate: str | None
+    count: int | None
+    seconds: float | None
+    streams: int
+    burst: int
+    batch: int | None
+    via: str
+    timeout: float
+    cpu: int | None
+    netns: str | None
+    as_json: bool
+
+    def templates(self, destination: bytes, source: bytes) -> tuple[FrameTemplate, ...]:
+        """Build the frames of ``--frame``."""
+        return read_templates(self.kind, destination, source, self.size, self.skip_damage)
 
 
 @command.command()
@@ -102,25 +131,8 @@ def command() -> None:
 @requires(
     "--burst", one_of=("--rate",), error="--burst needs --rate: frames that are sent as fast as possible are one burst"
 )
-def generate(
-    interface: str,
-    target: str | None,
-    no_sink: bool,
-    kind: str,
-    skip_damage: bool,
-    size: int | None,
-    rate: str | None,
-    count: int | None,
-    seconds: float | None,
-    streams: int,
-    burst: int,
-    batch: int | None,
-    via: str,
-    timeout: float,
-    cpu: int | None,
-    netns: str | None,
-    as_json: bool,
-) -> None:
+@option_group("options", GenerateOptions)
+def generate(options: GenerateOptions) -> None:
     """Send test frames, and compare with the counters of a sink."""
     from mxwire.lab.machine import machine_record, pin
     from mxwire.lab.namespaces import inside
@@ -133,31 +145,35 @@ def generate(
     from mxwire.link import PacketLink
     from mxwire.link.ethtool import read_hardware
 
-    address = None if target is None else mac_bytes(target)
-    pin(cpu, "--cpu")
+    address = None if options.target is None else mac_bytes(options.target)
+    pin(options.cpu, "--cpu")
     end_like_interrupt()
-    with inside(netns), ExitStack() as stack:
-        found = LiveOptions(interface).check()
-        own = stack.enter_context(PacketLink.open(interface))
+    with inside(options.netns), ExitStack() as stack:
+        found = LiveOptions(options.interface).check()
+        own = stack.enter_context(PacketLink.open(options.interface))
         # Errors in the options are reported before the search for a sink, because its address does not affect the
         # lengths.
-        templates = read_templates(kind, address or BROADCAST, own.address, size, skip_damage)
+        templates = options.templates(address or BROADCAST, own.address)
         length = mean_length(templates)
-        check_length(interface, own.mtu, max(map(len, templates)))
-        pace = None if rate is None else frame_rate(rate, length, read_hardware(interface).megabits)
-        control, sink = (None, None) if no_sink else find_sink(own, address, timeout)
+        check_length(options.interface, own.mtu, max(map(len, templates)))
+        pace = (
+            None
+            if options.rate is None
+            else frame_rate(options.rate, length, read_hardware(options.interface).megabits)
+        )
+        control, sink = (None, None) if options.no_sink else find_sink(own, address, options.timeout)
         if sink is not None:
-            templates = read_templates(kind, sink.address, own.address, size, skip_damage)
-        transmitter = stack.enter_context(open_transmitter(own, Via(via)))
+            templates = options.templates(sink.address, own.address)
+        transmitter = stack.enter_context(open_transmitter(own, Via(options.via)))
         run = GeneratorRun(transmitter, control, sink, first=SystemRandom().randrange(RUNS))
-        report = _GeneratorReport(as_json, count)
+        report = _GeneratorReport(options.as_json, options.count)
         lengths = sorted({len(each) for each in templates})
-        machine = machine_record(found, via, transmitter.mode)
-        report.show_begin(sink, machine=machine, frame=kind, lengths=lengths)
-        plan = GeneratorPlan(pace, count, seconds, burst, _CATCH_UP_NS, batch)
-        result = run.run(templates, plan, streams=streams, progress=report.progress)
+        machine = machine_record(found, options.via, transmitter.mode)
+        report.show_begin(sink, machine=machine, frame=options.kind, lengths=lengths)
+        plan = GeneratorPlan(pace, options.count, options.seconds, options.burst, _CATCH_UP_NS, options.batch)
+        result = run.run(templates, plan, streams=options.streams, progress=report.progress)
     report.end(result)
-    if via == "kernel" and result.sent and result.sink is not None and not result.received:
+    if options.via == "kernel" and result.sent and result.sink is not None and not result.received:
         from mxwire.linerate.live_frames import NOT_POLLED
 
         note(NOT_POLLED)
@@ -243,6 +259,26 @@ class _GeneratorReport(_RateReport):
 # sink
 
 
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """Parsed options of ``mxwire linerate sink``."""
+
+    interface: str
+    check: str
+    runs: int | None
+    seconds: float | None
+    strict: bool
+    common_clocks: bool
+    ring: int
+    xdp_mode: str
+    every: float
+    via: str
+    cpu: int | None
+    netns: str | None
+    with_parent: int | None
+    as_json: bool
+
+
 @command.command()
 @interface_option
 @click.option(
@@ -272,22 +308,8 @@ class _GeneratorReport(_RateReport):
 @netns_option
 @click.option("--with-parent", type=int, hidden=True, help="End with this parent process, and print no runs.")
 @json_option
-def sink(
-    interface: str,
-    check: str,
-    runs: int | None,
-    seconds: float | None,
-    strict: bool,
-    common_clocks: bool,
-    ring: int,
-    xdp_mode: str,
-    every: float,
-    via: str,
-    cpu: int | None,
-    netns: str | None,
-    with_parent: int | None,
-    as_json: bool,
-) -> None:
+@option_group("options", SinkOptions)
+def sink(options: SinkOptions) -> None:
     """Count and check test frames, and answer generators."""
     from mxwire.lab.machine import machine_record, pin
     from mxwire.lab.namespaces import inside
@@ -296,25 +318,25 @@ def sink(
     from mxwire.linerate.transmitters import Via, open_sink_link
     from mxwire.link import XdpLink
 
-    pin(cpu, "--cpu")
+    pin(options.cpu, "--cpu")
     end_like_interrupt()
-    if with_parent is not None:
+    if options.with_parent is not None:
         from mxwire.linerate.sink_process import end_with_parent
 
-        end_with_parent(with_parent)
-    with inside(netns):
-        found = LiveOptions(interface).check()
-        link = open_sink_link(interface, Via(via), ring << 20, xdp_mode)
+        end_with_parent(options.with_parent)
+    with inside(options.netns):
+        found = LiveOptions(options.interface).check()
+        link = open_sink_link(options.interface, Via(options.via), options.ring << 20, options.xdp_mode)
         with link:
-            report = _SinkReport(as_json, every, common_clocks)
+            report = _SinkReport(options.as_json, options.every, options.common_clocks)
             mode, refusals = (link.mode, link.refusals) if isinstance(link, XdpLink) else (None, [])
-            station = SinkStation(link, level=CheckLevel(check), via=via, mode=mode, on_run=report.run)
-            report.begin(machine_record(found, via, mode, refusals), link.address)
-            report.silent = with_parent is not None
-            interrupted = _collect(station, report, runs, seconds)
+            station = SinkStation(link, level=CheckLevel(options.check), via=options.via, mode=mode, on_run=report.run)
+            report.begin(machine_record(found, options.via, mode, refusals), link.address)
+            report.silent = options.with_parent is not None
+            interrupted = _collect(station, report, options.runs, options.seconds)
     if interrupted:
         sys.exit(130)
-    if strict and report.flawed:
+    if options.strict and report.flawed:
         sys.exit(1)
 
 

@@ -15,7 +15,15 @@ from mxwire.cli.conflicts import conflicts, requires
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import LiveOptions, connect, end_like_interrupt, live_options
 from mxwire.cli.notes import EventReport, note
-from mxwire.cli.options import amount_option, given_options, host_type, integer_option, json_option, timeout_option
+from mxwire.cli.options import (
+    amount_option,
+    given_options,
+    host_type,
+    integer_option,
+    json_option,
+    option_group,
+    timeout_option,
+)
 from mxwire.errors import MxwireError, check_writable
 from mxwire.wire.numbers import DEFAULT_KEY
 from mxwire.words import count_of
@@ -64,8 +72,16 @@ def _refuse_letter(_context: click.Context, _option: click.Parameter, given: boo
 
 @dataclass(slots=True)
 class PerfOptions(EventReport):
-    """Parsed options of both sides of ``mxwire perf``, and their output."""
+    """Parsed options of ``mxwire perf`` besides the parameters of the measurement, and its output."""
 
+    endpoint: int | None = None
+    """The local endpoint."""
+    remote: int | None = None
+    """The endpoint of the receiver."""
+    pause: int = 0
+    """Milliseconds between two lengths."""
+    interval: float | None = None
+    plot: Path | None = None
     sleep: bool = False
     yielding: bool = False
     timeout: float | None = None
@@ -172,21 +188,13 @@ class _PreemptionWarning:
 @conflicts("-d", "-s", error="-s is for the receiver: omit it, or omit -d")
 @conflicts("--as", "-U", "-Y", error="{option} and --as: the benchmark defines the pattern; omit one")
 @conflicts("--as", "--json", "--interval", error="{option} and --as: choose one form of output")
+@option_group("options", PerfOptions)
 def command(
     live: LiveOptions,
     destination: HostChoice | None,
-    remote: int | None,
-    endpoint: int | None,
-    pause: int,
     slave: bool,
-    sleep: bool,
-    yielding: bool,
-    verbose: bool,
-    timeout: float,
-    as_json: bool,
     columns: str | None,
-    plot: Path | None,
-    interval: float | None,
+    options: PerfOptions,
     **measured: Any,
 ) -> None:
     """Measure latency and bandwidth between two hosts by the application protocol of omx_perf.
@@ -196,9 +204,8 @@ def command(
     del measured["board"]
     from mxwire.host.perf import PerfParameters
 
-    options = PerfOptions(as_json, sleep, yielding, timeout, verbose)
     if destination is None:
-        if _receive(live, options, 0 if endpoint is None else endpoint, slave):
+        if _receive(live, options, options.endpoint or 0, slave):
             sys.exit(1)
         return
     other = None if columns is None else OtherColumns(columns)
@@ -206,27 +213,20 @@ def command(
     if other is not None:
         parameters = other.parameters(parameters)
     parameters.check()
-    if plot is not None:
+    if options.plot is not None:
         from mxwire.report.plot import check
 
         check()
-        check_writable(plot)
-    number = remote if remote is not None else destination.endpoint or 0
-    failed = _send(live, options, destination.host, number, endpoint, parameters, pause / 1000, plot, interval, other)
-    if failed:
+        check_writable(options.plot)
+    if _send(live, options, destination, parameters, other):
         sys.exit(1)
 
 
 def _send(
     live: LiveOptions,
     options: PerfOptions,
-    name: str,
-    remote: int,
-    endpoint: int | None,
+    destination: HostChoice,
     parameters: PerfParameters,
-    pause: float,
-    plot: Path | None,
-    interval: float | None,
     other: OtherColumns | None,
 ) -> bool:
     """Measure against a receiver, and print the results; return True if it ended early."""
@@ -239,14 +239,16 @@ def _send(
 
     results: list[PerfResult] = []
     with options.open(live) as host:
-        opened = host.open_endpoint(endpoint, DEFAULT_KEY)
-        partner = _connect(opened, name, remote, options.timeout)
+        opened = host.open_endpoint(options.endpoint, DEFAULT_KEY)
+        remote = options.remote if options.remote is not None else destination.endpoint or 0
+        partner = _connect(opened, destination.host, remote, options.timeout)
         options.remark(
             f"connected to {place_of(partner)} from endpoint {opened.number}, dialect {live.dialect or 'mxoe'}"
         )
         waiter = PerfWaiter(opened, yielding=options.yielding, silence=options.timeout)
         sender = PerfSender(waiter, partner, parameters, 1 if other is None else other.window)
-        intervals = None if interval is None else PerfIntervals(opened, interval, options.show_interval)
+        every = options.interval
+        intervals = None if every is None else PerfIntervals(opened, every, options.show_interval)
         failed = False
         try:
             sender.agree()
@@ -254,7 +256,7 @@ def _send(
             if other is not None:
                 other.begin(parameters)
             warning = _PreemptionWarning(options)
-            for result in sender.measure(pause, intervals):
+            for result in sender.measure(options.pause / 1000, intervals):
                 warning.check()
                 results.append(result)
                 if other is None:
@@ -270,9 +272,9 @@ def _send(
         opened.close(0 if failed else SETTLE)
     if other is not None and not failed:
         other.end()
-    if plot is not None and results:
-        _draw(plot, live, name, parameters, results)
-        options.remark(f"drawn into {plot}")
+    if options.plot is not None and results:
+        _draw(options.plot, live, destination.host, parameters, results)
+        options.remark(f"drawn into {options.plot}")
     if not failed:
         options.emit("ended", lengths=len(results), status="success")
     return failed
