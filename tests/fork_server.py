@@ -32,6 +32,7 @@ ROOT = str(Path(__file__).parents[1])
 sys.path[0] = ROOT
 Program = import_module("tests.forked").Program
 COMMANDS = import_module("mxwire.cli.main").COMMANDS
+NetworkNamespace = import_module("mxwire.link.namespace").NetworkNamespace
 IMPORTED = (
     "concurrent.futures.process",
     "concurrent.futures.thread",
@@ -116,7 +117,7 @@ MESSAGE = 1 << 20
 MOST_STREAMS = 8
 _UNUSED = 200
 """Descriptors from here on are free, so that no stream is in the place of another."""
-_CLONE_NEWNS, _CLONE_NEWNET = 0x20000, 0x40000000
+_CLONE_NEWNS = 0x20000
 _MNT_DETACH = 2
 _MS_REC, _MS_SLAVE = 0x4000, 0x80000
 
@@ -332,8 +333,8 @@ def enter(name: str) -> None:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
 
-    with Path("/run/netns", name).open() as file:
-        check(libc.setns(file.fileno(), _CLONE_NEWNET))
+    with NetworkNamespace(Path("/run/netns", name)) as namespace:
+        namespace.enter()
     check(libc.unshare(_CLONE_NEWNS))
     check(libc.mount(b"", b"/", b"none", ctypes.c_ulong(_MS_SLAVE | _MS_REC), None))
     libc.umount2(b"/sys", _MNT_DETACH)

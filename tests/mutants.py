@@ -158,7 +158,7 @@ MUTANTS = (
     Mutant(
         "wrong pipeline value",
         "0.1.0, R-MED-02",
-        "_pipeline",
+        "fragment_pipeline",
         "dialect.fragment_payload.bit_length() - 1",
         "dialect.fragment_payload.bit_length()",
         {"dialect": "mxoe"},
@@ -287,7 +287,7 @@ MUTANTS = (
         "nothing to pull, and no NOTIFY",
         "0.1.0, R-RDV-04",
         "Receive.take_rendezvous",
-        "not min(frame.msg_length, self.memory.length)",
+        "not min(arrival.length, self.memory.length)",
         "False",
     ),
     Mutant(
