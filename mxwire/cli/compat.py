@@ -46,15 +46,15 @@ def command(
 ) -> None:
     """Report how two hosts were built, which messages they can exchange, and what to change."""
     from mxwire.analysis.compatibility import judge_sides
-    from mxwire.report.compatibility import compatibility_blocks, compatibility_records
+    from mxwire.cli.capture_set import print_result
+    from mxwire.report.compatibility import compatibility_blocks, compatibility_results
     from mxwire.report.document import show
-    from mxwire.report.json_line import json_line
 
     one, other, exchanged = _sides_of(first, second, pair, peers, decoding)
     judgement = judge_sides(one, other, {name for (_, name), (count, _) in (exchanged or {}).items() if count})
     if as_json:
-        for record in compatibility_records(one, other, judgement, exchanged):
-            click.echo(json_line(record))
+        for each in compatibility_results(one, other, judgement, exchanged):
+            print_result(each)
     else:
         show(compatibility_blocks(one, other, judgement, exchanged))
     if any(answer.word in ("no", "partly") for answer in judgement.values()):

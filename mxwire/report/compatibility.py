@@ -12,6 +12,7 @@ from mxwire.analysis.compatibility.sides import Exchanged
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, number_columns
 from mxwire.report.pointers import SEE_FRAME
+from mxwire.report.result import Result, column, result
 
 _SHOWS: Final = (Column("observation"), Column("", wraps=True), *number_columns("frames", "first frame"))
 _CLASSES: Final = (Column("class"), Column("covers", wraps=True), Column("works"), Column("reason", wraps=True))
@@ -26,6 +27,84 @@ _NAMED: Final = 6
 """Maximum number of candidate builds listed by name."""
 _ARROWS: Final = "→: messages from A to B; ←: messages from B to A."
 _NOTHING: Final = "They cannot communicate at all."
+
+
+# Results
+
+
+@result("side")
+class SideFacts(Result):
+    """The build of a host, as far as its frames show it."""
+
+    side: str
+    """A or B."""
+    host: str
+    source: str = column(key="from")
+    """The capture, or the host in it."""
+    candidates: list[str]
+    """The dialects of the builds that agree with all frames."""
+    certain: bool
+    """True if only one build agrees."""
+    swapped: bool
+    """True if the host sends its integers in little-endian order."""
+    unknown: list[str]
+    shows: list[dict[str, Any]]
+    """The observations, each with its frames."""
+
+
+@result("class")
+class ClassVerdict(Result):
+    """The verdict on a class of messages."""
+
+    name: str = column(key="class")
+    works: str
+    """yes, partly, no or unknown."""
+    why: str
+    change: str
+    """The changes that help."""
+    arrived: dict[str, list[int]] | None
+    """Messages delivered and sent per direction; missing with two captures."""
+
+    def record(self) -> dict[str, Any]:
+        """Return an object without ``arrived`` if that is unknown."""
+        entry = Result.record(self)
+        if self.arrived is None:
+            del entry["arrived"]
+        return entry
+
+
+@result("conclusion")
+class Conclusion(Result):
+    """The conclusion in one sentence."""
+
+    text: str
+
+
+def compatibility_results(
+    one: Side, other: Side, judgement: Judgement, exchanged: Exchanged | None
+) -> Iterator[Result]:
+    """Yield the compatibility of both sides."""
+    for letter, side in (("A", one), ("B", other)):
+        yield SideFacts(
+            letter,
+            mac_text(side.address),
+            side.label,
+            list(dict.fromkeys(each.dialect.name for each in side.candidates)),
+            side.build is not None,
+            side.candidates[0].swapped,
+            list(side.unknown),
+            [asdict(each) for each in side.facts],
+        )
+    for name, answer in judgement.items():
+        arrived = None
+        if exchanged is not None:
+            ways = enumerate(("A to B", "B to A"))
+            arrived = {text: list(exchanged.get((way, name), (0, 0))) for way, text in ways}
+        yield ClassVerdict(name, answer.word, answer.why, answer.change, arrived)
+    yield Conclusion(_conclusion(judgement))
+
+
+# Blocks
 
 
 def compatibility_blocks(one: Side, other: Side, judgement: Judgement, exchanged: Exchanged | None) -> list[Block]:
@@ -99,31 +178,3 @@ def _any(exchanged: Exchanged, name: MessageClass) -> bool:
 def _arrived(exchanged: Exchanged, direction: int, name: MessageClass) -> str:
     arrived, every = exchanged.get((direction, name), (0, 0))
     return f"{arrived} of {every}" if every else ""
-
-
-def compatibility_records(
-    one: Side, other: Side, judgement: Judgement, exchanged: Exchanged | None
-) -> Iterator[dict[str, Any]]:
-    """The compatibility of both sides as JSON records."""
-    for letter, side in (("A", one), ("B", other)):
-        yield {
-            "record": "side",
-            "side": letter,
-            "host": mac_text(side.address),
-            "from": side.label,
-            "candidates": list(dict.fromkeys(each.dialect.name for each in side.candidates)),
-            "certain": side.build is not None,
-            "swapped": side.candidates[0].swapped,
-            "unknown": list(side.unknown),
-            "shows": [asdict(each) for each in side.facts],
-        }
-    for name, answer in judgement.items():
-        record: dict[str, Any] = {"record": "class", "class": name, "works": answer.word}
-        record |= {"why": answer.why, "change": answer.change}
-        if exchanged is not None:
-            record["arrived"] = {
-                direction: list(exchanged.get((place, name), (0, 0)))
-                for place, direction in enumerate(("A to B", "B to A"))
-            }
-        yield record
-    yield {"record": "conclusion", "text": _conclusion(judgement)}

@@ -47,15 +47,19 @@ class ConversationSide(Result):
     session: int | None
     frames: int
     bytes: int
+    """Bytes on the wire."""
     messages: dict[str, int]
     message_bytes: int
     retransmissions: int
     re_requests: int
     duplicates: int
     libacks: int
+    """Frames that only acknowledge."""
     nacks: int
     late: int
+    """Late duplicates of completed messages."""
     missing: int
+    """Numbered packets that were not captured."""
 
     @classmethod
     def of(cls, conversation: Conversation, side: int, follower: Follower) -> ConversationSide:
@@ -87,11 +91,13 @@ class ConnectSummary(Result):
     side: int
     number: int
     key: int | None
+    """The key that the request presents."""
     frame: int
     time_ns: int
     requests: int
     replies: int
     answer: str | None
+    """The status, or the reason of a nack; null without an answer."""
     answered_ns: int | None
 
     @classmethod
@@ -123,6 +129,7 @@ class ConversationSummary(Result):
     connect_count: int
     restarted: bool
     half_seen: list[str]
+    """The parts that the capture lacks."""
 
     @classmethod
     def of(cls, conversation: Conversation, follower: Follower) -> ConversationSummary:

@@ -52,7 +52,9 @@ class ListedEvidence(Result):
 
     text: str
     weight: str
+    """proof, sign or hint."""
     frames: list[int]
+    """If there are many, only the first."""
     time_ns: int | None
     since_start_ns: int | None
     file: str
@@ -86,11 +88,14 @@ class DiagnosedTrouble(Result):
     severity: str
     confidence: str
     cost_ns: int | None
+    """Time for which transfers stalled; null if unknown."""
     cost_frames: int | None
+    """Additional frames; null if unknown."""
     concerns: list[AffectedParty]
     summary: str
     evidence: list[ListedEvidence]
     doubts: list[str]
+    """Circumstances that weaken the evidence."""
     advice: list[str]
 
     @classmethod
@@ -133,7 +138,9 @@ class LossyDirection(Result):
     source: str = column("from", code=True)
     destination: str = column("to", code=True)
     sent: int = column(right=True)
+    """Frames known to have been sent."""
     lost: int
+    """``lost_before`` and ``lost_behind`` the point of capture."""
     lost_before: int = column(right=True)
     lost_behind: int = column(right=True)
     percent: float = column(right=True, text=lambda percent: f"{percent:.2f}%")
@@ -154,9 +161,11 @@ class ExaminedCapture(Result):
     messages: int
     findings: int
     findings_left_out: int
+    """Findings that the filter left out."""
     ids: list[str]
     loss: list[LossyDirection]
     not_judged: list[str]
+    """The limits of the examination."""
     found: list[DiagnosedTrouble] = internal()
     duration_ns: int = internal()
     lossy: list[LossyDirection] = internal()

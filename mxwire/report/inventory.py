@@ -44,6 +44,7 @@ class HostContents(Result):
         "index in peer tables", text=lambda all: _listed(map(_index_text, all), ", ")
     )
     byte_order: str
+    """network or little."""
 
 
 @result()
@@ -55,6 +56,7 @@ class PairDialect(Result):
     )
     dialect: str | None = column(code=True, text=lambda name: name or "undetermined")
     confidence: float
+    """From 0 to 1."""
     evidence: list[dict[str, Any]] = column(
         wraps=True,
         text=lambda shown: (
@@ -105,23 +107,32 @@ class CaptureContents(Result):
     format: str
     compression: str | None
     bytes: int | None
+    """Size of the file; null for a pipe."""
     snap_length: int | None
     frames: int
+    """MXoE frames."""
     bytes_on_wire: int
     other_frames: int
+    """Frames of other protocols."""
     cut_frames: int
+    """Frames that the capture cut."""
     first_ns: int | None
     last_ns: int | None
     duration_ns: int
     vlans: dict[str, int]
+    """Frames by VLAN id."""
     hosts: list[HostContents]
     dialects: list[PairDialect]
     endpoints: list[EndpointContents]
     types: dict[str, dict[str, int]]
+    """Frames and bytes by packet type."""
     messages: list[MessageCount] | None
+    """Null with ``--quick``, as is ``repeated_frames``."""
     repeated_frames: dict[str, int] | None
+    """Retransmissions and duplicates by kind of message."""
     nacks: list[NackCount]
     malformed: dict[str, dict[str, int]]
+    """Malformed frames by reason."""
     cooked: bool = internal()
     requested_dialect: str | None = internal()
 

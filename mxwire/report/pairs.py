@@ -49,10 +49,12 @@ class PairDirection(Result):
     endpoint: int | None
     frames: int
     bytes: int
+    """Bytes on the wire."""
     bytes_per_second: float | None
     messages: int
     message_bytes: int
     failed: int
+    """Messages that were truncated, refused or abandoned."""
     retransmissions: int
     re_requests: int
     duplicates: int
@@ -108,8 +110,10 @@ class PairMeasurement(Result):
     start_ns: int
     end_ns: int
     delivery: DurationStatistics | None
+    """Times from the first frame of a message until its sender knew that it was received."""
     directions: list[PairDirection]
     rates: dict[str, Any] | None
+    """Bytes per second of both directions, per step of time."""
     by: str = internal()
     sketch: dict[str, Any] | None = internal()
     """The times of delivery for merging, as values of a :class:`~mxwire.analysis.timing.DurationSketch`."""

@@ -17,7 +17,7 @@ Values are those of JSON, or further results, so that a checkpoint can keep them
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
 
 from mxwire.report.document import Column, Row, Table
@@ -39,15 +39,24 @@ class Result:
     def record(self) -> dict[str, Any]:
         """Return the result as an object of JSON, without the fields that are :func:`internal`."""
         entry: dict[str, Any] = {"record": self.KIND} if self.KIND else {}
-        for each in _fields(type(self)):
-            if not each.metadata.get("internal"):
-                entry[each.metadata.get("key") or each.name] = _plain(getattr(self, each.name))
-        return entry
+        return entry | {key: _plain(getattr(self, each.name)) for key, each in keys(type(self))}
 
     @property
     def muted(self) -> bool:
         """True if the row in a table is less important than others."""
         return False
+
+
+def result_class(name: str) -> type[Result]:
+    """Return the class of results with a name."""
+    return _CLASSES[name]
+
+
+def keys(kind: type[Result]) -> Iterator[tuple[str, dataclasses.Field[Any]]]:
+    """Yield the keys of results in JSON, except ``record``, with their fields."""
+    for each in _fields(kind):
+        if not each.metadata.get("internal"):
+            yield each.metadata.get("key") or each.name, each
 
 
 def _fields(kind: type[Result]) -> tuple[dataclasses.Field[Any], ...]:
@@ -74,7 +83,7 @@ def unpacked(value: Any) -> Any:
     """Undo :func:`packed`; tuples have become lists."""
     if isinstance(value, dict) and _CLASS in value:
         values = {name: unpacked(each) for name, each in value.items() if name != _CLASS}
-        return _CLASSES[value[_CLASS]](**values)
+        return result_class(value[_CLASS])(**values)
     return [unpacked(each) for each in value] if isinstance(value, list) else value
 
 

@@ -37,25 +37,31 @@ class CaptureTotals(Result):
     messages: int
     kinds: dict[str, int]
     message_bytes: int
+    """Bytes of the messages that were received."""
     repeated_frames: int
+    """Retransmissions and re-requests."""
     duplicate_frames: int
     most_outstanding: int
+    """Maximum number of unacknowledged numbered packets in one direction at a time."""
     dialect: str | None
 
 
 @result()
 class DurationStatistics(Result):
-    """Statistics of durations."""
+    """Statistics of durations; they follow the key length, size_class or what."""
 
     count: int
     least_ns: float
     p10_ns: float | None
+    """Null with fewer than 10 durations, as is ``p90_ns``."""
     median_ns: float
     median_low_ns: float | None
+    """Lower bound of the 95% confidence interval of the median; null with fewer than 6 durations."""
     median_high_ns: float | None
     mean_ns: float
     p90_ns: float | None
     p99_ns: float | None
+    """Null with fewer than 100 durations."""
     most_ns: float
 
     @classmethod
@@ -107,7 +113,9 @@ class GapCounts(Result):
 
     count: int
     edges_ns: list[float]
+    """Bounds of the steps, one more than there are steps."""
     counts: list[int]
+    """Number of gaps per step."""
 
     @classmethod
     def of(cls, gaps: GapHistogram) -> Self:
@@ -127,8 +135,11 @@ class InFlight(Result):
     start_ns: int
     width_ns: int
     bytes: list[float]
+    """Bytes in flight, on average over each step."""
     frames: list[float]
+    """Frames in flight, on average over each step."""
     repeats: list[int]
+    """Number of retransmissions or re-requests in each step."""
 
 
 @result()

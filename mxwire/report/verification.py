@@ -34,8 +34,10 @@ class BrokenRule(Result):
     file: str
     rule: str = column(code=True)
     severity: str = column()
+    """violation, deviation or note."""
     host: str = column(code=True)
     frames: list[int]
+    """The frames that show it; the last one broke the rule."""
     time_ns: int
     expected: str
     found: str
@@ -68,9 +70,13 @@ class VerificationLimits(Result):
 
     file: str
     without_destinations: bool
+    """True for a Linux cooked capture, in which only single frames are judged."""
     lossy: bool
+    """True if the capture itself lost frames."""
     disordered: bool
+    """True if frames are in the wrong order, so that findings that depend on it are notes."""
     findings_left_out: int
+    """Findings that the filter left out."""
 
     @classmethod
     def of(cls, verification: OrderedVerification, file: str) -> VerificationLimits:
@@ -86,11 +92,13 @@ class HostVerdict(Result):
     file: str
     host: str = column(code=True)
     verdict: str = column()
+    """pass, info, non-strict, fail or missing."""
     frames: int = column(right=True)
     violations: int = column(right=True)
     deviations: int = column(right=True)
     notes: int = column(right=True)
     rules: list[str] = column("rules applied", right=True, text=lambda rules: str(len(rules)))
+    """The rules that were applied."""
     broken: list[list[Any]]
     """Rule, severity and number of findings."""
     captures: int = column(right=True, internal=True, default=1)
