@@ -36,6 +36,7 @@ from mxwire.wire.packets import (
     Tiny,
     Truc,
 )
+from tests.frames import make_frame
 
 from .conftest import Once
 from .support import CAPTURES, columns_text, needs_tshark, rows_of
@@ -43,7 +44,7 @@ from .support import CAPTURES, columns_text, needs_tshark, rows_of
 pytestmark = needs_tshark
 
 NAMES: Final = tuple(each.name.removeprefix("mxoe.") for each in expert_rows())
-MAGIC, QUERY_MAGIC = 0x21071981, 0x13052008
+QUERY_MAGIC = 0x13052008
 UNKNOWN: Final = 0xFFFFFFFF
 NUMBERS: Final = 1 << 14
 BROADCAST: Final = b"\xff" * 6
@@ -77,34 +78,32 @@ class Talk:
         self.now += 0.001
         self.sent.append(Sent(self.now, data, len(data) if length is None else length))
 
-    def frame(self, kind: type[Frame], back: bool, fields: dict[str, Any], put: bool = True) -> bytes:
+    def frame(self, kind: type[Frame], back: bool, put: bool = True, **fields: Any) -> bytes:
         """Builds a frame; `put` it too, unless it is to be changed before."""
-        ends = {"src_mac": self.b, "dst_mac": self.a} if back else {"src_mac": self.a, "dst_mac": self.b}
-        built = codec_of(self.dialect).build(kind(**ends | fields))
+        a, b = (self.a, 1, 0xA), (self.b, 2, 0xB)
+        (source, sender, _), (target, receiver, session) = (b, a) if back else (a, b)
+        ends = {"src_mac": source, "dst_mac": target, "src_endpoint": sender, "dst_endpoint": receiver}
+        ends |= {"session": session, "liback_session_id": session, "dst_src_peer_index": 1}
+        built = codec_of(self.dialect).build(make_frame(kind, ends, **fields))
         if put:
             self.put(built)
         return built
 
-    @staticmethod
-    def _endpoints(back: bool) -> dict[str, int]:
-        return {"src_endpoint": 2, "dst_endpoint": 1} if back else {"src_endpoint": 1, "dst_endpoint": 2}
-
     def query(self, back: bool = False, **fields: Any) -> None:
-        self.frame(HostQuery, back, {"src_dst_peer_index": 1, "magic": QUERY_MAGIC} | fields)
+        self.frame(HostQuery, back, **fields)
 
     def name(self, back: bool = True, put: bool = True, **fields: Any) -> bytes:
-        name = {"hostname": b"vm:0\0", "length": 5, "src_dst_peer_index": 1, "magic": QUERY_MAGIC}
-        return self.frame(HostReply, back, name | fields, put)
+        return self.frame(HostReply, back, put, **{"hostname": b"vm:0\0"} | fields)
 
     def connect(self, back: bool = False, number: int = 0, start: int = 1, put: bool = True, **fields: Any) -> bytes:
-        request = {"src_session_id": 0xB if back else 0xA, "app_key": 0, "src_dst_peer_index": 1}
+        request = {"src_session_id": 0xB if back else 0xA, "dst_src_peer_index": 0xFFFF}
         numbers = {"target_recv_seqnum_start": start, "connect_seqnum": number}
-        return self.frame(ConnectRequest, back, self._endpoints(back) | request | numbers | fields, put)
+        return self.frame(ConnectRequest, back, put, **request | numbers | fields)
 
     def accept(self, back: bool = True, number: int = 0, start: int = 1, status: int = 0, **fields: Any) -> None:
         sessions = {"src_session_id": 0xA if back else 0xB, "target_session_id": 0xB if back else 0xA}
         numbers = {"target_recv_seqnum_start": start, "connect_seqnum": number, "connect_status_code": status}
-        self.frame(ConnectReply, back, self._endpoints(back) | sessions | numbers | {"src_dst_peer_index": 1} | fields)
+        self.frame(ConnectReply, back, **{"dst_src_peer_index": 0xFFFF} | sessions | numbers | fields)
 
     def connected(self) -> None:
         """Both ends know each other."""
@@ -112,48 +111,34 @@ class Talk:
             self.connect(back)
             self.accept(not back)
 
-    def _numbered(self, back: bool, number: int, ack: int) -> dict[str, Any]:
-        head = {"lib_seqnum": number, "lib_piggyack": ack, "session": 0xA if back else 0xB, "dst_src_peer_index": 1}
-        return self._endpoints(back) | head
-
     def tiny(self, number: int = 1, ack: int = 1, back: bool = False, put: bool = True, **fields: Any) -> bytes:
-        data = {"match_a": 0, "match_b": 0, "data": b"12345678", "length": 8}
-        return self.frame(Tiny, back, self._numbered(back, number, ack) | data | fields, put)
+        numbers = {"lib_seqnum": number, "lib_piggyack": ack, "data": b"12345678"}
+        return self.frame(Tiny, back, put, **numbers | fields)
 
     def fragment(self, part: int, size: int, total: int, number: int = 1, **fields: Any) -> bytes:
-        place = {
-            "frag_seqnum": part,
-            "frag_length": size,
-            "length": total,
-            "data": bytes(size),
-            "match_a": 0,
-            "match_b": 0,
-        }
+        place = {"frag_seqnum": part, "length": total, "data": bytes(size), "lib_seqnum": number}
         pipeline = {"frag_pipeline": 12 if self.dialect is MXOE else None}
-        put = fields.pop("put", True)
-        return self.frame(Medium, False, self._numbered(False, number, 1) | place | pipeline | fields, put)
+        return self.frame(Medium, False, **place | pipeline | fields)
 
     def ack(self, value: int, number: int = 1, **fields: Any) -> None:
         """From B: the message of A was received."""
         numbers = {"liback_lib_seqnum": value, "liback_acknum": number, "liback_send_seq": value}
-        sessions = {"session": 0xA, "liback_session_id": 0xA, "dst_src_peer_index": 1}
-        self.frame(Truc, True, self._endpoints(True) | sessions | numbers | fields)
+        self.frame(Truc, True, **numbers | fields)
 
     def announce(self, length: int = BLOCK, region: int = 3, number: int = 1) -> None:
         """From B to A, which then pulls."""
-        what = {"msg_length": length, "pulled_rdma_id": region, "pulled_rdma_seqnum": 0, "pulled_rdma_offset": 0}
-        self.frame(Rndv, True, self._numbered(True, number, 1) | what | {"match_a": 0, "match_b": 0})
+        what = {"msg_length": length, "pulled_rdma_id": region, "pulled_rdma_seqnum": 0}
+        self.frame(Rndv, True, lib_seqnum=number, **what)
 
     def pull(self, frame: int = 0, length: int = BLOCK, total: int = BLOCK, region: int = 3, **fields: Any) -> None:
-        what = {"total_length": total, "pulled_rdma_id": region, "pulled_rdma_seqnum": 0, "pulled_rdma_offset": 0}
-        block = {"first_frame_offset": 0, "block_length": length, "frame_index": frame, "src_pull_handle": 9}
-        ends = self._endpoints(False) | {"session": 0xB, "dst_src_peer_index": 1, "src_magic": MAGIC}
-        self.frame(Pull, False, ends | what | block | fields)
+        what = {"total_length": total, "pulled_rdma_id": region, "pulled_rdma_seqnum": 0}
+        block = {"block_length": length, "frame_index": frame, "src_pull_handle": 9}
+        self.frame(Pull, False, **what | block | fields)
 
     def data(self, frame: int, size: int = 4096, **fields: Any) -> None:
         """From B: a frame of what A pulls."""
-        place = {"frame_seqnum": frame % 256, "frame_length": size, "msg_offset": 4096 * frame, "data": bytes(size)}
-        self.frame(PullReply, True, place | {"dst_pull_handle": 9, "dst_magic": MAGIC} | fields)
+        place = {"frame_seqnum": frame % 256, "msg_offset": 4096 * frame, "data": bytes(size)}
+        self.frame(PullReply, True, **place | {"dst_pull_handle": 9} | fields)
 
     def transfer(self, total: int = BLOCK) -> None:
         """RNDV, PULL and all data of one block, without the NOTIFY."""
@@ -163,17 +148,15 @@ class Talk:
             self.data(frame)
 
     def notify(self, length: int = BLOCK, region: int = 3, number: int = 1) -> None:
-        what = {"total_length": length, "pulled_rdma_id": region, "pulled_rdma_seqnum": 0}
-        self.frame(Notify, False, self._numbered(False, number, 2) | what)
+        numbers = {"lib_seqnum": number, "lib_piggyack": 2}
+        self.frame(Notify, False, total_length=length, pulled_rdma_id=region, pulled_rdma_seqnum=0, **numbers)
 
     def nack(self, kind: int, number: int = 0, back: bool = True) -> None:
-        ends = {"nack_type": kind, "lib_seqnum": number, "dst_src_peer_index": 1, "dst_src_peer_index_copy": 1}
-        self.frame(NackLib, back, self._endpoints(back) | ends)
+        self.frame(NackLib, back, nack_type=kind, lib_seqnum=number, dst_src_peer_index_copy=1)
 
     def refuse(self, kind: int, handle: int = 9) -> None:
         """From B: it does not answer the PULL."""
-        what = {"src_endpoint": 1, "nack_type": kind, "src_pull_handle": handle, "src_magic": MAGIC}
-        self.frame(NackMcp, True, what | {"dst_src_peer_index": 1})
+        self.frame(NackMcp, True, src_endpoint=1, nack_type=kind, src_pull_handle=handle)
 
 
 @dataclass(frozen=True)
@@ -210,7 +193,7 @@ simple("malformed.invalid_type", lambda t: t.put(changed(t.tiny(put=False), 16, 
 simple("malformed.unknown_type", lambda t: t.put(changed(t.tiny(put=False), 16, b"\x60")))
 simple("malformed.bad_data_length", lambda t: t.put(changed(t.tiny(put=False), LONGEST_TINY_AT, b"\0\x21")))
 simple("malformed.bad_frame_length", lambda t: t.put(t.fragment(0, 1000, 1000, put=False)[:900]))
-simple("malformed.raw_too_large", lambda t: t.frame(Raw, False, {"opaque": bytes(1100)}))
+simple("malformed.raw_too_large", lambda t: t.frame(Raw, False, opaque=bytes(1100)))
 simple("malformed.cut_by_capture", lambda t: t.put(t.tiny(put=False)[:30], 60))
 simple("frame.short", lambda t: t.put(t.tiny(put=False)[:50]))
 simple("frame.data_cut", lambda t: t.put(t.fragment(0, 1000, 1000, put=False)[:900], 1048))

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ from mxwire.wire.packets import (
     Tiny,
     Truc,
 )
+from tests.frames import A, B, make_frame
 
 from .conftest import Once
 from .support import needs_tshark, run_tshark
@@ -49,56 +51,33 @@ GARBAGE = 4
 """
 RESIDENT_IN_ALL = 10 << 20
 
-A, B = bytes.fromhex("5254000a0001"), bytes.fromhex("5254000a0002")
+BACK = {"src_mac": B, "dst_mac": A, "src_endpoint": 2, "dst_endpoint": 1}
 
 
-def ends(source: bytes = A, destination: bytes = B) -> dict[str, bytes]:
-    return {"src_mac": source, "dst_mac": destination}
+def tiny(number: int, **others: Any) -> Tiny:
+    return make_frame(Tiny, lib_seqnum=number, **others)
 
 
-def tiny(number: int, source: bytes = A, destination: bytes = B, **others: int) -> Tiny:
-    fields = {"src_endpoint": 1, "dst_endpoint": 2, "session": 7, "lib_piggyack": 1} | others
-    return Tiny(**ends(source, destination), **fields, lib_seqnum=number, match_a=0, match_b=0, length=0, data=b"")
-
-
-def request(number: int, session: int, source: int = 1, target: int = 2) -> ConnectRequest:
-    return ConnectRequest(
-        **ends(), src_endpoint=source, dst_endpoint=target, src_dst_peer_index=1, src_session_id=session, app_key=0,
-        target_recv_seqnum_start=1, connect_seqnum=number % 256,
-    )  # fmt: skip
-
-
-def reply(number: int, session: int) -> ConnectReply:
-    return ConnectReply(
-        **ends(B, A), src_endpoint=2, dst_endpoint=1, src_dst_peer_index=1, src_session_id=7, target_session_id=session,
-        target_recv_seqnum_start=1, connect_seqnum=number % 256, connect_status_code=0,
-    )  # fmt: skip
-
-
-def acknowledgement(number: int, value: int) -> Truc:
-    return Truc(
-        **ends(B, A), src_endpoint=2, dst_endpoint=1, session=7, liback_session_id=7, liback_acknum=number,
-        liback_lib_seqnum=value, liback_send_seq=value,
-    )  # fmt: skip
+def request(number: int, session: int, **others: Any) -> ConnectRequest:
+    return make_frame(ConnectRequest, src_session_id=session, connect_seqnum=number % 256, **others)
 
 
 def pull(handle: int) -> Pull:
-    return Pull(
-        **ends(), src_endpoint=1, dst_endpoint=2, session=7, total_length=1 << 31,
-        pulled_rdma_id=handle % 256, pulled_rdma_seqnum=1, pulled_rdma_offset=0, src_pull_handle=handle,
-        src_magic=0x21071981, first_frame_offset=0, block_length=32768, frame_index=0,
-    )  # fmt: skip
+    return make_frame(
+        Pull, total_length=1 << 31, pulled_rdma_id=handle % 256, src_pull_handle=handle, block_length=32768
+    )
 
 
 def strangers() -> Iterator[Frame]:
     """Each frame from another host to another host."""
     for number in range(1 << 20):
-        yield tiny(1, b"\2\1" + (2 * number).to_bytes(4, "big"), b"\2\1" + (2 * number + 1).to_bytes(4, "big"))
+        source, destination = (b"\2\1" + each.to_bytes(4, "big") for each in (2 * number, 2 * number + 1))
+        yield tiny(1, src_mac=source, dst_mac=destination)
 
 
 def strange_endpoints() -> Iterator[Frame]:
     for number in range(1 << 16):
-        yield request(number, number, number & 255, number >> 8)
+        yield request(number, number, src_endpoint=number & 255, dst_endpoint=number >> 8)
 
 
 def sessions() -> Iterator[Frame]:
@@ -109,13 +88,12 @@ def sessions() -> Iterator[Frame]:
 
 def queries() -> Iterator[Frame]:
     for number in range(1 << 20):
-        yield HostQuery(**ends(), src_dst_peer_index=1, magic=number)
+        yield make_frame(HostQuery, magic=number)
 
 
 def names() -> Iterator[Frame]:
     for number in range(1 << 20):
-        name = b"%080d" % number
-        yield HostReply(**ends(), src_dst_peer_index=1, magic=1, hostname=name, length=len(name))
+        yield make_frame(HostReply, hostname=b"%080d" % number)
 
 
 def unacknowledged() -> Iterator[Frame]:
@@ -132,25 +110,20 @@ def refused() -> Iterator[Frame]:
     """One message, refused again and again."""
     yield tiny(1)
     while True:
-        yield NackLib(**ends(B, A), src_endpoint=2, dst_endpoint=1, nack_type=2, lib_seqnum=1)
+        yield make_frame(NackLib, BACK, nack_type=2)
 
 
 def fragments() -> Iterator[Frame]:
     """Of messages that will never be complete."""
     for number in range(1 << 20):
-        yield Medium(
-            **ends(), src_endpoint=1, dst_endpoint=2, session=7, lib_seqnum=number % (1 << 14), lib_piggyack=1,
-            match_a=0, match_b=0, length=30000, frag_length=1, frag_seqnum=1, frag_pipeline=12, data=b"x",
-        )  # fmt: skip
+        fragment = {"lib_seqnum": number % (1 << 14), "length": 30000, "frag_seqnum": 1, "frag_pipeline": 12}
+        yield make_frame(Medium, data=b"x", **fragment)
 
 
 def announced() -> Iterator[Frame]:
     for number in range(1 << 20):
-        yield Rndv(
-            **ends(), src_endpoint=1, dst_endpoint=2, session=7, lib_seqnum=number % (1 << 14), lib_piggyack=1,
-            match_a=0, match_b=0, msg_length=1 << 20, pulled_rdma_id=number % 256,
-            pulled_rdma_seqnum=number // 256 % 256, pulled_rdma_offset=0,
-        )  # fmt: skip
+        region = {"pulled_rdma_id": number % 256, "pulled_rdma_seqnum": number // 256 % 256}
+        yield make_frame(Rndv, lib_seqnum=number % (1 << 14), msg_length=1 << 20, **region)
 
 
 def handles() -> Iterator[Frame]:
@@ -162,10 +135,8 @@ def replies() -> Iterator[Frame]:
     """One transfer without an end, one byte per frame."""
     yield pull(1)
     for number in range(1 << 20):
-        yield PullReply(
-            **ends(B, A), frame_seqnum=number % 256, frame_length=1, msg_offset=number * 4096, dst_pull_handle=1,
-            dst_magic=0x21071981, data=b"x",
-        )  # fmt: skip
+        place = {"frame_seqnum": number % 256, "msg_offset": number * 4096}
+        yield make_frame(PullReply, BACK, dst_pull_handle=1, data=b"x", **place)
 
 
 def forgetful() -> Iterator[Frame]:
@@ -174,8 +145,8 @@ def forgetful() -> Iterator[Frame]:
     for number in range(1, 41):
         yield tiny(number)
     for number in range(1 << 20):
-        yield reply(0, number + 100)
-        yield acknowledgement(1, 41)
+        yield make_frame(ConnectReply, BACK, src_session_id=7, target_session_id=number + 100)
+        yield make_frame(Truc, BACK, liback_session_id=7, liback_acknum=1, liback_lib_seqnum=41, liback_send_seq=41)
 
 
 def changing_sizes() -> Iterator[Frame]:
@@ -183,10 +154,8 @@ def changing_sizes() -> Iterator[Frame]:
     for number in range(1 << 15):
         size = 300 + number
         source, destination = b"\2\2" + number.to_bytes(4, "big"), b"\2\3" + number.to_bytes(4, "big")
-        yield PullReply(
-            **ends(source, destination), frame_seqnum=1, frame_length=size, msg_offset=size, dst_pull_handle=1,
-            dst_magic=0x21071981, data=bytes(size),
-        )  # fmt: skip
+        ends = {"src_mac": source, "dst_mac": destination}
+        yield make_frame(PullReply, ends, frame_seqnum=1, msg_offset=size, dst_pull_handle=1, data=bytes(size))
 
 
 HOSTILE: tuple[Callable[[], Iterator[Frame]], ...] = (
