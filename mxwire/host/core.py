@@ -330,6 +330,7 @@ class Core:
             consumed = self.section.run_handler(endpoint, partial(handler, message))
         finally:
             endpoint.resolve(message, consumed)
+            self._due_known = False
 
     def inject(self, batch: FrameBatch, interface: int = 0) -> None:
         """Send frames that are not the engine's, after those that it has queued."""
@@ -395,11 +396,16 @@ class Core:
         # several microseconds, which delay a waiting application.
         if not received or (self.now - self._deadline_checked >= MILLISECOND and self._overdue()):
             self.transmit(timely=True)
-        elif self.node.eager():
+            return
+        node = self.node
+        # Most messages for a handler leave nothing to transmit, for which each look costs as much as the handler.
+        while node.offering and not node.busy() and not self.section.in_handler:
+            self._call_handler(next(iter(node.offering)))
+        if node.eager():
             self.transmit()
         else:
             # Only a waiter or a callback can create new work, by calling the engine.
-            if self._notify() and self.node.eager():
+            if self._notify() and node.eager():
                 self.transmit()
             elif self.after is not None:
                 self.after()

@@ -314,15 +314,17 @@ class Node:
         self.on_event(Event(kind, request, partner, peer))
 
     def eager(self) -> bool:
-        """Return whether ``transmit`` should be called at once, because frames or work wait."""
+        """Return whether ``transmit`` should be called at once, because frames, handlers or other work wait."""
+        return bool(self.offering) or self.busy()
+
+    def busy(self) -> bool:
+        """Return whether anything but the call of a handler waits."""
         for board in self.interfaces:
             if board.outgoing.frames:
                 return True
         for endpoint in self._open:
             if endpoint.eager():
                 return True
-        if self.offering:
-            return True
         return self._names.urgent
 
     def deadline(self) -> int | None:
