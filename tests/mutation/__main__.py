@@ -242,9 +242,14 @@ def _play_group(
         results.take(RESULT)
 
 
+def known_equivalents() -> dict[str, str]:
+    """Return the mutants that behave as the original, each with the reason."""
+    return tomllib.loads(EQUIVALENTS.read_text(encoding="utf-8"))
+
+
 def report(results: Results, samples: dict[str, list[AutomaticMutant]], shown: bool) -> None:
     """Print the survivors, and the share killed per room."""
-    equivalents = tomllib.loads(EQUIVALENTS.read_text(encoding="utf-8"))
+    equivalents = known_equivalents()
     for room, sample in samples.items():
         run = [each for each in sample if results.has(each) and each.name not in equivalents]
         alive = [each for each in run if not results.lines[each.name]["killed_by"]]
@@ -280,7 +285,8 @@ def main() -> None:
     whole = [each for turn in zip_longest(*samples.values()) for each in turn if each is not None]
     if options.survivors:
         results.lines = {name: line for name, line in results.lines.items() if line["killed_by"]}
-    missing = [each for each in whole if not results.has(each)]
+    equivalents = known_equivalents()
+    missing = [each for each in whole if not results.has(each) and each.name not in equivalents]
     if missing and not options.report:
         if {each.name for each in missing} - reached.mutants or options.tests:
             reached.measure(missing, options.tests or [*TESTS], options.jobs)
