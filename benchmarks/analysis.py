@@ -2,8 +2,10 @@
 
 ``python benchmarks/analysis.py`` makes a capture of tiny and one of large messages, analyses each in turn, and prints
 medians, peak memory for captures of different lengths, and which goals of the project are met. tshark uses the plugin.
-The table is that of ``mxwire decode --to``, with the start of the process, as a user waits for it. ``--help`` lists the
-options. The captures contain no faults: a finding invalidates the measurement.
+The table is that of ``mxwire decode --to``, with the start of the process, as a user waits for it. Commands are timed
+by processor time without their start: over tiny messages of 2, 100 and 10,000 hosts, large and mixed ones, and traffic
+with duplicates and retransmissions. ``--help`` lists the options. The other captures contain no faults: a finding
+invalidates the measurement.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ import sys
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from contest import Capture, Contestant, Result, measure, timed
+from contest import Capture, Contestant, Outcome, Result, add_options, measure, processor_seconds, timed
 from conversing import write_capture
 
 from mxwire.analysis.conversations import Follower
@@ -31,24 +34,46 @@ from mxwire.analysis.verification import Verification
 from mxwire.capture import open_capture
 from mxwire.wire.decoder import DecodedBatch, Decoder
 
-MESSAGES = "messages"
+MESSAGES = "messages in process"
 TIMING = "timing"
 VERIFICATION = "verification"
 DIAGNOSIS = "diagnosis"
 TABLE = "decode --to parquet"
 TSHARK = "tshark with the plugin"
 PLUGIN = Path(__file__).parents[1] / "dissectors" / "wireshark" / "mxoe.lua"
+COMMANDS = ("messages", "verify", "messages --json", "decode --json", "decode")
 GOALS = {
-    ("tiny", MESSAGES): 100_000,
+    ("tiny", MESSAGES): 400_000,
     ("large", MESSAGES): 300_000,
-    ("tiny", VERIFICATION): 100_000,
+    ("tiny", VERIFICATION): 300_000,
     ("large", VERIFICATION): 300_000,
     ("tiny", TABLE): 400_000,
+    ("tiny", "messages"): 400_000,
+    ("tiny", "verify"): 300_000,
+    ("tiny", "messages --json"): 200_000,
+    ("tiny", "decode --json"): 200_000,
+    ("tiny", "decode"): 500_000,
 }
 """Frames per second."""
+CAPTURES = (
+    ("tiny", "tiny", 2),
+    ("100 hosts", "tiny", 100),
+    ("10,000 hosts", "tiny", 10_000),
+    ("large", "large", 2),
+    ("mixed", "mixed", 2),
+    ("faulty", "faulty", 2),
+)
+"""Captures, each with the kind of its messages and the number of hosts."""
+SLOWER = 1.3
+"""Ratio of the times for many hosts and for two, up to which they count as equal."""
+MANY = ("100 hosts", "10,000 hosts")
 LONGER = 2
 """Ratio of the lengths of the two captures for which memory is compared."""
-PARTS = (("tiny", 1), ("large", 10))
+QUICK = 9_000
+"""Frames with ``--quick``."""
+START = 12
+"""Frames of the capture for which a command takes the time of its start."""
+PARTS = {"tiny": 1, "large": 10}
 """Captures for the measurement of memory, each with the divisor of its number of frames; all have several batches."""
 GROWTH = 1.25
 """Ratio of memory up to which it counts as constant."""
@@ -96,13 +121,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=90_000,
         help="tiny frames in captures for the measurement of memory; a tenth as many large ones (%(default)s)",
     )
-    parser.add_argument("--rounds", type=int, default=5, help="timed rounds of each (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    add_options(parser, rounds=5)
     options = parser.parse_args(arguments)
-    with TemporaryDirectory(prefix="mxwire-benchmark-") as folder:
-        captures = [_capture(Path(folder), kind, getattr(options, kind)) for kind in ("tiny", "large")]
-        results = {each.name: measure(each, contestants(), options.rounds) for each in captures}
-        memory = [each for kind, part in PARTS for each in _memory(Path(folder), kind, options.memory // part)]
+    if options.quick:
+        options.tiny = options.large = options.memory = QUICK
+        options.rounds = 1
+    with TemporaryDirectory(prefix="mxwire-benchmark-") as name:
+        folder = Path(name)
+        start = _capture(folder, "start", "tiny", START)
+        results = {}
+        for title, kind, hosts in CAPTURES:
+            capture = _capture(folder, title, kind, options.tiny if kind == "tiny" else options.large, hosts)
+            inside = contestants() if title in PARTS else []
+            minutes = options.minutes / len(CAPTURES)
+            results[title] = measure(capture, [*inside, *commands(start)], options.rounds, minutes)
+            capture.path.unlink()
+        memory = [each for kind, part in PARTS.items() for each in _memory(folder, kind, options.memory // part)]
     verdicts = [_judge(results, *each) for each in GOALS]
     if options.json:
         print(json.dumps(_as_data(results, memory, verdicts), indent=2))
@@ -120,6 +154,18 @@ def contestants() -> list[Contestant]:
         Contestant(TABLE, table),
         Contestant(TSHARK, None if missing else tshark, missing),
     ]
+
+
+def commands(start: Capture) -> list[Contestant]:
+    """Return the commands, by processor time without that of their start, measured with the capture ``start``."""
+
+    def run(command: str, capture: Capture) -> Outcome:
+        words = [sys.executable, "-m", "mxwire", *command.split()]
+        began = processor_seconds([*words, str(start.path)])
+        seconds = processor_seconds([*words, str(capture.path)]) - began
+        return Outcome(capture.frames, max(seconds, 1e-3))
+
+    return [Contestant(each, partial(run, each)) for each in COMMANDS]
 
 
 def _decoded(capture: Capture) -> Iterator[DecodedBatch]:
@@ -187,7 +233,7 @@ def _memory(folder: Path, kind: str, frames: int) -> Iterator[Memory]:
     for name, analysis in ((MESSAGES, Follower), (VERIFICATION, Verification)):
         peaks = []
         for length in (frames, frames * LONGER):
-            capture = _capture(folder, kind, length)
+            capture = _capture(folder, kind, kind, length)
             tracemalloc.start()
             made = analysis()
             with open_capture(capture.path) as reader:
@@ -199,10 +245,18 @@ def _memory(folder: Path, kind: str, frames: int) -> Iterator[Memory]:
         yield Memory(kind, name, *peaks)
 
 
-def _capture(folder: Path, kind: str, frames: int) -> Capture:
-    path = folder / f"{kind}-{frames}.pcap"
-    write_capture(path, kind, frames)
-    return Capture(kind, path, frames)
+def _capture(folder: Path, title: str, kind: str, frames: int, hosts: int = 2) -> Capture:
+    path = folder / f"{title}-{frames}.pcap"
+    write_capture(path, kind, frames, hosts)
+    return Capture(title, path, frames)
+
+
+def _slower(results: dict[str, list[Result]]) -> Iterator[tuple[str, str, float]]:
+    """Return how much slower each command is with many hosts."""
+    two = {each.name: each.rate for each in results["tiny"]}
+    for capture in MANY:
+        for each in results[capture]:
+            yield capture, each.name, two[each.name] / each.rate
 
 
 def _judge(results: dict[str, list[Result]], capture: str, contestant: str) -> Verdict:
@@ -229,6 +283,8 @@ def _as_text(results: dict[str, list[Result]], memory: Sequence[Memory], verdict
     for verdict in verdicts:
         what = f"{verdict.contestant} of {verdict.capture} messages"
         yield f"{_said(verdict.reached)}  {what}: {verdict.rate:,.0f} of {verdict.goal:,} frames/s"
+    for capture, name, ratio in _slower(results):
+        yield f"{_said(ratio <= SLOWER)}  {name}, {capture}: {ratio:.2f} times as long as 2 hosts, at most {SLOWER}"
     for used in memory:
         yield f"{_said(used.reached)}  {used.contestant} of {used.capture} messages in constant memory"
 
@@ -243,6 +299,10 @@ def _as_data(results: dict[str, list[Result]], memory: Sequence[Memory], verdict
             capture: {each.name: {"frames_per_second": each.rate, "spread": each.spread} for each in found}
             for capture, found in results.items()
         },
+        "slower": [
+            {"capture": capture, "contestant": name, "ratio": ratio, "reached": ratio <= SLOWER}
+            for capture, name, ratio in _slower(results)
+        ],
         "memory": [
             {
                 "capture": each.capture,

@@ -16,12 +16,15 @@ from typing import Any
 
 import ours
 import peers
-from contest import Capture, Contestant, Result, measure
+from contest import Capture, Contestant, Result, add_options, measure, positive
 from goals import GOALS, Verdict, judge
 from traffic import MIXED, SMALL, Traffic, write_capture
 
 YARDSTICKS = {"scapy": peers.SCAPY, "tshark": peers.TSHARK, "C loop": peers.LIBPCAP}
 """Headings of the columns with ratios, each with the contestant whose rate is the divisor."""
+
+QUICK = 5_000
+"""Frames in each capture with ``--quick``."""
 
 Results = Mapping[str, Result]
 
@@ -33,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         contestants = ours.contestants() + peers.contestants(folder)
         captures = [_capture(folder, traffic, options.frames) for traffic in (SMALL, MIXED)]
         results = {
-            capture.name: {result.name: result for result in measure(capture, contestants, options.rounds)}
+            capture.name: {
+                result.name: result for result in measure(capture, contestants, options.rounds, options.minutes / 2)
+            }
             for capture in captures
         }
         verdicts = [judge(goal, results[goal.capture]) for goal in GOALS]
@@ -45,17 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--frames", type=_positive, default=200_000, help="frames in each capture (%(default)s)")
-    parser.add_argument("--rounds", type=_positive, default=5, help="timed rounds of each contestant (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    return parser.parse_args(arguments)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
+    parser.add_argument("--frames", type=positive, default=200_000, help="frames in each capture (%(default)s)")
+    add_options(parser, rounds=5)
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.frames, options.rounds = min(options.frames, QUICK), 1
+    return options
 
 
 def _capture(folder: Path, traffic: Traffic, frames: int) -> Capture:

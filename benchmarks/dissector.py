@@ -9,6 +9,7 @@ whole process; the cost of the plugin is the difference from tshark without it, 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import struct
@@ -18,6 +19,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from time import monotonic
+
+from contest import add_options
 
 from mxwire.dissector import plugin_path
 
@@ -110,17 +114,24 @@ def processor_seconds(command: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def measure(taking_part: list[Contestant], rounds: int) -> dict[str, float]:
+def measure(taking_part: list[Contestant], rounds: int, minutes: float = 20) -> dict[str, float]:
     """Run all contestants in turn; return the median of each, in seconds."""
     times: dict[str, list[float]] = {each.name: [] for each in taking_part}
-    for _ in range(rounds):
+    end = monotonic() + 60 * minutes
+    for number in range(rounds):
+        if number and monotonic() > end:
+            break
         for each in taking_part:
             times[each.name].append(processor_seconds(each.command))
+            print(f"{each.name}: {times[each.name][-1]:.2f} s (round {number + 1} of {rounds})", file=sys.stderr)
     return {name: median(measured) for name, measured in times.items()}
 
 
-def report(seconds: dict[str, float], frames: int) -> bool:
-    """Print the table; return True if the goals are reached."""
+def report(seconds: dict[str, float], frames: int, as_json: bool) -> bool:
+    """Print the table, or one object; return True if the goals are reached."""
+    if as_json:
+        print(json.dumps({"frames": frames, "seconds": seconds, "goals_us": GOALS}))
+        return all((seconds[name] - seconds[PLAIN]) / frames * 1e6 <= goal for name, goal in GOALS.items())
     print(f"{'':36} {'s':>8} {'µs/frame':>10} {'over plain':>11} {'ratio':>7}")
     reached = True
     for name, measured in seconds.items():
@@ -140,13 +151,17 @@ def main() -> int:
     """Measure and report; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frames", type=int, default=FRAMES, help="minimum number of frames  [%(default)s]")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds per contestant  [%(default)s]")
+    add_options(parser, ROUNDS)
     arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.frames, arguments.rounds = 5_000, 1
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "traffic.pcap"
         frames = write_traffic(path, arguments.frames)
-        print(f"{frames:,} frames, {path.stat().st_size / 1e6:.0f} MB, median of {arguments.rounds} rounds\n")
-        return 0 if report(measure(contestants(path), arguments.rounds), frames) else 1
+        if not arguments.json:
+            print(f"{frames:,} frames, {path.stat().st_size / 1e6:.0f} MB, median of {arguments.rounds} rounds\n")
+        seconds = measure(contestants(path), arguments.rounds, arguments.minutes)
+        return 0 if report(seconds, frames, arguments.json) else 1
 
 
 if __name__ == "__main__":
