@@ -23,10 +23,14 @@ from mxwire.cli.capture_set import CaptureSet
 from mxwire.cli.filters import FilterOptions
 from mxwire.cli.options import DecodingOptions, Inputs, WorkerOptions
 from mxwire.ethernet import mac_text
-from mxwire.frames import LINKTYPE_ETHERNET, concatenate
+from mxwire.frames import LINKTYPE_ETHERNET, FrameBatch, concatenate
 from mxwire.report.timing import DurationStatistics, durations_of
+from mxwire.wire.codec import build
 from mxwire.wire.decoder import Decoder
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.packets import Tiny
 from tests.cli.support import mxwire
+from tests.frames import make_frame
 
 polars = pytest.importorskip("polars")
 ROOT = Path(__file__).parents[2]
@@ -119,6 +123,23 @@ def test_frames_of_a_set_are_those_of_its_captures(tmp_path):
         assert set(columns) >= {"capture", "frame", "source"}
         keys = ["capture", "frame"]
         assert found.select(columns).sort(keys).equals(expected.select(columns).sort(keys))
+
+
+def test_a_set_of_many_hosts_has_one_file_per_hour_and_is_about_as_large_as_one_table(tmp_path):
+    frames, times = [], []
+    for number in range(20_000):
+        source = bytes([2, 0, 0, 0, *divmod(number % 500, 256)])
+        frames.append(build(make_frame(Tiny, src_mac=source, data=bytes(8), lib_seqnum=number & 0x3FFF), MXOE))
+        times.append(number * 3_600 * 10**9 // 10_000)
+    with create_capture(tmp_path / "many.pcap") as writer:
+        writer.write(FrameBatch.from_frames(frames, times))
+    options = ("--no-analysis", "--to")
+    assert mxwire("decode", *options, tmp_path / "one.parquet", tmp_path / "many.pcap").code == 0
+    assert mxwire("decode", "--on", "local", *options, tmp_path / "set", tmp_path / "many.pcap").code == 0
+    files = sorted((tmp_path / "set").rglob("*.parquet"))
+    assert [each.parent.name for each in files] == ["hour=1970-01-01T00", "hour=1970-01-01T01"]
+    assert sum(each.stat().st_size for each in files) < 1.2 * (tmp_path / "one.parquet").stat().st_size
+    assert polars.read_parquet(files[0])["host"].is_sorted()
 
 
 def test_a_message_continues_in_the_next_file_of_a_ring(tmp_path):
