@@ -47,7 +47,7 @@ class CaptureOptions:
     filters: FilterOptions
     dialect: Dialect | None
     ethertype: int
-    as_json: bool
+    as_json: bool | str
 
     @classmethod
     def of(cls, *, interface: str, dialect: str, **options: Any) -> CaptureOptions:
@@ -109,7 +109,7 @@ def _as_pcapng(name: str) -> str:
     metavar="N",
     help="EtherType of MXoE on this network.",
 )
-@shared.json_option("JSON Lines: one object per frame (with -l), and a summary.")
+@shared.full_json_option("JSON Lines: one object per frame (with -l), and a summary.")
 @conflicts("--write -", "--lines", error="-w - and -l both write to standard output: choose one")
 @requires("-W", one_of=("-C", "-G"), error="-W needs -C or -G: give one of them")
 def command(**options: Any) -> None:
@@ -138,7 +138,11 @@ class _FramePrinter:
         from mxwire.report.terminal import is_coloured
 
         style = click.style if is_coloured() else None
-        self._text = FrameJson() if options.as_json else FrameListing(options.time_format, style=style)
+        self._text = (
+            FrameJson(full=options.as_json == "full")
+            if options.as_json
+            else FrameListing(options.time_format, style=style)
+        )
         self._names = names if options.filters.by_name else None
         self._text.begin(options.interface, decoder, self._names)
 

@@ -34,7 +34,7 @@ class DecodeOptions:
     decoding: shared.DecodingOptions
     count: int | None
     verbose: bool
-    as_json: bool
+    as_json: bool | str
     fields: list[str] | None
     target: Path | None
     time_format: str
@@ -54,7 +54,7 @@ class DecodeOptions:
 @click.command(cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=shared.FILE)
 @click.option("-v", "--verbose", is_flag=True, help="Also print every field with value, meaning and bytes.")
-@shared.json_option("JSON Lines: one object per frame.")
+@shared.full_json_option("JSON Lines: one object per frame.")
 @shared.name_option(
     "Print only these fields, tab-separated; with --to, write only these columns; with --json, only these fields.",
     "field",
@@ -233,7 +233,7 @@ def _output(
 
     several = len(files) > 1
     if options.as_json:
-        return FrameJson(options.fields, verbose=options.verbose, several=several)
+        return FrameJson(options.fields, full=options.as_json == "full", verbose=options.verbose, several=several)
     if options.fields is not None:
         return FrameColumns(options.fields)
     style = click.style if is_coloured() else None

@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Final
 
 import click
@@ -66,6 +66,20 @@ def _unbroken(text: str) -> str:
 
 class Command(click.Command):
     """A command; the text below its options is a file, which is read when the help is shown."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Accept ``--json=full`` where ``--json`` has this value.
+
+        It cannot be an option that takes a value: without ``=`` that would be the next word.
+        """
+        if any("--json-full" in each.opts for each in self.params):
+            end = args.index("--") if "--" in args else len(args)
+            words = [["--json", "--json-full"] if each == "--json=full" else [each] for each in args[:end]]
+            args = [*chain.from_iterable(words), *args[end:]]
+        left = super().parse_args(ctx, args)
+        if ctx.params.pop("json_full", False):
+            ctx.params["as_json"] = "full"
+        return left
 
     def invoke(self, ctx: click.Context) -> Any:
         """Refuse options that contradict each other, and run the command."""

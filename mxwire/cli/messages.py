@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @shared.input_options
-@shared.json_option("JSON Lines: one object per message.")
+@shared.full_json_option("JSON Lines: one object per message.")
 @shared.set_table_option
 @shared.worker_options
 @conflicts("--to", "--json", error="--to writes a table: omit --json")
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @shared.decoding_options
 def command(
     inputs: shared.Inputs,
-    as_json: bool,
+    as_json: bool | str,
     target: Path | None,
     workers: shared.WorkerOptions,
     filters: FilterOptions,
@@ -73,7 +73,7 @@ def command(
 
     captures = CaptureSet(inputs, filters, decoding, workers)
     if by == "conversation":
-        _list_conversations(captures, inputs, as_json, filters)
+        _list_conversations(captures, inputs, bool(as_json), filters)
         return
     seen = rows = 0
 
@@ -183,11 +183,11 @@ def _conversations(limited: bool, capture: OpenCapture) -> Iterator[ListedConver
 
 
 def _output(
-    files: tuple[str, ...], as_json: bool, target: Path | None, by_name: bool, stack: ExitStack
+    files: tuple[str, ...], as_json: bool | str, target: Path | None, by_name: bool, stack: ExitStack
 ) -> MessageOutput:
     if target is not None:
         return _MessageTableFile(files, target, stack)
-    return _MessageJson(len(files) > 1) if as_json else _MessageListing(files, by_name)
+    return _MessageJson(len(files) > 1, full=as_json == "full") if as_json else _MessageListing(files, by_name)
 
 
 class MessageOutput(ABC):
@@ -244,18 +244,16 @@ class _MessageListing(MessageOutput):
 
 
 class _MessageJson(MessageOutput):
-    def __init__(self, several: bool) -> None:
-        from mxwire.report.json_line import json_line
-        from mxwire.report.messages import message_record
+    def __init__(self, several: bool, *, full: bool) -> None:
+        from mxwire.report.messages import message_json
 
         self._several = several
-        self._encode = json_line
-        self._record = message_record
+        self._full = full
+        self._line = message_json
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
-        record = self._record(message, follower.names)
-        record = {"file": self.capture.name} | record if self._several else record
-        click.echo(self._encode(record, self.capture.start_ns))
+        file = self.capture.name if self._several else None
+        click.echo(self._line(message, follower.names, self.capture.start_ns, file=file, full=self._full))
 
 
 class _MessageTableFile(MessageOutput):

@@ -154,6 +154,17 @@ def json_option(text: str) -> Decorator:
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
+def full_json_option(text: str) -> Decorator:
+    """``--json``, passed to the command as ``as_json``: False, True, or ``full`` for ``--json=full``
+    (:meth:`mxwire.cli.group.Command.parse_args`)."""
+
+    def decorate(command: Any) -> Any:
+        full = click.option("--json-full", is_flag=True, hidden=True)(command)
+        return json_option(f"{text} --json=full prints all keys.")(full)
+
+    return decorate
+
+
 def junit_option(text: str) -> Decorator:
     """``--junit``: a file of JUnit XML beside the output of the command."""
     return click.option(

@@ -135,7 +135,7 @@ class FrameLines:
     def _texts(self, decoded: DecodedBatch, places: list[int]) -> list[str]:
         """The summaries of the frames at ``places``."""
         # Describing a whole batch at once costs more than a few of its frames.
-        known = summaries(decoded) if len(places) * _WORTH > len(decoded) else None
+        known = summaries(decoded) if len(places) * WORTH > len(decoded) else None
         texts = [
             (None if known is None else known[place]) or summary(decoded.frame(place), decoded.dialect(place))
             for place in places
@@ -207,7 +207,7 @@ class FrameLines:
 
 _SMALLEST_ROOM: Final = 20
 """Minimum width of wrapped text, however narrow the terminal."""
-_WORTH: Final = 4
+WORTH: Final = 4
 """Inverse of the share of a batch above which describing all frames is faster than describing only the frames to
 show."""
 _HOSTS_KEPT: Final = 1 << 16

@@ -36,7 +36,12 @@ _ENCODE_ASCII: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 def json_line(record: dict[str, Any], start_ns: int | None = None) -> str:
     """Format a record as JSON without a newline; ``start_ns`` is the time of the capture's first frame."""
-    return (_ENCODE_ASCII if is_ascii() else _ENCODE)(with_seconds(record, start_ns))
+    return plain_line(with_seconds(record, start_ns))
+
+
+def plain_line(record: dict[str, Any]) -> str:
+    """Format a record as JSON without a newline, as it is."""
+    return (_ENCODE_ASCII if is_ascii() else _ENCODE)(record)
 
 
 def keyed_line(start_ns: int | None = None, /, **record: Any) -> str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from mxwire.analysis.conversations import CapturedMessage, Flow
 from mxwire.analysis.message_table import message_fields
 from mxwire.ethernet import mac_text
+from mxwire.report.compact import compact
+from mxwire.report.json_line import plain_line, with_seconds
 from mxwire.report.times import seconds_text
 from mxwire.words import count_of
 
@@ -180,3 +182,17 @@ def message_record(message: CapturedMessage, names: Mapping[int, str]) -> dict[s
         for each in (message.pull.requests if message.pull is not None else ())
     ]
     return fields
+
+
+def message_json(
+    message: CapturedMessage,
+    names: Mapping[int, str],
+    start_ns: int | None,
+    *,
+    file: str | None = None,
+    full: bool = False,
+) -> str:
+    """A message as a line of JSON, without what was not there unless ``full``; ``file`` is the name of its capture."""
+    record = message_record(message, names)
+    made = with_seconds(record if file is None else {"file": file} | record, start_ns)
+    return plain_line(made if full else compact(made))

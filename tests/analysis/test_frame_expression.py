@@ -48,7 +48,7 @@ def decoded_of(name: str):
 @cache
 def objects_of(name: str) -> list[dict[str, Any]]:
     """The objects of ``decode --json``, flattened to the names of an expression."""
-    run = mxwire("decode", "--json", CAPTURES / name)
+    run = mxwire("decode", "--json=full", CAPTURES / name)
     return [flat(json.loads(line)) for line in run.lines]
 
 

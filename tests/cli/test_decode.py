@@ -55,7 +55,7 @@ def test_sequence_number_shows_its_session_number(tmp_path):
 
 
 def test_json_record_has_the_documented_keys():
-    run = mxwire("decode", "--json", "--frames", 37, EVERY_TYPE)
+    run = mxwire("decode", "--json=full", "--frames", 37, EVERY_TYPE)
     (made,) = run.objects
     assert tuple(each for each in made if not each.endswith("_s")) == RECORD_KEYS
     assert list(made)[1:4] == ["time_ns", "time_s", "time_relative_s"]
@@ -70,17 +70,19 @@ def test_the_payload_is_at_the_offset_of_the_record(tmp_path):
     plain = tiny(data)
     tagged = plain[:12] + bytes.fromhex("8100 0005 8100 0006".replace(" ", "")) + plain[12:]
     capture(tmp_path / "two.pcap", [plain, tagged])
-    for made, frame in zip(mxwire("decode", "--json", tmp_path / "two.pcap").objects, (plain, tagged), strict=True):
+    for made, frame in zip(
+        mxwire("decode", "--json=full", tmp_path / "two.pcap").objects, (plain, tagged), strict=True
+    ):
         start = made["payload"]["offset"]
         assert frame[start : start + made["payload"]["length"]] == data
     assert made["vlan"] == [5, 6]
 
 
 def test_json_names_of_hosts_and_malformed_frames(tmp_path):
-    (_, reply) = mxwire("decode", "--json", "--type", "host_reply", "--count", 2, EVERY_TYPE).objects
+    (_, reply) = mxwire("decode", "--json=full", "--type", "host_reply", "--count", 2, EVERY_TYPE).objects
     assert reply["fields"]["hostname"] in ("vm1:0", "vm2:0") and reply["payload"] is None
     capture(tmp_path / "bad.pcap", [tiny(length=40), tiny()[:16] + b"\x2e" + tiny()[17:], tiny()[:15]])
-    bad = mxwire("decode", "--json", tmp_path / "bad.pcap").objects
+    bad = mxwire("decode", "--json=full", tmp_path / "bad.pcap").objects
     assert [each["malformed"] for each in bad] == [
         {"reason": "bad data length", "offset": 20},
         {"reason": "unknown type", "offset": 16},
@@ -94,7 +96,7 @@ def test_verbose_shows_every_field_and_byte():
     run = mxwire("decode", "-v", "--frames", 37, EVERY_TYPE)
     for piece in ("TINY (tiny), dialect mxoe", "lib_piggyack", "undefined", "session", "padding", "20 bytes"):
         assert piece in run.out
-    (made,) = mxwire("decode", "--json", "-v", "--frames", 37, EVERY_TYPE).objects
+    (made,) = mxwire("decode", "--json=full", "-v", "--frames", 37, EVERY_TYPE).objects
     assert "".join(field["bytes"] for field in made["layout"]) == _frame_hex(37)
 
 
@@ -118,7 +120,7 @@ def _frame_hex(number: int) -> str:
     ],
 )
 def test_selection(options, frames):
-    run = mxwire("decode", "--json", *options, EVERY_TYPE)
+    run = mxwire("decode", "--json=full", *options, EVERY_TYPE)
     assert run.code == 0
     assert [made["frame"] for made in run.objects] == frames
 
@@ -141,7 +143,7 @@ def test_tables_have_the_values_of_the_json(tmp_path, suffix):
     assert mxwire("decode", "--to", target, EVERY_TYPE).code == 0
     read = {"parquet": pl.read_parquet, "csv": pl.read_csv, "ndjson": pl.read_ndjson, "arrow": pl.read_ipc}[suffix]
     table = read(target) if suffix != "csv" else pl.read_csv(target, infer_schema_length=None)
-    records = mxwire("decode", "--json", EVERY_TYPE).objects
+    records = mxwire("decode", "--json=full", EVERY_TYPE).objects
     assert table["frame"].to_list() == [made["frame"] for made in records]
     for row, made in zip(table.iter_rows(named=True), records, strict=True):
         assert row["type"] == made["type"] and row["source"] == made["source"]
@@ -199,15 +201,15 @@ def test_other_protocols_are_counted_not_shown(tmp_path):
 
 
 def test_a_capture_without_a_deciding_packet_is_reported():
-    run = mxwire("decode", "--json", CAPTURES / "mxoe-connect.pcap")
+    run = mxwire("decode", "--json=full", CAPTURES / "mxoe-connect.pcap")
     assert run.objects[0]["dialect"] is None
     assert "no packet decides the dialect" in run.err
-    forced = mxwire("decode", "--json", "--dialect", "omx:1500", CAPTURES / "mxoe-connect.pcap")
+    forced = mxwire("decode", "--json=full", "--dialect", "omx:1500", CAPTURES / "mxoe-connect.pcap")
     assert forced.objects[0]["dialect"] == "omx:1500" and forced.err == ""
 
 
 def test_wrong_dialect_is_obeyed():
-    made = mxwire("decode", "--json", "--dialect", "omx", "--frames", 64, EVERY_TYPE).objects[0]
+    made = mxwire("decode", "--json=full", "--dialect", "omx", "--frames", 64, EVERY_TYPE).objects[0]
     assert made["fields"]["src_magic"] != 0x21071983
 
 
@@ -229,7 +231,7 @@ def test_a_reader_that_goes_away_is_not_an_error():
 
 
 def test_several_files_one_bad():
-    run = mxwire("decode", "--json", "no-such-file", CAPTURES / "mxoe-connect.pcap")
+    run = mxwire("decode", "--json=full", "no-such-file", CAPTURES / "mxoe-connect.pcap")
     assert run.code == 2 and len(run.objects) == 12
     assert run.objects[0]["file"].endswith("mxoe-connect.pcap")
     assert "no-such-file: no such file" in run.err
@@ -243,7 +245,7 @@ def test_json_is_one_object_per_line_even_with_odd_host_names(tmp_path):
         dst_mac=b"\2" * 6, src_mac=b"\4" * 6, length=len(name), src_dst_peer_index=1, magic=1, hostname=name
     )
     capture(tmp_path / "odd.pcap", [build(frame, MXOE)])
-    (line,) = mxwire("decode", "--json", tmp_path / "odd.pcap").lines
+    (line,) = mxwire("decode", "--json=full", tmp_path / "odd.pcap").lines
     assert json.loads(line)["fields"]["hostname"] == "a\\x0ab\\xff"
 
 
@@ -275,7 +277,7 @@ def test_marks_do_not_depend_on_the_selection():
 def test_without_analysis_there_are_no_marks():
     run = mxwire("decode", "--no-analysis", EARLY)
     assert run.code == 0 and "message" not in run.out
-    for made in mxwire("decode", "--no-analysis", "--json", EARLY).objects:
+    for made in mxwire("decode", "--no-analysis", "--json=full", EARLY).objects:
         assert [made[name] for name in MARK_COLUMNS] == [None] * len(MARK_COLUMNS)
 
 
@@ -283,7 +285,7 @@ def test_json_and_tables_have_the_marks(tmp_path):
     run = mxwire("decode", "--to", tmp_path / "marks.parquet", LOSSY)
     assert run.code == 0
     table = pl.read_parquet(tmp_path / "marks.parquet")
-    objects = mxwire("decode", "--json", LOSSY).objects
+    objects = mxwire("decode", "--json=full", LOSSY).objects
     for name in MARK_COLUMNS:
         assert [made[name] or None for made in objects] == table[name].to_list()
     assert {"re_request", "early_re_request"} <= {flag for made in objects for flag in made["flags"]}
@@ -304,10 +306,12 @@ LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
 
 
 def test_the_options_where_and_flag_select_by_the_marks_in_the_json():
-    every = mxwire("decode", "--json", LOSSY).objects
+    every = mxwire("decode", "--json=full", LOSSY).objects
     wanted = [each["frame"] for each in every if {"retransmission", "re_request"} & {*each["flags"]}]
-    by_expression = mxwire("decode", "--json", "--where", "flags.retransmission or flags.re_request", LOSSY).objects
-    by_flag = mxwire("decode", "--json", "--flag", "retransmission", "--flag", "re-request", LOSSY).objects
+    by_expression = mxwire(
+        "decode", "--json=full", "--where", "flags.retransmission or flags.re_request", LOSSY
+    ).objects
+    by_flag = mxwire("decode", "--json=full", "--flag", "retransmission", "--flag", "re-request", LOSSY).objects
     assert wanted and [each["frame"] for each in by_expression] == wanted
     assert by_flag == by_expression == [each for each in every if each["frame"] in wanted]
     columns = mxwire("decode", "--fields", "frame", "--where", "flags.retransmission or flags.re_request", LOSSY)
@@ -315,8 +319,8 @@ def test_the_options_where_and_flag_select_by_the_marks_in_the_json():
 
 
 def test_between_counts_from_the_first_frame_of_the_capture(tmp_path):
-    every = mxwire("decode", "--json", LOSSY).objects
-    run = mxwire("decode", "--json", "--between", 0.03, 0.7, "--where", "type == PULL", LOSSY)
+    every = mxwire("decode", "--json=full", LOSSY).objects
+    run = mxwire("decode", "--json=full", "--between", 0.03, 0.7, "--where", "type == PULL", LOSSY)
     wanted = [each for each in every if 0.03 <= each["time_relative_s"] <= 0.7 and each["type"] == "PULL"]
     assert wanted and run.objects == wanted
     other = bytes(12) + b"\x08\x00" + bytes(46)
@@ -345,12 +349,12 @@ def test_a_wrong_filter_is_one_line(options, problem):
 
 
 def test_a_pair_by_name_is_that_by_address():
-    named = mxwire("decode", "--json", "--pair", "vm1:0", "vm2:0", EVERY_TYPE).objects
+    named = mxwire("decode", "--json=full", "--pair", "vm1:0", "vm2:0", EVERY_TYPE).objects
     ends = {"52:54:00:0a:00:01", "52:54:00:0a:00:02"}
-    every = mxwire("decode", "--json", EVERY_TYPE).objects
+    every = mxwire("decode", "--json=full", EVERY_TYPE).objects
     assert named and named == [each for each in every if {each["source"], each["destination"]} == ends]
     for addresses in (("5254.000a.0002", "52-54-00-0A-00-01"), ("vm1:0", "5254000a0002")):
-        assert mxwire("decode", "--json", "--pair", *addresses, EVERY_TYPE).objects == named
+        assert mxwire("decode", "--json=full", "--pair", *addresses, EVERY_TYPE).objects == named
 
 
 @pytest.mark.parametrize(
@@ -371,9 +375,9 @@ def test_selected_frames_are_written_with_marks_and_names(tmp_path):
     cut = tmp_path / "cut.pcapng"
     pair = ("--pair", "52:54:00:0a:00:01", "52:54:00:0a:00:02")
     run = mxwire("decode", *pair, "--between", 0.02, 0.7, "-w", cut, LOSSY)
-    wanted = [each for each in mxwire("decode", "--json", LOSSY).objects if 0.02 <= each["time_relative_s"] <= 0.7]
+    wanted = [each for each in mxwire("decode", "--json=full", LOSSY).objects if 0.02 <= each["time_relative_s"] <= 0.7]
     assert run.code == 0 and not run.out and f"wrote {len(wanted)} frames to {cut}" in run.err
-    written = mxwire("decode", "--json", "--no-analysis", cut).objects
+    written = mxwire("decode", "--json=full", "--no-analysis", cut).objects
     for key in ("time_ns", "wire_length", "captured", "fields"):
         assert [each[key] for each in written] == [each[key] for each in wanted]
     comments = read_notes(cut).comments

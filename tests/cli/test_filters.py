@@ -61,9 +61,9 @@ def test_messages_are_those_of_the_selected_frames(options, path, tmp_path):
     """A message is selected exactly if one of its frames is."""
     peers = tmp_path / "peers"
     peers.write_text("02:00:00:00:00:99 vm1\n52:54:00:0a:00:aa vm2\n" if path is EARLY else "")
-    frames = mxwire("decode", "--json", *options, "--peers", peers, path).objects
+    frames = mxwire("decode", "--json=full", *options, "--peers", peers, path).objects
     expected = sorted({each["message"] for each in frames if each["message"]})
-    found = [each["message"] for each in mxwire("messages", "--json", *options, "--peers", peers, path).objects]
+    found = [each["message"] for each in mxwire("messages", "--json=full", *options, "--peers", peers, path).objects]
     assert found == expected
     conversations = mxwire("messages", "--by", "conversation", "--json", *options, "--peers", peers, path)
     assert conversations.code == 0 and len(conversations.objects) >= bool(expected)
@@ -73,25 +73,29 @@ def test_messages_are_those_of_the_selected_frames(options, path, tmp_path):
 
 
 def test_a_frame_without_endpoints_has_those_of_its_message():
-    replies = mxwire("decode", "--json", "--type", "PULL_REPLY", LOSSY).objects
+    replies = mxwire("decode", "--json=full", "--type", "PULL_REPLY", LOSSY).objects
     host = f"{ONE}/5"
-    assert mxwire("decode", "--json", "--type", "PULL_REPLY", "--pair", host, f"{OTHER}:3", LOSSY).objects == replies
-    assert not mxwire("decode", "--json", "--type", "PULL_REPLY", "--endpoint", "4", LOSSY).objects
+    assert (
+        mxwire("decode", "--json=full", "--type", "PULL_REPLY", "--pair", host, f"{OTHER}:3", LOSSY).objects == replies
+    )
+    assert not mxwire("decode", "--json=full", "--type", "PULL_REPLY", "--endpoint", "4", LOSSY).objects
 
 
 def test_names_come_from_name_resolution_blocks_too(tmp_path):
     cut = tmp_path / "cut.pcapng"
     mxwire("decode", "--type", "TINY", "-w", cut, EVERY_TYPE)
     assert "vm1:0" in read_notes(cut).names.values()
-    tiny = mxwire("decode", "--json", "--type", "TINY", "--where", f"source == '{ONE}'", EVERY_TYPE).objects
-    named = mxwire("decode", "--json", "--host", "vm1:0", "--where", f"source == '{ONE}'", cut).objects
+    tiny = mxwire("decode", "--json=full", "--type", "TINY", "--where", f"source == '{ONE}'", EVERY_TYPE).objects
+    named = mxwire("decode", "--json=full", "--host", "vm1:0", "--where", f"source == '{ONE}'", cut).objects
     assert tiny and [each["time_ns"] for each in named] == [each["time_ns"] for each in tiny]
 
 
 def test_given_names_take_precedence_and_read_no_capture_twice(tmp_path):
     peers = tmp_path / "peers"
     peers.write_text(f"{OTHER} vm1:0\n")
-    run = mxwire("decode", "--json", "--host", "vm1", "--type", "TINY", "--peers", peers, "-", stdin=LOSSY.read_bytes())
+    run = mxwire(
+        "decode", "--json=full", "--host", "vm1", "--type", "TINY", "--peers", peers, "-", stdin=LOSSY.read_bytes()
+    )
     assert run.code == 0 and "no frame matches" in run.err
     assert mxwire("info", "--json", "--host", "vm1", "--peers", peers, LOSSY).objects[0]["frames"]
 
@@ -165,8 +169,8 @@ def test_merge_writes_the_selected_frames_of_both(tmp_path):
     mxwire("decode", "-w", one, LOSSY)
     mxwire("decode", "-w", other, LOSSY)
     run = mxwire("merge", one, other, "--type", "PULL", "--between", 0, 0.5, "-w", both)
-    wanted = mxwire("decode", "--json", "--no-analysis", "--type", "PULL", "--between", 0, 0.5, LOSSY).objects
-    written = mxwire("decode", "--json", "--no-analysis", both).objects
+    wanted = mxwire("decode", "--json=full", "--no-analysis", "--type", "PULL", "--between", 0, 0.5, LOSSY).objects
+    written = mxwire("decode", "--json=full", "--no-analysis", both).objects
     assert run.code == 0 and [each["fields"] for each in written] == [each["fields"] for each in wanted]
     refused = mxwire("merge", one, other, "--type", "PULL")
     assert refused.code == 2 and "give -w FILE as well" in refused.err
@@ -175,7 +179,7 @@ def test_merge_writes_the_selected_frames_of_both(tmp_path):
 def test_replay_plans_the_selected_frames():
     options = ["--kind", "SMALL", "--host", "vm1", "--where", "length == 100", EVERY_TYPE]
     planned = mxwire("replay", "--dry-run", "--json", *options).objects
-    wanted = mxwire("decode", "--json", *options).objects
+    wanted = mxwire("decode", "--json=full", *options).objects
     assert wanted and [each["frame"] for each in planned[:-1]] == [each["frame"] for each in wanted]
     for given in (["--as", ONE, "--simulate", "open-mx"], ["-i", "nowhere0", "--as", ONE]):
         run = mxwire("replay", *given, "--flag", "gap", EVERY_TYPE)

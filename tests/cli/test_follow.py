@@ -85,7 +85,7 @@ def test_retransmissions_are_in_the_ladder():
 @pytest.mark.parametrize("number", [1, 3, 6, 7, 10, 11])
 def test_extracted_bytes_are_those_that_were_sent(tmp_path, number):
     """TINY, SMALL, MEDIUM and large; the pattern that the application wrote."""
-    messages = mxwire("messages", "--json", EVERY_TYPE).objects
+    messages = mxwire("messages", "--json=full", EVERY_TYPE).objects
     match, length = int(messages[number - 1]["match"], 16), messages[number - 1]["length"]
     run = mxwire("extract", "--message", number, "-w", tmp_path / "data", EVERY_TYPE)
     assert (run.code, run.err) == (0, "")
@@ -168,7 +168,7 @@ def test_replies_with_different_marks_are_not_folded():
     steps = mxwire("follow", "--message", 1, "--json", LOSSY).objects
     runs = [each for each in steps if each["role"] == "reply"]
     marked = {
-        each["frame"]: each["flags"] for each in mxwire("decode", "--json", "--type", "PULL_REPLY", LOSSY).objects
+        each["frame"]: each["flags"] for each in mxwire("decode", "--json=full", "--type", "PULL_REPLY", LOSSY).objects
     }
     for each in runs:
         inside = [flags for frame, flags in marked.items() if each["frame"] <= frame <= each["last_frame"]]
@@ -205,7 +205,7 @@ def test_a_frame_leads_to_its_message(tmp_path):
 
 @pytest.mark.parametrize("capture", [EVERY_TYPE, NACKED, CAPTURES / "mxoe-early.pcap"], ids=lambda each: each.name)
 def test_every_frame_is_in_the_ladder_of_its_message(capture):
-    marked = {each["frame"]: each["message"] for each in mxwire("decode", "--json", capture).objects}
+    marked = {each["frame"]: each["message"] for each in mxwire("decode", "--json=full", capture).objects}
     ladders = {}
     for frame, message in marked.items():
         if message is None:

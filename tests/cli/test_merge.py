@@ -48,7 +48,7 @@ def test_the_written_file_has_the_frames_of_the_network(ends, tmp_path):
     assert len(times) == len(frames_of(LOSSY)) and times == sorted(times)
     kept = ("message", "kind", "length", "match", "frames", "sender", "receiver")
     one, other = (
-        [[each[key] for key in kept] for each in mxwire("messages", "--json", path).objects]
+        [[each[key] for key in kept] for each in mxwire("messages", "--json=full", path).objects]
         for path in (CAPTURES / LOSSY, both)
     )
     assert one == other

@@ -33,7 +33,7 @@ def test_one_line_per_message():
 
 
 def test_json_has_everything_and_stable_keys():
-    run = mxwire("messages", "--json", LOSSY)
+    run = mxwire("messages", "--json=full", LOSSY)
     first, second = run.objects
     assert list(first) == list(second)
     assert (first["message"], first["kind"], first["length"], first["match"]) == (
@@ -48,7 +48,7 @@ def test_json_has_everything_and_stable_keys():
     assert first["re_requests"] == len(first["re_requested"]) > 0
     assert sum(last - start + 1 for start, last in first["frames"]) == first["frame_count"]
     assert "file" not in first
-    several = mxwire("messages", "--json", LOSSY, TRUNCATED).objects
+    several = mxwire("messages", "--json=full", LOSSY, TRUNCATED).objects
     assert {each["file"] for each in several} == {str(LOSSY), str(TRUNCATED)}
 
 

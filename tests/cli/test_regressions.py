@@ -49,15 +49,15 @@ def test_messages_of_a_process_that_reconnects_are_new(capture):
 
 def test_a_last_fragment_alone_reveals_no_frame_limit(tmp_path):
     frames, _ = frames_of(CAPTURES / "omx1500-echo-pattern.pcap")
-    made = mxwire("decode", "--json", "--type", "MEDIUM", CAPTURES / "omx1500-echo-pattern.pcap").objects
+    made = mxwire("decode", "--json=full", "--type", "MEDIUM", CAPTURES / "omx1500-echo-pattern.pcap").objects
     last = [each["frame"] for each in made if each["fields"]["frag_length"] < 1452 and each["fields"]["frag_seqnum"]]
     for number in last[:5]:
-        (alone,) = mxwire("decode", "--json", write(tmp_path / "one.pcap", [frames[number - 1]])).objects
+        (alone,) = mxwire("decode", "--json=full", write(tmp_path / "one.pcap", [frames[number - 1]])).objects
         assert alone["dialect"] == "omx" and alone["malformed"] is None
 
 
 def test_small_captures_are_decoded_alike_however_they_are_read():
-    whole = mxwire("decode", "--json", CAPTURES / "omx9000-vect.pcap").objects
+    whole = mxwire("decode", "--json=full", CAPTURES / "omx9000-vect.pcap").objects
     assert {each["dialect"] for each in whole} == {"omx:9000"}
 
 
@@ -73,9 +73,8 @@ def test_cooked_captures(tmp_path, link_type, version):
         (("52:54:00:0a:00:02",), "mxoe"),
     }
     assert "52:54:00:0a:00:01 and its peers" in " ".join(mxwire("info", path).out.split())
-    for record, plain in zip(
-        mxwire("decode", "--json", "-v", path).objects, mxwire("decode", "--json", EVERY_TYPE).objects, strict=True
-    ):
+    cooked_frames, whole = (mxwire("decode", "--json=full", *each).objects for each in (("-v", path), (EVERY_TYPE,)))
+    for record, plain in zip(cooked_frames, whole, strict=True):
         raw = cooked(frames[record["frame"] - 1], version)
         for field in record["layout"]:
             assert raw[field["offset"] : field["offset"] + field["size"]].hex() == field["bytes"], field["name"]
@@ -90,7 +89,7 @@ def test_cooked_broadcasts_have_their_destination_and_blame_no_host(tmp_path, li
     kinds = [4 if each[6:12] == own else each[0] & 1 for each in frames]
     made = [cooked(each, version, kind) for each, kind in zip(frames, kinds, strict=True)]
     path = write(tmp_path / "cooked.pcap", made, times, link_type=link_type)
-    shown = [each["destination"] for each in mxwire("decode", "--json", path).objects]
+    shown = [each["destination"] for each in mxwire("decode", "--json=full", path).objects]
     assert shown == ["ff:ff:ff:ff:ff:ff" if kind == 1 else None for kind in kinds] and any(shown)
     assert mxwire("verify", path).code == 0
     assert "destinations are not recorded" in " ".join(mxwire("info", path).out.split())

@@ -43,7 +43,7 @@ def test_frames_fit_one_line_each(width: int, clock: str) -> None:
     shown = lines("decode", "--time-format", clock, EVERY_TYPE, width=width)
     assert len(shown) == len(whole)
     assert max(map(len, shown)) <= width
-    types = {each["type"] for each in mxwire("decode", "--json", EVERY_TYPE).objects}
+    types = {each["type"] for each in mxwire("decode", "--json=full", EVERY_TYPE).objects}
     assert types <= {word for each in shown for word in each.split()}
     for one, other in zip(shown, whole, strict=True):
         assert one.split()[0] == other.split()[0]

@@ -108,7 +108,7 @@ def test_any_order(tmp_path: Path) -> None:
 
 
 def records(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in mxwire("decode", "--json", capture(name))]
+    return [json.loads(line) for line in mxwire("decode", "--json=full", capture(name))]
 
 
 def test_connects(captures: Path, one_pass: Rows) -> None:
@@ -264,7 +264,7 @@ def test_little_endian_senders(tmp_path: Path) -> None:
         assert not isinstance(parsed, Malformed)
         frames.append(swapped.build(parsed))
     path = rewrite(tmp_path / "swapped.pcap", frames)
-    expected = [json.loads(line) for line in mxwire("decode", "--json", path)]
+    expected = [json.loads(line) for line in mxwire("decode", "--json=full", path)]
     seen = list(packets(path))
     for record, packet in zip(expected, seen, strict=True):
         assert record["byte_order"] == packet["mxoe.byte_order"][0][0] == "little"
@@ -354,7 +354,7 @@ def test_linux_cooked(tmp_path: Path) -> None:
         out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 113))
         for place, frame in enumerate(frames):
             out.write(struct.pack("<4I", place, 0, len(frame), len(frame)) + frame)
-    expected = [json.loads(line) for line in mxwire("decode", "--json", path)]
+    expected = [json.loads(line) for line in mxwire("decode", "--json=full", path)]
     seen = list(packets(path))
     assert len(seen) == len(expected)
     for record, packet in zip(expected, seen, strict=True):

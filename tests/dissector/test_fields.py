@@ -127,7 +127,7 @@ def _pair(record: dict[str, Any]) -> frozenset[str]:
 
 
 def test_all_fields_and_experts_of_all_captures(captures: Path) -> None:
-    records = [json.loads(line) for line in mxwire("decode", "--json", captures)]
+    records = [json.loads(line) for line in mxwire("decode", "--json=full", captures)]
     seen = list(packets(captures))
     assert len(seen) == len(records)
     assert final_dialects_of_plugin(records, seen) == final_dialects(records)

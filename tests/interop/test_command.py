@@ -93,7 +93,7 @@ def test_a_report_has_captures_with_comments(tmp_path):
     assert run.code == 0, run.err
     (cell,) = InteropReport.read(folder).cells
     capture = folder / "captures" / cell.capture
-    decoded = [json.loads(line) for line in mxwire("decode", "--json", capture).lines]
+    decoded = [json.loads(line) for line in mxwire("decode", "--json=full", capture).lines]
     assert len(decoded) == cell.frames
     assert b"lost in the network" in capture.read_bytes()
     assert mxwire("verify", capture).code == 0

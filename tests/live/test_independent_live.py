@@ -35,7 +35,7 @@ def assert_clean(story: Story) -> None:
 
 def assert_well_formed(path: Path, dialect: str, frames: int) -> None:
     """``mxwire decode`` finds every frame, and none that is malformed."""
-    command = [sys.executable, "-m", "mxwire", "decode", "--json", "--dialect", dialect, str(path)]
+    command = [sys.executable, "-m", "mxwire", "decode", "--json=full", "--dialect", dialect, str(path)]
     result = subprocess.run(command, check=True, capture_output=True, text=True)
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(lines) == frames

@@ -38,8 +38,8 @@ def short(frames: list[bytes]) -> bytes:
 def test_messages_appear_when_they_are_done(jumbo_cable):
     near, far = jumbo_cable
     frames = frames_of(ECHO)
-    known = of_file("messages", "--json", ECHO).objects
-    with running(far, "messages", "--json") as watching:
+    known = of_file("messages", "--json=full", ECHO).objects
+    with running(far, "messages", "--json=full") as watching:
         watching.until("listening")
         play(near, frames)
         for _ in known:

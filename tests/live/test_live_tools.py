@@ -335,7 +335,7 @@ def talk(port: Port, count: int = 5) -> None:
 
 
 def decoded(path: Path) -> list[dict[str, Any]]:
-    done = support.mxwire("decode", "--json", path)
+    done = support.mxwire("decode", "--json=full", path)
     assert done.code == 0 or done.err == f"mxwire: {path}: no frames; record some with mxwire capture\n"
     return done.objects
 

@@ -135,11 +135,11 @@ def test_a_capture_on_one_host_has_its_sent_and_received_frames(tmp_path: Path) 
     nothing in it is taken for wrong."""
     many = ("--hosts", 3, "--seed", 5, "--loss", 0.1, "--duplicate", 0.1, "--reorder", 0.2)
     one(*many, "--pcap", tmp_path / "all.pcapng")
-    sent = Counter(each["source"] for each in mxwire("decode", "--json", tmp_path / "all.pcapng").objects)
+    sent = Counter(each["source"] for each in mxwire("decode", "--json=full", tmp_path / "all.pcapng").objects)
     for host, address in enumerate(sorted(sent)):
         file = tmp_path / f"host{host}.pcapng"
         one(*many, "--pcap", file, "--at", host)
-        seen = mxwire("decode", "--json", file).objects
+        seen = mxwire("decode", "--json=full", file).objects
         assert sum(each["source"] == address for each in seen) == sent[address]
         assert all(address in (each["source"], each["destination"]) for each in seen)
         there = Counter(each["source"] for each in seen if each["destination"] == address)
@@ -171,7 +171,7 @@ def test_the_capture_decodes_and_verifies(tmp_path: Path) -> None:
                     assert not [each for each in found_wrong if each.severity == "violation"]
         assert frames == found["counts"]["frames"] > 0
         assert mxwire("verify", file).code == 0
-        decoded = mxwire("decode", "--json", file)
+        decoded = mxwire("decode", "--json=full", file)
         assert decoded.code == 0 and len(decoded.lines) == frames
         assert all(each["malformed"] is None and dialect.startswith(each["dialect"]) for each in decoded.objects)
 

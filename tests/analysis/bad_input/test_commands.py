@@ -17,7 +17,7 @@ from .mangling import CAPTURES, MANGLERS, Frames, Mangler, batch_of, frames_of, 
 
 NAMES = ("mxoe-every-type.pcap", "omx9000-truncated.pcap", "mxoe-nack-mcp-rdmawin.pcap")
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "messages": ("messages", "--json", "{bad}"),
+    "messages": ("messages", "--json=full", "{bad}"),
     "messages-text": ("messages", "{bad}"),
     "conversations": ("messages", "--by", "conversation", "--json", "{bad}"),
     "conversations-text": ("messages", "--by", "conversation", "{bad}"),

@@ -36,7 +36,7 @@ def messages_of(folder: Path) -> list[dict]:
 
 
 def test_the_page_has_the_messages_and_findings_of_the_commands(lossy):
-    listed = mxwire("messages", "--json", LOSSY).objects
+    listed = mxwire("messages", "--json=full", LOSSY).objects
     rows = messages_of(lossy)
     assert [each["number"] for each in rows] == [each["message"] for each in listed]
     assert [each["length"] for each in rows] == [each["length"] for each in listed]
