@@ -23,7 +23,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from types import FrameType, TracebackType
 from typing import Any, Final
 from weakref import WeakSet
@@ -150,9 +149,9 @@ class ExclusiveSection:
         if _interrupts.deferred is not None:
             _interrupts.deliver()
 
-    def run_handler(self, endpoint: EngineEndpoint, handler: Callable[[], object]) -> bool:
-        """Call the unexpected handler of an endpoint without the lock, so that it may wait for threads that call the
-        host.
+    def run_handler(self, endpoint: EngineEndpoint, handler: Callable[[Any], object], message: Any) -> bool:
+        """Call the unexpected handler of an endpoint with a message, without the lock, so that it may wait for threads
+        that call the host.
 
         Ctrl-C stays deferred until the result has been passed to the engine.
         """
@@ -163,7 +162,7 @@ class ExclusiveSection:
         self.handlers[thread] = endpoint
         depth = self._lock._release_save() if owned else None
         try:
-            return bool(handler())
+            return bool(handler(message))
         finally:
             if owned:
                 self._lock._acquire_restore(depth)
@@ -327,7 +326,7 @@ class Core:
             self.before_handler()
         consumed = False
         try:
-            consumed = self.section.run_handler(endpoint, partial(handler, message))
+            consumed = self.section.run_handler(endpoint, handler, message)
         finally:
             endpoint.resolve(message, consumed)
             self._due_known = False

@@ -6,17 +6,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("line %d: %s\n", __LINE__, #condition);                                                             \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "require.h"
 
 enum { TURNS = 2000, LOST_MS = 20000 };
 static mx_endpoint_t endpoint;
@@ -28,13 +19,10 @@ static uint64_t taken;
 /* Each message waits for the one before: a later one would end the sleep that a lost wake-up leaves. */
 static void *send_all(void *unused)
 {
-    unsigned state = 1;
     for (uint64_t number = 0; number < 2 * TURNS; number++) {
         while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) != number)
             sched_yield();
-        state = state * 1103515245 + 12345;
-        if (state >> 16 & 1)
-            usleep(state >> 18 & 255);
+        pause_shortly();
         mx_segment_t segment = {&number, sizeof number};
         mx_request_t request;
         REQUIRE(mx_isend(endpoint, &segment, 1, own, number, NULL, &request) == MX_SUCCESS);

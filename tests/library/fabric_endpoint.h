@@ -1,4 +1,4 @@
-/* An endpoint of the provider mx with its queues, for tests in C. REQUIRE prints the number of the first line that fails. */
+/* An endpoint of the provider mx with its queues, for tests in C. */
 
 #ifndef FABRIC_ENDPOINT_H
 #define FABRIC_ENDPOINT_H
@@ -11,18 +11,9 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("line %d: %s\n", __LINE__, #condition);                                                             \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "require.h"
 
 enum { LONGEST = 100000, WAIT_MS = 20000, ADDRESS = 16 };
 static struct fi_info *info;

@@ -20,10 +20,7 @@ static uint64_t state;
 
 static uint64_t random_number(void)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
+    return shuffle(&state);
 }
 
 /* A number near a limit, small, or random. */

@@ -31,15 +31,6 @@ static struct fi_cq_tagged_entry awaited(struct fid_cq *cq)
     return entry;
 }
 
-/* An irregular pause of up to a third of a millisecond. */
-static void pause_shortly(void)
-{
-    static unsigned state = 1;
-    state = state * 1103515245 + 12345;
-    if (state >> 16 & 1)
-        usleep(state >> 18 & 255);
-}
-
 static int taken;
 
 /* Each message waits for the one before: a later one would end the sleep that a lost wake-up leaves. */

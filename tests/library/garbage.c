@@ -5,6 +5,7 @@
  * With restart, threads also call mx_finalize and mx_init. */
 
 #include "cases.h"
+#include "require.h"
 
 #define POOL 16
 
@@ -20,10 +21,7 @@ static __thread uint64_t state;
 
 static uint64_t next(uint64_t below)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % below;
+    return shuffle(&state) % below;
 }
 
 static uint64_t wild(void)

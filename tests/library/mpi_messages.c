@@ -2,12 +2,12 @@
  * requests, threads. It prints a line per part, and ends with code 1 at the first wrong byte. The
  * arguments name the parts; without any, all run. */
 
-#include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "mpi_require.h"
 
 static int rank, size;
 
@@ -15,14 +15,6 @@ static void fill(char *data, int length, int seed)
 {
     for (int place = 0; place < length; place++)
         data[place] = (char)(place * 7 + place / 251 + seed);
-}
-
-static void require(int condition, const char *what)
-{
-    if (!condition) {
-        fprintf(stderr, "rank %d: %s\n", rank, what);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
 }
 
 static void verify(const char *data, int length, int seed, const char *what)

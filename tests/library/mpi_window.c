@@ -1,19 +1,11 @@
 /* One-sided communication: fences, puts, gets and accumulates of all lengths between all ranks, and passive targets. */
 
-#include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
+
+#include "mpi_require.h"
 
 enum { LONGEST = 40000 };
 static const int lengths[] = {1, 13, 500, 4100, LONGEST};
-
-static void require(int condition, const char *what)
-{
-    if (condition)
-        return;
-    fprintf(stderr, "%s\n", what);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 int main(int count, char **words)
 {

@@ -100,6 +100,48 @@ def test_a_provider_without_permission_reports_it_once(hosts: Hosts):
     assert done.returncode and done.stderr.count("libfabric:mx: no permission to open interfaces") == 1, done.stderr
 
 
+@_missing("fi_info")
+def test_two_providers_of_one_name_are_one(hosts: Hosts, installation: Installation, tmp_path: Path):
+    """A copy, which finds no library, beside the provider."""
+    copy = tmp_path / "libother-fi.so"
+    copy.write_bytes(installation.provider.read_bytes())
+    both = {"FI_PROVIDER_PATH": f"{tmp_path}:{installation.provider.parent}"}
+    found = [
+        hosts.ports[0].namespace.run("fi_info", "-p", "mx", env=hosts.variables | own).stdout
+        for own in ({}, both, both | {"LD_LIBRARY_PATH": str(installation.search_folder)})
+    ]
+    assert found[0].count("domain: mx0") > 0 and found == [found[0]] * 3
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ("no engine", "engine.so: cannot open shared object file"),
+        ("other version", "libmyriexpress.so was built by another version of mxwire"),
+        ("no mxwire", "cannot import mxwire"),
+    ],
+)
+def test_a_library_that_cannot_start_refuses_a_domain_in_one_line(
+    hosts: Hosts, installation: Installation, tmp_path: Path, damage: str, reason: str
+):
+    prefix, packages = tmp_path / "prefix", tmp_path / "packages"
+    shutil.copytree(installation.prefix, prefix, symlinks=True)
+    own = {"FI_PROVIDER_PATH": str(Installation(prefix).provider.parent), "PYTHONPATH": str(packages)}
+    if damage == "no engine":
+        Installation(prefix).engine.unlink()
+    elif damage == "no mxwire":
+        packages.joinpath("mxwire").mkdir(parents=True)
+        packages.joinpath("mxwire", "__init__.py").touch()
+    else:
+        shutil.copytree(SOURCES.parents[1] / "mxwire", packages / "mxwire")
+        packages.joinpath("mxwire", "__init__.py").open("a").write('\n__version__ = "other"\n')
+    program = tmp_path / "program"
+    subprocess.run(["cc", SOURCES / "fabric_waits.c", "-o", program, "-lfabric", "-pthread"], check=True)
+    done = hosts.ports[0].namespace.run(str(program), env=hosts.variables | own, timeout=LONGEST)
+    assert done.returncode == 1 and "fi_domain" in done.stdout
+    assert reason in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
 def listens(server: subprocess.Popen[str]) -> None:
     """Wait until fi_pingpong listens at its port; at first, its process is still in the namespace of the test."""
     end = time.monotonic() + LONGEST
