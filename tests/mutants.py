@@ -196,10 +196,10 @@ MUTANTS = (
         "ProgressEndpoint.progress",
         "partner.window.arrive(event)",
         (
-            "if hasattr(event.frame, 'total_length'):\n"
+            "if hasattr(event, 'transferred'):\n"
             "    for (region, _), send in list(partner.large_sends.items()):\n"
-            "        if region == event.frame.pulled_rdma_id:\n"
-            "            send.notified(event.frame.total_length)\n"
+            "        if region == event.region:\n"
+            "            send.notified(event.transferred)\n"
             "partner.window.arrive(event)"
         ),
         {"duplicate": 0.2, "judged": False, "workload": "stream", "messages": 40},
