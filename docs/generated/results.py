@@ -7,7 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 
-from mxwire.report import compatibility, conversations, diagnosis, inventory, pairs, timing, verification
+from mxwire.report import compatibility, conversations, diagnosis, inventory, merge, pairs, timing, verification
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, markdown
 from mxwire.report.result import Result, keys, result_class
 
@@ -20,6 +20,7 @@ _COMMANDS: dict[str, tuple[type[Result], ...]] = {
         *(timing.CaptureTotals, timing.DurationStatistics, timing.GapCounts, timing.InFlight),
         *(pairs.PairMeasurement, pairs.MergedPair),
     ),
+    "mxwire merge": (merge.MergedCaptures,),
     "mxwire compat": (compatibility.SideFacts, compatibility.ClassVerdict, compatibility.Conclusion),
 }
 _COLUMNS = (Column("key", code=True), Column("value"), Column("meaning", wraps=True))
@@ -36,7 +37,7 @@ _WORDS = {
     "None": "null",
     "dict[str, Any]": "object",
     "Any": "value",
-    "list[list[Any]]": "list of lists",
+    "list[Any]": "list",
 }
 
 
@@ -72,10 +73,16 @@ def _type(text: str) -> tuple[str, type[Result] | None]:
         return _WORDS[text], None
     if text.startswith("list["):
         of, inner = _type(text[5:-1])
-        return f"list of {of}s" if of in ("object", "text", "integer", "number") else f"list of {of}", inner
+        return f"list of {_several(of)}", inner
     if text.startswith("dict[str, "):
-        return f"object of {_type(text[10:-1])[0]}s", None
+        return f"object of {_several(_type(text[10:-1])[0])}", None
     return "object", result_class(text)
+
+
+def _several(words: str) -> str:
+    """Return words in the plural: ``objects of texts``."""
+    first, of, rest = words.partition(" of ")
+    return f"{first}s{of}{rest}"
 
 
 def _meanings(kind: type[Result]) -> dict[str, str]:

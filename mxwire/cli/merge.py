@@ -43,7 +43,7 @@ def command(
     from mxwire.errors import MxwireError
     from mxwire.report.document import plain, show
     from mxwire.report.json_line import json_line
-    from mxwire.report.merge import merge_blocks, merge_record
+    from mxwire.report.merge import MergedCaptures, merge_blocks
 
     if "-" in (first, second):
         raise MxwireError("captures are read twice to be merged: - cannot be one of them; write it to a file first")
@@ -56,7 +56,7 @@ def command(
     comparison = _compare(first, second, keep_both, decoding.skip_damage)
     written = _write(first, second, comparison, target, filters, decoding) if target is not None else None
     if as_json:
-        record = merge_record(first, second, comparison, target, written)
+        record = MergedCaptures.of(first, second, comparison, target, written).record()
         click.echo(json_line(record), err=target == "-")
         return
     blocks = merge_blocks(first, second, comparison, target, written)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
-from mxwire.analysis.merging import Alignment, MergeCounts, MergePlan
+from mxwire.analysis.merging import Alignment, MergePlan
 from mxwire.ethernet import mac_text
 from mxwire.report.document import Block, Column, Heading, Listing, Row, Table, number_columns
+from mxwire.report.result import Result, result
 from mxwire.report.times import seconds_text
 from mxwire.words import count_of
 
@@ -22,6 +23,58 @@ _ROWS: Final = (
     ("  received here, transmission not captured", "arrived"),
     ("  of unknown origin", "unknown"),
 )
+
+
+@result("merge")
+class MergedCaptures(Result):
+    """The alignment of two captures, the delays and the numbers of frames."""
+
+    files: list[str]
+    both: int
+    """Frames that are in both captures."""
+    compared: int
+    """Frames used to align the clocks."""
+    offset_ns: int
+    """Lead of the second clock at ``offset_at_ns``."""
+    offset_at_ns: int
+    offset_uncertainty_ns: float | None
+    """Null if the delay of the path is part of the offset."""
+    drift: float
+    """Seconds per second."""
+    drift_uncertainty: float
+    drift_seen: bool
+    acausal: int
+    """Frames received before being sent, by any steady clock."""
+    captures: list[dict[str, int]]
+    """Numbers of frames in each capture."""
+    hosts: dict[str, str]
+    """The capture, A or B, that was taken at each host."""
+    delays: dict[str, dict[str, int]]
+    """Frames, least and median delay by direction."""
+    written: int | None
+    target: str | None
+
+    @classmethod
+    def of(cls, first: str, second: str, made: MergePlan, target: str | None, written: int | None) -> MergedCaptures:
+        """Describe a merge of two files."""
+        alignment = made.alignment
+        return cls(
+            [first, second],
+            made.both,
+            alignment.compared,
+            alignment.clock.offset_ns,
+            alignment.clock.base_ns,
+            alignment.uncertainty_ns,
+            alignment.clock.drift,
+            alignment.drift_uncertainty,
+            alignment.drift_seen,
+            alignment.acausal,
+            [asdict(counts) | {"unknown": counts.unknown} for counts in (made.first, made.second)],
+            {mac_text(each): "A" if side == "first" else "B" for each, side in sorted(alignment.sides.items())},
+            {"A to B" if side == "first" else "B to A": asdict(each) for side, each in made.delays.items()},
+            written,
+            target,
+        )
 
 
 def merge_blocks(first: str, second: str, made: MergePlan, target: str | None, written: int | None) -> list[Block]:
@@ -83,37 +136,3 @@ def _clock(alignment: Alignment) -> Iterator[str]:
 
 def _microseconds(nanoseconds: float) -> str:
     return f"{nanoseconds / 1000:.3f} us"
-
-
-def merge_record(first: str, second: str, made: MergePlan, target: str | None, written: int | None) -> dict[str, Any]:
-    """The alignment, the delays and the frame counts as a JSON record; times in nanoseconds, drift as a ratio."""
-    alignment = made.alignment
-    return {
-        "record": "merge",
-        "files": [first, second],
-        "both": made.both,
-        "compared": alignment.compared,
-        "offset_ns": alignment.clock.offset_ns,
-        "offset_at_ns": alignment.clock.base_ns,
-        "offset_uncertainty_ns": alignment.uncertainty_ns,
-        "drift": alignment.clock.drift,
-        "drift_uncertainty": alignment.drift_uncertainty,
-        "drift_seen": alignment.drift_seen,
-        "acausal": alignment.acausal,
-        "captures": [_counts(made.first), _counts(made.second)],
-        "hosts": {mac_text(each): "A" if side == "first" else "B" for each, side in sorted(alignment.sides.items())},
-        "delays": {
-            "A to B" if side == "first" else "B to A": {
-                "frames": each.frames,
-                "least_ns": each.least_ns,
-                "median_ns": each.median_ns,
-            }
-            for side, each in made.delays.items()
-        },
-        "written": written,
-        "target": target,
-    }
-
-
-def _counts(counts: MergeCounts) -> dict[str, int]:
-    return asdict(counts) | {"unknown": counts.unknown}

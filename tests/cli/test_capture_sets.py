@@ -316,6 +316,14 @@ def test_sketches_merge_in_any_order(parts, random):
             assert found == pytest.approx(np.percentile(np.array(values, float), share), rel=2**-SKETCH_BITS)
 
 
+@pytest.mark.parametrize("command", ["diagnose", "stats", "verify"])
+def test_results_of_a_set_are_continued_from_a_checkpoint(command, tmp_path):
+    words = (command, "--on", "local", "--jobs", 1, "--checkpoint", tmp_path / "kept", "--json", *FILES)
+    first = mxwire(*words)
+    assert first.lines and (tmp_path / "kept").read_bytes().count(b"\n") > 1
+    assert mxwire(*words) == first
+
+
 def test_bad_captures_of_a_set_are_noted(tmp_path):
     (tmp_path / "bad.pcap").write_text("no capture")
     run = mxwire("stats", "--on", "local", "--jobs", 1, FILES[0], tmp_path / "bad.pcap", tmp_path / "gone.pcap")
