@@ -87,7 +87,17 @@ def lengths_type(least: int, most: int) -> Callable[[str], tuple[int, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class LineTestOptions:
+class SearchOutput:
+    """Parsed options of the output of all tests."""
+
+    requirements: tuple[str, ...]
+    csv: Path | None
+    plot: Path | None
+    as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LineTestOptions(SearchOutput):
     """Parsed options of all tests of frames."""
 
     interface: str
@@ -101,14 +111,10 @@ class LineTestOptions:
     cool_down: float | None
     rfc2544: bool
     streams: int
-    requirements: tuple[str, ...]
-    csv: Path | None
-    plot: Path | None
     via: str
     sink_via: str | None
     cpu: int | None
     timeout: float
-    as_json: bool
 
     def tester(self) -> LineTesterOptions:
         """The settings of the tests; settings without an option are those of RFC 2544."""
@@ -223,7 +229,7 @@ SizeTest = Callable[["LineTester", "SizeMeasurement"], "Iterator[dict[str, Any]]
 
 def _run(options: LineTestOptions, test: str, run: SizeTest) -> None:
     """Run a test for each frame length, and report; results so far are kept if it ends early."""
-    report = _TestReport(options.as_json, test, options.requirements, options.via, options.csv, options.plot)
+    report = _TestReport(test, options.via, options)
     end_like_interrupt()
     settings = options.tester()
     with ExitStack() as stack:
@@ -328,18 +334,16 @@ def _sizes(options: LineTestOptions, found: NetworkInterface) -> tuple[int, ...]
 @cpu_option
 @sink_timeout_option
 @json_option
+@shared.option_group("output", SearchOutput)
 def incast(
     interface: str,
     targets: tuple[str, ...],
     size: int | None,
     blocks: int,
     repetitions: int,
-    requirements: tuple[str, ...],
-    csv: Path | None,
-    plot: Path | None,
     cpu: int | None,
     timeout: float,
-    as_json: bool,
+    output: SearchOutput,
 ) -> None:
     """Have several senders answer PULLs at once, to find the buffer size of the switch in front of the requester.
 
@@ -354,7 +358,7 @@ def incast(
     from mxwire.linerate.transmitters import SINK_RING_BYTES
     from mxwire.link import PacketLink
 
-    report = _TestReport(as_json, "incast", requirements, "packet", csv, plot)
+    report = _TestReport("incast", "packet", output)
     end_like_interrupt()
     found = LiveOptions(interface).check()
     size = full_size("PULL_REPLY") if size is None else size
@@ -402,6 +406,7 @@ def incast(
 @plot_option
 @shared.timeout_option(10.0, "Seconds to wait for the host.")
 @json_option
+@shared.option_group("output", SearchOutput)
 def messages(
     live: LiveOptions,
     target: HostChoice,
@@ -411,11 +416,8 @@ def messages(
     trial: float | None,
     resolution: float | None,
     key: int,
-    requirements: tuple[str, ...],
-    csv: Path | None,
-    plot: Path | None,
     timeout: float,
-    as_json: bool,
+    output: SearchOutput,
 ) -> None:
     """Find the highest rate of messages without retransmissions, and measure round trips below it.
 
@@ -424,7 +426,7 @@ def messages(
     from mxwire.linerate.messages import MessageOptions, MessageTester
     from mxwire.wire.dialect import dialect_by_name
 
-    report = _TestReport(as_json, "messages", requirements, "packet", csv, plot)
+    report = _TestReport("messages", "packet", output)
     end_like_interrupt()
     found = live.check()
     dialect = dialect_by_name(live.dialect or "mxoe")
@@ -451,17 +453,15 @@ class _TestReport(LineReport):
     Raises :class:`~mxwire.errors.MxwireError` if a requirement or a file is not possible.
     """
 
-    def __init__(
-        self, as_json: bool, test: str, requirements: tuple[str, ...], via: str, csv: Path | None, plot: Path | None
-    ) -> None:
+    def __init__(self, test: str, via: str, output: SearchOutput) -> None:
         from mxwire.linerate.requirement import Requirement
 
-        super().__init__(as_json)
+        super().__init__(output.as_json)
         self._test = test
-        self._requirements = tuple(map(Requirement.parse, requirements))
+        self._requirements = tuple(map(Requirement.parse, output.requirements))
         self._via = via
-        self._csv = csv
-        self._plot = plot
+        self._csv = output.csv
+        self._plot = output.plot
         self._machine: dict[str, Any] = {}
         self.mode: str | None = None
         """Mode of AF_XDP; may be set before ``begin``, as may ``sink``."""
@@ -470,7 +470,7 @@ class _TestReport(LineReport):
         self._interrupted = False
         self._ended: str | None = None
         self._unmet: list[str] = []
-        _check_files(csv, plot)
+        _check_files(output.csv, output.plot)
 
     def begin(self, found: NetworkInterface, options: dict[str, Any], sizes: tuple[int, ...]) -> None:
         """Print the machine and the settings.

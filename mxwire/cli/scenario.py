@@ -34,6 +34,51 @@ if TYPE_CHECKING:
 _MANY: Final = 24
 """Minimum number of runs for which only failures are printed."""
 _MARKS: Final = {"fail": "FAIL", "missing": "MISSING"}
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioChoice:
+    """Parsed options of ``mxwire scenario run``: the scenarios, and the host to play them against."""
+
+    names: tuple[str, ...]
+    profile: str
+    dialect: str | None
+    seed: int | None
+    interface: str | None
+    via: str
+    target: HostChoice | None
+    key: int
+    driver: str | None
+    harmful: bool
+
+    def play_live(self, interface: str, seed: int) -> Iterator[ScenarioOutcome]:
+        """Play against a live host, whose driver or address is given."""
+        from mxwire.scenarios.series import play_driven, play_live
+
+        if self.driver is not None:
+            return play_driven(
+                self.names,
+                interface,
+                self.driver,
+                dialect=self.dialect,
+                harmful=self.harmful,
+                seed=seed,
+                via=self.via,
+            )
+        assert self.target is not None
+        return play_live(
+            self.names,
+            interface,
+            self.target.host,
+            MEETING_POINT if self.target.endpoint is None else self.target.endpoint,
+            dialect=self.dialect or "mxoe",
+            key=self.key,
+            harmful=self.harmful,
+            seed=seed,
+            via=self.via,
+        )
+
+
 _profile_option = shared.name_option(
     "Implementation to imitate.  [default: open-mx-1.5]", "profile", "--profile", default="open-mx-1.5"
 )
@@ -158,20 +203,8 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     "--key", "--harmful", "--via", one_of=("-i",), error="{option} {are} for a live host: name one with -i and --target"
 )
 @conflicts("--driver", "--key", error="--key is for --target: a driver reports its own")
-def run(
-    names: tuple[str, ...],
-    profile: str,
-    dialect: str | None,
-    seed: int | None,
-    interface: str | None,
-    via: str,
-    target: HostChoice | None,
-    key: int,
-    driver: str | None,
-    harmful: bool,
-    workers: shared.WorkerOptions,
-    **printed: Any,
-) -> None:
+@shared.option_group("chosen", ScenarioChoice)
+def run(chosen: ScenarioChoice, workers: shared.WorkerOptions, **printed: Any) -> None:
     """Play scenarios against the engine in virtual time: files, folders or names; without any, the whole library.
 
     With -i and --target they are played against a live host; those that need calls of its application are skipped. The
@@ -180,28 +213,17 @@ def run(
     crash real hosts need --harmful, and those that send with the host's own address are played last.
     Exit code 1: at least one failed, or the host sent nothing.
     """
-    from mxwire.scenarios.live_run import new_seed
-    from mxwire.scenarios.series import play_driven, play_live, simulated_plays
+    from mxwire.scenarios.series import simulated_plays
 
-    if interface is not None and target is not None:
-        seed = new_seed() if seed is None else seed
-        outcomes = play_live(
-            names,
-            interface,
-            target.host,
-            MEETING_POINT if target.endpoint is None else target.endpoint,
-            dialect=dialect or "mxoe",
-            key=key,
-            harmful=harmful,
-            seed=seed,
-            via=via,
-        )
-    elif interface is not None and driver is not None:
-        seed = new_seed() if seed is None else seed
-        outcomes = play_driven(names, interface, driver, dialect=dialect, harmful=harmful, seed=seed, via=via)
+    if chosen.interface is None:
+        outcomes = _simulated(simulated_plays(chosen.names, chosen.profile, chosen.dialect, chosen.seed or 0), workers)
+        seed = None
     else:
-        outcomes = _simulated(simulated_plays(names, profile, dialect, seed or 0), workers)
-    if not OutcomeReporter(**printed, seed=seed if interface is not None else None).report(outcomes):
+        from mxwire.scenarios.live_run import new_seed
+
+        seed = new_seed() if chosen.seed is None else chosen.seed
+        outcomes = chosen.play_live(chosen.interface, seed)
+    if not OutcomeReporter(**printed, seed=seed).report(outcomes):
         sys.exit(1)
 
 
