@@ -8,9 +8,6 @@ from typing import Any, Final
 from mxwire.bench.overlap import OVERLAP, POLLED, RATE, TIMELINES, shown_phases
 from mxwire.bench.record import Recording, Series
 from mxwire.bench.report import (
-    BESIDE,
-    BESIDE_RECT,
-    COLOURS,
     Figure,
     PageFigure,
     line_styles,
@@ -20,10 +17,9 @@ from mxwire.bench.report import (
 )
 from mxwire.report import plot
 from mxwire.report.document import Block, Heading
-from mxwire.wire.dialect import MXOE
 from mxwire.wire.enums import PacketType
 
-_PHASES: Final = {"fill": COLOURS[0], "sum": COLOURS[2], "wait": "#cfd4da"}
+_PHASES: Final = {"fill": plot.COLOURS[0], "sum": plot.COLOURS[2], "wait": "#cfd4da"}
 _SIDES: Final = ("producer", "consumer")
 _DATA: Final = int(PacketType.PULL_REPLY)
 
@@ -39,7 +35,7 @@ def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
     rate, overlap = recording.named(RATE), recording.named(OVERLAP)
     if rate is not None:
         yield PageFigure(
-            series_figure([rate], "Double buffering", MXOE),
+            series_figure([rate], "Double buffering"),
             "The producer fills, the consumer sums; the slower of both has half of the network's rate.",
         )
     if overlap is not None:
@@ -60,7 +56,7 @@ def overlap_figures(recording: Recording) -> Iterator[PageFigure]:
 
 def _overlap_figure(series: Series) -> Figure:
     def figure(pyplot: Any) -> Any:
-        drawing, axes = pyplot.subplots(figsize=(11.5, 4.4), layout="constrained")
+        drawing, (axes,) = plot.panels(pyplot, "Overlap of a message and work", (11.5, 4.4))
         for name, (colour, dashes) in line_styles(series.contestants()).items():
             curve = series.curve(name)
             places = [each.parameters["size"] for each in curve]
@@ -69,10 +65,7 @@ def _overlap_figure(series: Series) -> Figure:
         axes.axhline(0, color="black", linewidth=0.8)
         axes.set_xlabel("size, bytes")
         axes.set_ylabel("overlap")
-        axes.legend(handlelength=2.6, **BESIDE)
-        drawing.get_layout_engine().set(rect=BESIDE_RECT)
-        plot.tidy(axes)
-        drawing.suptitle("Overlap of a message and work", x=0.01, ha="left", fontsize=13)
+        plot.legend_beside(drawing, axes, handlelength=2.6)
         return drawing
 
     return figure
@@ -82,7 +75,7 @@ def _timeline_figure(way: str, timeline: dict[str, Any]) -> Figure:
     """Bars of phases per side, and ticks of the frames that it sent."""
 
     def figure(pyplot: Any) -> Any:
-        drawing, axes = pyplot.subplots(figsize=(11.5, 2.6), layout="constrained")
+        drawing, (axes,) = plot.panels(pyplot, f"Phases and frames, progress: {way}", (11.5, 2.6))
         begin = timeline["begin"]
         for each in shown_phases(timeline):
             place = -1.6 * each.rank
@@ -94,15 +87,15 @@ def _timeline_figure(way: str, timeline: dict[str, Any]) -> Figure:
             place, time = -1.6 * frame["rank"] - 0.6, (frame["time"] - begin) / 1e6
             data = frame["kind"] == _DATA
             axes.plot(
-                [time, time], [place, place + (0.2 if data else -0.2)], color=COLOURS[1 if data else 3], linewidth=0.6
+                [time, time],
+                [place, place + (0.2 if data else -0.2)],
+                color=plot.COLOURS[1 if data else 3],
+                linewidth=0.6,
             )
         axes.set_yticks([0, -1.6], _SIDES)
         axes.set_xlim(0, (timeline["end"] - begin) / 1e6)
         axes.set_xlabel("ms")
-        axes.legend(**BESIDE)
-        drawing.get_layout_engine().set(rect=BESIDE_RECT)
-        plot.tidy(axes)
-        drawing.suptitle(f"Phases and frames, progress: {way}", x=0.01, ha="left", fontsize=13)
+        plot.legend_beside(drawing, axes)
         return drawing
 
     return figure

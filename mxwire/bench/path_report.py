@@ -22,9 +22,6 @@ from mxwire.bench.path import (
 )
 from mxwire.bench.record import Measurement, Recording, Series
 from mxwire.bench.report import (
-    BESIDE,
-    BESIDE_RECT,
-    COLOURS,
     SERIES_CAPTION,
     Figure,
     PageFigure,
@@ -35,7 +32,7 @@ from mxwire.bench.report import (
 )
 from mxwire.bench.rounds import order
 from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
-from mxwire.report.plot import number_text, tidy
+from mxwire.report.plot import COLOURS, legend_beside, number_text, panels
 from mxwire.wire.dialect import MXOE
 
 _SPEEDS: Final = ((10, "10 Mb/s"), (100, "100 Mb/s"), (1_000, "1 Gb/s"), (10_000, "10 Gb/s"), (100_000, "100 Gb/s"))
@@ -217,7 +214,8 @@ def _budget_figure(budgets_shown: list[Budget]) -> Figure:
     """Stacked bars of the parts, each above a bar of the measured whole."""
 
     def figure(pyplot: Any) -> Any:
-        drawing, axes = pyplot.subplots(figsize=(11.5, 1.6 + 0.8 * len(budgets_shown)), layout="constrained")
+        size = 11.5, 1.6 + 0.8 * len(budgets_shown)
+        drawing, (axes,) = panels(pyplot, "Budget of half a round trip", size)
         labels = _part_labels(budgets_shown)
         for place, each in enumerate(budgets_shown):
             left = 0.0
@@ -230,10 +228,7 @@ def _budget_figure(budgets_shown: list[Budget]) -> Figure:
         axes.set_yticks(range(len(budgets_shown)), [f"{each.name}, {each.size:,} B" for each in budgets_shown])
         axes.invert_yaxis()
         axes.set_xlabel("half a round trip, µs")
-        axes.legend(**BESIDE)
-        drawing.get_layout_engine().set(rect=BESIDE_RECT)
-        drawing.suptitle("Budget of half a round trip", x=0.01, ha="left", fontsize=13)
-        tidy(axes)
+        legend_beside(drawing, axes)
         return drawing
 
     return figure

@@ -24,25 +24,9 @@ from mxwire.report.document import (
 )
 from mxwire.wire.dialect import Dialect
 
-COLOURS: Final = (
-    *("#1f5fa8", "#c2410c", "#0f766e", "#7c3aed", "#be185d", "#4d7c0f", "#64748b", "#0891b2"),
-    "#111827",
-    *("#b45309", "#a16207", "#4338ca", "#15803d", "#9f1239", "#57534e"),
-)
 _LINES: Final = ("-", "--", ":", "-.")
 _LEGEND_INSIDE: Final = 6
 """Maximum number of curves whose legend fits within the axes."""
-BESIDE: Final[dict[str, Any]] = {
-    "loc": "upper left",
-    "bbox_to_anchor": (1.01, 1),
-    "borderaxespad": 0,
-    "labelspacing": 0.3,
-    "frameon": False,
-    "fontsize": 8,
-}
-"""Properties of a legend beside its axes, where it covers nothing."""
-BESIDE_RECT: Final = (0, 0, 0.95, 1)
-"""The part of a figure for axes and such a legend: a browser's letters are wider than those the layout measured."""
 SERIES_CAPTION: Final = (
     "Medians of all rounds with their confidence intervals; hollow points have marks that others of their curve lack."
 )
@@ -154,21 +138,16 @@ def series_figure(shown: Sequence[Series], title: str, dialect: Dialect | None =
     width = 9 if inside else 11.5
 
     def figure(pyplot: Any) -> Any:
-        drawing, panels = pyplot.subplots(
-            len(shown), 1, sharex=True, squeeze=False, figsize=(width, 1.2 + 3.2 * len(shown)), layout="constrained"
-        )
-        for place, (series, (axes,)) in enumerate(zip(shown, panels, strict=True)):
-            draw_series(axes, series)
+        size = width, 1.2 + 3.2 * len(shown)
+        drawing, panels = plot.panels(pyplot, title, size, len(shown), sharex=True)
+        for place, (series, axes) in enumerate(zip(shown, panels, strict=True)):
+            draw_series(drawing, axes, series)
             lengths = [plotted(each.parameters[series.x]) for each in series.measurements]
             if dialect is not None:
                 plot.marks(axes, lengths, dialect, named=place == 0)
             if place == len(shown) - 1:
                 plot.length_axis(axes, lengths)
                 axes.set_xlabel(axis_name(series))
-            plot.tidy(axes)
-        if not inside:
-            drawing.get_layout_engine().set(rect=BESIDE_RECT)
-        drawing.suptitle(title, x=0.01, ha="left", fontsize=13)
         return drawing
 
     return figure
@@ -190,11 +169,11 @@ def line_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
         head, _, tail = name.partition(", ")
         tails[head].append(tail)
         dashes = _LINES[(len(tails[head]) - 1) % len(_LINES)]
-        styles[name] = (COLOURS[heads.index(head) % len(COLOURS)], dashes)
+        styles[name] = (plot.COLOURS[heads.index(head) % len(plot.COLOURS)], dashes)
     return styles
 
 
-def draw_series(axes: Any, series: Series) -> None:
+def draw_series(drawing: Any, axes: Any, series: Series) -> None:
     """Draw the curves of a series."""
     values: list[float] = []
     styles = line_styles(series.contestants())
@@ -226,7 +205,7 @@ def draw_series(axes: Any, series: Series) -> None:
     if len(styles) <= _LEGEND_INSIDE:
         axes.legend(fontsize=8, ncols=2, **plot.OVER_LINES)
     else:
-        axes.legend(handlelength=2.6, **BESIDE)
+        plot.legend_beside(drawing, axes, handlelength=2.6)
 
 
 # Files

@@ -18,11 +18,26 @@ from mxwire.extras import import_extra
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
 
-LATENCY: Final = "#1f5fa8"
-BANDWIDTH: Final = "#c2410c"
+COLOURS: Final = (
+    *("#1f5fa8", "#c2410c", "#0f766e", "#7c3aed", "#be185d", "#4d7c0f", "#64748b", "#0891b2"),
+    "#111827",
+    *("#b45309", "#a16207", "#4338ca", "#15803d", "#9f1239", "#57534e"),
+)
+"""Colours of curves, in order."""
+LATENCY, BANDWIDTH = COLOURS[:2]
 MARK: Final = "#8a8f98"
 OVER_LINES: Final[dict[str, Any]] = {"facecolor": "white", "edgecolor": "none"}
 """The background of text that lies over the lines of a figure."""
+_BESIDE: Final[dict[str, Any]] = {
+    "loc": "upper left",
+    "bbox_to_anchor": (1.01, 1),
+    "borderaxespad": 0,
+    "labelspacing": 0.3,
+    "frameon": False,
+    "fontsize": 8,
+}
+_BESIDE_RECT: Final = (0, 0, 0.95, 1)
+"""The part of a figure for axes and such a legend: a browser's letters are wider than those the layout measured."""
 FONT: Final[dict[Any, Any]] = {"svg.fonttype": "none", "svg.hashsalt": "mxwire", "font.size": 10}
 _CLOSE: Final = 1e-9
 """Relative error allowed in ``value``: a power of ten computed in floating point may be off by one bit."""
@@ -56,16 +71,13 @@ def draw(
     """
 
     def figure(pyplot: Any) -> Any:
-        drawing, (above, below) = pyplot.subplots(
-            2, 1, sharex=True, figsize=(9, 7.2), layout="constrained", gridspec_kw={"hspace": 0.04}
-        )
+        title = f"Messages to {partner} and back, dialect {dialect}"
+        drawing, (above, below) = panels(pyplot, title, (9, 7.2), 2, sharex=True, gridspec_kw={"hspace": 0.04})
         latency(above, measured, unidirectional)
         bandwidth(below, measured)
         for axes in (above, below):
             marks(axes, measured, dialect, named=axes is above)
-            tidy(axes)
         length_axis(below, measured)
-        drawing.suptitle(f"Messages to {partner} and back, dialect {dialect}", x=0.01, ha="left", fontsize=13)
         return drawing
 
     write_file(path, rendered(figure, path.suffix[1:]))
@@ -116,7 +128,24 @@ def page(title: str, drawing: bytes, text: str = "") -> str:
     return _PAGE.format(title=html.escape(title), figure=figure[figure.index("<svg") :], text=shown)
 
 
-def tidy(axes: Any) -> None:
+def panels(
+    pyplot: Any, title: str, size: tuple[float, float], rows: int = 1, columns: int = 1, **more: Any
+) -> tuple[Any, list[Any]]:
+    """Make a figure with a title, and return it with its panels; all figures have this style."""
+    drawing, axes = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **more)
+    for each in axes.flat:
+        _tidy(each)
+    drawing.suptitle(title, x=0.01, ha="left", fontsize=13)
+    return drawing, list(axes.flat)
+
+
+def legend_beside(drawing: Any, axes: Any, **more: Any) -> None:
+    """Place the legend beside its panel, where it covers nothing."""
+    axes.legend(**_BESIDE, **more)
+    drawing.get_layout_engine().set(rect=_BESIDE_RECT)
+
+
+def _tidy(axes: Any) -> None:
     """Draw a light grid behind the data, and remove the top and right borders."""
     axes.grid(True, which="major", color="#e5e7eb", linewidth=0.8)
     axes.set_axisbelow(True)

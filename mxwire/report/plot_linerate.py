@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from mxwire.errors import OutputError
-from mxwire.report.plot import BANDWIDTH, FONT, LATENCY, MARK, check, tidy
+from mxwire.errors import write_file
+from mxwire.report.plot import BANDWIDTH, LATENCY, MARK, panels, rendered
 
 _LABELS: Final = {
     "throughput": ("length of frames, bytes", "throughput, Gbit/s"),
@@ -24,31 +24,20 @@ def draw(path: Path, test: str, results: Sequence[Mapping[str, Any]], machine: M
 
     Raises :class:`~mxwire.errors.MxwireError` if matplotlib is not installed, or the file cannot be written.
     """
-    check()
-    import matplotlib as mpl
+    title = f"{test} on {machine['interface']} ({machine['driver'] or 'unknown driver'}), via {machine['via']}"
 
-    mpl.use("Agg")
-    from matplotlib import pyplot
+    def figure(pyplot: Any) -> Any:
+        drawing, (axes,) = panels(pyplot, title, (9, 5))
+        _CURVES[test](axes, results)
+        below, left = _LABELS[test]
+        axes.set_xlabel(below)
+        axes.set_ylabel(left)
+        axes.set_ylim(bottom=0)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(frameon=False)
+        return drawing
 
-    with mpl.rc_context(FONT):
-        figure, axes = pyplot.subplots(figsize=(9, 5), layout="constrained")
-        try:
-            _CURVES[test](axes, results)
-            below, left = _LABELS[test]
-            axes.set_xlabel(below)
-            axes.set_ylabel(left)
-            axes.set_ylim(bottom=0)
-            if axes.get_legend_handles_labels()[1]:
-                axes.legend(frameon=False)
-            tidy(axes)
-            title = f"{test} on {machine['interface']} ({machine['driver'] or 'unknown driver'}), via {machine['via']}"
-            figure.suptitle(title, x=0.01, ha="left", fontsize=13)
-            metadata = {"Date": None} if path.suffix in (".svg", ".pdf") else None
-            figure.savefig(path, dpi=150, metadata=metadata)
-        except OSError as error:
-            raise OutputError.of(path, error) from None
-        finally:
-            pyplot.close(figure)
+    write_file(path, rendered(figure, path.suffix[1:]))
 
 
 def _throughput(axes: Any, results: Sequence[Mapping[str, Any]]) -> None:

@@ -11,13 +11,12 @@ from mxwire.analysis.time_sequence import KINDS, SequenceGraph
 from mxwire.analysis.timing import Timing
 from mxwire.analysis.timing.line import common_rates
 from mxwire.report.pairs import PairOrder, party_text
-from mxwire.report.plot import LATENCY
+from mxwire.report.plot import COLOURS
 from mxwire.report.sequence import ACKED, STYLES, WINDOW, graph_title
 from mxwire.units import SECOND
 
 DIRECTIONS: Final = 6
 """Maximum number of directions with a curve of their own in the panel of throughput."""
-_COLOURS: Final = (LATENCY, "#c2410c", "#0f766e", "#7c3aed", "#b45309", "#be185d")
 
 
 def throughput(axes: Any, timing: Timing) -> None:
@@ -37,7 +36,7 @@ def throughput(axes: Any, timing: Timing) -> None:
         busiest = np.sort(np.argsort(-rates.sum(axis=1), kind="stable")[: DIRECTIONS - 1])
         rest = np.delete(rates, busiest, axis=0).sum(axis=0)
         rates, labels = np.vstack([rates[busiest], rest]), [*(labels[each] for each in busiest), "others"]
-    for label, rate, colour in zip(labels, rates, _COLOURS, strict=False):
+    for label, rate, colour in zip(labels, rates, COLOURS, strict=False):
         axes.stairs(rate, seconds, color=colour, linewidth=1.1, label=_plain(label))
     axes.set_ylabel("MB/s on the wire")
     axes.set_xlabel("seconds")

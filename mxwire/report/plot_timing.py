@@ -66,9 +66,10 @@ def _figure(pyplot: Any, name: str, timing: Timing, graphs: Sequence[SequenceGra
     by_length = len(measured) > 1
     heights = [3.4, 2.6] if by_length else []
     heights += [2.4, 2.2, *[3.6] * len(graphs), 2.0]
-    figure, panels = pyplot.subplots(
-        len(heights), 1, figsize=(9, 1.4 + sum(heights)), layout="constrained", gridspec_kw={"height_ratios": heights}
-    )
+    dialect = f", dialect {timing.dialect.name}" if timing.dialect else ""
+    ratios = {"height_ratios": heights}
+    size = 9, 1.4 + sum(heights)
+    figure, panels = plot.panels(pyplot, f"{name}{dialect}", size, len(heights), gridspec_kw=ratios)
     if by_length:
         _by_length(panels[0], panels[1], measured, lengths, what, timing)
     over_time = panels[2 * by_length :]
@@ -77,10 +78,6 @@ def _figure(pyplot: Any, name: str, timing: Timing, graphs: Sequence[SequenceGra
     for axes, graph in zip(over_time[2:-1], graphs, strict=True):
         sequence(axes, graph, timing.first_ns or 0, timing.follower.names)
     _gaps(over_time[-1], timing)
-    for each in panels:
-        plot.tidy(each)
-    dialect = f", dialect {timing.dialect.name}" if timing.dialect else ""
-    figure.suptitle(f"{name}{dialect}", x=0.01, ha="left", fontsize=13)
     return figure
 
 

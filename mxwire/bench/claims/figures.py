@@ -22,7 +22,7 @@ from mxwire.bench.logp import BANDWIDTH, PARAMETERS
 from mxwire.bench.mtu import PACKETS_OF_MXOE
 from mxwire.bench.path_report import path_figures
 from mxwire.bench.record import VIRTUAL_TIME, Measurement, Recording, Series
-from mxwire.bench.report import COLOURS, Figure, PageFigure, draw_series, line_styles, plotted, series_figure
+from mxwire.bench.report import Figure, PageFigure, draw_series, line_styles, plotted, series_figure
 from mxwire.report import plot
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
 
@@ -96,8 +96,8 @@ def _against(shown: Sequence[tuple[Series, PaperPoints]], title: str) -> Figure:
 
     def figure(pyplot: Any) -> Any:
         height = 1.0 + 2.9 * len(shown)
-        drawing, panels = pyplot.subplots(len(shown), 1, squeeze=False, figsize=(9.5, height), layout="constrained")
-        for (series, paper), (axes,) in zip(shown, panels, strict=True):
+        drawing, panels = plot.panels(pyplot, title, (9.5, height), len(shown))
+        for (series, paper), axes in zip(shown, panels, strict=True):
             styles = line_styles(series.contestants())
             known = {name: points for name, points in paper.items() if name in styles}
             if known:
@@ -105,15 +105,13 @@ def _against(shown: Sequence[tuple[Series, PaperPoints]], title: str) -> Figure:
             for name, points in known.items():
                 places, values = zip(*((x or 0.5, y) for x, y in points), strict=True)
                 axes.plot(places, values, color=styles[name][0], **_CROSS)
-            draw_series(axes, series)
+            draw_series(drawing, axes, series)
             crossed = [y for points in known.values() for _, y in points]
             if crossed:
                 drawn = [each.median for each in series.measurements if each.median > 0]
                 plot.vertical_axis(axes, min(drawn + crossed), max(drawn + crossed))
             plot.length_axis(axes, [plotted(each.parameters[series.x]) for each in series.measurements])
-            plot.tidy(axes)
-        panels[-1][0].set_xlabel("size, bytes")
-        drawing.suptitle(title, x=0.01, ha="left", fontsize=13)
+        panels[-1].set_xlabel("size, bytes")
         return drawing
 
     return figure
@@ -178,25 +176,22 @@ def _model_figures(recording: Recording) -> Iterator[PageFigure]:
 
 def _gain_figure(series: Series) -> Figure:
     def figure(pyplot: Any) -> Any:
-        drawing, panels = pyplot.subplots(
-            1, len(COLLECTIVE_SIZES), sharey=True, figsize=(11, 4.4), layout="constrained"
-        )
+        title = "Collectives, Open-MX against TCP (table 1); dashed: means"
+        drawing, panels = plot.panels(pyplot, title, (11, 4.4), 1, len(COLLECTIVE_SIZES), sharey=True)
         places = range(len(TABLE_1))
         for column, (axes, size) in enumerate(zip(panels, COLLECTIVE_SIZES, strict=True)):
             here = [_gain(series, name, size) for name in TABLE_1]
             paper = [_GAINS[name][column] for name in TABLE_1]
             axes.barh([each - 0.2 for each in places], paper, 0.38, color=plot.MARK, label=_PAPER)
-            axes.barh([each + 0.2 for each in places], here, 0.38, color=COLOURS[0], label="here, modelled")
-            for values, colour in ((paper, plot.MARK), (here, COLOURS[0])):
+            axes.barh([each + 0.2 for each in places], here, 0.38, color=plot.COLOURS[0], label="here, modelled")
+            for values, colour in ((paper, plot.MARK), (here, plot.COLOURS[0])):
                 axes.axvline(mean(values), color=colour, linestyle="--", linewidth=1)
             axes.axvline(0, color="black", linewidth=0.8)
             axes.set_title(f"{size:,} B" if size < _MIB else "4 MiB", fontsize=10)
             axes.set_xlabel("gain over TCP, %")
-            plot.tidy(axes)
         panels[0].set_yticks(list(places), TABLE_1)
         panels[0].invert_yaxis()
         panels[-1].legend(fontsize=8, loc="lower right", **plot.OVER_LINES)
-        drawing.suptitle("Collectives, Open-MX against TCP (table 1); dashed: means", x=0.01, ha="left", fontsize=13)
         return drawing
 
     return figure
@@ -211,11 +206,11 @@ def _share_figure(series: Series) -> Figure:
     kinds = ("bottom half", "driver", "library")
 
     def figure(pyplot: Any) -> Any:
-        drawing, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
+        drawing, (axes,) = plot.panels(pyplot, "Use of the receiver's processor (figure 11)", (9, 4))
         for side, suffix in enumerate(("", ", engine")):
             for place, size in enumerate(SHARE_SIZES):
                 bottom = 0.0
-                for kind, colour in zip(kinds, COLOURS, strict=False):
+                for kind, colour in zip(kinds, plot.COLOURS, strict=False):
                     point = series.point(f"{kind}{suffix}", size)
                     value = 0.0 if point is None else point.median * 100
                     label = "_nolegend_" if side or place else kind
@@ -229,8 +224,6 @@ def _share_figure(series: Series) -> Figure:
         axes.set_ylabel("share of a core, %")
         axes.set_ylim(0, 108)
         axes.legend(fontsize=8, ncols=4, loc="upper center", **plot.OVER_LINES)
-        plot.tidy(axes)
-        drawing.suptitle("Use of the receiver's processor (figure 11)", x=0.01, ha="left", fontsize=13)
         return drawing
 
     return figure
