@@ -131,7 +131,7 @@ def test_the_command_reference_has_every_option() -> None:
         assert command is not None
         assert f"## mxwire {name}\n" in reference
         for parameter in command.params:
-            for option in parameter.opts if isinstance(parameter, click.Option) else []:
+            for option in parameter.opts if isinstance(parameter, click.Option) and not parameter.hidden else []:
                 assert f"{option}" in reference
 
 
