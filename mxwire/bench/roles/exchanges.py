@@ -6,7 +6,6 @@ warms up and is not counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
@@ -37,26 +36,30 @@ def trips(channel: Channel, sizes: list[int], counts: list[int]) -> dict[str, An
     channel.barrier()
     before, frames = read_use(), channel.frames()
     for size, count in zip(sizes, counts, strict=True):
+        times = ping_pong(channel, size, count)
         if channel.active:
-            points[str(size)] = summary(list(_timed_trips(channel, size, count)), 2)
+            points[str(size)] = summary(times, 2)
             channel.check(size)
-        else:
-            for _ in range(count):
-                channel.receive(size)
-                channel.send(size)
     use = _use(channel, before, frames)
     # Both sides must run until a large message has arrived, even the last one.
     channel.barrier()
     return {"points": points, "trips": sum(counts)} | use
 
 
-def _timed_trips(channel: Channel, size: int, count: int) -> Iterator[int]:
+def ping_pong(channel: Channel, size: int, count: int) -> list[int]:
+    """Send and receive a message ``count`` times; return the times of the round trips in ns, of the active side."""
     clock, send, receive = channel.clock, channel.send, channel.receive
+    times: list[int] = []
     for _ in range(count):
-        begun = clock()
-        send(size)
-        receive(size)
-        yield clock() - begun
+        if channel.active:
+            begun = clock()
+            send(size)
+            receive(size)
+            times.append(clock() - begun)
+        else:
+            receive(size)
+            send(size)
+    return times
 
 
 def _use(channel: Channel, before: Any, frames: dict[str, int]) -> dict[str, Any]:
@@ -227,13 +230,8 @@ def fragments(
     before, frames = read_use(), channel.frames()
     for size, count, window, times in zip(sizes, counts, windows, repetitions, strict=True):
         channel.barrier()
-        trip: dict[str, float] = {}
-        if channel.active:
-            trip = summary(list(_timed_trips(channel, size, count)))
-        else:
-            for _ in range(count):
-                channel.receive(size)
-                channel.send(size)
+        taken = ping_pong(channel, size, count)
+        trip = summary(taken) if channel.active else {}
         round_trip = int(trip.get("median", 0))
         found: dict[str, Any] = {"round trip": trip}
         for name, active_sends in (("send", True), ("receive", False)):

@@ -23,6 +23,7 @@ from mxwire.bench.channels.channel import Channel
 from mxwire.bench.roles.alone import engine_trips
 from mxwire.bench.roles.common import CONTENT
 from mxwire.bench.roles.copies import SENT, CopyTrail, rings_of, routines_of
+from mxwire.bench.roles.exchanges import ping_pong
 from mxwire.errors import MxwireError
 
 _TRACE_ME, _SYSCALL, _SET_OPTIONS, _INFO = 0, 24, 0x4200, 0x420E
@@ -125,7 +126,7 @@ def traced_trips(channel: Channel, size: int, count: int, traced_active: bool) -
     # Both sides make the first trips outside of the marks.
     warm = WARM_TRIPS
     if not traced:
-        _play(channel, size, warm + count)
+        ping_pong(channel, size, warm + count)
         return {}
     if reopened:
         channel.close()
@@ -134,10 +135,10 @@ def traced_trips(channel: Channel, size: int, count: int, traced_active: bool) -
         own = type(channel)(channel.setup) if reopened else channel
         if reopened:
             own.barrier()
-        _play(own, size, warm)
+        ping_pong(own, size, warm)
         for _ in range(count):
             os.getppid()
-            _play(own, size, 1)
+            ping_pong(own, size, 1)
         os.getppid()
         if reopened:
             own.close()
@@ -159,16 +160,6 @@ def traced_engine(dialect: str, size: int, count: int) -> dict[str, Any]:
     # A trip has two messages, and each is sent and received by the same process.
     copied = trace(play, count).copied
     return {} if copied is None else {"bytes copied": copied[SENT] / count / 2}
-
-
-def _play(channel: Channel, size: int, count: int) -> None:
-    for _ in range(count):
-        if channel.active:
-            channel.send(size)
-            channel.receive(size)
-        else:
-            channel.receive(size)
-            channel.send(size)
 
 
 def trace(play: Callable[[], None], operations: int = 1) -> TracedCalls:
