@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from mxwire.analysis.table import TableWriter
-from mxwire.analysis.table_file import RecordTable
+from mxwire.analysis.table_file import RecordTable, TableFile
 from mxwire.capture import open_capture
 from mxwire.errors import MxwireError
 from mxwire.wire.decoder import DecodedBatch, Decoder
@@ -173,3 +173,13 @@ def test_a_format_that_needs_polars_names_the_package_to_install(tmp_path, no_po
     with pytest.raises(MxwireError, match=r"needs polars.*-m pip install 'polars>=") as caught:
         TableWriter(tmp_path / f"t{suffix}")
     assert "\n" not in str(caught.value)
+
+
+def test_an_error_of_the_writer_names_the_file(tmp_path):
+    def refuse(*_):
+        raise ValueError("two kinds of values in one column")
+
+    with pytest.raises(MxwireError, match=r"/t\.csv: cannot be written: two kinds of values in one column$"):  # noqa: SIM117
+        with TableFile(tmp_path / "t.csv", refuse) as table:
+            table.put({})
+    assert not [*tmp_path.iterdir()]

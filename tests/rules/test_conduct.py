@@ -502,3 +502,14 @@ def test_a_partner_may_be_abandoned_twice_within_two_retransmissions(after_ms, f
     on.send(on.b.request(target_recv_seqnum_start=0x8001))
     on.send(on.b.request(target_recv_seqnum_start=1), on.b.request(target_recv_seqnum_start=0x8001), after_ms=after_ms)
     assert ("R-SEQ-03" in {rule for rule, _ in on.rules}) is found
+
+
+@pytest.mark.rule("R-PUL-07", "R-PUL-08")
+def test_a_duplicate_of_a_pull_is_no_early_re_request():
+    """The puller may still re-request the block once, as a later one is complete."""
+    on = Stage(vantage=CAPTURE).connect()
+    on.send(on.a.rndv(200_000), first := on.b.pull(200_000), on.b.pull(200_000, 1))
+    on.send(first, after_ms=0.01)
+    on.send(*(on.a.data(200_000, place) for place in range(8, 16)))
+    on.send(on.b.pull(200_000), after_ms=150)
+    assert quiet(on)

@@ -56,6 +56,7 @@ class TestCaptures:
             for index, frame in enumerate(frames):
                 assert decoded.frame(index) == frame, swapped
                 assert decoded.is_swapped(index) == (frame.src_mac in swapped), swapped
+            assert [each.swapped for each in decoded.codecs()] == [frame.src_mac in swapped for frame in frames]
             columns = decoded.columns
             for name, expected in fields.items():
                 assert [each.tolist() for each in columns.field(name)] == expected, (name, swapped)
