@@ -1,4 +1,4 @@
-"""What a host observes while nothing progresses."""
+"""Observation of frames by a host while nothing progresses."""
 
 from __future__ import annotations
 

@@ -505,7 +505,7 @@ def test_a_partner_may_be_abandoned_twice_within_two_retransmissions(after_ms, f
 
 
 @pytest.mark.rule("R-PUL-07", "R-PUL-08")
-def test_a_duplicate_of_a_pull_is_no_early_re_request():
+def test_a_duplicate_of_a_pull_does_not_count_as_an_early_re_request():
     """The puller may still re-request the block once, as a later one is complete."""
     on = Stage(vantage=CAPTURE).connect()
     on.send(on.a.rndv(200_000), first := on.b.pull(200_000), on.b.pull(200_000, 1))
