@@ -96,14 +96,14 @@ class Reached:
     def tests_of(self, mutant: AutomaticMutant, longest: float, budget: float) -> list[str]:
         """Return the tests that reach a mutant, within limits in seconds: those of its room and short ones first.
 
-        If it is reached while modules are imported only, every test of its room may notice it.
+        If it is reached while modules are imported, every test of its room may notice it too.
         """
         tests = [test for test, reached in self.by_test.items() if test and mutant.name in reached]
         own = f"tests/{mutant.room}/"
-        if not tests and mutant.name in self.by_test.get("", ()):
-            tests = [test for test in self.by_test if test.startswith(own)]
+        if mutant.name in self.by_test.get("", ()):
+            tests = [*{*tests, *(test for test in self.by_test if test.startswith(own))}]
         tests = [test for test in tests if self.seconds[test] <= longest]
-        tests.sort(key=lambda test: (not test.startswith(own), self.seconds[test]))
+        tests.sort(key=lambda test: (not test.startswith(own), self.seconds[test], test))
         sums = accumulate(self.seconds[test] for test in tests)
         return [test for test, seconds in zip(tests, sums, strict=True) if seconds <= budget]
 
