@@ -455,7 +455,7 @@ static PyTypeObject LockType = {
 
 /* SlotReader: the slots of a TPACKET_V2 ring */
 
-#define SLOTS_AT_ONCE 64
+#define SLOTS_AT_ONCE 256
 
 typedef struct {
     PyObject_HEAD

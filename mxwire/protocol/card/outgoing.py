@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.frames import FrameBatch
-from mxwire.native import quick_struct
+from mxwire.native import native, quick_struct
 from mxwire.protocol.counters import Counter, Counters, Tally
 from mxwire.protocol.profile import Profile
 from mxwire.wire.codec import Codec, codec_of
@@ -36,7 +36,7 @@ _FIRST: Final = np.zeros(1, np.int64)
 _FIRST.flags.writeable = False
 
 
-FEW: Final = 64
+FEW: Final = 64 if native is None else 256
 """Up to this number of frames, single frames are faster than a batch (benchmarks/curve.py)."""
 
 
@@ -191,8 +191,8 @@ class Port:
         self.tiny = HeaderPacker(self.codec, "tiny", sent[Counter.SEND_TINY], _EAGER_FIELDS, EAGER_NUMBERS)
         self.small = HeaderPacker(self.codec, "small", sent[Counter.SEND_SMALL], _EAGER_FIELDS, EAGER_NUMBERS)
         self.liback = HeaderPacker(self.codec, "truc", sent[Counter.SEND_LIBACK], _LIBACK_FIELDS, _LIBACK_NUMBERS)
-        self.medium = quick_struct(self.codec.header("medium")[0])
-        """Packs the header of a MEDIUM fragment."""
+        self.medium = quick_struct(self.codec.tail("medium", self.tiny.shared))
+        """Packs the header of a MEDIUM fragment, from its shared part and the fields behind it."""
         self.rndv, self.pull, self.notify = (_whole(self.codec, name) for name in ("rndv", "pull", "notify"))
         """Pack whole frames, from all defined fields in order of offset."""
         self.reply = quick_struct(self.codec.header("pull_reply")[0])

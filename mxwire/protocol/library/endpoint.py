@@ -192,8 +192,12 @@ class EngineEndpoint(ProgressEndpoint):
             match_info = checked_integer("match info", match_info, ALL_BITS)
         maximum = self.resend_maximum if resend_maximum is None else self._resends(resend_maximum)
         local = partner.peer.own is not None
-        if type(data) is bytes and len(data) <= SMALL_MAXIMUM and not (synchronous or local):
-            return self._send_buffered(partner, data, match_info, maximum)
+        if not (synchronous or local):
+            # Usual messages pass without an object for their memory.
+            if type(data) is bytes and (len(data) <= SMALL_MAXIMUM or len(data) <= self.medium_threshold):
+                return self._send_buffered(partner, data, match_info, maximum)
+            if type(data) is bytearray and len(data) <= self.medium_threshold:
+                return self._send_buffered(partner, bytes(data), match_info, maximum)
         memory = Segments(data)
         if memory.length > LENGTH_MAXIMUM:
             raise LocalProtocolError(

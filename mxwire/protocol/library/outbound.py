@@ -103,12 +103,14 @@ class EagerDelivery(Delivery):
 
 
 def _pack_heads(partner: Partner, index: int) -> None:
-    """Pack the part of the headers that all TINYs and SMALLs to a partner share; ``index`` is the peer index in it."""
+    """Pack the part of the headers that all messages to a partner of one type share; ``index`` is the peer index in
+    it."""
     port = partner.port
     first = (partner.peer.address, port.address, ETHERTYPE_MXOE, index)
     last = (partner.number, partner.endpoint.number)
     partner.eager_index = index
     partner.tiny_head, partner.small_head = port.tiny.head(*first, _TINY, *last), port.small.head(*first, _SMALL, *last)
+    partner.medium_head = port.tiny.head(*first, _MEDIUM, *last)
 
 
 class MediumPacket(NumberedPacket):
@@ -127,29 +129,20 @@ class MediumPacket(NumberedPacket):
         partner = delivery.partner
         port = partner.port
         data, fragment = self._data, self._fragment
-        length = len(data)
-        fields = [
-            partner.peer.address,
-            port.address,
-            ETHERTYPE_MXOE,
-            partner.peer.index_for(port.number),
-            _MEDIUM,
-            partner.number,
-            partner.endpoint.number,
-            length,
-            delivery.sequence,
-            piggyback,
-            self.match_info >> 32,
-            self.match_info & _LOW,
-            delivery.session,
-            min(fragment, length),
-            0,
-        ]
-        if self._pipeline is not None:
-            fields.append(self._pipeline)
+        length, high, low = len(data), self.match_info >> 32, self.match_info & _LOW
+        index = partner.peer.reverse.get(port.number, NO_PEER_INDEX)
+        if index != partner.eager_index:
+            _pack_heads(partner, index)
+        shared, sequence, session = partner.medium_head, delivery.sequence, delivery.session
+        first = min(fragment, length)
         # The checksum is 0 as in a release build (wire format, section 8).
-        fields.append(0)
-        head: bytes = port.medium.pack(*fields)
+        head: bytes
+        if self._pipeline is None:
+            head = port.medium.pack(shared, length, sequence, piggyback, high, low, session, first, 0, 0)
+        else:
+            head = port.medium.pack(
+                shared, length, sequence, piggyback, high, low, session, first, 0, self._pipeline, 0
+            )
         shortest = port.dialect.medium_format.minimum_length
         if length <= fragment:
             frame = head + data

@@ -429,6 +429,7 @@ class Partner:
         "liback_index",
         "liback_out",
         "liback_session",
+        "medium_head",
         "notifies",
         "number",
         "peer",
@@ -492,7 +493,7 @@ class Partner:
         """MEDIUMs with missing fragments, by number, oldest first."""
         self.eager_index = -1
         """The index of the local host in the packed headers below."""
-        self.tiny_head = self.small_head = b""
+        self.tiny_head = self.small_head = self.medium_head = b""
         """The first part of the headers of TINYs and SMALLs, which is the same in all packets to this partner."""
         self.liback_index = self.liback_session = -1
         """The index of the local host, and the partner's session, in the packed header below."""
