@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mxwire.analysis.conversations import CapturedMessage, Follower
+    from mxwire.analysis.conversations.message_rows import MessageGroup
     from mxwire.analysis.dataset import DatasetPart
     from mxwire.analysis.host_names import HostNames
     from mxwire.cli.capture_set import CaptureSet, OpenCapture, Origin
@@ -102,17 +103,26 @@ def _list_messages(output: MessageOutput, incomplete: bool, capture: OpenCapture
     """Output the messages of a capture, and yield the number of those that are shown, and of all."""
     from mxwire.analysis.conversations import Follower
     from mxwire.analysis.selection import MessageSelector
-    from mxwire.cli.reading import followed, refuse_empty
+    from mxwire.cli.reading import followed, followed_groups, is_live, refuse_empty
 
     selector, before = MessageSelector(capture.selection), output.shown
-    follower = Follower(marks=selector.needs_marks)
-    for message in followed(follower, capture.decoder, capture.source, streams=output.streams, selector=selector):
-        if incomplete and not message.is_incomplete:
-            continue
-        if output.shown == before:
-            output.begin(capture)
-        output.show(message, follower)
-        output.shown += 1
+    rows = output.takes_rows and not (incomplete or capture.selection.is_limited or is_live(capture.source))
+    follower = Follower(marks=selector.needs_marks, rows=rows)
+    if rows:
+        for group in followed_groups(follower, capture.decoder, capture.source, selector):
+            if len(group):
+                if output.shown == before:
+                    output.begin(capture)
+                output.show_group(group, follower)
+                output.shown += len(group)
+    else:
+        for message in followed(follower, capture.decoder, capture.source, streams=output.streams, selector=selector):
+            if incomplete and not message.is_incomplete:
+                continue
+            if output.shown == before:
+                output.begin(capture)
+            output.show(message, follower)
+            output.shown += 1
     refuse_empty(capture.source, capture.decoder, capture.selection)
     yield output.shown - before, follower.messages
 
@@ -195,6 +205,8 @@ class MessageOutput(ABC):
 
     streams = True
     """True if messages are printed while the capture is read."""
+    takes_rows = False
+    """True if whole groups of messages are shown (:meth:`show_group`)."""
     shown = 0
     """Number of messages."""
     capture: OpenCapture
@@ -207,11 +219,17 @@ class MessageOutput(ABC):
     def show(self, message: CapturedMessage, follower: Follower) -> None:
         """Output a message."""
 
+    def show_group(self, group: MessageGroup, follower: Follower) -> None:
+        """Output messages, if ``takes_rows``."""
+        raise NotImplementedError
+
     def end(self) -> None:  # noqa: B027 - JSON needs no end
         """Finish the output."""
 
 
 class _MessageListing(MessageOutput):
+    takes_rows = True
+
     def __init__(self, files: tuple[str, ...], by_name: bool) -> None:
         from mxwire.report.messages import message_layout
         from mxwire.report.terminal import terminal_width
@@ -231,8 +249,16 @@ class _MessageListing(MessageOutput):
         click.echo(self._layout.heading())
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
-        for line in self._layout.lines(message, self.capture.start_ns or 0, self._width, self._names):
-            click.echo(line)
+        click.echo(self._text(message))
+
+    def _text(self, message: CapturedMessage) -> str:
+        return "\n".join(self._layout.lines(message, self.capture.start_ns or 0, self._width, self._names))
+
+    def show_group(self, group: MessageGroup, follower: Follower) -> None:
+        from mxwire.report.message_rows import row_lines
+
+        rows = row_lines(group, self._layout, self.capture.start_ns or 0, self._names)
+        click.echo("\n".join(group.merged(rows, [*map(self._text, group.messages)])))
 
     def end(self) -> None:
         from mxwire.report.document import Paragraph, show
@@ -249,11 +275,22 @@ class _MessageJson(MessageOutput):
 
         self._several = several
         self._full = full
+        self.takes_rows = not full
         self._line = message_json
 
     def show(self, message: CapturedMessage, follower: Follower) -> None:
+        click.echo(self._text(message, follower))
+
+    def _text(self, message: CapturedMessage, follower: Follower) -> str:
         file = self.capture.name if self._several else None
-        click.echo(self._line(message, follower.names, self.capture.start_ns, file=file, full=self._full))
+        return self._line(message, follower.names, self.capture.start_ns, file=file, full=self._full)
+
+    def show_group(self, group: MessageGroup, follower: Follower) -> None:
+        from mxwire.report.message_rows import row_json
+
+        file = self.capture.name if self._several else None
+        rows = row_json(group, follower.names, self.capture.start_ns or 0, file)
+        click.echo("\n".join(group.merged(rows, [self._text(each, follower) for each in group.messages])))
 
 
 class _MessageTableFile(MessageOutput):

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, TypeVar
 
+import numpy as np
+
 from mxwire.capture import CaptureReader, open_capture
 from mxwire.capture.ring import CaptureRing
 from mxwire.capture.time_order import in_time_order
@@ -23,6 +25,7 @@ from mxwire.words import count_of, starvation_text
 
 if TYPE_CHECKING:
     from mxwire.analysis.conversations import CapturedMessage, Follower
+    from mxwire.analysis.conversations.message_rows import MessageGroup
     from mxwire.analysis.host_names import HostNames
     from mxwire.analysis.selection import MessageSelector, Selection
     from mxwire.cli.filters import FilterOptions
@@ -311,6 +314,27 @@ def followed(
     if order is not None:
         rest = [*order.put(rest), *order.rest()]
     yield from taken(rest)
+    note_messages(reader.name, follower, decoder)
+
+
+def followed_groups(
+    follower: Follower, decoder: Decoder, reader: BatchSource, selector: MessageSelector
+) -> Iterator[MessageGroup]:
+    """The messages of a capture as :func:`followed` returns them, per batch.
+
+    ``follower`` has ``rows``, and ``selector`` takes all messages.
+    """
+    from mxwire.analysis.conversations.message_rows import GroupSorter, MessageGroup
+    from mxwire.analysis.conversations.plain_run import SETTLED
+
+    none = np.zeros(0, SETTLED)
+    sorter = GroupSorter(none)
+    for decoded in judged_batches(decoder, reader, streams=True):
+        completed = follower.observe(decoded)
+        selector.observe(decoded, follower.take_marks, decoder.start_ns)
+        yield sorter.put([*follower.take_rows(), MessageGroup(none, messages=completed)])
+    rest = follower.finish()
+    yield sorter.put([*follower.take_rows(), MessageGroup(none, messages=rest)], all_left=True)
     note_messages(reader.name, follower, decoder)
 
 

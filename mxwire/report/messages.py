@@ -75,7 +75,7 @@ class MessageLayout:
             {
                 "#": str(message.number),
                 "seconds": seconds_text(message.first_ns - since_ns, self.digits).strip(),
-                "source → destination": f"{self._host(flow, names)}{self.arrow}{self._host(flow.back, names)}",
+                "source → destination": self.hosts(flow, names),
                 "endpoints": endpoints_of(flow),
                 "kind": message.kind,
                 "length": "?" if message.length is None else str(message.length),
@@ -96,15 +96,24 @@ class MessageLayout:
             indent = " " * (self.widths["#"] + len(self.gap))
             yield from textwrap.wrap(f"[{notes}]", width, initial_indent=indent, subsequent_indent=f"{indent} ")
 
+    def hosts(self, flow: Flow, names: HostNames | None = None) -> str:
+        """The source and the destination."""
+        return f"{self._host(flow, names)}{self.arrow}{self._host(flow.back, names)}"
+
     def _host(self, flow: Flow, names: HostNames | None) -> str:
         label = None if names is None else names.labels(self.address).get(flow.address)
         return f"{host_text(flow)[-self.address :] if label is None else label:{self.address}}"
 
-    def _row(self, texts: Mapping[str, str]) -> str:
-        cells = (
-            f"{texts[heading]:{'<' if heading in _LEFT else '>'}{width}}" for heading, width in self.widths.items()
+    def cells(self, texts: Mapping[str, str]) -> str:
+        """The cells of some columns, by heading."""
+        return self.gap.join(
+            f"{texts[heading]:{'<' if heading in _LEFT else '>'}{width}}"
+            for heading, width in self.widths.items()
+            if heading in texts
         )
-        return self.gap.join(cells).rstrip()
+
+    def _row(self, texts: Mapping[str, str]) -> str:
+        return self.cells(texts).rstrip()
 
 
 _LEFT: Final = {"source → destination", "kind", "sender", "receiver"}

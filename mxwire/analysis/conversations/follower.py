@@ -9,6 +9,7 @@ from mxwire.analysis.conversations.acks import LibackTracker, NackTracker
 from mxwire.analysis.conversations.connects import ConnectTracker
 from mxwire.analysis.conversations.frame_marks import FrameMarks
 from mxwire.analysis.conversations.message import CapturedMessage
+from mxwire.analysis.conversations.message_rows import MessageGroup
 from mxwire.analysis.conversations.numbered_packets import NumberedTracker
 from mxwire.analysis.conversations.partners import Conversation
 from mxwire.analysis.conversations.plain_run import PlainTracker
@@ -31,7 +32,8 @@ class Follower:
     both are bounded. The result does not depend on how the capture is cut into batches. With ``marks``, or a ``watch``
     for one message, the follower marks every frame (:meth:`take_marks`); without ``messages`` it may omit messages from
     its result; with ``flights`` it records when the blocks of large messages were in flight; with ``facts`` it stores
-    the properties by which marked frames are selected.
+    the properties by which marked frames are selected; with ``rows`` most plain messages are results of
+    :meth:`take_rows` instead.
     """
 
     def __init__(
@@ -42,9 +44,12 @@ class Follower:
         marks: bool = False,
         facts: bool = False,
         messages: bool = True,
+        rows: bool = False,
     ) -> None:
         self._state = FollowerState(watch, flights=flights, marks=marks, facts=facts)
-        self._plain = PlainTracker(self._state, messages=messages or facts or watch is not None)
+        self._plain = PlainTracker(
+            self._state, messages=(messages and not rows) or facts or watch is not None, rows=rows
+        )
         self._pulls = PullTracker(self._state)
         self._decoded: DecodedBatch | None = None
         """The batch that is being followed."""
@@ -118,6 +123,10 @@ class Follower:
         """Return the marks of ``decoded``, the batch observed last; requires a follower with ``marks``."""
         assert self._state.marks is not None
         return self._state.marks.take(decoded)
+
+    def take_rows(self) -> list[MessageGroup]:
+        """Return the messages that were reported as rows since the previous call; requires a follower with ``rows``."""
+        return self._plain.take_rows()
 
     def take_flights(self) -> list[tuple[int, int, int, int, int]]:
         """Return the blocks of large messages that were completed since the previous call: the times of the request and

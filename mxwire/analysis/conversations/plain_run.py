@@ -21,8 +21,9 @@ nacks), and :class:`PlainTracker` consumes as many plain frames from their begin
    removes the larger of the two numbers. Lost messages leave gaps, so entries are counted, not positions.
 5. Objects. Message objects are created for messages in flight. Settled messages remain rows of
    :class:`_SettledMessages`, and ``_LATER`` in ``Stream.entries``, until a frame is followed singly: usually a later
-   run reports them first, so that their objects are never created. If the caller takes messages, all objects are
-   created after each run.
+   run reports them first, so that their objects are never created. A caller that takes messages gets the
+   reported ones as rows (:class:`~mxwire.analysis.conversations.message_rows.MessageGroup`), or all objects are created
+   after each run.
 
 Examining frames beyond the end of a run is wasted work, so frames are examined in windows, which grow with each
 success; after each failure twice as many frames are skipped as after the one before.
@@ -42,9 +43,18 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.frame_marks import ACK, DATA
 from mxwire.analysis.conversations.message import FLYING, Acknowledgement, CapturedMessage, Kind, NumberedEntry
+from mxwire.analysis.conversations.message_rows import MessageGroup
 from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.rows import BatchRows
-from mxwire.analysis.conversations.state import IN_FLIGHT, LINGER_NS, LINGERING, NEVER, ROOM, FollowerState
+from mxwire.analysis.conversations.state import (
+    IN_FLIGHT,
+    LINGER_NS,
+    LINGERING,
+    NEVER,
+    ROOM,
+    FollowerState,
+    note_missing,
+)
 from mxwire.analysis.conversations.streams import ENTRIES, KEPT_BEHIND, Stream
 from mxwire.wire.enums import TrucType
 from mxwire.wire.numbers import (
@@ -66,13 +76,13 @@ SKIPPED: Final = 64
 MOST_SKIPPED: Final = 8192
 PER_LANE: Final = 64
 """Minimum average number of frames per direction, because each direction has a fixed cost."""
-_KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
-_LIBACK: Final = len(_KINDS)
-_LAYOUTS: Final = {"tiny": 0, "small": 1, "truc": _LIBACK}
-"""Kinds of plain frames by layout: indexes into ``_KINDS``, or ``_LIBACK``."""
+KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
+LIBACK: Final = len(KINDS)
+_LAYOUTS: Final = {"tiny": 0, "small": 1, "truc": LIBACK}
+"""Kinds of plain frames by layout: indexes into ``KINDS``, or ``LIBACK``."""
 _LATER: Final = NumberedEntry()
 """Entry of a settled message whose object has not been created."""
-_SETTLED: Final = np.dtype(
+SETTLED: Final = np.dtype(
     [
         ("number", "i8"), ("stream", "i8"), ("position", "i8"), ("kind", "i8"), ("length", "i8"), ("match", "u8"),
         ("time_ns", "i8"), ("ack", "i8"), ("frame", "i8"),
@@ -81,7 +91,7 @@ _SETTLED: Final = np.dtype(
 )  # fmt: skip
 """Columns of settled messages; the last three describe the frame that settled the message."""
 _FRAME: Final = {each: each for each in ("kind", "length", "match", "time_ns", "ack")} | {"frame": "number"}
-"""Attributes of ``_PlainFrames`` by the columns of ``_SETTLED`` that hold them for the frame of the message."""
+"""Attributes of ``_PlainFrames`` by the columns of ``SETTLED`` that hold them for the frame of the message."""
 _END: Final = 1 << 62
 _Integers = NDArray[np.int64]
 
@@ -128,7 +138,7 @@ def _plain_frames(rows: BatchRows) -> tuple[_PlainFrames | None, list[tuple[int,
             others.append(each.place)
             continue
         kinds = np.full(len(each.place), kind, np.int64)
-        if kind == _LIBACK:
+        if kind == LIBACK:
             session, sub_type, length, inner, ack = each.fields
             plain = (sub_type == TrucType.ACK) & (length >= LIBACK_LENGTH) & (session == inner)
             others.append(each.place[~plain])
@@ -168,7 +178,7 @@ class _PlainLane:
     def find_messages(self, frames: _PlainFrames) -> int:
         """Set ``sent``; they are plain while each has the next sequence number."""
         flow, at = self.flow, self.at
-        self.sent = sent = at[frames.kind[at] < _LIBACK]
+        self.sent = sent = at[frames.kind[at] < LIBACK]
         if flow.session in (None, NO_SESSION) or not (flow.frames and flow.back.frames):
             return int(at[0])
         end = _first(at, frames.session[at] != flow.session, len(frames))
@@ -221,7 +231,7 @@ class _PlainLane:
         flow.message_bytes += int(frames.length[sent].sum())
         for kind, count in enumerate(np.bincount(frames.kind[sent]).tolist()):
             if count:
-                flow.messages[_KINDS[kind]] += count
+                flow.messages[KINDS[kind]] += count
         flow.conversation.last_ns = int(frames.time_ns[at[-1]])
 
 
@@ -325,11 +335,13 @@ class _SettledMessages:
     """Messages that were settled in the latest runs, and are not created."""
 
     def __init__(self) -> None:
+        self.taken: list[MessageGroup] | None = None
+        """The reported messages, if they are taken as rows."""
         self.clear()
 
     def clear(self) -> None:
         """Discard all messages."""
-        self.rows = np.zeros(0, _SETTLED)
+        self.rows = np.zeros(0, SETTLED)
         """In order of settlement, after all in ``FollowerState.lingering``."""
         self.reported = 0
         """Number of rows at the beginning that were reported but are still entries of their streams."""
@@ -341,6 +353,8 @@ class _SettledMessages:
 
     def keep(self, rows: NDArray[Any], reported: int, *, keep_all: bool) -> None:
         """Discard unneeded ``rows``: those among the first ``reported`` that are no longer entries of their streams."""
+        if self.taken is not None and reported > self.reported:
+            self.taken.append(self._group(rows[self.reported : reported]))
         oldest = np.array([next(iter(stream.entries), stream.next) for _, stream in self.streams], np.int64)
         kept = rows["position"] >= oldest[rows["stream"]]
         kept[reported:] = True
@@ -349,12 +363,25 @@ class _SettledMessages:
         numbers = {*self.rows["number"].tolist()}
         self.created = {number: each for number, each in self.created.items() if number in numbers}
 
+    def _group(self, rows: NDArray[Any]) -> MessageGroup:
+        """Return reported messages; those from before their run are objects."""
+        created = np.isin(rows["number"], [*self.created])
+        messages = []
+        for number, ack_frame, time_ns, how in rows[["number", "ack_frame", "settled_ns", "ack_kind"]][
+            created
+        ].tolist():
+            message = self.created[number]
+            message.ack = _acknowledgement(ack_frame, time_ns, how)
+            note_missing(message)
+            messages.append(message)
+        return MessageGroup(rows[~created], [flow for flow, _ in self.streams], messages)
+
     def create(self, state: FollowerState) -> None:
         """Create all messages, and settle and report them."""
         now_ns = state.now_ns
         ack: Acknowledgement | None = None
         # Columns, since a tuple per row would burden the garbage collector.
-        columns = zip(*(self.rows[name].tolist() for name in _SETTLED.names or ()), strict=True)
+        columns = zip(*(self.rows[name].tolist() for name in SETTLED.names or ()), strict=True)
         for (
             number, which, position, kind, length, match, time_ns, piggyack, frame, state.now_ns, ack_frame, how
         ) in columns:  # fmt: skip
@@ -369,7 +396,7 @@ class _SettledMessages:
                 stream.entries[position] = message
             state.settle(message)
         for _ in range(self.reported):
-            state.report(state.lingering.popleft(), forget=False)
+            state.report(state.lingering.popleft(), forget=False, taken=self.taken is not None)
         state.now_ns = now_ns
         state.due_ns = state.lingering[0].settled_ns + LINGER_NS if state.lingering else NEVER
         self.clear()
@@ -388,7 +415,7 @@ def _create(
     frame: int,
 ) -> CapturedMessage:
     """Create the message of a plain frame with the number ``frame``."""
-    message = CapturedMessage(number, flow, _KINDS[kind], position, length, match, time_ns, piggyack)
+    message = CapturedMessage(number, flow, KINDS[kind], position, length, match, time_ns, piggyack)
     message.complete_ns, message.bytes_seen = time_ns, length
     message.run_first = message.run_last = frame
     message.frame_count = 1
@@ -398,7 +425,7 @@ def _create(
 
 
 def _acknowledgement(frame: int, time_ns: int, kind: int) -> Acknowledgement:
-    return Acknowledgement(frame, time_ns, "liback" if kind == _LIBACK else "piggyback", True)
+    return Acknowledgement(frame, time_ns, "liback" if kind == LIBACK else "piggyback", True)
 
 
 class _PlainRun:
@@ -417,7 +444,7 @@ class _PlainRun:
                 self._numbers(lane.flow, lane.flow.stream).lane = lane
             if lane.acked is not None and lane.positions[-1] > lane.acked.acked:
                 self._numbers(lane.flow.back, lane.acked).acks = lane
-        has_message = frames.kind < _LIBACK
+        has_message = frames.kind < LIBACK
         self.sent = np.flatnonzero(has_message)
         """The frames with messages, which are numbered from ``base``."""
         self.place_sent = np.cumsum(has_message) - 1
@@ -558,12 +585,12 @@ class _PlainRun:
         message = np.zeros(len(frames), np.int64)
         message[self.settled_at] = numbers
         message[self.sent] = self.base + np.arange(len(self.sent))
-        role = np.where(frames.kind < _LIBACK, DATA, ACK).astype(np.uint8)
+        role = np.where(frames.kind < LIBACK, DATA, ACK).astype(np.uint8)
         marks.mark_run(frames.place, message, role, np.stack([frames.place[self.settled_at], numbers], 1))
 
     def _rows(self, numbers: _Integers) -> NDArray[Any]:
         """Return the rows of the messages that are settled, with their ``numbers``."""
-        frames, rows = self.frames, np.zeros(len(numbers), _SETTLED)
+        frames, rows = self.frames, np.zeros(len(numbers), SETTLED)
         new = self.settled >= 0
         first, last = self.sent[self.settled[new]], self.settled_at
         for name, column in _FRAME.items():
@@ -602,12 +629,15 @@ class _PlainRun:
 
 
 class PlainTracker:
-    """Tracker of runs of plain frames; with ``messages`` the messages are reported, too."""
+    """Tracker of runs of plain frames; with ``messages`` the messages are reported, too, or with ``rows`` as
+    rows."""
 
-    def __init__(self, state: FollowerState, *, messages: bool) -> None:
+    def __init__(self, state: FollowerState, *, messages: bool, rows: bool = False) -> None:
         self.state = state
         self._all = messages
         self._earlier = _SettledMessages()
+        if rows:
+            self._earlier.taken = []
         self._window, self._skipped = MOST_EXAMINED, SKIPPED
 
     def others(self, rows: BatchRows, count: int) -> Iterator[tuple[int, int]]:
@@ -639,6 +669,11 @@ class PlainTracker:
         if first < end:
             self.create_messages()
             yield first, end
+
+    def take_rows(self) -> list[MessageGroup]:
+        """Return the messages that were reported as rows since the previous call."""
+        taken, self._earlier.taken = self._earlier.taken or [], []
+        return taken
 
     def create_messages(self) -> None:
         """Create all messages that were settled in runs, before other parts use the state."""

@@ -273,17 +273,19 @@ class FollowerState:
             self.report(lingering.popleft())
         self.due_ns = lingering[0].settled_ns + LINGER_NS if lingering else NEVER
 
-    def report(self, message: CapturedMessage, *, forget: bool = True) -> None:
-        """Report a message that waited for late duplicates; ``forget`` schedules its entries for removal."""
+    def report(self, message: CapturedMessage, *, forget: bool = True, taken: bool = False) -> None:
+        """Report a message that waited for late duplicates, unless it was ``taken`` before; ``forget`` schedules its
+        entries for removal."""
         if message.pull is not None:
             self.take_replies(message)
         message.state = REPORTED
-        _note_missing(message)
+        note_missing(message)
         if forget:
             self._forget(message.flow, message)
         if message.pull is not None and message.pull.notice is not None:
             self._forget(message.flow.back, message.pull.notice)
-        self.out.append(message)
+        if not taken:
+            self.out.append(message)
 
     @staticmethod
     def _forget(flow: Flow, entry: NumberedEntry) -> None:
@@ -302,7 +304,8 @@ class FollowerState:
             self.report(self.lingering.popleft())
 
 
-def _note_missing(message: CapturedMessage) -> None:
+def note_missing(message: CapturedMessage) -> None:
+    """Record the parts of a message that the capture lacks, before it is reported."""
     if not (message.flow.frames and message.flow.back.frames):
         message.lacks("the other direction was not seen")
     if message.pull is None:

@@ -1,0 +1,84 @@
+"""Messages of runs as rows, and their order among other messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxwire.analysis.conversations.message import WAITING, CapturedMessage
+from mxwire.analysis.conversations.partners import Flow
+
+
+@dataclass(slots=True)
+class MessageGroup:
+    """Messages in the order of their numbers: plain ones as rows, others as objects.
+
+    Plain messages are TINYs and SMALLs of one frame that were acknowledged.
+    """
+
+    rows: NDArray[Any]
+    """Columns of :data:`~mxwire.analysis.conversations.plain_run.SETTLED`; ``stream`` is a place in ``flows``."""
+    flows: list[Flow] = field(default_factory=list)
+    messages: list[CapturedMessage] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """The number of messages."""
+        return len(self.rows) + len(self.messages)
+
+    def merged(self, rows: list[str], messages: list[str]) -> list[str]:
+        """Return the texts of all messages in order, from those of the rows and those of the objects."""
+        if not messages:
+            return rows
+        numbers = np.concatenate([self.rows["number"], [each.number for each in self.messages]])
+        texts = rows + messages
+        return [texts[place] for place in np.argsort(numbers, kind="stable").tolist()]
+
+
+class GroupSorter:
+    """Sorter of rows and messages by number, as :class:`~mxwire.analysis.conversations.message.MessageSorter`."""
+
+    def __init__(self, none: NDArray[Any]) -> None:
+        self._waiting = MessageGroup(none)
+        self._heap: list[tuple[int, CapturedMessage]] = []
+        self._next = 1
+
+    def put(self, groups: Iterable[MessageGroup], *, all_left: bool = False) -> MessageGroup:
+        """Add messages; return those that are next in order, or all that are left."""
+        waiting, rows = self._waiting, [self._waiting.rows]
+        for group in groups:
+            added = group.rows.copy()
+            added["stream"] += len(waiting.flows)
+            rows.append(added)
+            waiting.flows = waiting.flows + group.flows
+            for each in group.messages:
+                heappush(self._heap, (each.number, each))
+        joined = np.concatenate(rows)
+        joined = joined[np.argsort(joined["number"], kind="stable")]
+        end = self._end(joined["number"], all_left)
+        cut = int(np.searchsorted(joined["number"], end))
+        ready = MessageGroup(joined[:cut], waiting.flows)
+        while self._heap and self._heap[0][0] < end:
+            ready.messages.append(heappop(self._heap)[1])
+        left = joined[cut:]
+        used, left["stream"] = np.unique(left["stream"], return_inverse=True)
+        self._waiting = MessageGroup(left, [waiting.flows[each] for each in used.tolist()])
+        self._next = max(self._next, end)
+        return ready
+
+    def _end(self, rows: NDArray[np.int64], all_left: bool) -> int:
+        """Return the number up to which messages are ready (exclusive)."""
+        numbers = np.sort(np.concatenate([rows, np.array([number for number, _ in self._heap], np.int64)]))
+        if not len(numbers):
+            return self._next
+        if all_left:
+            return int(numbers[-1]) + 1
+        late = int(np.searchsorted(numbers, self._next))
+        following = numbers[late:] == self._next + np.arange(len(numbers) - late)
+        end = self._next + (len(following) if following.all() else int(following.argmin()))
+        over = len(numbers) - WAITING
+        return max(end, int(numbers[over - 1]) + 1) if over > 0 else end

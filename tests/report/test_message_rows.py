@@ -1,0 +1,89 @@
+"""Messages taken as rows: the same lines and JSON as one by one, in the same order."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mxwire.analysis.conversations import Follower
+from mxwire.analysis.conversations.message import MessageSorter
+from mxwire.analysis.conversations.message_rows import GroupSorter, MessageGroup
+from mxwire.analysis.conversations.plain_run import SETTLED
+from mxwire.report.message_rows import row_json, row_lines
+from mxwire.report.messages import message_json, message_layout
+from mxwire.wire.decoder import DecodedBatch
+from mxwire.wire.dialect import MXOE
+from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture
+from tests.analysis.conversations.test_plain_runs import ALWAYS, bounds, cut, small_bounds, traffic
+
+WIDTHS = None, 80
+FILES = None, "100%s é.pcap"
+
+
+def one_by_one(batches: list[DecodedBatch], start_ns: int) -> list[list[str]]:
+    follower, sorter = Follower(), MessageSorter()
+    messages = []
+    for each in batches:
+        messages += sorter.put(follower.observe(each))
+    messages += [*sorter.put(follower.finish()), *sorter.rest()]
+    lines = [["\n".join(message_layout(width).lines(each, start_ns, width)) for each in messages] for width in WIDTHS]
+    return lines + [[message_json(each, {}, start_ns, file=file) for each in messages] for file in FILES]
+
+
+def by_rows(batches: list[DecodedBatch], start_ns: int) -> tuple[list[list[str]], int]:
+    follower, none = Follower(rows=True), np.zeros(0, SETTLED)
+    sorter, groups = GroupSorter(none), []
+    for each in batches:
+        completed = follower.observe(each)
+        groups.append(sorter.put([*follower.take_rows(), MessageGroup(none, messages=completed)]))
+    rest = follower.finish()
+    groups.append(sorter.put([*follower.take_rows(), MessageGroup(none, messages=rest)], all_left=True))
+    found: list[list[str]] = []
+    for width in WIDTHS:
+        layout, texts = message_layout(width), []
+        for each in groups:
+            objects = ["\n".join(layout.lines(message, start_ns, width)) for message in each.messages]
+            texts += each.merged(row_lines(each, layout, start_ns), objects)
+        found.append(texts)
+    for file in FILES:
+        texts = []
+        for each in groups:
+            objects = [message_json(message, {}, start_ns, file=file) for message in each.messages]
+            texts += each.merged(row_json(each, {}, start_ns, file), objects)
+        found.append(texts)
+    return found, sum(len(each.rows) for each in groups)
+
+
+def compare(batches: list[DecodedBatch]) -> int:
+    start_ns = int(batches[0].batch.timestamp_ns[0])
+    found, rows = by_rows(batches, start_ns)
+    assert found == one_by_one(batches, start_ns)
+    return rows
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_messages_of_a_capture_are_the_same(capture):
+    with bounds(**ALWAYS):
+        compare(cut(decoded([read_capture(capture)], dialect_of(capture)), Random(capture)))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 1 << 32), st.sampled_from((0, 0.01, 0.1)), small_bounds)
+def test_messages_of_generated_traffic_are_the_same(seed, faults, limits):
+    """With small bounds, so that messages are reported early, and found again by late frames."""
+    random = Random(seed)
+    batches = decoded([traffic(random, 400, faults)], MXOE)
+    room, entries = limits["LINGERING"] // 4, limits["OUTSTANDING_MAXIMUM"] + limits["KEPT_BEHIND"]
+    with bounds(**ALWAYS), bounds(**limits, ROOM=room, ENTRIES=entries):
+        compare(cut(batches, random))
+        compare(batches)
+
+
+def test_most_messages_of_ordinary_traffic_are_rows():
+    batches = decoded([traffic(Random(1), 3000, 0)], MXOE)
+    with bounds(**ALWAYS), bounds(LINGERING=60, ROOM=15):
+        assert compare(batches) > 1000
