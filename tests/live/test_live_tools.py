@@ -440,7 +440,7 @@ def test_capture_cuts_frames(served, tmp_path):
     with capturing(served[1], "-w", tmp_path / "t.pcapng", "-s", 40, "-c", 4) as process:
         talk(served[1])
         assert ended(process).code == 0
-    assert {(each["captured"], each["length"] > 40) for each in decoded(tmp_path / "t.pcapng")} == {(40, True)}
+    assert {(each["captured"], each["wire_length"] > 40) for each in decoded(tmp_path / "t.pcapng")} == {(40, True)}
 
 
 def test_capture_ends_well_when_its_interface_goes(laboratory, tmp_path):
