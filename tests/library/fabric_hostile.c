@@ -97,7 +97,7 @@ static void answer_wrongly(void)
     mx_status_t status;
     uint32_t done = 0;
     uint64_t kind = random_number() % 3;
-    ssize_t error = kind == 0   ? fi_tsend(ep, out, LONGEST, NULL, wrong, 1, NULL)
+    ssize_t error = kind == 0   ? fi_tsenddata(ep, out, LONGEST, NULL, UINT64_MAX, wrong, 1, NULL)
                     : kind == 1 ? fi_write(ep, out, random_number() % LONGEST, NULL, wrong, 0, 1, NULL)
                                 : fi_read(ep, in, random_number() % LONGEST, NULL, wrong, 0, 1, NULL);
     REQUIRE(!error || error == -FI_EAGAIN);

@@ -10,10 +10,12 @@
  *
  *   - Matching is done here, in the unexpected handler of MX, because MX knows neither directed receives nor ignore
  *     masks. Receives are posted to MX only for a message that has arrived.
- *   - A message that MX copies (EAGER) is one message of MX, whose match information says all about it, if it can: its tag
- *     and data. Otherwise it has an envelope. When a receive matches that, the receiver chooses a number, posts a receive
- *     to MX with it, and grants it to the sender, which then sends the payload. Thus probing needs no memory, and two
- *     senders never use the same match information.
+ *   - A message is one message of MX, whose match information says all about it, if it can: its tag and data. Otherwise it
+ *     has an envelope. When a receive matches that, the receiver chooses a number, posts a receive to MX with it, and grants
+ *     it to the sender, which then sends the payload; two senders never use the same match information. Either way, a long
+ *     message stays at its sender until then: probing needs no memory.
+ *   - Each long message without an envelope occupies one of the few regions that MX has for sends, until it is received.
+ *     While some are under way (ANNOUNCED), others have an envelope, so that no message waits for a region for ever.
  *   - An unexpected eager message that MX has as a whole is copied, within a limit of memory (HELD_MAXIMUM). Others stay in
  *     the queue of MX until they are claimed by their identity.
  *   - The first send to an address starts a connect; sends wait in the connection's queue until it ends.
@@ -48,6 +50,7 @@
 #define INJECT_MAXIMUM 4096
 /* Longest message that MX copies, and longest that it always has as a whole. */
 #define EAGER 32768
+#define ANNOUNCED 64
 #define WHOLE 128
 #define MESSAGE_MAXIMUM ((size_t)0x7fffffff)
 #define ACCESSES (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -81,8 +84,8 @@ struct mxf_header {
 #define HEADER_DATA UINT64_C(1)
 #define HEADER_TAGGED UINT64_C(2)
 
-/* Of a message that is too long for one message of MX, or whose match information cannot say all about it. Its payload
- * follows if it fits (ENCLOSED). */
+/* Of a message whose match information cannot say all about it, or that has to wait for a region. Its payload follows if it
+ * fits (ENCLOSED). */
 struct mxf_envelope {
     struct mxf_header header;
     uint64_t tag, length, number;
@@ -207,6 +210,7 @@ struct mxf_send {
     enum mxf_event event;
     uint64_t flags, match;
     int tagged;
+    int announced;   /* it is long, and has no envelope */
     uint64_t number; /* by which the partner names it in a grant or reply; 0 if there is none */
     size_t length;
     int error, granted, answered;
@@ -337,6 +341,7 @@ struct mxf_endpoint {
     LIST(mxf_message) claimed;
     size_t held;                        /* bytes of unexpected messages in memory */
     size_t unsent;                      /* sends that MX has not ended */
+    size_t announced;                   /* long ones without an envelope */
     struct mxf_send **numbered;         /* sends by the low half of their number */
     size_t numbered_room, numbered_next;
     uint32_t *free_bulks, free_count;

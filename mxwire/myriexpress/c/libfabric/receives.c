@@ -412,7 +412,7 @@ static int arrived(struct mxf_endpoint *endpoint, mx_endpoint_addr_t source, uin
         return 1;
     message.place = data ? MXF_HELD : MXF_QUEUED;
     int known = match == MATCH_ENVELOPE ? !!(data = read_envelope(&message, data, length))
-                                        : length <= EAGER && mxf_unpack(match, &message);
+                                        : length <= MESSAGE_MAXIMUM && mxf_unpack(match, &message);
     if (!known) {
         WARN("dropped a message that another version, or a plain MX program, has sent");
         return 1;

@@ -65,6 +65,7 @@ void mxf_free_send(struct mxf_send *send)
         send->endpoint->numbered[(uint32_t)send->number] = NULL;
     if (send->bulk_number != NO_BULK)
         mxf_free_bulk(send->endpoint, send->bulk_number);
+    send->endpoint->announced -= (size_t)send->announced;
     free(send->memory);
     free(send);
 }
@@ -374,10 +375,12 @@ ssize_t mxf_send(struct mxf_endpoint *endpoint, const struct mxf_operation *oper
     ssize_t length = measure(operation);
     struct mxf_send *send;
     uint64_t match;
-    int bare = length <= EAGER && mxf_pack(operation, &match);
+    int bare = (length <= EAGER || endpoint->announced < ANNOUNCED) && mxf_pack(operation, &match);
     ssize_t error = mxf_new_send(endpoint, operation, MXF_SEND, bare ? 0 : sizeof(struct mxf_envelope), &send);
     if (error)
         return error;
+    send->announced = bare && length > EAGER;
+    endpoint->announced += (size_t)send->announced;
     send->match = bare ? match : MATCH_ENVELOPE;
     send->answered = bare || send->length <= ENCLOSED;
     return bare ? mxf_submit(send) : send_in_envelope(send, operation);
