@@ -16,7 +16,7 @@ from tests.mutants_seen import SEEN, Found
 
 from .mutations import MUTATIONS, Mutation, recorded
 
-_ANSWERED = "self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self.dialect, self.address, count))"
+_ANSWERED = "self.outgoing.put_bulk(PullReplies(frame, frame.block_length, region, self, count))"
 
 SENT = {
     "R-SEQ-04": Mutant(

@@ -242,11 +242,11 @@ RECEIVER_MUTANTS = (
     Mutant(
         "whoever sends becomes a partner",
         "R-ORD-01",
-        "EngineEndpoint.progress",
+        "ProgressEndpoint.progress",
         ("if partner is None:\n    continue"),
         (
             "if partner is None:\n"
-            "    partner = self.partner(event.peer, frame.src_endpoint)\n"
+            "    partner = self.partner(event.peer, event.endpoint)\n"
             "    partner.tx_next = partner.tx_una = 1"
         ),
     ),
@@ -265,8 +265,8 @@ RECEIVER_MUTANTS = (
         "a RNDV that nobody waits for has no number",
         "R-RDV-03",
         "_handle_rendezvous",
-        "take_unmatched(Unexpected(partner, info, frame.msg_length, rendezvous=frame))",
-        "take_unmatched(Unexpected(partner, info, frame.msg_length, rendezvous=frame)) and False",
+        "take_unmatched(Unexpected(partner, info, arrival.length, rendezvous=arrival))",
+        "take_unmatched(Unexpected(partner, info, arrival.length, rendezvous=arrival)) and False",
     ),
     Mutant(
         "a block is served once",
