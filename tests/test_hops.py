@@ -107,8 +107,8 @@ def measured() -> tuple[Trace, Trace]:
 
 @pytest.mark.parametrize(
     ("which", "files", "functions", "depth"),
-    # A send of 58 functions also begins a list of resends, if it is the first of its tick.
-    [(0, 12, 59, 10), (1, 16, 72, 12)],
+    # A send of 59 functions also begins a list of resends, if it is the first of its tick.
+    [(0, 13, 60, 10), (1, 17, 72, 12)],
     ids=["send", "receive"],
 )
 def test_a_message_passes_few_files_and_functions(which, files, functions, depth):

@@ -53,8 +53,8 @@ def objects_of(name: str) -> list[dict[str, Any]]:
 
 
 def flat(made: dict[str, Any]) -> dict[str, Any]:
-    values = {key: value for key, value in made.items() if key not in ("fields", "payload", "malformed", "length")}
-    values |= {"wire_length": made["length"]} | made["fields"]
+    values = {key: value for key, value in made.items() if key not in ("fields", "payload", "malformed")}
+    values |= made["fields"]
     for group in ("payload", "malformed"):
         values |= {f"{group}_{key}": value for key, value in (made[group] or {}).items()}
     return values
