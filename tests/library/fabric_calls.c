@@ -188,6 +188,43 @@ static void crowd(void)
         next(tx);
 }
 
+static void send_delivered(size_t length, uint64_t tag)
+{
+    struct iovec segment = {out, length};
+    struct fi_msg_tagged message = {.msg_iov = &segment, .iov_count = 1, .addr = self, .tag = tag, .context = out};
+    REQUIRE(!fi_tsendmsg(ep, &message, FI_DELIVERY_COMPLETE | FI_COMPLETION));
+}
+
+/* Delivery is complete when the receive is, whatever the tag and however the message is sent; also if more wait than have
+ * regions, and the last is received first. */
+static void delivery(void)
+{
+    static const uint64_t each[] = {7, UINT64_C(0xfe) << 56, UINT64_MAX};
+    static const size_t lengths[] = {0, 3, 80, 4000, LONGEST};
+    for (int place = 0; place < 15; place++) {
+        size_t length = lengths[place / 3];
+        fill(length, place);
+        for (int posted = 0; posted < 2; posted++) {
+            memset(in, 0, sizeof in);
+            if (!posted)
+                send_delivered(length, each[place % 3]);
+            REQUIRE(posted || empty(tx));
+            REQUIRE(!fi_trecv(ep, in, LONGEST, NULL, FI_ADDR_UNSPEC, each[place % 3], 0, in));
+            if (posted)
+                send_delivered(length, each[place % 3]);
+            REQUIRE(next(rx).len == length && !memcmp(in, out, length));
+            next(tx);
+        }
+    }
+    for (uint64_t tag = 0; tag < 200; tag++)
+        send_delivered(5, tag);
+    for (uint64_t tag = 200; tag--;) {
+        REQUIRE(!fi_trecv(ep, in, LONGEST, NULL, FI_ADDR_UNSPEC, tag, 0, in));
+        REQUIRE(next(rx).len == 5);
+        next(tx);
+    }
+}
+
 int main(void)
 {
     struct fi_info *impossible = fi_allocinfo(), *found;
@@ -207,6 +244,7 @@ int main(void)
     peeks(LONGEST);
     multi_receive();
     crowd();
+    delivery();
     close_endpoint();
     puts("done");
     return 0;

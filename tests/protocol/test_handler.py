@@ -74,6 +74,8 @@ def test_a_message_is_claimed_by_its_identity(length, inside, deferred):
             two.receive(bytearray(length), 7)
             claims.append(two.claim(bytearray(length), identities[-1]))
             assert not claims[0].done and two.claim(bytearray(length), identities[-1]) is None
+            # Another one can be claimed at the same time, as another thread does.
+            claims.append(two.claim(bytearray(length), identities[1]))
         return False
 
     two.handle_unexpected(handler)
@@ -83,13 +85,13 @@ def test_a_message_is_claimed_by_its_identity(length, inside, deferred):
     if not inside:
         claims.append(two.claim(buffer, identities[2]))
         world.settle()
-    assert statuses(*claims) == [Status.SUCCESS]
-    assert claims[0].memory.copy() == pattern(length, 2)
+    assert statuses(*claims) == [Status.SUCCESS] * (1 + inside)
+    assert [each.memory.copy() for each in claims] == [pattern(length, number) for number in (2, 1)[: 1 + inside]]
     assert two.claim(bytearray(1), identities[2]) is None
-    rest = [two.receive(bytearray(length), 7) for _ in range(3 - inside)]
+    rest = [two.receive(bytearray(length), 7) for _ in range(3 - 2 * inside)]
     world.settle()
     assert statuses(*sends, *rest) == [Status.SUCCESS] * len(sends + rest)
-    assert [each.memory.copy() for each in rest] == [pattern(length, number) for number in (0, 1, 3)[inside:]]
+    assert [each.memory.copy() for each in rest] == [pattern(length, number) for number in (0, 1, 3)[2 * inside :]]
     assert two.matching.unexpected == two.matching.posted == 0
 
 

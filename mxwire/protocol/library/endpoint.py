@@ -253,7 +253,7 @@ class EngineEndpoint(ProgressEndpoint):
         self._must_be_open()
         matching = self.matching
         message = matching.find(identity)
-        if message is None or matching.claimant is not None:
+        if message is None or (message is matching.handling and matching.claimant is not None):
             return None
         request = Receive(self, Segments(buffer, writable=True), message.match_info, ALL_BITS, LENGTH_MAXIMUM)
         if matching.claim(request, message):

@@ -85,7 +85,7 @@ struct mxf_header {
 #define HEADER_TAGGED UINT64_C(2)
 
 /* Of a message whose match information cannot say all about it, or that has to wait for a region. Its payload follows if it
- * fits (ENCLOSED). */
+ * has no number, and fits (ENCLOSED). */
 struct mxf_envelope {
     struct mxf_header header;
     uint64_t tag, length, number;
@@ -210,10 +210,10 @@ struct mxf_send {
     enum mxf_event event;
     uint64_t flags, match;
     int tagged;
-    int announced;   /* it is long, and has no envelope */
+    int announced;   /* by MX, since it is long or synchronous, and has no envelope */
     uint64_t number; /* by which the partner names it in a grant or reply; 0 if there is none */
     size_t length;
-    int error, granted, answered;
+    int error, transmitted, granted, answered;
     int pending; /* requests of MX that have not ended */
     uint64_t bulk_number; /* of a read: NO_BULK, or that of its receive */
     int receiving;        /* of a read: MX has the receive */

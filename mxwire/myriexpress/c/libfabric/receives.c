@@ -44,10 +44,16 @@ static struct mxf_completion describe(const struct mxf_message *message, void *c
                                    .source = mxf_find(message->endpoint->av, &message->source)};
 }
 
+/* Memory of a message that is held, which has no payload if its length is 0. */
+static size_t held_bytes(const struct mxf_message *message)
+{
+    return sizeof *message + message->length;
+}
+
 static void free_message(struct mxf_message *message)
 {
     if (message->held)
-        message->endpoint->held -= message->length;
+        message->endpoint->held -= held_bytes(message);
     free(message->held);
     free(message);
 }
@@ -146,8 +152,8 @@ static const char *read_envelope(struct mxf_message *message, const char *data, 
     if (!data || size < sizeof envelope)
         return NULL;
     memcpy(&envelope, data, sizeof envelope);
-    int follows = envelope.length <= ENCLOSED;
-    if (envelope.header.flags & ~(HEADER_DATA | HEADER_TAGGED) || envelope.length > MESSAGE_MAXIMUM ||
+    int follows = !envelope.number;
+    if (envelope.header.flags & ~(HEADER_DATA | HEADER_TAGGED) || envelope.length > (follows ? ENCLOSED : MESSAGE_MAXIMUM) ||
         size != sizeof envelope + (follows ? envelope.length : 0))
         return NULL;
     message->place = follows ? MXF_HELD : MXF_ENVELOPE;
@@ -344,7 +350,7 @@ static struct mxf_message *keep(const struct mxf_message *message, const char *p
     *kept = *message;
     if (held) {
         kept->held = memcpy(held, payload, message->length);
-        kept->endpoint->held += kept->length;
+        kept->endpoint->held += held_bytes(kept);
     }
     return kept;
 }
@@ -369,8 +375,6 @@ static int expected(struct mxf_message *message, const char *payload)
 
 static int unexpected(struct mxf_message *message, const char *payload)
 {
-    if (message->place == MXF_HELD && message->endpoint->held + message->length > HELD_MAXIMUM)
-        message->place = MXF_QUEUED;
     struct mxf_message *kept = keep(message, message->place == MXF_HELD ? payload : NULL);
     if (kept)
         APPEND(&kept->endpoint->unexpected[kept->tagged], kept);
@@ -419,8 +423,12 @@ static int arrived(struct mxf_endpoint *endpoint, mx_endpoint_addr_t source, uin
     }
     mx__identity(endpoint->mx, &message.identity);
     struct mxf_receive *receive = find_posted(&message);
-    if (!receive)
+    if (!receive) {
+        /* In the queue of MX, an envelope would be part of the message. */
+        if (match != MATCH_ENVELOPE && message.place == MXF_HELD && endpoint->held + held_bytes(&message) > HELD_MAXIMUM)
+            message.place = MXF_QUEUED;
         return unexpected(&message, data);
+    }
     take(&message, receive);
     return expected(&message, data);
 }

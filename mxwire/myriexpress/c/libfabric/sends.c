@@ -19,7 +19,8 @@ struct mxf_send *mxf_numbered(struct mxf_endpoint *endpoint, uint64_t number, co
 {
     uint32_t place = (uint32_t)number;
     struct mxf_send *send = place < endpoint->numbered_room ? endpoint->numbered[place] : NULL;
-    return send && send->number == number && send->connection->address.nic_id == partner->nic_id &&
+    /* Numbers can be guessed before they are sent. */
+    return send && send->number == number && send->transmitted && send->connection->address.nic_id == partner->nic_id &&
                    send->connection->address.number == partner->number
                ? send
                : NULL;
@@ -139,6 +140,7 @@ static int transmit_segments(struct mxf_send *send, mx_segment_t *segments, uint
 static int transmit(struct mxf_send *send)
 {
     int error = send->event == MXF_READ ? mxf_start_read(send) : 0;
+    send->transmitted = 1;
     return error ? error : transmit_segments(send, send->segment, send->first, send->match, &send->header);
 }
 
@@ -375,14 +377,16 @@ ssize_t mxf_send(struct mxf_endpoint *endpoint, const struct mxf_operation *oper
     ssize_t length = measure(operation);
     struct mxf_send *send;
     uint64_t match;
-    int bare = (length <= EAGER || endpoint->announced < ANNOUNCED) && mxf_pack(operation, &match);
+    /* MX announces a message that is long or synchronous, and the receiver's MX keeps a region for it. */
+    int delivered = !!(operation->flags & FI_DELIVERY_COMPLETE), announced = length > EAGER || delivered;
+    int bare = (!announced || endpoint->announced < ANNOUNCED) && mxf_pack(operation, &match);
     ssize_t error = mxf_new_send(endpoint, operation, MXF_SEND, bare ? 0 : sizeof(struct mxf_envelope), &send);
     if (error)
         return error;
-    send->announced = bare && length > EAGER;
+    send->announced = bare && announced;
     endpoint->announced += (size_t)send->announced;
     send->match = bare ? match : MATCH_ENVELOPE;
-    send->answered = bare || send->length <= ENCLOSED;
+    send->answered = bare || (send->length <= ENCLOSED && !delivered);
     return bare ? mxf_submit(send) : send_in_envelope(send, operation);
 }
 
