@@ -26,9 +26,7 @@ def command_line(description: str | None, rounds: int, *, compiles: bool = True)
     Unless ``compiles`` is false, :func:`options_of` restarts the program with mxwire compiled.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--rounds", type=int, default=rounds, help="measurements of each; the best counts (%(default)s)"
-    )
+    parser.add_argument("--rounds", type=int, default=rounds, help="measurements of each (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="one short round, as a test")
     parser.add_argument("--json", action="store_true", help="one object per line")
     if compiles:

@@ -428,7 +428,12 @@ class Inputs:
     @property
     def names(self) -> tuple[str, ...]:
         """The inputs to :meth:`open`, one after another."""
-        return self.files if self.interface is None else (self.interface,)
+        from mxwire.capture.ring import expanded
+
+        if self.interface is not None:
+            return (self.interface,)
+        # A file may be named twice.
+        return tuple(file for name in self.files for file in expanded([name]))
 
     @contextmanager
     def open(self, name: str, ethertypes: tuple[int, ...] = (), skip_damage: bool = False) -> Iterator[BatchSource]:

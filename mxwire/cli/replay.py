@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -13,9 +13,6 @@ from mxwire.cli.filters import FILTERS, filter_options
 from mxwire.cli.group import Command
 from mxwire.errors import MxwireError
 from mxwire.ethernet import ETHERTYPE_MXOE
-
-if TYPE_CHECKING:
-    pass
 
 _SCENARIO: Final = ".mxs"
 _RAW: Final = frozenset(

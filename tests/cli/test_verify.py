@@ -193,3 +193,12 @@ def test_no_frames(tmp_path):
         writer.write(FrameBatch.from_frames([]))
     run = mxwire("verify", path)
     assert run.code == 2 and "no frames" in run.err and run.out == ""
+
+
+def test_a_pattern_names_captures_without_workers_too():
+    explicit = mxwire("verify", CAPTURES / "mxoe-connect.pcap", CAPTURES / "mxoe-cancel.pcap", "--json")
+    pattern = mxwire("verify", CAPTURES / "mxoe-c*[lt].pcap", "--json")
+    assert sorted(pattern.lines) == sorted(explicit.lines) and pattern.code == explicit.code == 0
+    assert mxwire("verify", CAPTURES / "nothing*.pcap").err.endswith(
+        "nothing*.pcap: no such files; check the pattern\n"
+    )
