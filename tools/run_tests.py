@@ -1,11 +1,15 @@
 """Run all tests, and report those that are flaky.
 
-    python tools/run_tests.py [--workers N] [TESTS ...]
+    python tools/run_tests.py [--workers N] [--limit MINUTES] [TESTS ...]
 
 Run pytest three times: the tests that need no clock; by themselves those that do, which are marked ``realtime``; and
 then, one after another, those that failed. A test that fails and then passes is flaky: it is named and counted, and the
 third flaky test fails the run. With CI=true a skipped test fails the run too. The last line has the total in pytest's
 format. The module is also a plugin of pytest (``-p tools.run_tests``), which writes the result of a run to a file.
+
+No run hangs. A test that takes longer than ``timeout`` in ``pyproject.toml`` fails by pytest-timeout, with the stacks
+of its threads; but a test that is blocked in C, or whose cleanup hangs, cannot be ended from within. At the limit of
+the whole run, the tests that are still running are therefore named, and the run fails.
 
 Many tests wait for a moment, so there are five processes on two processors, and twice as many for the tests that need a
 clock, which mostly wait. Before the first start, pytest's bytecode of the test files is stored, which each process
@@ -22,6 +26,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -40,8 +45,12 @@ MOST_FLAKY = 2
 """Maximum number of flaky tests; more fail the run, because they hide defects."""
 MOST_RERUN = 30
 """Maximum number of failures that are rerun; with more, something is broken."""
+LIMIT = 60
+"""Maximum number of minutes of all runs together: four times what two processors need."""
 NONE_COLLECTED = 5
 """pytest's exit code where no test was selected."""
+TOO_LONG = 124
+"""Exit code of a run that was ended at its limit, as that of ``timeout``."""
 
 
 @dataclass
@@ -71,7 +80,52 @@ class RunError(Exception):
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of this module."""
     parser.addoption("--outcome", metavar="FILE", help="write the numbers of the run to FILE")
+    parser.addoption(
+        "--limit", metavar="SECONDS", type=float, help="end the run after SECONDS, and name what still runs"
+    )
     parser.addoption("--store-bytecode", action="store_true", help="store the bytecode of the test files, and run none")
+
+
+class RunLimit:
+    """The limit of a run, in the process that starts the workers, which learns of every test that starts and ends."""
+
+    def __init__(self, seconds: float) -> None:
+        self.running: dict[str, float] = {}
+        """Start of each test that is running, by the monotonic clock."""
+        self._seconds = seconds
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Note that a test starts."""
+        self.running[nodeid] = time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Note that a test has ended."""
+        self.running.pop(nodeid, None)
+
+    def pytest_unconfigure(self) -> None:
+        """Stop the timer."""
+        self._timer.cancel()
+
+    def _end(self) -> None:
+        """Name the tests that are running, and end this process and its workers, which may not answer any more."""
+        now = time.monotonic()
+        print(f"\nNot finished after {self._seconds:.0f} s: {_counted(len(self.running), 'test')} still running:")
+        for nodeid, started in sorted(self.running.items(), key=lambda each: each[1]):
+            print(f"RUNNING {nodeid}: for {now - started:.0f} s")
+        sys.stdout.flush()
+        for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+        os._exit(TOO_LONG)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin the limit of the run, outside of the workers."""
+    seconds = config.getoption("--limit")
+    if seconds is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(RunLimit(seconds))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -125,14 +179,16 @@ def prepared() -> Iterator[None]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def run(*options: str) -> Outcome:
-    """Run pytest with options.
+def run(deadline: float, *options: str) -> Outcome:
+    """Run pytest with options, until ``deadline`` by the monotonic clock.
 
-    Raises :class:`RunError` if it was interrupted or could not start.
+    Raises :class:`RunError` if it was interrupted, could not start, or did not finish.
     """
+    limit = max(deadline - time.monotonic(), 0)
     with tempfile.TemporaryDirectory(prefix="mxwire-tests-") as folder:
         file = Path(folder, "outcome")
-        command = [sys.executable, "-m", "pytest", "-p", "tools.run_tests", f"--outcome={file}", *options]
+        command = [sys.executable, "-m", "pytest", "-p", "tools.run_tests"]
+        command += [f"--outcome={file}", f"--limit={limit}", *options]
         code = subprocess.run(command, check=False).returncode
         if code == NONE_COLLECTED:
             return Outcome()
@@ -144,17 +200,19 @@ def run(*options: str) -> Outcome:
     return outcome
 
 
-def run_all(tests: Sequence[str], workers: int, preparation: AbstractContextManager[None]) -> tuple[Outcome, list[str]]:
+def run_all(
+    tests: Sequence[str], workers: int, deadline: float, preparation: AbstractContextManager[None]
+) -> tuple[Outcome, list[str]]:
     """Run the tests; returns the total, and the node ids of the flaky tests."""
     with preparation:
         print("\nTests that need no clock:", flush=True)
-        total = run(f"-n{workers}", "--dist=worksteal", f"-m=not {REALTIME}", *tests)
+        total = run(deadline, f"-n{workers}", "--dist=worksteal", f"-m=not {REALTIME}", *tests)
     print("\nTests that need a clock:", flush=True)
-    total.add(run(f"-n{2 * workers}", "--dist=worksteal", f"-m={REALTIME}", *tests))
+    total.add(run(deadline, f"-n{2 * workers}", "--dist=worksteal", f"-m={REALTIME}", *tests))
     if not 0 < len(total.failed) <= MOST_RERUN:
         return total, []
     print(f"\nRerun, one after another: {_counted(len(total.failed), 'failed test')}", flush=True)
-    again = run("-n0", *total.failed)
+    again = run(deadline, "-n0", *total.failed)
     flaky = [each for each in total.failed if each not in again.failed]
     total.failed = again.failed
     total.passed += len(flaky)
@@ -196,13 +254,14 @@ def main() -> int:
         default=-(-5 * _processors() // 2),
         help="processes that run tests, and twice as many those that need a clock; default: five on two processors",
     )
+    parser.add_argument("--limit", type=float, default=LIMIT, metavar="MINUTES", help="default: %(default)s")
     parser.add_argument("--no-compile", action="store_true", help="compile only when a test of compiled code starts")
     parser.add_argument("tests", nargs="*", help="files or folders; default: all tests")
     options = parser.parse_args()
     started = time.monotonic()
     preparation = nullcontext() if options.no_compile else prepared()
     try:
-        total, flaky = run_all(options.tests, options.workers, preparation)
+        total, flaky = run_all(options.tests, options.workers, started + 60 * options.limit, preparation)
     except RunError as error:
         return int(str(error)) or 1
     except KeyboardInterrupt:

@@ -25,11 +25,14 @@ def flaky(number: int) -> str:
     return f"def test_flaky_{number}():\n    assert 'PYTEST_XDIST_WORKER' not in os.environ\n"
 
 
-def run(folder: Path, *tests: str, **environment: str) -> tuple[int, list[str]]:
+def run(folder: Path, *tests: str, options: tuple[str, ...] = (), **environment: str) -> tuple[int, list[str]]:
     """The exit code and the lines that were printed."""
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = -ra -p xdist\nmarkers =\n    realtime\n")
-    (folder / "test_any.py").write_text("import os\n\nimport pytest\n\n\n" + "\n\n".join(tests))
-    command = [sys.executable, str(ROOT / "tools" / "run_tests.py"), "--no-compile", "--workers=1"]
+    settings = "addopts = -ra -p xdist -p pytest_timeout\ntimeout = 2\nmarkers =\n    realtime\n"
+    (folder / "pytest.ini").write_text(f"[pytest]\n{settings}")
+    (folder / "test_any.py").write_text(
+        "import ctypes\nimport os\nimport signal\nimport time\n\nimport pytest\n\n\n" + "\n\n".join(tests)
+    )
+    command = [sys.executable, str(ROOT / "tools" / "run_tests.py"), "--no-compile", "--workers=1", *options]
     kept = {
         name: value for name, value in os.environ.items() if name != "CI" and not name.startswith(("PYTEST", "COV"))
     }
@@ -59,6 +62,25 @@ def test_failed_tests_are_run_again_and_named(tmp_path):
         "FAILED test_any.py::test_bad",
         "SKIPPED test_any.py::test_skipped: no such program",
     ]
+
+
+def test_a_test_that_hangs_fails(tmp_path):
+    code, lines = run(tmp_path, GOOD, "def test_hangs():\n    time.sleep(1000)\n")
+    assert (code, total(lines)) == (1, "1 failed, 1 passed")
+    assert "FAILED test_any.py::test_hangs" in lines
+    assert any("Timeout" in line for line in lines)
+
+
+def test_a_run_that_hangs_names_its_tests(tmp_path):
+    """A test that is blocked in C, with Python's lock, so that nothing ends it from within."""
+    hangs = (
+        "def test_hangs():\n    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})\n"
+        "    ctypes.PyDLL(None).sleep(1000)\n"
+    )
+    code, lines = run(tmp_path, GOOD, hangs, options=("--limit=0.2",))
+    assert code == 124
+    assert lines[-2] == "Not finished after 12 s: 1 test still running:"
+    assert lines[-1].startswith("RUNNING test_any.py::test_hangs: for ")
 
 
 @pytest.mark.parametrize(
