@@ -14,19 +14,18 @@ def made() -> str:
     sys.path.insert(0, str(ROOT))
     try:
         from tests.mutants import MUTANTS
-        from tests.mutants_seen import SEEN, Found
     finally:
         sys.path.remove(str(ROOT))
     columns = (Column("defect"), Column("breaks"), Column("found by"))
     rows = []
     for mutant in MUTANTS:
-        seen = SEEN[mutant.name]
-        if isinstance(seen, Found):
+        seen = mutant.found
+        if seen is not None:
             found = ", ".join(f"`{rule}`" for rule in sorted(seen.rules))
             found += f" in a capture on host {seen.at}" if seen.at is not None else " in a capture of all frames"
             found += ", with `--from-start`" if seen.from_start else ""
         else:
-            found = f"*{seen.why}*"
-        before = f" (Open-MX before {mutant.mended_in})" if mutant.mended_in else ""
+            found = f"*{mutant.unseen}*"
+        before = f" (Open-MX before {mutant.fixed_in})" if mutant.fixed_in else ""
         rows.append(Row((mutant.name + before, f"`{mutant.rule}`", found)))
     return table_of_markdown(columns, rows)

@@ -13,17 +13,17 @@ def made() -> str:
     """Return a table of the plan that kills each mutant, or the reason why none of up to two faults does."""
     sys.path.insert(0, str(ROOT))
     try:
-        from tests.mutants_planned import PLANNED, KillingPlan
+        from tests.mutants import MUTANTS
     finally:
         sys.path.remove(str(ROOT))
     rows = []
-    for name, known in PLANNED.items():
-        plan = known if isinstance(known, KillingPlan) else known.plan
+    for mutant in MUTANTS:
+        plan = mutant.plan
         if plan is not None:
             options = f"--workload {plan.workload}" + (f" --faults {plan.faults}" if plan.faults else "")
             seed = f" --seed {plan.seed}" if plan.seed else ""
-            why = "" if plan is known else f"*{known.why}:* "
-            rows.append(Row((name, f"{why}`{options}{seed}`", plan.invariant)))
+            why = f"*{mutant.beyond_plans}:* " if mutant.beyond_plans else ""
+            rows.append(Row((mutant.name, f"{why}`{options}{seed}`", plan.invariant)))
         else:
-            rows.append(Row((name, f"*{known.why}*", "")))
+            rows.append(Row((mutant.name, f"*{mutant.beyond_plans}*", "")))
     return table_of_markdown((Column("defect"), Column("smallest plan"), Column("invariant")), rows)

@@ -85,10 +85,10 @@ def scan(root: Path) -> dict[str, Places]:
 
 def _mentions(root: Path, below: str) -> Iterator[tuple[str, str]]:
     """Yield the rule numbers below a folder, each with its surrounding symbol."""
-    for path in sorted((root / below).rglob("*.py")):
+    for path in sorted(each for each in (root / below).rglob("*") if each.suffix in (".py", ".toml")):
         source = path.read_text(encoding="utf-8")
         name = path.relative_to(root).as_posix()
-        symbols = _symbols(source)
+        symbols = _symbols(source) if path.suffix == ".py" else []
         for line, text in enumerate(source.splitlines(), 1):
             for number in numbers_in(text):
                 symbol = _around(symbols, line)

@@ -17,7 +17,6 @@ from mxwire.capture import create_capture, open_capture
 from mxwire.rules import CAPTURE, CATALOGUE
 from mxwire.wire.decoder import Decoder
 from tests.mutants import MUTANTS, Mutant, engine, fixed_by
-from tests.mutants_seen import SEEN, Found, Unseen
 
 SEEDS = 120
 """Runs that are tried where the one that has shown a mutant before does not any more, since the engine has changed."""
@@ -52,21 +51,19 @@ def broken(
 
 
 def test_each_mutant_is_found_or_there_is_a_reason() -> None:
-    assert list(SEEN) == [each.name for each in MUTANTS]
-    assert {rule for each in SEEN.values() if isinstance(each, Found) for rule in each.rules} <= set(CATALOGUE)
+    assert all(bool(each.found) is not bool(each.unseen) for each in MUTANTS)
+    assert {rule for each in MUTANTS if each.found for rule in each.found.rules} <= set(CATALOGUE)
 
 
-@pytest.mark.parametrize(
-    "mutant", [each for each in MUTANTS if isinstance(SEEN[each.name], Found)], ids=lambda m: m.name
-)
+@pytest.mark.parametrize("mutant", [each for each in MUTANTS if each.found], ids=lambda each: each.name)
 def test_visible_defects_are_found(mutant: Mutant, tmp_path: Path) -> None:
-    seen = SEEN[mutant.name]
-    assert isinstance(seen, Found)
+    seen = mutant.found
+    assert seen is not None
     rest = [seed for seed in range(SEEDS) if seed != seen.seed]
     with engine(mutant) as simulation:
         for seed in chain([seen.seed], rest):
             found = broken(simulation, mutant, seed, seen.from_start, tmp_path, seen.at)
-            if found >= seen.rules:
+            if found >= {*seen.rules}:
                 break
         else:
             pytest.fail(f"no capture of {SEEDS} shows {mutant.name}")
@@ -75,12 +72,8 @@ def test_visible_defects_are_found(mutant: Mutant, tmp_path: Path) -> None:
         assert not broken(simulation, mutant, seed, seen.from_start, tmp_path, seen.at)
 
 
-@pytest.mark.parametrize(
-    "mutant", [each for each in MUTANTS if isinstance(SEEN[each.name], Unseen)], ids=lambda m: m.name
-)
+@pytest.mark.parametrize("mutant", [each for each in MUTANTS if each.unseen], ids=lambda each: each.name)
 def test_invisible_defects_cause_no_finding(mutant: Mutant, tmp_path: Path) -> None:
-    seen = SEEN[mutant.name]
-    assert isinstance(seen, Unseen)
-    LINES[mutant.name] = f"{mutant.name:50} {mutant.rule:9} not seen: {seen.why}"
+    LINES[mutant.name] = f"{mutant.name:50} {mutant.rule:9} not seen: {mutant.unseen}"
     with engine(mutant) as simulation:
-        assert not broken(simulation, mutant, seen.seed, True, tmp_path, None, 0, 1)
+        assert not broken(simulation, mutant, mutant.unseen_seed, True, tmp_path, None, 0, 1)

@@ -11,8 +11,7 @@ from mxwire.frames import FrameBatch
 from mxwire.rules import CAPTURE
 from mxwire.rules.registry import RULES
 from mxwire.wire.decoder import Decoder
-from tests.mutants import Mutant, engine
-from tests.mutants_seen import SEEN, Found
+from tests.mutants import MUTANTS, Mutant, engine
 
 from .mutations import MUTATIONS, Mutation, recorded
 
@@ -38,7 +37,7 @@ SENT = {
 it is sent finds them, such as the simulator in an engine that is changed like this."""
 UNTOUCHED = {*SENT, "R-PUL-14"}
 """Violations that no small change of a capture makes. The last one is made by a mutant of the engine, whose capture
-shows it and nothing else: ``sessions not checked`` in ``tests/mutants_seen.py``."""
+shows it and nothing else: ``sessions not checked`` in ``tests/mutants.toml``."""
 
 
 def broken(mutation: Mutation, frames: list[tuple[int, bytes]]) -> set[str]:
@@ -72,4 +71,4 @@ def test_a_view_at_the_sender_finds_more(rule: str) -> None:
 
 def test_a_mutant_of_the_engine_breaks_the_remaining_rule() -> None:
     (left,) = UNTOUCHED - {*SENT}
-    assert any(isinstance(each, Found) and each.rules == {left} for each in SEEN.values())
+    assert any(each.found and each.found.rules == [left] for each in MUTANTS)

@@ -6,6 +6,7 @@ Run as a script, it prints which scenarios kill which mutant; the exit code is 1
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from tests.mutants import Mutant
 
 ROOT = Path(__file__).parents[2]
+SPECIFIED = tomllib.loads(Path(__file__).with_name("receiver_rules.toml").read_text(encoding="utf-8"))
+"""The parts of the specification that the scenarios have to cover."""
 SHOWN = 4
 """Killers that the table names."""
 
@@ -79,8 +82,7 @@ def line(name: str, rule: str, found: Found) -> str:
 
 def main() -> int:
     """Try all mutants with all scenarios, and print the table."""
-    from tests.mutants import MUTANTS
-    from tests.scenarios.receiver_mutants import RECEIVER_MUTANTS
+    from tests.mutants import MUTANTS, RECEIVER_MUTANTS
 
     alive = 0
     mutants = (*MUTANTS, *RECEIVER_MUTANTS)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mutants import MUTANTS
+from tests.mutants import MUTANTS, RECEIVER_MUTANTS
 
-from .killing import HEADING, killers, line
-from .receiver_mutants import RECEIVER_MUTANTS
-from .receiver_rules import RECEIVER_RULES
+from .killing import HEADING, SPECIFIED, killers, line
 
 ALL = (*MUTANTS, *RECEIVER_MUTANTS)
 PARTS = 3
@@ -36,7 +34,7 @@ def test_there_are_enough_mutants() -> None:
 
 
 def test_each_rule_of_receivers_is_broken_once() -> None:
-    assert set(RECEIVER_RULES) - {each.rule for each in ALL} == set()
+    assert {*SPECIFIED["receiver_rules"]} - {each.rule for each in ALL} == set()
 
 
 def test_a_scenario_reports_its_cause() -> None:

@@ -14,8 +14,7 @@ from mxwire.scenarios.judge import breaches
 from mxwire.scenarios.steps import CheckStep, ExpectStep, Relation, ScenarioStep, SendStep, walk
 from mxwire.wire.dialect import Dialect
 
-from .killing import failure_of
-from .receiver_rules import DROPS, HISTORIC, NACKED, NOT_COUNTED, NOT_TO_BE_SHOWN, ORDER_OF_TESTS, RECEIVER_RULES
+from .killing import SPECIFIED, failure_of
 
 SCRIPTS = list(library())
 
@@ -56,25 +55,32 @@ def test_there_are_many_and_no_two_are_called_alike() -> None:
 
 def test_every_rule_of_receivers_is_covered() -> None:
     """By one of the scenarios, which all pass."""
-    assert set(RECEIVER_RULES) <= set(CATALOGUE) and len(RECEIVER_RULES) == 42
-    assert set(RECEIVER_RULES) - {rule for each in SCRIPTS for rule in each.rules} == set()
+    rules = {*SPECIFIED["receiver_rules"]}
+    assert rules <= set(CATALOGUE) and len(rules) == 42
+    assert rules - {rule for each in SCRIPTS for rule in each.rules} == set()
 
 
-@pytest.mark.parametrize("refused", NACKED, ids=lambda each: each[0])
-def test_each_line_of_the_nacks_is_played(refused: tuple[str, str]) -> None:
-    """A frame of the type goes out, and the next thing that is expected is its refusal, with each type there is."""
-    packet, nack = refused
+@pytest.mark.parametrize("packet", SPECIFIED["nacked"])
+def test_each_line_of_the_nacks_is_played(packet: str) -> None:
+    """A frame of the type is sent, and the next thing that is expected is its refusal, with each type there is."""
+    ((nack, types),) = SPECIFIED["nacked"][packet].items()
     seen = set()
     for script in SCRIPTS:
         steps = [each for each in walk(script.steps) if isinstance(each, SendStep | ExpectStep)]
         for one, other in itertools.pairwise(steps):
-            if isinstance(one, SendStep) and isinstance(other, ExpectStep) and (one.packet, other.packet) == refused:
+            if (
+                isinstance(one, SendStep)
+                and isinstance(other, ExpectStep)
+                and (one.packet, other.packet) == (packet, nack)
+            ):
                 condition = other.fields.get("nack_type")
                 seen |= {condition.values[0].constant} if condition is not None else set()
-    assert set(NACKED[refused]) <= seen, f"{packet} is not refused with all of {nack} {NACKED[refused]}"
+    assert {*types} <= seen, f"{packet} is not refused with all of {nack} {types}"
 
 
-@pytest.mark.parametrize(("counter", "packet"), [(name, each) for name, some in DROPS.items() for each in some])
+@pytest.mark.parametrize(
+    ("counter", "packet"), [(name, each) for name, some in SPECIFIED["drops"].items() for each in some]
+)
 def test_each_line_of_the_drops_is_played(counter: str, packet: str) -> None:
     """A frame of the type is sent, and the counter is checked."""
     for script in SCRIPTS:
@@ -97,13 +103,15 @@ def _counts(steps: Iterable[ScenarioStep], counter: str) -> bool:
 
 def test_uncounted_drops_are_played_too() -> None:
     names = {each.name for each in SCRIPTS}
-    for what, shown in NOT_COUNTED.items():
+    for what, shown in SPECIFIED["not_counted"].items():
         assert shown and set(shown) <= names, what
-    assert set(ORDER_OF_TESTS.values()) <= names
-    assert all(NOT_TO_BE_SHOWN.values())
+    assert set(SPECIFIED["order_of_tests"].values()) <= names
+    assert all(SPECIFIED["not_to_be_shown"].values())
 
 
-@pytest.mark.parametrize(("release", "what"), HISTORIC)
+@pytest.mark.parametrize(
+    ("release", "what"), [(release, each) for release, some in SPECIFIED["historic"].items() for each in some]
+)
 def test_each_historic_defect_is_looked_for(release: str, what: str) -> None:
     found = [
         each.name

@@ -14,10 +14,9 @@ from mxwire.rules.catalogue import CATALOGUE
 from mxwire.simulation import INVARIANTS, Simulation, draw_scenario
 from tests import mutants
 from tests.mutants import MUTANTS, Mutant, engine, verdict
-from tests.mutants_planned import PLANNED, BeyondPlans, KillingPlan
 from tests.mutation import operators
 
-HISTORIC = [each for each in MUTANTS if each.mended_in]
+HISTORIC = [each for each in MUTANTS if each.fixed_in]
 
 
 def test_there_are_enough_and_most_have_been_in_real_hosts() -> None:
@@ -35,20 +34,14 @@ def test_it_is_killed(mutant: Mutant) -> None:
 
 
 def test_every_mutant_has_a_plan_or_a_reason_why_none_kills_it() -> None:
-    assert [*PLANNED] == [each.name for each in MUTANTS]
-    assert all(each.why for each in PLANNED.values() if isinstance(each, BeyondPlans))
+    assert all(each.plan or each.beyond_plans for each in MUTANTS)
 
 
-def _plan_of(mutant: Mutant) -> KillingPlan | None:
-    known = PLANNED[mutant.name]
-    return known if isinstance(known, KillingPlan) else known.plan
-
-
-@pytest.mark.parametrize("mutant", [*filter(_plan_of, MUTANTS)], ids=lambda each: each.name)
+@pytest.mark.parametrize("mutant", [each for each in MUTANTS if each.plan], ids=lambda each: each.name)
 def test_its_plan_kills_it_and_not_the_engine(mutant: Mutant) -> None:
-    plan = _plan_of(mutant)
+    plan = mutant.plan
     assert plan is not None
-    assert plan.faults.count(",") < 2 or isinstance(PLANNED[mutant.name], BeyondPlans), "at most two faults"
+    assert plan.faults.count(",") < 2 or mutant.beyond_plans, "at most two faults"
     for changed in (mutant, None):
         with engine(changed) as simulation:
             faults = import_module("mxwire.simulation.faults").parse_plan(plan.faults) if plan.faults else ()
