@@ -32,5 +32,7 @@ def entries(module: str, name: str) -> dict[str, dict[str, Any]]:
     return {name: {key: _fold(value) for key, value in table.items()} for name, table in tables.items()}
 
 
-def _fold(value: str | list[str]) -> str | tuple[str, ...]:
-    return " ".join(value.split()) if isinstance(value, str) else tuple(" ".join(each.split()) for each in value)
+def _fold(value: Any) -> Any:
+    if isinstance(value, str):
+        return " ".join(value.split())
+    return tuple(map(_fold, value)) if isinstance(value, list) else value

@@ -6,14 +6,15 @@ Claims about their calls, their recovery or their protection need the libraries 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Final
 
 from mxwire.bench.claims.claim import (
     Check,
-    Claim,
     ClaimEvidence,
     ClaimVerdict,
+    Judge,
     Term,
     computed,
     difference,
@@ -27,19 +28,6 @@ from mxwire.bench.claims.claim import (
 from mxwire.bench.claims.library_study import NOT_SYNCHRONISED, STUDY
 from mxwire.bench.logp import BANDWIDTH, COMPARED, ROUND_TRIPS
 
-_MODELS: Final = (
-    "it needs the five libraries with their calls and their recovery, of which only the data paths are modelled (a "
-    "later study: communication models side by side)"
-)
-_IN_MEMORY: Final = (
-    "it needs sends and receives of one library in place and with a copy, in warm and cold memory (a later study: "
-    "communication models side by side)"
-)
-_DESCRIPTOR: Final = (
-    "it needs an adapter in a process of its own, to which a send leaves a descriptor (a later study: communication "
-    "models side by side)"
-)
-_BUILT: Final = "the data path was built that way"
 _CARRIERS: Final = ("frames", "tcp")
 _LENGTH: Final = 4096
 _LIBRARIES: Final = ("AM", "BIP", "FM", "PM", "VMMC")
@@ -119,126 +107,47 @@ def methods_agree(evidence: ClaimEvidence) -> ClaimVerdict:
     return ClaimVerdict("confirmed" if 2 * agreeing > len(points) else "refuted", numbers, "live")
 
 
-CLAIMS: Final = (
-    *(
-        Claim(number, text, checks=reason)
-        for number, text, reason in (
-            ("S1-T1-a", "Full buffers are prevented, tolerated, or lose data, by library.", _MODELS),
-            ("S1-T1-b", "Network errors are tolerated by AM-II and VMMC only.", _MODELS),
-            ("S1-T1-c", "AM-II, PM, VMMC and FM-2.1 protect nodes from each other.", _MODELS),
-            ("S1-T2-a", "The copies per side are those of the table.", _MODELS),
-            ("S1-T2-b", "Reliability in the library costs a copy, in the firmware none.", _MODELS),
-            ("S1-T3-a", "Each stage is charged to one parameter of LogP.", _MODELS),
-            ("S1-F2-a", "DMA beats programmed I/O above 32 to 512 B.", "it compares entries of a cost table"),
-            ("S1-F6-b", "The overhead of sends that copy grows with the length.", _MODELS),
-            ("S1-F6-c", "Programmed I/O has less overhead at 4 B than described sends.", _DESCRIPTOR),
-            (
-                "S1-F7-b",
-                "The overhead of receives is flat for BIP, PM and VMMC, and grows for AM and FM, which copy.",
-                _MODELS,
+CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
+    **dict.fromkeys(("S1-F4-a", "S1-F4-b", "S1-F4-c", "S1-F4-e", "S1-D-c"), _latencies()),
+    "S1-F4-d": (*_steps("BIP", 248, 252, 256), *_steps("VMMC", 60, 64, 68)),
+    "S1-F5-a": (
+        Check(ratio(_value("g", "BIP", 256), _value("g", "BIP", 252)), least=1.5),
+        Check(ratio(_value("g", "BIP", 256), _value("g", NOT_SYNCHRONISED, 256)), least=1.3),
+    ),
+    "S1-F5-b": tuple(
+        Check(ratio(_value("g", "AM", _LENGTH), _value("g", each, _LENGTH)), least=1) for each in _LIBRARIES[1:]
+    ),
+    "S1-F6-a": _shown("o_s", ("PM", "VMMC"), (512, 4096)),
+    "S1-F7-a": _shown("o_r", ("VMMC",), (4, 4096)),
+    "S1-F8-a": tuple(
+        Check(difference(_value("L", each, 1024), _value("L", each, 256), f"{each} from 256 B to 1 KiB"), least=0.1)
+        for each in ("AM", "FM", "PM", "VMMC")
+    ),
+    "S1-F8-b": _shown("L", ("FM",), (1024, 2048, 4096)),
+    "S1-F10-a": _rates(),
+    "S1-F10-b": _rates(),
+    "S1-F10-c": tuple(
+        Check(
+            ratio(
+                least_of(*(_value(BANDWIDTH, each, size) for each in ("FM", "PM")), unit="MB/s"),
+                _value(BANDWIDTH, other, size),
             ),
-            ("S1-D-a", "Finding the next message costs VMMC more with more senders.", _MODELS),
-            ("S1-D-b", "Zero copy holds only for data that is used in place.", _IN_MEMORY),
+            least=1,
+        )
+        for size, other in product((64, 256, 1024), ("AM", "BIP", "VMMC"))
+    ),
+    "S1-F11-a": tuple(
+        check
+        for each in _CARRIERS
+        for check in (
+            Check(ratio(_bandwidth(each, "unidirectional"), _expected(each)), 0.9, 1.1),
+            Check(ratio(_bandwidth(each, "ping-pong"), _bandwidth(each, "unidirectional")), most=1),
         )
     ),
-    *(
-        Claim(number, text, paper, _latencies())
-        for number, text, paper in (
-            ("S1-F4-a", "BIP has the least latency at 4 B.", "about 6 µs"),
-            ("S1-F4-b", "At 4 B the order is BIP, FM and PM, VMMC, AM.", "6, 9, 9, 13, up to 17 µs"),
-            ("S1-F4-c", "All latencies lie within a factor of 3.5.", "5 to 17 µs"),
-            ("S1-F4-e", "Protection and reliability are cheap.", "+3 µs; +2.5 to 3.5 µs"),
-            ("S1-D-c", "Function and latency are inversely related, with exceptions.", ""),
-        )
+    "S1-F12-a": tuple(
+        Check(ratio(_bandwidth(each, "simultaneous", adapters=True), _bandwidth(each, "unidirectional")), least=1.1)
+        for each in _CARRIERS
     ),
-    Claim(
-        "S1-F4-d",
-        "Latencies have knees at 256 B (BIP) and 64 B (VMMC).",
-        "256 B and 64 B",
-        (*_steps("BIP", 248, 252, 256), *_steps("VMMC", 60, 64, 68)),
-        built="the model changes from writing to DMA at these lengths",
-    ),
-    Claim(
-        "S1-F5-a",
-        "The gap of BIP jumps at 256 B, because its messages are synchronised.",
-        "a jump",
-        (
-            Check(ratio(_value("g", "BIP", 256), _value("g", "BIP", 252)), least=1.5),
-            Check(ratio(_value("g", "BIP", 256), _value("g", NOT_SYNCHRONISED, 256)), least=1.3),
-        ),
-    ),
-    Claim(
-        "S1-F5-b",
-        "AM has the largest gap at 4 KB.",
-        "153.5 µs",
-        tuple(Check(ratio(_value("g", "AM", _LENGTH), _value("g", each, _LENGTH)), least=1) for each in _LIBRARIES[1:]),
-    ),
-    Claim(
-        "S1-F6-a",
-        "The overhead of asynchronous sends does not depend on the length.",
-        checks=_shown("o_s", ("PM", "VMMC"), (512, 4096)),
-        built=_BUILT,
-    ),
-    Claim("S1-F7-a", "A receiver of VMMC has no overhead.", "0", _shown("o_r", ("VMMC",), (4, 4096)), built=_BUILT),
-    Claim(
-        "S1-F8-a",
-        "L grows with the length, except for BIP.",
-        checks=tuple(
-            Check(difference(_value("L", each, 1024), _value("L", each, 256), f"{each} from 256 B to 1 KiB"), least=0.1)
-            for each in ("AM", "FM", "PM", "VMMC")
-        ),
-        note="that of BIP does not grow by construction",
-    ),
-    Claim(
-        "S1-F8-b",
-        "FM overlaps sending and receiving of a message.",
-        "L falls at 2 KB",
-        _shown("L", ("FM",), (1024, 2048, 4096)),
-        built="the length of FM's packets, 1 KiB, is a guess that decides where L falls",
-    ),
-    Claim("S1-F10-a", "Without copies the maximum is highest.", "95 to 125 of 133 MB/s", _rates()),
-    Claim("S1-F10-b", "One copy more halves the maximum.", "AM at 0.4 of BIP", _rates()),
-    Claim(
-        "S1-F10-c",
-        "FM and PM lead from 64 B to 1 KB.",
-        checks=tuple(
-            Check(
-                ratio(
-                    least_of(*(_value(BANDWIDTH, each, size) for each in ("FM", "PM")), unit="MB/s"),
-                    _value(BANDWIDTH, other, size),
-                ),
-                least=1,
-            )
-            for size, other in product((64, 256, 1024), ("AM", "BIP", "VMMC"))
-        ),
-    ),
-    Claim(
-        "S1-F10-d",
-        "Bandwidth falls when messages leave the cache, with copies only.",
-        "256 and 512 KB",
-        _IN_MEMORY,
-    ),
-    Claim(
-        "S1-F11-a",
-        "Unidirectional bandwidth is length / gap, and at least that of a ping-pong.",
-        checks=tuple(
-            check
-            for each in _CARRIERS
-            for check in (
-                Check(ratio(_bandwidth(each, "unidirectional"), _expected(each)), 0.9, 1.1),
-                Check(ratio(_bandwidth(each, "ping-pong"), _bandwidth(each, "unidirectional")), most=1),
-            )
-        ),
-    ),
-    Claim(
-        "S1-F12-a",
-        "Both directions at once carry more than one.",
-        "all engines of the adapter in use",
-        tuple(
-            Check(ratio(_bandwidth(each, "simultaneous", adapters=True), _bandwidth(each, "unidirectional")), least=1.1)
-            for each in _CARRIERS
-        ),
-    ),
-    Claim("S1-D-d", "L is 0 or negative where sends overlap the flight.", checks=negative_latency, derived=True),
-    Claim("S1-D-e", "Two methods for o_s, o_r and g agree.", checks=methods_agree, derived=True),
-)
+    "S1-D-d": negative_latency,
+    "S1-D-e": methods_agree,
+}

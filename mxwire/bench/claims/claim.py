@@ -306,8 +306,10 @@ class Claim:
     text: str
     paper: str = ""
     """The paper's own figure; empty if it gives none."""
-    checks: Sequence[Check] | Judge | str = ""
-    """The checks, a function that judges, or the reason why no study can judge it."""
+    checks: Sequence[Check] | Judge = ()
+    """The checks, or a function that judges."""
+    needs: str = ""
+    """Without checks: the reason why no study can judge it."""
     derived: bool = False
     built: str = ""
     """The reason why the model contains this as a constant, so that its numbers show nothing."""
@@ -324,8 +326,8 @@ class Claim:
         return found
 
     def _judged(self, evidence: ClaimEvidence) -> ClaimVerdict:
-        if isinstance(self.checks, str):
-            return ClaimVerdict("not applicable", self.checks)
+        if self.needs:
+            return ClaimVerdict("not applicable", self.needs)
         try:
             if callable(self.checks):
                 return self.checks(evidence)
@@ -339,17 +341,6 @@ class Claim:
         if self.built:
             return replace(found, outcome="by construction", numbers=f"{found.numbers}; {self.built}")
         return found
-
-
-_KINDS: Final = "TFDI"
-"""Tables, figures, discussion, and paths within a host: the order in which claims are listed."""
-
-
-def place_of(claim: Claim) -> tuple[str, int, int, str]:
-    """The place of a claim in a list: ``S1-F4-a`` is the first of figure 4 of the second text."""
-    seed, _, rest = claim.number.partition("-")
-    part, _, letter = rest.partition("-")
-    return seed, _KINDS.find(part[0]), int(part[1:] or 0) if letter else 0, letter or part
 
 
 def size_text(size: float) -> str:

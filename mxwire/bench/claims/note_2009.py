@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from mxwire.bench.channels.hosts import LOCAL, TWO_COPIES
 from mxwire.bench.claims.claim import (
     Check,
-    Claim,
     ClaimEvidence,
     ClaimVerdict,
     EvidenceError,
+    Judge,
     Term,
     least_of,
     live,
@@ -54,44 +55,16 @@ def kernel_copies(evidence: ClaimEvidence) -> ClaimVerdict:
 _USER_SPACE: Final = tuple(least_of(xdp, local) for xdp, local in zip(_both("xdp"), (_trip(LOCAL),) * 2, strict=True))
 """The faster of AF_XDP and the local path, with and without steering."""
 
-CLAIMS: Final = (
-    Claim(
-        "S0-a",
-        "Additional copies add latency.",
-        checks=tuple(Check(ratio(_trip(TWO_COPIES, size), _trip(LOCAL, size)), least=1) for size in (65536, 1 << 20)),
+CHECKS: Final[Mapping[str, Sequence[Check] | Judge]] = {
+    "S0-a": tuple(Check(ratio(_trip(TWO_COPIES, size), _trip(LOCAL, size)), least=1) for size in (65536, 1 << 20)),
+    "S0-b": tuple(
+        Check(ratio(kernel, user), least=1)
+        for rung in ("frames", "udp", "tcp")
+        for kernel, user in zip(_both(rung), _USER_SPACE, strict=True)
     ),
-    Claim(
-        "S0-b",
-        "The path through the kernel is slower than that through user space.",
-        checks=tuple(
-            Check(ratio(kernel, user), least=1)
-            for rung in ("frames", "udp", "tcp")
-            for kernel, user in zip(_both(rung), _USER_SPACE, strict=True)
-        ),
+    "S0-c": tuple(
+        Check(ratio(frames, tcp), most=0.7) for frames, tcp in zip(_both(FRAMES_IN_C), _both("tcp"), strict=True)
     ),
-    Claim(
-        "S0-c",
-        "The processing of TCP/IP is a large share of the kernel's path.",
-        checks=tuple(
-            Check(ratio(frames, tcp), most=0.7) for frames, tcp in zip(_both(FRAMES_IN_C), _both("tcp"), strict=True)
-        ),
-        note="a share of at least 30%, against bare frames in C",
-    ),
-    Claim(
-        "S0-d",
-        "Today the wake-up costs more than all else.",
-        checks=(Check(ratio(_trip("tcp"), live("path", TRIP, "tcp, blocking", _SHORT)), most=0.5),),
-        derived=True,
-    ),
-    Claim(
-        "S0-e",
-        "The kernel's path has one copy more on each side than a path into the application's memory.",
-        checks=kernel_copies,
-    ),
-    Claim(
-        "S0-f",
-        "Protocol work in the receiver's context is cheaper.",
-        checks="it needs a third processor, since with two the other one is the sender's (a later study: split of "
-        "processor time)",
-    ),
-)
+    "S0-d": (Check(ratio(_trip("tcp"), live("path", TRIP, "tcp, blocking", _SHORT)), most=0.5),),
+    "S0-e": kernel_copies,
+}

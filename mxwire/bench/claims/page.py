@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.bench.claims import araki_1998, goglin_2011, note_2009
-from mxwire.bench.claims.claim import OUTCOMES, Claim, ClaimEvidence, ClaimVerdict, place_of
+from mxwire.bench.claims.claim import OUTCOMES, Claim, ClaimEvidence, ClaimVerdict
 from mxwire.bench.record import Recording, read_recordings
 from mxwire.errors import MxwireError
 from mxwire.report.document import Block, Column, Heading, Listing, Paragraph, Row, Table, markdown
+from mxwire.texts import entries
 from mxwire.words import count_of, suggestion
 
 TEXTS: Final = {
@@ -19,7 +20,19 @@ TEXTS: Final = {
     "S1": "User-space communication: a quantitative study (Araki and others, 1998)",
     "S2": "High-performance message passing over generic Ethernet with Open-MX (Goglin, 2011)",
 }
-CLAIMS: Final = sorted((*note_2009.CLAIMS, *araki_1998.CLAIMS, *goglin_2011.CLAIMS), key=place_of)
+
+
+def _read_claims() -> Iterator[Claim]:
+    checks = {**note_2009.CHECKS, **araki_1998.CHECKS, **goglin_2011.CHECKS}
+    statements = entries(__file__, "claims.toml")
+    reasons = statements.pop("reasons")
+    for number, statement in statements.items():
+        needs = statement.pop("needs", "")
+        yield Claim(number, checks=checks.get(number, ()), needs=reasons.get(needs, needs), **statement)
+
+
+CLAIMS: Final = tuple(_read_claims())
+"""All claims, in the order of the report."""
 
 
 def judged(evidence: ClaimEvidence, names: Iterable[str] = ()) -> list[tuple[Claim, ClaimVerdict]]:

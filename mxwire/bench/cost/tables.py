@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -120,141 +121,25 @@ class Costs:
         return asdict(self)
 
 
-_GIVEN_2010: Final[dict[str, Source]] = {
-    "line": "given",
-    "line_overhead": "given",
-    "cores": "given",
-    "system_call": "given",
-    "copy_warm": "given",
-    "submit": "given",
-    "engine": "given",
-    "frame_receive": "derived",
-    "copy_cold": "derived",
-    "local_copy": "given",
-    "adapter_send": "fitted",
-    "adapter_receive": "fitted",
-    "tcp_send": "fitted",
-    "tcp_receive": "fitted",
-    "tcp_copy": "fitted",
-    "tcp_frame": "guess",
-    "call": "guess",
-    "event": "guess",
-    "frame_send": "guess",
-    "pin": "guess",
-    "combine": "guess",
-}
-_FITTED_2010: Final = (
-    FittedNumber("half round trip", "open-mx", 0, 7.3),
-    FittedNumber("half round trip", "tcp", 0, 13.2),
-    FittedNumber("half round trip", "mx", 0, 2.0),
-    # 800 MiB/s with an MTU of 9000, half of the line with 1500; TCP at two thirds of the line.
-    FittedNumber("half round trip", "open-mx", 4 << 20, 5_000.0),
-    FittedNumber("half round trip", "omx:1500", 4 << 20, 6_745.0),
-    FittedNumber("half round trip", "tcp", 4 << 20, 5_060.0),
-    # The costs of the bottom half were derived from these rates on the assumption that it limits them.
-    FittedNumber("processor share", "bottom half", 4 << 20, 1.0, "of the time"),
-    FittedNumber("half round trip by coalescing", "open-mx", 62.7, 70.0),
-    FittedNumber("half round trip by coalescing", "open-mx", 0, 7.3),
-    FittedNumber("half round trip by coalescing", "tcp", 0, 13.2),
-)
-"""The paper's numbers from which the table of 2010 was made."""
-CLOVERTOWN: Final = Costs(
-    "clovertown-2010",
-    "two Xeon E5345 with Myri-10G as plain Ethernet, Linux 2.6.30, Open-MX 1.2.1",
-    adapter_send=2_653.0,
-    adapter_receive=2_653.0,
-    call=150.0,
-    event=200.0,
-    system_call=100.0,
-    frame_send=700.0,
-    frame_receive=700.0,
-    copy_cold=1.11,
-    copy_warm=0.667,
-    pin=100.0,
-    submit=350.0,
-    engine=0.4,
-    local_copy=0.667,
-    combine=0.667,
-    tcp_send=4_000.0,
-    tcp_receive=3_000.0,
-    tcp_frame=700.0,
-    tcp_copy=1.21,
-    sources=_GIVEN_2010,
-    fitted_to=_FITTED_2010,
-)
-CLOVERTOWN_1G: Final = replace(
-    CLOVERTOWN,
-    name="clovertown-2010-1g",
-    about="the same hosts with Broadcom NetXtreme II at 1 Gb/s",
-    line=1e9,
-    adapter_send=11_200.0,
-    adapter_receive=11_200.0,
-    fitted_to=(
-        *_FITTED_2010,
-        FittedNumber("half round trip, 1G", "open-mx", 0, 24.9),
-        FittedNumber("half round trip, 1G", "tcp", 0, 30.8),
-    ),
-)
-MX_FIRMWARE: Final = replace(
-    CLOVERTOWN,
-    name="mx-2010",
-    about="the same hosts with native MX, whose firmware does the work of the driver",
-    adapter_send=650.0,
-    adapter_receive=590.0,
-    system_call=0.0,
-    frame_send=100.0,
-    frame_receive=50.0,
-    copy_cold=0.0,
-    sources=_GIVEN_2010 | {"frame_receive": "guess", "copy_cold": "given"},
-)
+def _read_tables() -> dict[str, Costs]:
+    with Path(__file__).with_suffix(".toml").open("rb") as file:
+        described = tomllib.load(file)
+    tables: dict[str, Costs] = {}
+    for name, values in described.items():
+        base = tables.get(values.pop("like", ""), Costs(""))
+        sources = {cost: source for source, costs in values.pop("sources", {}).items() for cost in costs}
+        fitted_to = tuple(FittedNumber(*each) for each in values.pop("fitted_to", ()))
+        base = replace(base, sources=base.sources | sources, fitted_to=base.fitted_to + fitted_to)
+        tables[name] = replace(base, name=name, **values)
+    return tables
+
+
+TABLES: Final = _read_tables()
+CLOVERTOWN, CLOVERTOWN_1G, MX_FIRMWARE, MYRINET = TABLES.values()
 COALESCING_10G: Final = 62_700.0
 """Delay in ns of the interrupts of the 10G adapter in its default mode, derived from the paper's half round trips."""
-
 MYRINET_FITTED: Final = ("call", "copy_cold", "copy_warm", "pio_line", "protection", "reliability", "request")
 """Values that :func:`mxwire.bench.cost.libraries.fit` finds."""
-MYRINET: Final = Costs(
-    "myrinet-1998",
-    "two Pentium Pro at 200 MHz with Myrinet (LANai 4.1), Linux 2.0.24",
-    line=1.28e9,
-    line_overhead=0,
-    adapter_send=100.0,
-    cores=1,
-    call=975.0,
-    event=975.0,
-    frame_send=478.0,
-    copy_cold=17.8,
-    copy_warm=4.55,
-    local_copy=4.55,
-    combine=17.8,
-    to_adapter=7.81,
-    from_adapter=7.55,
-    pio_word=120.0,
-    pio_line=478.0,
-    dma_start=700.0,
-    firmware=1_200.0,
-    protection=1_380.0,
-    reliability=2_680.0,
-    request=4_100.0,
-    sources={
-        **dict.fromkeys(("line", "line_overhead", "adapter_send", "cores"), "given"),
-        **dict.fromkeys(("to_adapter", "from_adapter", "pio_word", "dma_start", "firmware"), "guess"),
-        **dict.fromkeys(("call", "event", "frame_send", "local_copy", "combine"), "fitted"),
-        **dict.fromkeys(MYRINET_FITTED, "fitted"),
-    },
-    fitted_to=(
-        *(
-            FittedNumber("RTT/2", library, 4, value)
-            for library, value in (("AM", 17.0), ("BIP", 6.0), ("FM", 9.0), ("PM", 9.0), ("VMMC", 13.0))
-        ),
-        FittedNumber("RTT/2", "AM", 4096, 197.9),
-        FittedNumber("g", "AM", 4096, 153.5),
-        *(
-            FittedNumber("bandwidth", library, 1 << 20, value, "MB/s")
-            for library, value in (("AM", 50.0), ("BIP", 125.0), ("FM", 65.0), ("VMMC", 100.0))
-        ),
-    ),
-)
-TABLES: Final = {each.name: each for each in (CLOVERTOWN, CLOVERTOWN_1G, MX_FIRMWARE, MYRINET)}
 HERE: Final = "here"
 """Name of the table of this machine."""
 
