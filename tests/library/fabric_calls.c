@@ -169,20 +169,20 @@ static void multi_receive(void)
     REQUIRE(empty(rx) && empty(tx));
 }
 
-/* Many unexpected messages with few tags, received in another order. */
-static void crowd(void)
+/* Many unexpected messages with few tags, received in another order; short ones with an envelope, if so. */
+static void crowd(size_t length, uint64_t data)
 {
     enum { COUNT = 60, LENGTH = 9000 };
     static char each[COUNT][LENGTH];
     for (int number = 0; number < COUNT; number++) {
-        fill(LENGTH, number);
-        memcpy(each[number], out, LENGTH);
-        REQUIRE(!fi_tsenddata(ep, each[number], LENGTH, NULL, (uint64_t)number, self, (uint64_t)(number % 3), NULL));
+        fill(length, number);
+        memcpy(each[number], out, length);
+        REQUIRE(!fi_tsenddata(ep, each[number], length, NULL, data + (uint64_t)number, self, (uint64_t)(number % 3), NULL));
     }
     for (int tag = 2; tag >= 0; tag--)
         for (int number = tag; number < COUNT; number += 3) {
             REQUIRE(!fi_trecv(ep, in, sizeof in, NULL, self, (uint64_t)tag, 0, NULL));
-            REQUIRE(next(rx).data == (uint64_t)number && !memcmp(in, each[number], LENGTH));
+            REQUIRE(next(rx).data == data + (uint64_t)number && !memcmp(in, each[number], length));
         }
     for (int number = 0; number < COUNT; number++)
         next(tx);
@@ -243,7 +243,9 @@ int main(void)
     peeks(20000);
     peeks(LONGEST);
     multi_receive();
-    crowd();
+    crowd(9000, 0);
+    crowd(50, UINT64_C(1) << 60);
+    crowd(0, UINT64_C(1) << 60);
     delivery();
     close_endpoint();
     puts("done");

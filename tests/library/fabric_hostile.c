@@ -3,18 +3,10 @@
  * partner of long messages and accesses, and answers them wrongly, or not at all. In between, the endpoint exchanges
  * honest messages and accesses with itself, which have to arrive unharmed. "SEED COUNT". */
 
-#include <mx_extensions.h>
-#include <myriexpress.h>
+#include "fabric_partner.h"
 
-#include "fabric_endpoint.h"
-
-enum { KEY = 0x6d7a, REGION = 77, MEMORY = 50000, BORDER = 4096 };
-/* Match information of each kind: messages, those with data, envelopes, grants, accesses, replies, bulks. */
-#define MATCH(kind) ((UINT64_C(0xff00) + (kind)) << 48)
+enum { REGION = 77, MEMORY = 50000, BORDER = 4096 };
 static char memory[BORDER + MEMORY + BORDER], out[LONGEST], in[LONGEST];
-static mx_endpoint_t hostile;
-static mx_endpoint_addr_t target;
-static fi_addr_t wrong;
 static char honest; /* context of what has to succeed */
 static uint64_t state;
 
@@ -48,14 +40,6 @@ static uint64_t any_match(void)
     return kind == 8 ? UINT64_C(0xfe) << 56 | random_number() >> 8 : random_number() % 4;
 }
 
-static void forget_all(mx_endpoint_t endpoint)
-{
-    mx_status_t status;
-    uint32_t found = 1;
-    while (found && mx_test_any(endpoint, 0, 0, &status, &found) == MX_SUCCESS) {
-    }
-}
-
 /* The words of an access: flags, data, key, address, length, number; of an envelope: flags, data, tag, length, number. */
 static void send_hostile(void)
 {
@@ -78,14 +62,14 @@ static void send_hostile(void)
     mx_request_t request;
     uint32_t done;
     mx_status_t status;
-    REQUIRE(mx_isend(hostile, &segment, 1, target, any_match(), NULL, &request) == MX_SUCCESS);
+    REQUIRE(mx_isend(partner, &segment, 1, target, any_match(), NULL, &request) == MX_SUCCESS);
     for (int polls = 0; polls < 100; polls++) {
-        REQUIRE(mx_test(hostile, &request, &status, &done) == MX_SUCCESS);
+        REQUIRE(mx_test(partner, &request, &status, &done) == MX_SUCCESS);
         if (done)
             return;
         empty(rx);
     }
-    mx_forget(hostile, &request);
+    mx_forget(partner, &request);
 }
 
 /* Let the endpoint send something that has to be answered, and answer it with random numbers. */
@@ -97,17 +81,17 @@ static void answer_wrongly(void)
     mx_status_t status;
     uint32_t done = 0;
     uint64_t kind = random_number() % 3;
-    ssize_t error = kind == 0   ? fi_tsenddata(ep, out, LONGEST, NULL, UINT64_MAX, wrong, 1, NULL)
-                    : kind == 1 ? fi_write(ep, out, random_number() % LONGEST, NULL, wrong, 0, 1, NULL)
-                                : fi_read(ep, in, random_number() % LONGEST, NULL, wrong, 0, 1, NULL);
+    ssize_t error = kind == 0   ? fi_tsenddata(ep, out, LONGEST, NULL, UINT64_MAX, other, 1, NULL)
+                    : kind == 1 ? fi_write(ep, out, random_number() % LONGEST, NULL, other, 0, 1, NULL)
+                                : fi_read(ep, in, random_number() % LONGEST, NULL, other, 0, 1, NULL);
     REQUIRE(!error || error == -FI_EAGAIN);
-    REQUIRE(mx_irecv(hostile, &segment, 1, 0, 0, NULL, &request) == MX_SUCCESS);
+    REQUIRE(mx_irecv(partner, &segment, 1, 0, 0, NULL, &request) == MX_SUCCESS);
     for (int polls = 0; !done && polls < 1000; polls++) {
-        REQUIRE(mx_test(hostile, &request, &status, &done) == MX_SUCCESS);
+        REQUIRE(mx_test(partner, &request, &status, &done) == MX_SUCCESS);
         empty(tx);
     }
     if (!done) {
-        mx_cancel(hostile, &request, &done);
+        mx_cancel(partner, &request, &done);
         return;
     }
     uint64_t number = words[kind == 0 ? 4 : 5], bulk = words[1];
@@ -116,9 +100,7 @@ static void answer_wrongly(void)
                               random_number() % 2 ? any_number() : LONGEST, any_number()};
         uint64_t matches[] = {MATCH(3), MATCH(5), MATCH(6) | (bulk & 0x7fff)};
         uint64_t match = matches[random_number() % 3];
-        mx_segment_t part = {answer, match == MATCH(5) ? 24 : 32};
-        REQUIRE(mx_isend(hostile, &part, 1, target, match, NULL, &request) == MX_SUCCESS);
-        mx_forget(hostile, &request);
+        send_raw(answer, match == MATCH(5) ? 24 : 32, match);
     }
 }
 
@@ -165,26 +147,12 @@ static void exchange(size_t length, uint64_t tag)
 int main(int count, char **words)
 {
     struct fid_mr *region;
-    uint64_t nic_id;
-    uint32_t number;
-    char name[ADDRESS];
-    mx_endpoint_addr_t address;
     REQUIRE(count == 3);
     state = strtoull(words[1], NULL, 0) * 2654435761u + 1;
     memset(memory, 0x5a, sizeof memory);
     open_endpoint(NULL, FI_SEND);
     REQUIRE(!fi_mr_reg(domain, memory + BORDER, MEMORY, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, REGION, 0, &region, NULL));
-    mx_set_error_handler(MX_ERRORS_RETURN);
-    REQUIRE(mx_open_endpoint(0, MX_ANY_ENDPOINT, KEY, NULL, 0, &hostile) == MX_SUCCESS);
-    memcpy(&nic_id, own, sizeof nic_id);
-    memcpy(&number, own + sizeof nic_id, sizeof number);
-    REQUIRE(mx_connect(hostile, nic_id, number, KEY, MX_INFINITE, &target) == MX_SUCCESS);
-    memcpy(name, own, ADDRESS);
-    mx_get_endpoint_addr(hostile, &address);
-    mx_decompose_endpoint_addr(address, &nic_id, &number);
-    memcpy(name, &nic_id, sizeof nic_id);
-    memcpy(name + sizeof nic_id, &number, sizeof number);
-    REQUIRE(fi_av_insert(av, name, 1, &wrong, 0, NULL) == 1);
+    open_partner();
     for (long left = strtol(words[2], NULL, 0); left; left--) {
         send_hostile();
         if (left % 8 == 0)
@@ -193,11 +161,11 @@ int main(int count, char **words)
         clear(rx);
         if (left % 50 == 0)
             exchange(random_number() % LONGEST, 1000 + (uint64_t)left);
-        forget_all(hostile);
+        forget_all();
     }
     for (int place = 0; place < BORDER; place++)
         REQUIRE(memory[place] == 0x5a && memory[BORDER + MEMORY + place] == 0x5a);
-    mx_close_endpoint(hostile);
+    mx_close_endpoint(partner);
     REQUIRE(!fi_close(&region->fid));
     close_endpoint();
     puts("done");

@@ -2,12 +2,10 @@
  *
  * An endpoint of MX is opened when it is enabled. Closing waits for sends that were reported as sent, ends the endpoint's
  * thread, then closes the endpoint of MX, after which no handler and no end of a request is called, and frees what was
- * left. */
+ * left (memory.c). */
 
 #include "provider.h"
 
-/* Time in ms for which closing waits for sends that were reported as sent, or whose connect has not ended. */
-#define CLOSE_MS 5000
 /* Let the queues and counters of an endpoint that has been opened wake their programs. */
 static int watch(struct mxf_endpoint *endpoint)
 {
@@ -175,9 +173,14 @@ static int close_endpoint(struct fid *fid)
     if (endpoint->av)
         endpoint->av->users--;
     endpoint->domain->users--;
-    mxf_free_visits(endpoint);
-    mxf_free_sends(endpoint);
-    mxf_free_receives(endpoint);
+    mxf_leave_regions(endpoint);
+    if (endpoint->stayed)
+        mxf_warn(&(int){0}, "%llu messages and accesses had to stay in the queue of MX for a while",
+                 (unsigned long long)endpoint->stayed);
+    mxf_free_blocks(endpoint);
+    free(endpoint->connections);
+    free(endpoint->numbered);
+    free(endpoint->free_bulks);
     free(endpoint);
     mxf_leave();
     return 0;

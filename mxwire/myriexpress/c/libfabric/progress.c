@@ -39,6 +39,8 @@ void mxf_poll(struct mxf_endpoint *endpoint)
         struct mxf_work *work = status.context;
         work->ended(work, &status);
     }
+    if (endpoint->postponed.first)
+        mxf_resume_visits(endpoint);
 }
 
 void mxf_progress(struct mxf_endpoint *endpoint)

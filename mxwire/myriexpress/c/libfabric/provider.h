@@ -1,8 +1,8 @@
 /* Parts of libmx-fi.so, the libfabric provider "mx": fabric and domain (provider.c), capabilities (information.c),
  * addresses (addresses.c), completions (completions.c), wait objects (wait_objects.c), endpoints (endpoint.c), the calls
  * of messages (messages.c), their match information (match_information.c), sends (sends.c), receives with their matching
- * (receives.c), remote memory access (remote_access.c), its regions at the target (regions.c), and progress without calls
- * of the program (progress.c). Each begins with its own theory.
+ * (receives.c), remote memory access (remote_access.c), its regions at the target (regions.c), the memory of endpoints
+ * (memory.c), and progress without calls of the program (progress.c). Each begins with its own theory.
  *
  * Theory of operation
  * -------------------
@@ -17,7 +17,7 @@
  *   - Each long message without an envelope occupies one of the few regions that MX has for sends, until it is received.
  *     While some are under way (ANNOUNCED), others have an envelope, so that no message waits for a region for ever.
  *   - An unexpected eager message that MX has as a whole is copied, within a limit of memory (HELD_MAXIMUM). Others stay in
- *     the queue of MX until they are claimed by their identity.
+ *     the queue of MX until they are claimed by their identity, as do envelopes beyond the limit.
  *   - The first send to an address starts a connect; sends wait in the connection's queue until it ends.
  *   - Reads and writes of remote memory are messages, too, with match information of their own. The target answers them
  *     in the handler; what it has to do afterwards is done by a thread while the program makes no call.
@@ -39,6 +39,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 #include <rdma/providers/fi_prov.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,12 @@
     (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MULTI_RECV)
 /* No completion, whatever the queue's options: of fi_inject. */
 #define QUIET (UINT64_C(1) << 63)
+
+/* Time in ms for which closing an endpoint waits for sends that were reported as sent, or whose connect has not ended, and
+ * that of a region for accesses that MX performs. */
+#ifndef CLOSE_MS
+#define CLOSE_MS 5000
+#endif
 
 /* Match information other than that of messages without an envelope (match_information.c). */
 #define MATCH(kind) ((UINT64_C(0xff00) + (kind)) << 48)
@@ -231,7 +238,6 @@ struct mxf_connection {
     struct mxf_endpoint *endpoint;
     enum mxf_connected state;
     struct mxf_address address;
-    unsigned places; /* in the address vector */
     mx_endpoint_addr_t partner;
     struct mxf_send *first, *last;
 };
@@ -282,8 +288,10 @@ struct mxf_message {
     struct mxf_address source;
     uint64_t tag, data;
     size_t length, taken; /* of the payload; of what the receive takes */
+    size_t counted;       /* of the memory for unexpected messages */
     uint64_t identity;    /* in the queue of MX */
-    uint64_t number;      /* of an envelope */
+    int enveloped;        /* there, an envelope precedes the payload */
+    uint64_t number;      /* of an envelope whose payload is at the sender */
     uint64_t bulk;
     struct mxf_receive *receive;
     struct mxf_answer *grant;
@@ -339,7 +347,9 @@ struct mxf_endpoint {
     LIST(mxf_receive) posted[2];        /* untagged and tagged */
     LIST(mxf_message) unexpected[2];
     LIST(mxf_message) claimed;
+    LIST(mxf_block) blocks;             /* see memory.c */
     size_t held;                        /* bytes of unexpected messages in memory */
+    uint64_t stayed;                    /* messages and accesses that had to stay in the queue of MX */
     size_t unsent;                      /* sends that MX has not ended */
     size_t announced;                   /* long ones without an envelope */
     struct mxf_send **numbered;         /* sends by the low half of their number */
@@ -347,12 +357,19 @@ struct mxf_endpoint {
     uint32_t *free_bulks, free_count;
     LIST(mxf_waiter) waiting;           /* for the number of a bulk */
     LIST(mxf_visit) visits;             /* accesses of others to regions */
+    LIST(mxf_visit) postponed;          /* in the queue of MX, until fewer are in progress */
+    unsigned visiting, answers;         /* accesses, and grants and replies, in progress */
     unsigned calls, urgent;             /* see progress.c */
     int threaded, resting;
     pid_t process;
     pthread_t thread;
     pthread_cond_t urged;
 };
+
+/* Memory that is freed when its endpoint is closed, or before. */
+void *mxf_allocate(struct mxf_endpoint *endpoint, size_t size);
+void mxf_free(struct mxf_endpoint *endpoint, void *memory);
+void mxf_free_blocks(struct mxf_endpoint *endpoint);
 
 extern pthread_mutex_t mxf_lock;
 void mxf_enter(void);
@@ -433,7 +450,6 @@ ssize_t mxf_submit(struct mxf_send *send);
 void mxf_free_send(struct mxf_send *send);
 void mxf_end_if_done(struct mxf_send *send);
 void mxf_granted(struct mxf_endpoint *endpoint, const struct mxf_address *source, const struct mxf_grant *grant);
-void mxf_free_sends(struct mxf_endpoint *endpoint);
 
 /* Match information that says all about a message without an envelope; return 0 if there is none. */
 int mxf_pack(const struct mxf_operation *operation, uint64_t *match);
@@ -445,7 +461,9 @@ void mxf_cancel_read(struct mxf_send *send);
 void mxf_replied(struct mxf_endpoint *endpoint, const struct mxf_address *source, const struct mxf_reply *reply);
 mx_unexp_handler_action_t mxf_accessed(struct mxf_endpoint *endpoint, mx_endpoint_addr_t partner,
                                        const struct mxf_address *source, uint32_t length, const void *data);
-void mxf_free_visits(struct mxf_endpoint *endpoint);
+/* Begin with accesses that were postponed, if few are in progress. */
+void mxf_resume_visits(struct mxf_endpoint *endpoint);
+void mxf_leave_regions(struct mxf_endpoint *endpoint);
 
 ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *segments, size_t count,
                  fi_addr_t source, uint64_t tag, uint64_t ignore, uint64_t flags, void *context);
@@ -460,6 +478,5 @@ int mxf_whole(const mx_status_t *status, size_t length, const struct mxf_address
 /* Send a grant or reply. It is in *place until it ends, or the owner is notified that it has failed. */
 int mxf_answer(struct mxf_endpoint *endpoint, mx_endpoint_addr_t partner, uint64_t match, const void *content,
                size_t length, const struct mxf_answer *template);
-void mxf_free_receives(struct mxf_endpoint *endpoint);
 
 #endif

@@ -44,18 +44,12 @@ static struct mxf_completion describe(const struct mxf_message *message, void *c
                                    .source = mxf_find(message->endpoint->av, &message->source)};
 }
 
-/* Memory of a message that is held, which has no payload if its length is 0. */
-static size_t held_bytes(const struct mxf_message *message)
-{
-    return sizeof *message + message->length;
-}
-
 static void free_message(struct mxf_message *message)
 {
-    if (message->held)
-        message->endpoint->held -= held_bytes(message);
-    free(message->held);
-    free(message);
+    struct mxf_endpoint *endpoint = message->endpoint;
+    endpoint->held -= message->counted;
+    mxf_free(endpoint, message->held);
+    mxf_free(endpoint, message);
 }
 
 /* No further message is received into the memory of a posted receive. */
@@ -109,7 +103,7 @@ static void finish(struct mxf_message *message, int error)
         completion.flags |= FI_MULTI_RECV;
     mxf_complete(message->endpoint, MXF_RECEIVE, &completion);
     if (last)
-        free(receive);
+        mxf_free(message->endpoint, receive);
 }
 
 /* The oldest posted receive for a message. */
@@ -130,7 +124,7 @@ static struct mxf_receive *find_posted(const struct mxf_message *message)
                                                 .flags = kind(message->tagged) | FI_MULTI_RECV | FI_PEEK | FI_COMPLETION,
                                                 .source = FI_ADDR_NOTAVAIL};
             mxf_complete(endpoint, MXF_RECEIVE, &completion);
-            free(receive);
+            mxf_free(endpoint, receive);
         }
     }
     return NULL;
@@ -157,6 +151,7 @@ static const char *read_envelope(struct mxf_message *message, const char *data, 
         size != sizeof envelope + (follows ? envelope.length : 0))
         return NULL;
     message->place = follows ? MXF_HELD : MXF_ENVELOPE;
+    message->enveloped = 1;
     message->tagged = !!(envelope.header.flags & HEADER_TAGGED);
     message->with_data = envelope.header.flags & HEADER_DATA;
     message->tag = envelope.tag;
@@ -169,23 +164,39 @@ static const char *read_envelope(struct mxf_message *message, const char *data, 
 static void received(struct mxf_work *work, const mx_status_t *status)
 {
     struct mxf_message *message = OWNER(work, mxf_message, work);
+    int failed = status->code != MX_STATUS_SUCCESS && status->code != MX_STATUS_TRUNCATED;
+    if (message->number && !failed) {
+        granted(message);
+        return;
+    }
     if (message->receive)
-        finish(message, status->code == MX_STATUS_SUCCESS || status->code == MX_STATUS_TRUNCATED ? 0 : FI_EIO);
+        finish(message, failed ? FI_EIO : 0);
     free_message(message);
+}
+
+/* List the memory for what the receive of a message takes; return how many segments follow. */
+static uint32_t list_targets(const struct mxf_message *message, mx_segment_t *segments)
+{
+    for (size_t place = 0; place < message->targets; place++)
+        segments[place] = (mx_segment_t){message->target[place].iov_base, (uint32_t)message->target[place].iov_len};
+    return (uint32_t)message->targets;
 }
 
 /* Receive a message that is in the queue of MX, or about to enter it: into nothing, if it is dropped. Return 0 if MX
  * refuses that. */
 static int receive_queued(struct mxf_message *message)
 {
-    mx_segment_t segments[SEGMENTS];
+    static char envelope[sizeof(struct mxf_envelope)]; /* was read already */
+    mx_segment_t segments[1 + SEGMENTS];
     mx_request_t request;
-    for (size_t place = 0; place < message->targets; place++)
-        segments[place] = (mx_segment_t){message->target[place].iov_base, (uint32_t)message->target[place].iov_len};
+    uint32_t count = 0;
+    if (message->enveloped)
+        segments[count++] = (mx_segment_t){envelope, sizeof envelope};
+    if (!message->number)
+        count += list_targets(message, segments + count);
     message->place = MXF_ARRIVING;
     message->work.ended = received;
-    if (mx__claim(message->endpoint->mx, message->identity, segments, (uint32_t)message->targets, &message->work,
-                  &request) == MX_SUCCESS)
+    if (mx__claim(message->endpoint->mx, message->identity, segments, count, &message->work, &request) == MX_SUCCESS)
         return 1;
     received(&message->work, &(mx_status_t){.code = MX_STATUS_ABORTED});
     return 0;
@@ -212,6 +223,7 @@ static void deliver(struct mxf_message *message)
 static void answer_ended(struct mxf_work *work, const mx_status_t *status)
 {
     struct mxf_answer *answer = OWNER(work, mxf_answer, work);
+    answer->endpoint->answers--;
     if (answer->urgent)
         answer->endpoint->urgent--;
     if (answer->place) {
@@ -219,13 +231,13 @@ static void answer_ended(struct mxf_work *work, const mx_status_t *status)
         if (status->code != MX_STATUS_SUCCESS)
             answer->failed(answer->owner, status);
     }
-    free(answer);
+    mxf_free(answer->endpoint, answer);
 }
 
 int mxf_answer(struct mxf_endpoint *endpoint, mx_endpoint_addr_t partner, uint64_t match, const void *content,
                size_t length, const struct mxf_answer *template)
 {
-    struct mxf_answer *answer = malloc(sizeof *answer);
+    struct mxf_answer *answer = mxf_allocate(endpoint, sizeof *answer);
     mx_request_t request;
     if (!answer)
         return -FI_ENOMEM;
@@ -236,6 +248,7 @@ int mxf_answer(struct mxf_endpoint *endpoint, mx_endpoint_addr_t partner, uint64
     mx_segment_t segment = {answer->content, (uint32_t)length};
     if (answer->place)
         *answer->place = answer;
+    endpoint->answers++;
     if (answer->urgent)
         mxf_urge(endpoint);
     if (mx_isend(endpoint->mx, &segment, 1, partner, match, &answer->work, &request) != MX_SUCCESS)
@@ -299,12 +312,11 @@ static void bulk_is_free(struct mxf_waiter *waiter)
 static int receive_bulk(struct mxf_message *message)
 {
     mx_segment_t segments[SEGMENTS];
-    for (size_t place = 0; place < message->targets; place++)
-        segments[place] = (mx_segment_t){message->target[place].iov_base, (uint32_t)message->target[place].iov_len};
+    uint32_t count = list_targets(message, segments);
     message->place = MXF_ARRIVING;
     message->work.ended = bulk_ended;
-    return mx_irecv(message->endpoint->mx, segments, (uint32_t)message->targets, MATCH_BULK | message->bulk,
-                    MX_MATCH_MASK_NONE, &message->work, &message->request) == MX_SUCCESS;
+    return mx_irecv(message->endpoint->mx, segments, count, MATCH_BULK | message->bulk, MX_MATCH_MASK_NONE, &message->work,
+                    &message->request) == MX_SUCCESS;
 }
 
 /* Let the sender of an envelope send the bulk, or forget it if no receive has taken the message, which is then freed. */
@@ -339,19 +351,18 @@ static void granted(struct mxf_message *message)
 /* The message on the heap, with a copy of the payload if there is any. */
 static struct mxf_message *keep(const struct mxf_message *message, const char *payload)
 {
-    struct mxf_message *kept = malloc(sizeof *kept);
-    char *held = payload ? malloc(message->length + !message->length) : NULL;
+    struct mxf_endpoint *endpoint = message->endpoint;
+    struct mxf_message *kept = mxf_allocate(endpoint, sizeof *kept);
+    char *held = payload ? mxf_allocate(endpoint, message->length) : NULL;
     if (!kept || (payload && !held)) {
         WARN("no memory: dropped a message");
-        free(kept);
-        free(held);
+        mxf_free(endpoint, kept);
+        mxf_free(endpoint, held);
         return NULL;
     }
     *kept = *message;
-    if (held) {
+    if (held)
         kept->held = memcpy(held, payload, message->length);
-        kept->endpoint->held += held_bytes(kept);
-    }
     return kept;
 }
 
@@ -375,10 +386,21 @@ static int expected(struct mxf_message *message, const char *payload)
 
 static int unexpected(struct mxf_message *message, const char *payload)
 {
+    struct mxf_endpoint *endpoint = message->endpoint;
+    message->counted = sizeof *message + (message->place == MXF_HELD ? message->length : 0);
+    if (message->place != MXF_QUEUED && endpoint->held + message->counted > HELD_MAXIMUM) {
+        WARN("unexpected messages fill their memory of %u bytes: others stay in the queue of MX", HELD_MAXIMUM);
+        endpoint->stayed++;
+        message->place = MXF_QUEUED;
+    }
+    if (message->place == MXF_QUEUED)
+        message->counted = 0;
     struct mxf_message *kept = keep(message, message->place == MXF_HELD ? payload : NULL);
-    if (kept)
-        APPEND(&kept->endpoint->unexpected[kept->tagged], kept);
-    return !kept || kept->place != MXF_QUEUED;
+    if (!kept)
+        return 1;
+    endpoint->held += kept->counted;
+    APPEND(&endpoint->unexpected[kept->tagged], kept);
+    return kept->place != MXF_QUEUED;
 }
 
 /* Return whether a message was a grant or a reply, which MX always has as a whole. */
@@ -423,12 +445,8 @@ static int arrived(struct mxf_endpoint *endpoint, mx_endpoint_addr_t source, uin
     }
     mx__identity(endpoint->mx, &message.identity);
     struct mxf_receive *receive = find_posted(&message);
-    if (!receive) {
-        /* In the queue of MX, an envelope would be part of the message. */
-        if (match != MATCH_ENVELOPE && message.place == MXF_HELD && endpoint->held + held_bytes(&message) > HELD_MAXIMUM)
-            message.place = MXF_QUEUED;
+    if (!receive)
         return unexpected(&message, data);
-    }
     take(&message, receive);
     return expected(&message, data);
 }
@@ -462,7 +480,7 @@ static ssize_t claim(struct mxf_endpoint *endpoint, struct mxf_receive *receive)
     REMOVE(&endpoint->claimed, message);
     if (receive->flags & FI_DISCARD) {
         report(message, receive->context);
-        free(receive);
+        mxf_free(endpoint, receive);
     } else {
         receive->retired = 1;
         receive->flags &= ~FI_MULTI_RECV;
@@ -511,15 +529,15 @@ ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *
         return -FI_EINVAL;
     if (!endpoint->enabled)
         return -FI_EOPBADSTATE;
-    struct mxf_receive *receive = calloc(1, sizeof *receive);
+    struct mxf_receive *receive = mxf_allocate(endpoint, sizeof *receive);
     if (!receive)
         return -FI_EAGAIN;
-    receive->context = context;
-    receive->flags = flags;
-    receive->tag = tag;
-    receive->ignore = ignore;
-    receive->source.nic_id = GONE;
-    receive->segments = count;
+    *receive = (struct mxf_receive){.context = context,
+                                    .flags = flags,
+                                    .tag = tag,
+                                    .ignore = ignore,
+                                    .source.nic_id = GONE,
+                                    .segments = count};
     for (size_t place = 0; place < count; place++) {
         receive->segment[place] = segments[place];
         receive->length += segments[place].iov_len;
@@ -534,13 +552,13 @@ ssize_t mxf_post(struct mxf_endpoint *endpoint, int tagged, const struct iovec *
     if (!result && flags & FI_PEEK) {
         mxf_progress(endpoint);
         peek(endpoint, tagged, receive);
-        free(receive);
+        mxf_free(endpoint, receive);
         return 0;
     }
     if (!result && flags & FI_CLAIM)
         result = claim(endpoint, receive);
     if (result)
-        free(receive);
+        mxf_free(endpoint, receive);
     if (result || flags & FI_CLAIM)
         return result;
     APPEND(&endpoint->posted[tagged], receive);
@@ -577,30 +595,8 @@ ssize_t mxf_cancel(fid_t fid, void *context)
         retire(endpoint, receive, tagged);
         mxf_complete(endpoint, MXF_RECEIVE, &completion);
         if (!receive->pending)
-            free(receive);
+            mxf_free(endpoint, receive);
     }
     mxf_leave();
     return receive ? 0 : -FI_ENOENT;
-}
-
-/* Forget all receives and messages of an endpoint that is closed. */
-void mxf_free_receives(struct mxf_endpoint *endpoint)
-{
-    for (int tagged = 0; tagged < 2; tagged++) {
-        struct mxf_receive *receive;
-        struct mxf_message *message;
-        while ((receive = endpoint->posted[tagged].first)) {
-            REMOVE(&endpoint->posted[tagged], receive);
-            free(receive);
-        }
-        while ((message = endpoint->unexpected[tagged].first)) {
-            REMOVE(&endpoint->unexpected[tagged], message);
-            free_message(message);
-        }
-    }
-    for (struct mxf_message *next, *message = endpoint->claimed.first; message; message = next) {
-        next = message->next;
-        free_message(message);
-    }
-    free(endpoint->free_bulks);
 }

@@ -9,14 +9,17 @@
  * An access is served in the unexpected handler, thus also while the program makes no call. A short write is copied and
  * replied to there, if MX has the message as a whole; else the message is first received into a buffer. A long write is
  * granted, and received into the region. A read sends from the region, with the number that the initiator has chosen.
- * The end of these requests is urgent (progress.c): it sends the reply, and frees what the access needs.
+ * The end of these requests is urgent (progress.c): it sends the reply, and frees what the access needs. While too many
+ * are in progress, others are postponed: they stay in the queue of MX.
  *
  * A region that is closed while accesses use it cancels the receives that have not begun, and waits for the others. */
 
 #include "provider.h"
 
-/* Time in ms for which closing a region waits for accesses that MX performs. */
-#define CLOSE_MS 5000
+/* Accesses, grants and replies in progress, beyond which accesses are postponed. */
+#ifndef VISITS
+#define VISITS 2048
+#endif
 
 struct mxf_region {
     struct fid_mr fid;
@@ -42,6 +45,7 @@ struct mxf_visit {
     mx_request_t request;
     uint64_t bulk;
     int receiving; /* MX has the receive of the bulk */
+    uint64_t identity; /* of the message in the queue of MX */
     uint32_t size, segments;
     mx_segment_t segment[SEGMENTS];
     char *data; /* the message, if MX had it in parts */
@@ -231,8 +235,9 @@ static void free_visit(struct mxf_visit *visit)
     if (visit->bulk != NO_BULK)
         mxf_free_bulk(visit->endpoint, visit->bulk);
     REMOVE(&visit->endpoint->visits, visit);
-    free(visit->data);
-    free(visit);
+    visit->endpoint->visiting--;
+    mxf_free(visit->endpoint, visit->data);
+    mxf_free(visit->endpoint, visit);
 }
 
 /* Reply to an access that has ended, and count it. */
@@ -403,18 +408,40 @@ static void fetched(struct mxf_work *work, const mx_status_t *status)
         free_visit(visit);
 }
 
-/* Receive a message that MX has in parts. It is the only one with its match information in the queue of MX, since each is
- * received at once. */
+/* Receive a message that MX has in parts, or that was postponed; return 0 if MX refuses that. */
 static int fetch(struct mxf_visit *visit)
 {
     struct mxf_endpoint *endpoint = visit->endpoint;
-    mx_segment_t segment = {visit->data = malloc(visit->size), visit->size};
+    mx_segment_t segment = {visit->data = mxf_allocate(endpoint, visit->size), visit->size};
     visit->work.ended = fetched;
-    if (mx_irecv(endpoint->mx, &segment, visit->data ? 1 : 0, MATCH_ACCESS, MX_MATCH_MASK_NONE, &visit->work,
-                 &visit->request) != MX_SUCCESS)
+    if (mx__claim(endpoint->mx, visit->identity, &segment, visit->data ? 1 : 0, &visit->work, &visit->request) !=
+        MX_SUCCESS) {
+        free_visit(visit);
         return 0;
+    }
     mxf_urge(endpoint);
     return 1;
+}
+
+static int crowded(const struct mxf_endpoint *endpoint)
+{
+    return endpoint->visiting + endpoint->answers >= VISITS;
+}
+
+static void begin(struct mxf_visit *visit)
+{
+    APPEND(&visit->endpoint->visits, visit);
+    visit->endpoint->visiting++;
+}
+
+void mxf_resume_visits(struct mxf_endpoint *endpoint)
+{
+    struct mxf_visit *visit;
+    while ((visit = endpoint->postponed.first) && !crowded(endpoint)) {
+        REMOVE(&endpoint->postponed, visit);
+        begin(visit);
+        fetch(visit);
+    }
 }
 
 mx_unexp_handler_action_t mxf_accessed(struct mxf_endpoint *endpoint, mx_endpoint_addr_t partner,
@@ -422,28 +449,30 @@ mx_unexp_handler_action_t mxf_accessed(struct mxf_endpoint *endpoint, mx_endpoin
 {
     struct mxf_visit *visit;
     if (length < sizeof visit->access || length > sizeof visit->access + EAGER_WRITE ||
-        !(visit = calloc(1, sizeof *visit))) {
+        !(visit = mxf_allocate(endpoint, sizeof *visit))) {
         WARN("dropped an access");
         return MX_RECV_FINISHED;
     }
-    visit->endpoint = endpoint;
-    visit->partner = partner;
-    visit->source = *source;
-    visit->size = length;
-    visit->bulk = NO_BULK;
-    APPEND(&endpoint->visits, visit);
-    if (data) {
-        perform(visit, data);
-        return MX_RECV_FINISHED;
-    }
-    if (fetch(visit))
+    *visit = (struct mxf_visit){
+        .endpoint = endpoint, .partner = partner, .source = *source, .size = length, .bulk = NO_BULK};
+    mx__identity(endpoint->mx, &visit->identity);
+    if (crowded(endpoint)) {
+        WARN("%d accesses to regions are in progress: others stay in the queue of MX", VISITS);
+        endpoint->stayed++;
+        APPEND(&endpoint->postponed, visit);
         return MX_RECV_CONTINUE;
-    free_visit(visit);
+    }
+    begin(visit);
+    if (!data)
+        return fetch(visit) ? MX_RECV_CONTINUE : MX_RECV_FINISHED;
+    perform(visit, data);
     return MX_RECV_FINISHED;
 }
 
-void mxf_free_visits(struct mxf_endpoint *endpoint)
+/* Of an endpoint that is closed. */
+void mxf_leave_regions(struct mxf_endpoint *endpoint)
 {
-    while (endpoint->visits.first)
-        free_visit(endpoint->visits.first);
+    for (struct mxf_visit *visit = endpoint->visits.first; visit; visit = visit->next)
+        if (visit->region)
+            visit->region->uses--;
 }

@@ -67,8 +67,8 @@ void mxf_free_send(struct mxf_send *send)
     if (send->bulk_number != NO_BULK)
         mxf_free_bulk(send->endpoint, send->bulk_number);
     send->endpoint->announced -= (size_t)send->announced;
-    free(send->memory);
-    free(send);
+    mxf_free(send->endpoint, send->memory);
+    mxf_free(send->endpoint, send);
 }
 
 static uint64_t kind(const struct mxf_send *send)
@@ -244,16 +244,11 @@ static struct mxf_connection *connection_to(struct mxf_endpoint *endpoint, fi_ad
     /* Open MPI inserts an address once per thread. Messages to it must not overtake each other, so there is one
      * connection. */
     for (size_t other = 0; !*place && other < endpoint->connection_room; other++)
-        if (endpoint->connections[other] && mxf_same(&av->entries[address], &endpoint->connections[other]->address)) {
+        if (endpoint->connections[other] && mxf_same(&av->entries[address], &endpoint->connections[other]->address))
             *place = endpoint->connections[other];
-            (*place)->places++;
-        }
-    if (!*place && (*place = calloc(1, sizeof **place))) {
-        (*place)->work.ended = connected;
-        (*place)->endpoint = endpoint;
-        (*place)->places = 1;
-        (*place)->address = av->entries[address];
-    }
+    if (!*place && (*place = mxf_allocate(endpoint, sizeof **place)))
+        **place = (struct mxf_connection){
+            .work.ended = connected, .endpoint = endpoint, .address = av->entries[address]};
     return *place;
 }
 
@@ -297,7 +292,7 @@ ssize_t mxf_new_send(struct mxf_endpoint *endpoint, const struct mxf_operation *
     struct mxf_connection *connection = connection_to(endpoint, operation->partner);
     if (!connection)
         return -FI_EINVAL;
-    struct mxf_send *send = malloc(sizeof *send);
+    struct mxf_send *send = mxf_allocate(endpoint, sizeof *send);
     if (!send)
         return -FI_EAGAIN;
     memset(send, 0, offsetof(struct mxf_send, space));
@@ -315,7 +310,7 @@ ssize_t mxf_new_send(struct mxf_endpoint *endpoint, const struct mxf_operation *
     int copied = event != MXF_READ &&
                  (operation->flags & FI_INJECT || (header && header + length <= sizeof send->space));
     char *first = send->space;
-    if (copied && header + length > sizeof send->space && !(first = send->memory = malloc(header + length))) {
+    if (copied && header + length > sizeof send->space && !(first = send->memory = mxf_allocate(endpoint, header + length))) {
         mxf_free_send(send);
         return -FI_EAGAIN;
     }
@@ -388,19 +383,4 @@ ssize_t mxf_send(struct mxf_endpoint *endpoint, const struct mxf_operation *oper
     send->match = bare ? match : MATCH_ENVELOPE;
     send->answered = bare || (send->length <= ENCLOSED && !delivered);
     return bare ? mxf_submit(send) : send_in_envelope(send, operation);
-}
-
-/* Forget all sends of an endpoint that is closed. */
-void mxf_free_sends(struct mxf_endpoint *endpoint)
-{
-    for (size_t place = 0; place < endpoint->connection_room; place++)
-        if (endpoint->connections[place] && !--endpoint->connections[place]->places) {
-            fail_queue(endpoint->connections[place], FI_ECANCELED);
-            free(endpoint->connections[place]);
-        }
-    for (size_t place = 0; place < endpoint->numbered_room; place++)
-        if (endpoint->numbered[place])
-            mxf_free_send(endpoint->numbered[place]);
-    free(endpoint->connections);
-    free(endpoint->numbered);
 }
