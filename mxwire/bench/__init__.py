@@ -4,5 +4,6 @@ Begin with ``record.py`` (a recording: conditions, series, measurements), ``stag
 run roles together) and ``channels/`` (one API for mxwire's hosts, TCP, UDP and bare frames). ``roles/`` has the
 roles of both sides, ``rounds.py`` and ``study.py`` the part that all studies share; ``report.py`` draws their figures.
 ``imb/`` has the benchmarks of IMB and OSU, ``cost/`` the model of processors, for hardware that is not available here,
-``overlap.py`` messages beside work, and ``claims/`` the statements of papers that these studies judge.
+``overlap.py`` messages beside work, ``models/`` the classic libraries, and ``claims/`` the statements of papers that
+these studies judge.
 """

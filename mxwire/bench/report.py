@@ -250,7 +250,7 @@ def write_page(
 
     drawn = [{"drawing": Markup(_svg(each.figure)), "caption": each.caption} for each in figures]
     conditions = recording.conditions
-    subtitle = f"{conditions.processor} · {conditions.stage} · {conditions.time}"
+    subtitle = " · ".join(filter(None, (conditions.processor, conditions.stage, conditions.time)))
     if not recording.complete:
         subtitle += " · partial"
     template = environment("mxwire.report.site", "mxwire.bench").get_template("study.html")

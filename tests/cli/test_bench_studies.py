@@ -1,4 +1,4 @@
-"""``mxwire bench imb``, ``mtu`` and ``claims``: their output in virtual time, and what they refuse."""
+"""``mxwire bench imb``, ``models``, ``mtu`` and ``claims``: their output in virtual time, and what they refuse."""
 
 from __future__ import annotations
 
@@ -134,3 +134,29 @@ def test_a_file_that_is_not_a_recording_is_refused(tmp_path):
     done = mxwire("bench", "claims", "--from", str(path))
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"mxwire: {path}") and "not a recording" in done.err
+
+
+@pytest.mark.parametrize("table", ["1", "2", "3"])
+def test_tables_of_the_models_are_printed_and_written(table, tmp_path):
+    printed = mxwire("bench", "models", "--table", table, "--model", "gam,bip,mx", cwd=tmp_path)
+    assert printed.code == 0, printed.err
+    assert all(each in printed.out for each in (f"Table {table}", "GAM", "BIP-0.92"))
+    as_json = mxwire("bench", "models", "--table", table, "--json", "--html", "pages", cwd=tmp_path)
+    rows = [json.loads(each) for each in as_json.out.splitlines()]
+    assert {"gam", "mx", "tcp", "myricom-api"} <= {each["name"] for each in rows}
+    assert "Table" in (tmp_path / "pages" / f"models-table-{table}.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ((), "nothing to do: add --table 1, 2 or 3"),
+        (("--table", "1", "--model", "gan"), "there is no model 'gan' (did you mean gam"),
+        (("--table", "4"), "'4' is not one of"),
+    ],
+)
+def test_bad_options_of_models_are_refused_in_one_line(words, error):
+    run = mxwire("bench", "models", *words)
+    assert run.code == 2
+    assert error in run.err
+    assert len(run.err.splitlines()) == 1

@@ -1,0 +1,109 @@
+"""The models by name, and the rows of the tables that are not models here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mxwire.bench.models import bip, gam, null
+from mxwire.bench.models.facts import ModelFacts
+from mxwire.bench.models.layer import ModelLayer
+from mxwire.bench.models.port import ModelPort
+from mxwire.errors import MxwireError
+from mxwire.words import suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A library with its layer and its face for benchmarks."""
+
+    name: str
+    layer: Callable[..., ModelLayer]
+    port: type[ModelPort[Any]]
+    facts: ModelFacts
+
+
+MODELS: Final = {
+    each.name: each
+    for each in (
+        Model("gam", gam.GamLayer, gam.ActivePort, gam.FACTS),
+        Model("bip", bip.BipLayer, bip.BipPort, bip.FACTS),
+        Model("null", null.NullLayer, null.NullPort, null.FACTS),
+    )
+}
+"""The models that run, in the order of the tables."""
+_SOCKETS: Final = {
+    "model": "bytes",
+    "within": True,
+    "between": True,
+    "multiprogramming": True,
+    "send": "copy",
+    "receive": "copy",
+    "protection": "kernel + copy",
+    "notification": "polling, interrupts",
+    "stages": ("o_s", "L", "L", "L", "o_r"),
+    "in_place": (1, 1),
+    "elsewhere": (1, 1),
+    "management": "dynamic, on demand",
+    "transfer": "combined",
+}
+OTHERS: Final = {
+    "mx": ModelFacts(
+        "mx",
+        model="send/recv",
+        transfer="combined",
+        within=True,
+        between=True,
+        multiprogramming=True,
+        overflow="tolerated",
+        errors="tolerated",
+        management="dynamic, full",
+        send="DMA",
+        receive="DMA + copy",
+        protection="kernel + copy",
+        reliability="library",
+        notification="polling, interrupts",
+        stages=("-", "o_s", "L", "o_r", "o_r"),
+        in_place=(0, 1),
+        elsewhere=(0, 1),
+        remark="large messages, which the receiver pulls from user memory; not a model: the engine of mxwire itself",
+    ),
+    "tcp": ModelFacts("TCP", overflow="prevented", errors="tolerated", reliability="kernel + copy", **_SOCKETS),  # type: ignore[arg-type]
+    "udp": ModelFacts("UDP", overflow="data loss", errors="data loss", reliability="none", **_SOCKETS),  # type: ignore[arg-type]
+    "myricom-api": ModelFacts(
+        "Myricom API",
+        model="send/recv",
+        transfer="combined",
+        within=True,
+        between=False,
+        multiprogramming=True,
+        overflow="data loss",
+        errors="data loss",
+        management="dynamic, full",
+        send="DMA + copy",
+        receive="DMA + copy",
+        protection="copy",
+        reliability="none",
+        notification="polling",
+        stages=("o_s", "L", "L", "L", "o_r"),
+        in_place=(1, 1),
+        elsewhere=(1, 1),
+        remark="no code: the papers name it without describing it, so this row is general knowledge and untested",
+    ),
+}
+"""Rows without a layer: mxwire's engine, sockets, and a library that no paper describes."""
+
+
+def all_facts() -> dict[str, ModelFacts]:
+    """The rows of the tables by name."""
+    return {name: each.facts for name, each in MODELS.items()} | OTHERS
+
+
+def check_model(name: str) -> str:
+    """Return the name of a row. Raises :class:`~mxwire.errors.MxwireError` if there is none of that name."""
+    known = all_facts()
+    if name not in known:
+        end = suggestion(name, known) or f": use some of {', '.join(known)}"
+        raise MxwireError(f"there is no model {name!r}{end}")
+    return name

@@ -1,0 +1,110 @@
+"""The face of all models for benchmarks: whole messages, of lengths that both sides know, between two processes.
+
+A port accepts a message in parts as its library takes them, and receives one as a list of pieces: views of the
+library's buffers if it works in place, or of the program's own memory if it is to copy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Generic, TypeVar
+
+from mxwire.bench.models.layer import Address, DataCount, ModelLayer
+
+Layer_ = TypeVar("Layer_", bound=ModelLayer)
+
+
+class ModelPort(ABC, Generic[Layer_]):
+    """One process and its partner. ``depth`` messages of up to ``size`` bytes may be in flight in one direction.
+
+    With ``copied``, the program's data are in memory of its own, and otherwise where the library wants them.
+    """
+
+    replies: ClassVar[bool] = False
+    """True if each message is answered by the library."""
+    consumes: ClassVar[bool] = True
+    """True if the receiver makes a call per message."""
+
+    def __init__(
+        self, layer: Layer_, partner: Address, *, copied: bool = False, depth: int = 8, size: int = 4096
+    ) -> None:
+        self.layer, self.partner, self.copied, self.depth, self.size = layer, partner, copied, depth, max(size, 1)
+        self.pieces: list[memoryview] = []
+        """The last received message; the pieces are valid until the next call."""
+        self.program = DataCount()
+        """Copies that the program makes itself, between its memory and buffers of the library."""
+        self._left: memoryview | None = None
+        self._memory = memoryview(bytearray(self.size))
+        self._filled = 0
+
+    def start(self) -> None:
+        """Do the work that precedes all messages."""
+
+    def started(self) -> bool:
+        """Return whether messages may be sent."""
+        return True
+
+    def expect(self, size: int) -> None:
+        """Prepare the next :meth:`received`, where the library wants receives to be posted."""
+
+    def progress(self) -> None:
+        """Let the library handle frames that have arrived, where it does so in calls only."""
+
+    def send(self, data: memoryview) -> None:
+        """Begin to send a message; :meth:`sent` continues."""
+        self._left = data
+
+    def sent(self) -> bool:
+        """Hand more of the message to the library; return whether all of it is, and the data may be changed."""
+        while self._left is not None:
+            count = self.offer(self._left)
+            if count is None:
+                return False
+            rest = self._left[count:]
+            self._left = rest if len(rest) else None
+        return self.completed()
+
+    @abstractmethod
+    def offer(self, data: memoryview) -> int | None:
+        """Hand data to the library; return the number of bytes that it has accepted, None if it takes nothing now."""
+
+    def completed(self) -> bool:
+        """Return whether the data of the message may be changed."""
+        return True
+
+    def received(self, size: int) -> bool:
+        """Return whether the next message, of ``size`` bytes, has been received into :attr:`pieces`."""
+        if not self._filled:
+            self.release()
+            self.pieces = []
+        while True:
+            piece = self.next_piece()
+            if piece is None:
+                return False
+            if self.copied and len(piece):
+                self.program_copy(self._memory[self._filled :], piece)
+            elif len(piece):
+                self.pieces.append(piece)
+            self._filled += len(piece)
+            if self._filled >= size:
+                break
+        if self.copied:
+            self.pieces = [self._memory[: self._filled]]
+        self._filled = 0
+        return True
+
+    def program_copy(self, target: memoryview, piece: memoryview) -> None:
+        """Copy a piece to the program's memory."""
+        self.program.copy(target, piece)
+
+    def next_piece(self) -> memoryview | None:
+        """The next received packet; None if there is none."""
+        return None
+
+    def release(self) -> None:
+        """Return the buffers of the last message to the library."""
+
+
+def content(port: ModelPort[ModelLayer]) -> bytes:
+    """Return the last received message of a port."""
+    return b"".join(port.pieces)

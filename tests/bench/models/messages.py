@@ -1,0 +1,81 @@
+"""Streams of numbered messages between two processes of a model, for its tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from struct import pack
+from typing import Any
+
+from mxwire.bench.models.catalogue import MODELS
+from mxwire.bench.models.layer import CatastropheError, ModelLayer
+from mxwire.bench.models.port import ModelPort, content
+from mxwire.bench.models.wire import ModelWire
+
+
+def body(number: int, size: int) -> bytes:
+    """The content of a message, which begins with its number."""
+    return (pack("!I", number) * (size // 4 + 1))[:size]
+
+
+@dataclass
+class MessageStream:
+    """``count`` messages of ``size`` bytes from one process to another; ``received`` has them as they arrive."""
+
+    name: str
+    count: int
+    size: int
+    copied: bool = False
+    faults: dict[str, Any] = field(default_factory=dict)
+    received: list[bytes] = field(default_factory=list)
+    sent: int = 0
+
+    def __post_init__(self) -> None:
+        model = MODELS[self.name]
+        self.layers: list[ModelLayer] = [model.layer(0), model.layer(1)]
+        options: dict[str, Any] = {"copied": self.copied, "size": self.size}
+        self.ports: list[ModelPort] = [model.port(layer, (1 - layer.node, 0), **options) for layer in self.layers]
+        self.wire = ModelWire(self.layers, **self.faults)
+        self._busy = False
+
+    @property
+    def catastrophe(self) -> str:
+        """The reason why a side has ended; empty if none has."""
+        return next((each.catastrophe for each in self.layers if each.catastrophe), "")
+
+    def run(self, *, receiving: bool = True) -> MessageStream:
+        """Play until all messages have arrived, or nothing happens any more; return self."""
+        for each in self.ports:
+            each.start()
+        self.wire.run(lambda: self._step(receiving), self._done)
+        return self
+
+    def _done(self) -> bool:
+        return len(self.received) == self.count and not any(each.work() for each in self.layers)
+
+    def _step(self, receiving: bool) -> bool:
+        sender, receiver = self.ports
+        did = False
+        try:
+            for each in self.ports[: 1 + receiving]:
+                each.progress()
+            if sender.started() and not self._busy and self.sent < self.count:
+                sender.send(memoryview(body(self.sent, self.size)))
+                self._busy = did = True
+            if self._busy and sender.sent():
+                self.sent += 1
+                self._busy, did = False, True
+            if receiving and receiver.received(self.size):
+                self.received.append(content(receiver))
+                did = True
+        except CatastropheError:
+            return False
+        return did
+
+    def copies(self) -> tuple[float, float]:
+        """Copies per byte that the processors of the sender and of the receiver have made."""
+        (one, other), (here, there) = self.layers, self.ports
+        total = self.count * self.size
+        return (
+            (one.send_copies.length + here.program.length) / total,
+            (other.receive_copies.length + there.program.length) / total,
+        )
