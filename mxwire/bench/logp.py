@@ -104,16 +104,11 @@ def measure_logp(
     options: StudyOptions,
     carriers: Sequence[str] = CARRIERS,
     sizes: Sequence[int] | None = None,
-    progress: Callable[[str], object] = lambda _: None,
-    *,
-    recording_made: Callable[[Recording], object] = lambda _: None,
 ) -> Recording:
-    """Measure carriers on a stage. The parameters are those of :func:`~mxwire.bench.path.measure_path`."""
-    recording = Recording("logp", replace(stage.conditions, quick=options.quick))
-    recording_made(recording)
-    LogpStudy(stage, recording, options, tuple(sizes or (_QUICK_SIZES if options.quick else SIZES)), progress).run(
-        expanded(carriers)
-    )
+    """Measure messages of ``sizes`` bytes over carriers on a stage, and return the recording."""
+    recording = options.begin("logp", stage.conditions)
+    sizes = tuple(sizes or (_QUICK_SIZES if options.quick else SIZES))
+    LogpStudy(stage, recording, options, sizes).run(expanded(carriers))
     return recording
 
 
@@ -125,23 +120,14 @@ def window_of(size: int) -> int:
 class LogpStudy:
     """One run of the study."""
 
-    def __init__(
-        self,
-        stage: StudyStage,
-        recording: Recording,
-        options: StudyOptions,
-        sizes: tuple[int, ...],
-        progress: Callable[[str], object],
-    ) -> None:
+    def __init__(self, stage: StudyStage, recording: Recording, options: StudyOptions, sizes: tuple[int, ...]) -> None:
         self._stage = stage
         self._recording = recording
         self._options = options
         self._sizes = sizes
-        self._progress = progress
         self._points = Points(recording)
-        for each in PARAMETERS:
-            self._points.declare(each, "µs")
-        self._points.declare(BANDWIDTH, "MB/s")
+        self._points.declare("µs", *PARAMETERS)
+        self._points.declare("MB/s", BANDWIDTH)
         self._counts: dict[tuple[str, int], int] = {}
         self._repetitions: dict[tuple[str, int], int] = {}
         self._round_trips: dict[str, dict[int, dict[str, list[float]]]] = {}
@@ -160,7 +146,7 @@ class LogpStudy:
         with kept(self._recording, self._points):
             if self._stage.spins and not self._stage.virtual:
                 self._spin_error(possible[0])
-            turns = Turns(self._recording, self._progress)
+            turns = Turns(self._recording, self._options.progress)
             # In virtual time all rounds are equal, so no round has to determine the length of the next.
             rounds, warm_up = (1, 0) if self._stage.virtual else (self._options.rounds, self._options.warm_up)
             turns.play({each: partial(self._round, each) for each in possible}, rounds, warm_up=warm_up)

@@ -91,13 +91,11 @@ class _Run:
 def run_mtu(
     study: MtuStudy,
     options: StudyOptions,
-    progress: Callable[[str], object] = lambda _: None,
-    started: Callable[[Recording], object] = lambda _: None,
 ) -> Recording:
     """Run the study; ``started`` is called with its recording, which Ctrl-C or the end of a side leaves partial."""
     surroundings = study.surroundings
     with surroundings.open(RankOptions()) as probe:
-        conditions = replace(probe.conditions, quick=options.quick)
+        conditions = probe.conditions
     remarks = []
     if surroundings.costs is not None:
         options = replace(options, rounds=1)
@@ -112,21 +110,21 @@ def run_mtu(
         if possible != study.mtus:
             remarks.append(f"MTUs above {conditions.mtu}, that of {surroundings.interface}: not applicable")
         study = replace(study, mtus=possible)
-    recording = Recording(STUDY, conditions, remarks=remarks)
+    recording = options.begin(STUDY, conditions)
+    recording.remarks += remarks
     if surroundings.costs is not None:
         recording.facts["fitted"] = [asdict(each) for each in surroundings.costs.fitted_to]
         if not surroundings.costs.models_tcp:
             recording.remarks.append(
                 f"tcp: not applicable: the cost table {surroundings.costs.name} has no costs of TCP"
             )
-    started(recording)
     points = Points(recording)
-    run = _Run(study, options, points, Turns(recording, progress), _QUICK_LARGE if options.quick else LARGE)
-    points.declare("rate by frame limit", "MiB/s", "mtu", "bytes")
-    points.declare("half round trip by frame limit", "µs", "mtu", "bytes")
-    points.declare("rate by delay", "MiB/s", "delay", "µs")
-    points.declare("rate by coalescing", "MiB/s", "coalescing", "µs")
-    points.declare("mixed pairs", "µs")
+    run = _Run(study, options, points, Turns(recording, options.progress), _QUICK_LARGE if options.quick else LARGE)
+    points.declare("MiB/s", "rate by frame limit", x="mtu")
+    points.declare("µs", "half round trip by frame limit", x="mtu")
+    points.declare("MiB/s", "rate by delay", x="delay", x_unit="µs")
+    points.declare("MiB/s", "rate by coalescing", x="coalescing", x_unit="µs")
+    points.declare("µs", "mixed pairs")
     with kept(recording, points):
         _by_frame_limit(run, recording)
         _by_delay(run, recording)

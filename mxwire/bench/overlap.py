@@ -23,7 +23,7 @@ the phases as details. Series ``availability`` and ``rate while polling`` (over 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final
@@ -115,27 +115,24 @@ class OverlapStudy:
 def run_overlap(
     study: OverlapStudy,
     options: StudyOptions,
-    progress: Callable[[str], object] = lambda _: None,
-    started: Callable[[Recording], object] = lambda _: None,
 ) -> Recording:
     """Run the study; ``started`` is called with its recording, which Ctrl-C leaves partial."""
-    recording = Recording(STUDY, replace(VirtualStage(study.costs).conditions, quick=options.quick))
+    recording = options.begin(STUDY, VirtualStage(study.costs).conditions)
     recording.remarks.append(f"placement: {'the application shares its core' if study.same else 'elsewhere'}")
     ways = list(study.progress)
     if "kernel" in ways and not study.costs.models_tcp:
         ways.remove("kernel")
         recording.remarks.append(f"kernel: not applicable: the cost table {study.costs.name} has no costs of TCP")
-    started(recording)
     points = Points(recording)
-    points.declare(RATE, "MB/s")
-    points.declare(OVERLAP, "of the shorter")
-    points.declare(AVAILABILITY, "of the time", "slice", "µs")
-    points.declare(POLLED, "MB/s", "slice", "µs")
+    points.declare("MB/s", RATE)
+    points.declare("of the shorter", OVERLAP)
+    points.declare("of the time", AVAILABILITY, x="slice", x_unit="µs")
+    points.declare("MB/s", POLLED, x="slice", x_unit="µs")
     sizes = _QUICK_SIZES if options.quick else study.sizes
     with kept(recording, points):
         for way in ways:
             for experiment in study.experiments:
-                progress(f"{experiment}, {way}")
+                options.progress(f"{experiment}, {way}")
                 _EXPERIMENTS[experiment](study, way, sizes, points)
             if "double-buffering" in study.experiments:
                 longest = max((each for each in sizes if each <= _DRAWN), default=_DRAWN)

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -113,28 +113,23 @@ class Budget:
 def measure_path(
     opener: Callable[[Path | None], AbstractContextManager[StudyStage]],
     options: StudyOptions,
-    progress: Callable[[str], object] = lambda _: None,
     *,
     compiled: bool = True,
-    recording_made: Callable[[Recording], object] = lambda _: None,
 ) -> Recording:
     """Measure the ladder on the stages of ``opener``, and return the recording.
 
     ``opener`` opens a stage whose sides run the mxwire of a folder. With ``compiled`` they run a compiled mxwire if
-    there is an up-to-date one, and the interpreted one is measured beside it. ``recording_made`` is called with the
-    recording before the first measurement, so that a caller can keep it after Ctrl-C. Raises
+    there is an up-to-date one, and the interpreted one is measured beside it. Raises
     :class:`~mxwire.bench.stage.StageError` if there cannot be a stage.
     """
     folder = machine.compiled_folder() if compiled else None
     with ExitStack() as stack:
         stage = stack.enter_context(opener(folder))
-        conditions = replace(stage.conditions, quick=options.quick)
-        recording = Recording("path", conditions)
-        recording_made(recording)
-        study = PathStudy(stage, recording, options, progress)
+        recording = options.begin("path", stage.conditions)
+        study = PathStudy(stage, recording, options)
         if folder is not None:
             study.interpreted = stack.enter_context(opener(machine.own_folder()))
-        elif not conditions.compiled:
+        elif not recording.conditions.compiled:
             recording.remarks.append("mxwire is interpreted, and there is no compiled one beside it (make compiled)")
         study.run()
     return recording
@@ -143,23 +138,15 @@ def measure_path(
 class PathStudy:
     """One run of the study on a stage; :attr:`interpreted` is a second stage for the interpreted mxwire."""
 
-    def __init__(
-        self,
-        stage: StudyStage,
-        recording: Recording,
-        options: StudyOptions,
-        progress: Callable[[str], object] = lambda _: None,
-    ) -> None:
+    def __init__(self, stage: StudyStage, recording: Recording, options: StudyOptions) -> None:
         self._stage = stage
         self.interpreted: StudyStage | None = None
         self._recording = recording
         self._options = options
-        self._progress = progress
         self._points = Points(recording)
-        self._points.declare(TRIP, "µs")
-        self._points.declare(ALONE, "µs")
-        self._points.declare(CALL, "ns")
-        self._points.declare(FRAME, "µs")
+        self._points.declare("µs", TRIP, ALONE)
+        self._points.declare("ns", CALL)
+        self._points.declare("µs", FRAME)
         self._counts: dict[str, list[int]] = {}
         self._neighbour: ProcessSide | None = None
         """A process beside the active side, for the local path."""
@@ -168,7 +155,7 @@ class PathStudy:
         """Measure, and fill the recording."""
         try:
             with kept(self._recording, self._points):
-                turns = Turns(self._recording, self._progress)
+                turns = Turns(self._recording, self._options.progress)
                 turns.play(dict(self.contestants()), self._options.rounds, warm_up=self._options.warm_up)
                 self._trace(turns.out)
         finally:
@@ -214,8 +201,11 @@ class PathStudy:
         for rung in _KERNEL if stage.options.steered else ():
             if stage.can_use(rung) is None:
                 name = f"{rung}, spinning, {NOT_STEERED}"
-                play = self._frames_in_c if rung == FRAMES_IN_C else partial(self._short_trips, rung)
-                yield name, partial(self._not_steered, stage, partial(play, stage, name))
+                if rung == FRAMES_IN_C:
+                    play = partial(self._frames_in_c, stage, name)
+                else:
+                    play = partial(self._short_trips, stage, rung, name)
+                yield name, partial(self._not_steered, stage, play)
 
     def _not_steered(self, stage: NamespaceStage, play: Callable[[int], None], number: int) -> None:
         stage.steer(False)
@@ -224,13 +214,12 @@ class PathStudy:
         finally:
             stage.steer(True)
 
-    def _short_trips(self, rung: str, stage: StudyStage, name: str, number: int) -> None:
-        count = self._planned(name, SIZES[:1], number)
-        active, passive = stage.run("trips", carrier=rung, spin=True, sizes=list(SIZES[:1]), counts=count)
-        self._take(name, rung, number, active, round_marks(active) + round_marks(passive))
+    def _short_trips(self, stage: StudyStage, rung: str, name: str, number: int) -> None:
+        parameters = self._parameters(name, SIZES[:1], number)
+        self._take_trips(name, rung, "spinning", number, *stage.run("trips", carrier=rung, spin=True, **parameters))
 
     def _frames_in_c(self, stage: NamespaceStage, name: str, number: int) -> None:
-        (count,) = self._planned(name, SIZES[:1], number)
+        (count,) = self._parameters(name, SIZES[:1], number)["counts"]
         places = []
         for place, side in reversed(list(enumerate(stage.sides))):
             own, other = (each.replace(":", "") for each in (stage.addresses[place], stage.addresses[1 - place]))
@@ -239,7 +228,7 @@ class PathStudy:
             side.ready()
             places.append(side)
         passive, active = (each.result() for each in places)
-        self._take(name, FRAMES_IN_C, number, active, round_marks(passive))
+        self._take_trips(name, FRAMES_IN_C, "spinning", number, {"points": active["points"]}, passive)
 
     def _local(self, stage: NamespaceStage, rung: str, number: int) -> None:
         """Ping-pong between two processes on one interface."""
@@ -247,19 +236,31 @@ class PathStudy:
             port = stage.ports[0]
             setup = SideSetup(port.interface, False, port.namespace.name, stage.placement[1], own=stage.addresses[0])
             self._neighbour = ProcessSide(setup, stage.options.package)
-        name, sizes = f"{rung}, spinning", list(self._sizes(rung, "spinning"))
-        pair = stage.sides[0], self._neighbour
-        counts = self._planned(name, tuple(sizes), number)
-        active, passive = play_on(pair, "trips", {"carrier": rung, "spin": True, "sizes": sizes, "counts": counts})
-        self._take(name, rung, number, active, round_marks(active) + round_marks(passive))
+        name = f"{rung}, spinning"
+        parameters = self._parameters(name, self._sizes(rung, "spinning"), number)
+        found = play_on((stage.sides[0], self._neighbour), "trips", {"carrier": rung, "spin": True, **parameters})
+        self._take_trips(name, rung, "spinning", number, *found)
 
-    def _take(self, name: str, rung: str, number: int, active: dict[str, Any], marks: tuple[str, ...]) -> None:
-        """Add the half round trips of a round to their points, or plan the next rounds by those of the warm-up."""
-        if number < 0:
-            self._plan(name, active["points"])
+    def _take_trips(
+        self, name: str, rung: str, mode: str, number: int, active: dict[str, Any], passive: dict[str, Any]
+    ) -> None:
+        """Take the half round trips that both sides of a carrier report."""
+        spin = mode == "spinning"
+        marks = dict.fromkeys([*round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)])
+        self._take(TRIP, name, number, active["points"], tuple(marks), over=rung, mode=mode)
+
+    def _take(
+        self, series: str, name: str, number: int, points: dict[str, Any], marks: tuple[str, ...] = (), **more: Any
+    ) -> None:
+        """Add the times of a round to their points, or plan the next rounds by those of the warm-up."""
+        if number >= 0:
+            for size, found in points.items():
+                self._add(series, name, int(size), found, marks, **more)
             return
-        for size, found in active["points"].items():
-            self._add(TRIP, name, int(size), found, tuple(dict.fromkeys(marks)), over=rung, mode="spinning")
+        self._counts[name] = [
+            self._options.operations(2 * each["median"], _SECTION_NS if int(size) > 4096 else 2 * _SECTION_NS)
+            for size, each in points.items()
+        ]
 
     def _alone(self, stage: StudyStage, kind: str) -> Iterator[tuple[str, Callable[[int], None]]]:
         if not kind:
@@ -277,37 +278,21 @@ class PathStudy:
             return _QUICK_SIZES
         return HOST_SIZES if (rung, mode) == ("mxoe", "spinning") else SIZES
 
-    def _planned(self, name: str, sizes: tuple[int, ...], number: int) -> list[int]:
-        """Operations per size: few in the first round of the warm-up, which determines the number in later rounds."""
-        if number < 0:
-            return [_PILOT] * len(sizes)
-        return self._counts.get(name) or [self._options.operations(1e9)] * len(sizes)
-
-    def _plan(self, name: str, points: dict[str, Any]) -> None:
-        self._counts[name] = [
-            self._options.operations(2 * each["median"], _SECTION_NS if int(size) > 4096 else 2 * _SECTION_NS)
-            for size, each in points.items()
-        ]
+    def _parameters(self, name: str, sizes: Sequence[int], number: int) -> dict[str, list[int]]:
+        """Sizes and operations per size: few in the warm-up, which determines the number in later rounds."""
+        counts = [_PILOT if number < 0 else self._options.operations(1e9)] * len(sizes)
+        return {"sizes": list(sizes), "counts": counts if number < 0 else self._counts.get(name) or counts}
 
     def _trips(self, stage: StudyStage, carrier: str, rung: str, mode: str, number: int) -> None:
-        name, spin = f"{rung}, {mode}", mode == "spinning"
-        sizes = self._sizes(rung, mode)
-        counts = self._planned(name, sizes, number)
-        active, passive = stage.run("trips", carrier=carrier, spin=spin, sizes=list(sizes), counts=counts)
-        if number < 0:
-            self._plan(name, active["points"])
-            return
-        marks = tuple(
-            dict.fromkeys([*round_marks(active, spinning=spin), *round_marks(passive, spinning=spin)]),
-        )
-        trips = active["trips"]
-        use = {
-            "waits": active["use"]["waits"] / trips,
-            "frames": (active["frames"].get("sent", 0) + active["frames"].get("received", 0)) / trips,
-        }
-        for size in sizes:
-            self._add(TRIP, name, size, active["points"][str(size)], marks, over=rung, mode=mode)
-        self._points.count(TRIP, name, {f"{each}, all sizes": value for each, value in use.items()}, size=sizes[0])
+        name, sizes = f"{rung}, {mode}", self._sizes(rung, mode)
+        parameters = self._parameters(name, sizes, number)
+        active, passive = stage.run("trips", carrier=carrier, spin=mode == "spinning", **parameters)
+        self._take_trips(name, rung, mode, number, active, passive)
+        frames = active["frames"].get("sent", 0) + active["frames"].get("received", 0)
+        uses = {"waits, all sizes": active["use"]["waits"], "frames, all sizes": frames}
+        if number >= 0:
+            per_trip = {each: value / active["trips"] for each, value in uses.items()}
+            self._points.count(TRIP, name, per_trip, size=sizes[0])
 
     def _add(
         self, series: str, name: str, size: int, found: dict[str, float], marks: tuple[str, ...] = (), **more: Any
@@ -326,24 +311,13 @@ class PathStudy:
         )
 
     def _single(self, stage: StudyStage, role: str, name: str, number: int, **more: Any) -> None:
-        sizes = self._sizes(role, "alone")
-        counts = self._planned(name, sizes, number)
-        measured = stage.run_alone(role, sizes=list(sizes), counts=counts, **more)
-        if number < 0:
-            self._plan(name, measured["points"])
-            return
-        for size in sizes:
-            self._add(ALONE, name, size, measured["points"][str(size)])
+        parameters = self._parameters(name, self._sizes(role, "alone"), number)
+        self._take(ALONE, name, number, stage.run_alone(role, **parameters, **more)["points"])
 
     def _among(self, stage: StudyStage, name: str, mode: str, number: int) -> None:
-        counts = self._planned(name, BUDGET_SIZES, number)
-        parameters = {"carrier": "ring", "dialect": "mxoe", "sizes": list(BUDGET_SIZES), "counts": counts}
-        active, _ = stage.run(AMONG, spin=mode == "spinning", **parameters)
-        if number < 0:
-            self._plan(name, active["points"])
-            return
-        for size in BUDGET_SIZES:
-            self._add(ALONE, name, size, active["points"][str(size)])
+        parameters = self._parameters(name, BUDGET_SIZES, number)
+        active, _ = stage.run(AMONG, carrier="ring", dialect="mxoe", spin=mode == "spinning", **parameters)
+        self._take(ALONE, name, number, active["points"])
 
     def _calls(self, number: int) -> None:
         points = self._stage.run_alone("system call", count=10_000 if self._options.quick else 100_000)["points"]
@@ -368,7 +342,7 @@ class PathStudy:
             if name in out or self._stage.can_use(rung) is not None:
                 continue
             for size in sizes:
-                self._progress(f"counting: {rung}, {size} bytes")
+                self._options.progress(f"counting: {rung}, {size} bytes")
                 parameters = {"size": size, "count": _traced(size), "traced_active": True}
                 try:
                     active, _ = self._stage.run("traced trips", carrier=rung, spin=False, **parameters)
@@ -381,7 +355,7 @@ class PathStudy:
                     active = {key: value for key, value in active.items() if not key.startswith("bytes copied")}
                 self._points.count(TRIP, name, active, size=size)
         for size in sizes:
-            self._progress(f"counting: engine, {size} bytes")
+            self._options.progress(f"counting: engine, {size} bytes")
             try:
                 counts = self._stage.run_alone("traced engine", dialect="mxoe", size=size, count=_traced(size))
             except StageError as error:
@@ -399,7 +373,7 @@ class PathStudy:
         active, passive = self._stage.sides
         counted = self._recording.facts.setdefault(LIBRARY, {})
         for size in sizes:
-            self._progress(f"counting: {LIBRARY}, {size} bytes")
+            self._options.progress(f"counting: {LIBRARY}, {size} bytes")
             common = {"size": size, "count": _traced(size)}
             where = {"interface": self._stage.ports[0].interface, "other": self._stage.addresses[1]}
             try:

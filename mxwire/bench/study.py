@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Final, TypeVar
 
 from mxwire.bench.channels.channel import SilenceError
-from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.record import Conditions, Measurement, Recording, Series
 from mxwire.bench.rounds import LEAST_ROUNDS, QUICK_ROUNDS
 from mxwire.bench.stage import SideLostError, StageError
 from mxwire.errors import MxwireError
@@ -26,6 +26,10 @@ _PREEMPTED: Final = 0.1
 """A round counts as disturbed if a polling side was without its processor for at least this share of the time."""
 
 
+def _ignore(_: object) -> None:
+    return
+
+
 @dataclass(frozen=True)
 class StudyOptions:
     """Settings that all studies have."""
@@ -33,6 +37,10 @@ class StudyOptions:
     rounds: int = LEAST_ROUNDS
     quick: bool = False
     """Few operations and rounds: for tests of shapes and counts, not of times."""
+    progress: Callable[[str], object] = field(default=_ignore, compare=False)
+    """Called with a description of each step."""
+    on_start: Callable[[Recording], object] = field(default=_ignore, compare=False)
+    """Called with the recording before the first measurement, so that a caller can keep it after Ctrl-C."""
 
     @property
     def warm_up(self) -> int:
@@ -40,9 +48,15 @@ class StudyOptions:
         return 0 if self.quick else 1
 
     @classmethod
-    def of(cls, rounds: int | None, quick: bool) -> StudyOptions:
+    def of(cls, rounds: int | None, quick: bool, progress: Callable[[str], object] = _ignore) -> StudyOptions:
         """The options of a command line; ``rounds`` is None for the default."""
-        return cls(rounds or (QUICK_ROUNDS if quick else LEAST_ROUNDS), quick)
+        return cls(rounds or (QUICK_ROUNDS if quick else LEAST_ROUNDS), quick, progress)
+
+    def begin(self, study: str, conditions: Conditions) -> Recording:
+        """Return the empty recording of a study, after passing it to ``on_start``."""
+        recording = Recording(study, replace(conditions, quick=self.quick))
+        self.on_start(recording)
+        return recording
 
     def operations(self, ns: float, least_ns: int = LEAST_NS) -> int:
         """Operations of a point in a round, if one takes ``ns``.
@@ -74,9 +88,9 @@ class Points:
         self._series: dict[str, tuple[str, str, str]] = {}
         self._points: dict[tuple[str, str, Any], _Point] = {}
 
-    def declare(self, series: str, unit: str, x: str = "size", x_unit: str = "bytes") -> None:
-        """Announce a series, in the order of the report."""
-        self._series[series] = (unit, x, x_unit)
+    def declare(self, unit: str, *series: str, x: str = "size", x_unit: str = "bytes") -> None:
+        """Announce series of values in ``unit`` along the axis ``x``, in the order of the report."""
+        self._series |= dict.fromkeys(series, (unit, x, x_unit))
 
     def add(
         self,
@@ -168,14 +182,14 @@ def kept(recording: Recording, points: Points) -> Iterator[None]:
 def varied_points(
     recording: Recording,
     tables: Iterable[tuple[str, Tables]],
-    compute: Callable[[Points, Tables, Callable[[str], object]], None],
-    progress: Callable[[str], object],
+    compute: Callable[[Points, Tables, StudyOptions], None],
+    options: StudyOptions,
 ) -> Iterator[dict[str, Any]]:
     """The points that a study in virtual time has with other tables of costs, as the fact ``varied`` has them."""
     for name, costs in tables:
-        progress(f"{recording.study}, with {name}")
+        options.progress(f"{recording.study}, with {name}")
         points = Points(Recording(recording.study, recording.conditions))
-        compute(points, costs, lambda _: None)
+        compute(points, costs, replace(options, progress=_ignore))
         yield {"guess": name, "points": points.fill().values()}
 
 

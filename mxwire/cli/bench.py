@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from mxwire.bench.record import Recording
     from mxwire.bench.stage import StudyStage
+    from mxwire.bench.study import StudyOptions
 
 
 @click.group(cls=CommandGroup)
@@ -63,15 +64,12 @@ def path(bench: BenchOptions, machine: OtherMachine, cable: CableOptions, interp
 
     opener = cable.opener(machine)
 
-    def measure(started: Callable[[Recording], object]) -> Recording:
-        return measure_path(opener, bench.study, bench.progress, compiled=not interpreted, recording_made=started)
-
-    def measure_and_calibrate(started: Callable[[Recording], object]) -> Recording:
-        recording = measure(started)
+    def measure_and_calibrate(options: StudyOptions) -> Recording:
+        recording = measure_path(opener, options, compiled=not interpreted)
         if recording.complete and not bench.quick:
             from mxwire.bench.path import write_costs
 
-            bench.progress("fitting the table of costs")
+            options.progress("fitting the table of costs")
             written = write_costs(recording)
             if written is not None:
                 note(f"wrote {written}, the table of costs here")
@@ -122,9 +120,9 @@ def logp(
     if form and len(carriers) != 1:
         raise MxwireError("the format of netgauge describes one network: measure one carrier (--over mxoe)")
 
-    def measure(started: Callable[[Recording], object]) -> Recording:
+    def measure(options: StudyOptions) -> Recording:
         with opener() as stage:
-            return measure_logp(stage, bench.study, carriers, sizes, bench.progress, recording_made=started)
+            return measure_logp(stage, options, carriers, sizes)
 
     text = netgauge_text if form else None
     conduct(bench, "LogP", measure, logp_blocks, logp_figures, text=text, live=simulated is None)

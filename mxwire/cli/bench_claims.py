@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note
 from mxwire.cli.options import integer_option, json_option
+from mxwire.cli.progress import LiveLine
 from mxwire.errors import MxwireError, check_writable, write_file
 from mxwire.report.json_line import json_line
 
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
     from mxwire.bench.claims.claim import Claim, ClaimEvidence, ClaimVerdict
     from mxwire.bench.record import Recording
     from mxwire.bench.stage import StudyStage
+    from mxwire.bench.study import StudyOptions
 
-    _Study = Callable[[Callable[[Recording], object]], object]
+    _Study = Callable[[StudyOptions], object]
 
 _LOGP_SIZES: Final = (64, 4096, 65536)
 """Sizes in bytes at which claims about LogP are judged."""
@@ -87,16 +90,16 @@ def claims(
     else:
         recordings: list[Recording] = []
         try:
-            for study, measure in _studies(bench, model_only):
+            for study, measure in _studies(model_only):
                 try:
-                    measure(recordings.append)
+                    measure(replace(bench.study, on_start=recordings.append))
                 except MxwireError as error:
                     failed = True
                     note(f"{study}: not measured: {error}")
         except KeyboardInterrupt:
             interrupted = True
         evidence = ClaimEvidence([each for each in recordings if each.series])
-        bench.progress("")
+        LiveLine().show("")
     if write is not None:
         if evidence.recordings:
             _write(write, evidence.recordings)
@@ -123,7 +126,7 @@ def claims(
         sys.exit(1)
 
 
-def _studies(bench: BenchOptions, model_only: bool) -> Iterator[tuple[str, _Study]]:
+def _studies(model_only: bool) -> Iterator[tuple[str, _Study]]:
     """Yield the studies with their names; one that fails does not prevent the next."""
     from mxwire.bench.claims.library_study import run_libraries
     from mxwire.bench.claims.model_study import run_model, run_model_mtu
@@ -132,9 +135,9 @@ def _studies(bench: BenchOptions, model_only: bool) -> Iterator[tuple[str, _Stud
     from mxwire.lab.machine import compiled_folder
     from mxwire.lab.namespaces import namespaces_refusal
 
-    yield "model", partial(run_model, bench.quick, bench.progress)
-    yield "libraries", partial(run_libraries, bench.quick, bench.progress)
-    yield "mtu", partial(run_model_mtu, bench.study, bench.progress)
+    yield "model", run_model
+    yield "libraries", run_libraries
+    yield "mtu", run_model_mtu
     refusal = None if not model_only else "--model-only"
     refusal = refusal or namespaces_refusal()
     if refusal is not None:
@@ -148,18 +151,14 @@ def _studies(bench: BenchOptions, model_only: bool) -> Iterator[tuple[str, _Stud
     def opened(package: Path | None) -> AbstractContextManager[StudyStage]:
         return open_stage(StageOptions(package=package))
 
-    def logp(recording_made: Callable[[Recording], object]) -> None:
+    def logp(options: StudyOptions) -> None:
         with opened(compiled_folder()) as stage:
-            carriers = ("mxoe", "tcp", "frames")
-            measure_logp(stage, bench.study, carriers, _LOGP_SIZES, bench.progress, recording_made=recording_made)
+            measure_logp(stage, options, ("mxoe", "tcp", "frames"), _LOGP_SIZES)
 
-    def path(recording_made: Callable[[Recording], object]) -> None:
-        measure_path(opened, bench.study, bench.progress, recording_made=recording_made)
-
-    yield "path", path
+    yield "path", partial(measure_path, opened)
     yield "logp", logp
     live = MtuStudy(mtus=(1500, 9000), blocks=(8,), delays=(), surroundings=RankSurroundings(package=compiled_folder()))
-    yield "mtu", partial(run_mtu, live, bench.study, bench.progress)
+    yield "mtu", partial(run_mtu, live)
 
 
 def _write(path: Path, recordings: list[Recording]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -108,11 +108,8 @@ def imb(
         surroundings=rank_surroundings(machine, simulated),
     )
 
-    def measure(started: Callable[[Recording], object]) -> Recording:
-        return run_imb(study, bench.study, bench.progress, started)
-
     text = None if columns == "table" else partial(_text, study, columns)
-    conduct(bench, _TITLE, measure, study_blocks, _figures, text=text, live=simulated is None)
+    conduct(bench, _TITLE, partial(run_imb, study), study_blocks, _figures, text=text, live=simulated is None)
 
 
 def _text(study: ImbStudy, columns: str, recording: Recording) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -99,10 +100,7 @@ def mtu(
         axes["coalescing"] = tuple(sorted({0.0, *coalescing}))
     study = MtuStudy(surroundings=rank_surroundings(machine, simulated), copy_engine=copy_engine, **axes)
 
-    def measure(started: Callable[[Recording], object]) -> Recording:
-        return run_mtu(study, bench.study, bench.progress, started)
-
-    conduct(bench, _TITLE, measure, study_blocks, _figures, live=simulated is None)
+    conduct(bench, _TITLE, partial(run_mtu, study), study_blocks, _figures, live=simulated is None)
 
 
 def _figures(recording: Recording) -> Iterator[PageFigure]:

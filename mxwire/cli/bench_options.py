@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -76,7 +76,7 @@ class BenchOptions:
         """The options of the study."""
         from mxwire.bench.study import StudyOptions
 
-        return StudyOptions.of(self.rounds, self.quick)
+        return StudyOptions.of(self.rounds, self.quick, LiveLine().show)
 
     def check(self, *, live: bool = True) -> None:
         """Report conditions that would spoil the study or its output before it starts; warnings are printed as notes.
@@ -100,10 +100,6 @@ class BenchOptions:
 
             for each in warnings():
                 note(each)
-
-    def progress(self, text: str) -> None:
-        """Report what is measured now, on a terminal."""
-        LiveLine().show(text)
 
 
 _OPTIONS: Final = (
@@ -223,7 +219,7 @@ cable_options = option_group(
 def conduct(
     options: BenchOptions,
     title: str,
-    measure: Callable[[Callable[[Recording], object]], Recording],
+    measure: Callable[[StudyOptions], Recording],
     blocks: Callable[[Recording], Iterator[Block]],
     figures: Callable[[Recording], Iterator[PageFigure]],
     *,
@@ -239,13 +235,13 @@ def conduct(
     started: list[Recording] = []
     interrupted = False
     try:
-        recording = measure(started.append)
+        recording = measure(replace(options.study, on_start=started.append))
     except KeyboardInterrupt:
         if not started:
             raise
         interrupted, recording = True, started[0]
         recording.complete = False
-    options.progress("")
+    LiveLine().show("")
     publish(options, title, recording, blocks, figures, text=text)
     if interrupted:
         sys.exit(130)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -13,9 +14,7 @@ from mxwire.cli.live_options import end_like_interrupt
 from mxwire.errors import MxwireError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mxwire.bench.record import Recording
+    pass
 
 _TITLE: Final = "Overlap of messages and work"
 
@@ -68,7 +67,4 @@ def overlap(
     costs = table_by_name(simulated)
     study = OverlapStudy(costs, as_dialect(dialect), ways, experiments, sizes or SIZES, same_core)
 
-    def measure(started: Callable[[Recording], object]) -> Recording:
-        return run_overlap(study, bench.study, bench.progress, started)
-
-    conduct(bench, _TITLE, measure, overlap_blocks, overlap_figures, live=False)
+    conduct(bench, _TITLE, partial(run_overlap, study), overlap_blocks, overlap_figures, live=False)

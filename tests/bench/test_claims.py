@@ -31,6 +31,7 @@ from mxwire.bench.claims.page import CLAIMS, judged, page, read_evidence
 from mxwire.bench.cost.calibration import half_round_trip, refit, varied_costs
 from mxwire.bench.cost.tables import CLOVERTOWN, MYRINET, FittedNumber
 from mxwire.bench.record import Conditions, Measurement, Recording, Series, read_recordings
+from mxwire.bench.study import StudyOptions
 from mxwire.errors import MxwireError
 from mxwire.report.plot import rendered
 from mxwire.wire.dialect import as_dialect
@@ -334,7 +335,7 @@ def test_a_judged_claim_as_an_object():
 
 
 def test_a_quick_model_has_all_series():
-    recording = run_model(quick=True)
+    recording = run_model(StudyOptions(quick=True))
     assert recording.complete
     names = [each.name for each in recording.series]
     assert TRIP in names and SHARE in names

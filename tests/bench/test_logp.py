@@ -102,7 +102,7 @@ def test_methods_that_differ_and_negative_latencies_are_marked():
         Series("RTT/2", "µs", measurements=[_point("tcp", 10.0)]),
     ]
     recording = Recording("logp", Conditions(), series)
-    study = logp.LogpStudy(MemoryStage(), recording, StudyOptions(), (4,), print)
+    study = logp.LogpStudy(MemoryStage(), recording, StudyOptions(), (4,))
     study._conclude(["tcp"])
     assert recording.named("g").measurements[0].marks == ()
     assert recording.named("o_s").measurements[0].marks == ("methods differ",)
@@ -121,7 +121,7 @@ def test_rounds_that_contradict_each_other_leave_the_methods_undecided():
         Series("RTT/2", "µs", measurements=[_point("tcp", 10.0)]),
     ]
     recording = Recording("logp", Conditions(), series)
-    logp.LogpStudy(MemoryStage(), recording, StudyOptions(), (4,), print)._conclude(["tcp"])
+    logp.LogpStudy(MemoryStage(), recording, StudyOptions(), (4,))._conclude(["tcp"])
     assert recording.named("g").measurements[0].marks == ("undecided",)
     assert recording.facts["agreement"]["tcp"]["undecided"] == 1
     assert re.search(r"^tcp +0 of 1, 1 \?", plain(list(logp_blocks(recording)), 80), re.MULTILINE)

@@ -203,7 +203,8 @@ def test_ctrl_c_keeps_the_measurements_until_then():
 
     kept: list[Recording] = []
     with pytest.raises(KeyboardInterrupt):
-        run_imb(study(("mx",), 2, CLOVERTOWN, ("PingPong", "Exchange")), QUICK, progress, kept.append)
+        options = replace(QUICK, progress=progress, on_start=kept.append)
+        run_imb(study(("mx",), 2, CLOVERTOWN, ("PingPong", "Exchange")), options)
     assert not kept[0].complete
     assert [each.name for each in kept[0].series] == ["PingPong"]
 

@@ -150,7 +150,7 @@ def recording() -> Recording:
 def test_points_keep_one_sample_per_round_and_the_marks_of_rounds():
     made = recording()
     points = Points(made)
-    points.declare("trip", "µs")
+    points.declare("µs", "trip")
     for place, marks in enumerate([("disturbed",), ("lost",), (), ()]):
         points.add("trip", "tcp", float(place), size=0, marks=marks, details={"p99": float(place)})
     (measured,) = points.fill().named("trip").measurements
@@ -167,7 +167,7 @@ STALLED = StageError("rank 1's side: no answer within 15 s")
 def test_a_study_that_ends_early_keeps_its_measurements(error):
     made = recording()
     points = Points(made)
-    points.declare("trip", "µs")
+    points.declare("µs", "trip")
 
     def study():
         with kept(made, points):
@@ -186,7 +186,7 @@ def test_a_study_that_ends_early_keeps_its_measurements(error):
 def test_a_study_that_measured_nothing_reports_its_error():
     made = recording()
     points = Points(made)
-    points.declare("trip", "µs")
+    points.declare("µs", "trip")
     with pytest.raises(StageError, match="rank 1"), kept(made, points):
         raise STALLED
     assert not made.complete

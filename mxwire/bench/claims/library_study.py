@@ -7,8 +7,7 @@ paper and those next to the lengths at which a library changes from writing to D
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Final
 
@@ -18,7 +17,7 @@ from mxwire.bench.cost.stage import MODELLED, VirtualStage
 from mxwire.bench.cost.tables import MYRINET, Costs
 from mxwire.bench.logp import BANDWIDTH, PARAMETERS
 from mxwire.bench.record import VARIED, Recording
-from mxwire.bench.study import Points, kept, varied_points
+from mxwire.bench.study import Points, StudyOptions, kept, varied_points
 
 STUDY: Final = "libraries"
 SIZES: Final = (4, 16, 60, 64, 68, 128, 248, 252, 256, 512, 1024, 2048, 4096)
@@ -30,37 +29,31 @@ _REFIT_STEPS: Final = 3
 """Steps of a fit that begins near its result."""
 
 
-def run_libraries(
-    quick: bool = False,
-    progress: Callable[[str], object] = lambda _: None,
-    recording_made: Callable[[Recording], object] = lambda _: None,
-) -> Recording:
-    """Compute all of it; ``recording_made`` is called with the recording, which Ctrl-C leaves partial."""
-    recording = Recording(STUDY, replace(VirtualStage(MYRINET).conditions, quick=quick))
+def run_libraries(options: StudyOptions) -> Recording:
+    """Compute all series, and those that depend on a guess with other values of it."""
+    recording = options.begin(STUDY, VirtualStage(MYRINET).conditions)
     recording.facts["fitted"] = [asdict(each) for each in MYRINET.fitted_to]
-    recording_made(recording)
     points = Points(recording)
     with kept(recording, points):
-        _compute(points, MYRINET, progress, quick=quick)
-        if not quick:
+        _compute(points, MYRINET, options)
+        if not options.quick:
             tables = varied_costs(MYRINET, partial(fit, steps=_REFIT_STEPS))
-            recording.facts[VARIED] = list(varied_points(recording, tables, _compute, progress))
+            recording.facts[VARIED] = list(varied_points(recording, tables, _compute, options))
     return recording
 
 
-def _compute(points: Points, costs: Costs, progress: Callable[[str], object], *, quick: bool = False) -> None:
-    for each in PARAMETERS:
-        points.declare(each, "µs")
-    points.declare(BANDWIDTH, "MB/s")
+def _compute(points: Points, costs: Costs, options: StudyOptions) -> None:
+    points.declare("µs", *PARAMETERS)
+    points.declare("MB/s", BANDWIDTH)
     for path in LIBRARIES:
-        progress(f"{STUDY}, {path.name}")
+        options.progress(f"{STUDY}, {path.name}")
         pair = LibraryPair(costs, path)
-        for size in SIZES[:_QUICK] if quick else SIZES:
+        for size in SIZES[:_QUICK] if options.quick else SIZES:
             _add(points, path.name, pair, size)
             if path.waits_for_receive:
                 interval = pair.interval(size, synchronised=False)
                 points.add("g", NOT_SYNCHRONISED, interval / 1e3, marks=(MODELLED,), size=size)
-        for size in BANDWIDTH_SIZES[:_QUICK] if quick else BANDWIDTH_SIZES:
+        for size in BANDWIDTH_SIZES[:_QUICK] if options.quick else BANDWIDTH_SIZES:
             points.add(BANDWIDTH, path.name, size / pair.interval(size) * 1e3, marks=(MODELLED,), size=size)
 
 

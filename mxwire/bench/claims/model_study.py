@@ -91,37 +91,29 @@ def _varied_tables() -> Iterator[tuple[str, ModelTables]]:
         yield name, ModelTables(own, slow, replace(firmware, adapter_send=late))
 
 
-def run_model(
-    quick: bool = False,
-    progress: Callable[[str], object] = lambda _: None,
-    recording_made: Callable[[Recording], object] = lambda _: None,
-) -> Recording:
-    """Compute all of it; ``recording_made`` is called with the recording, which Ctrl-C leaves partial."""
-    recording = Recording(STUDY, replace(VirtualStage(CLOVERTOWN).conditions, quick=quick))
+def run_model(options: StudyOptions) -> Recording:
+    """Compute all series, and those that depend on a guess with other values of it."""
+    recording = options.begin(STUDY, VirtualStage(CLOVERTOWN).conditions)
     recording.facts["fitted"] = [asdict(each) for each in CLOVERTOWN_1G.fitted_to]
-    recording_made(recording)
     points = Points(recording)
     with kept(recording, points):
-        _compute(points, _PAPER, progress, quick=quick, sizes=COLLECTIVE_SIZES)
-        if not quick:
-            recording.facts[VARIED] = list(varied_points(recording, _varied_tables(), _compute, progress))
+        _compute(points, _PAPER, options, sizes=COLLECTIVE_SIZES)
+        if not options.quick:
+            recording.facts[VARIED] = list(varied_points(recording, _varied_tables(), _compute, options))
     return recording
 
 
-def run_model_mtu(
-    options: StudyOptions,
-    progress: Callable[[str], object] = lambda _: None,
-    recording_made: Callable[[Recording], object] = lambda _: None,
-) -> Recording:
+def run_model_mtu(options: StudyOptions) -> Recording:
     """Run the study ``mtu`` on the paper's hosts, and its delays on hosts for which a guess has changed."""
     study = MtuStudy(mtus=(1500, 9000), surroundings=RankSurroundings(CLOVERTOWN), copy_engine=True)
-    recording = run_mtu(study, options, progress, recording_made)
+    recording = run_mtu(study, options)
     if recording.complete and not options.quick:
+        less = replace(study, mtus=(9000,), coalescing=())
         recording.facts[VARIED] = [
             {
                 "guess": name,
                 "points": run_mtu(
-                    replace(study, mtus=(9000,), coalescing=(), surroundings=RankSurroundings(tables.own)), options
+                    replace(less, surroundings=RankSurroundings(tables.own)), StudyOptions(options.rounds)
                 ).values(),
             }
             for name, tables in _varied_tables()
@@ -130,43 +122,34 @@ def run_model_mtu(
 
 
 def _compute(
-    points: Points,
-    tables: ModelTables,
-    progress: Callable[[str], object],
-    *,
-    quick: bool = False,
-    sizes: Sequence[int] = COLLECTIVE_SIZES[:-1],
+    points: Points, tables: ModelTables, options: StudyOptions, sizes: Sequence[int] = COLLECTIVE_SIZES[:-1]
 ) -> None:
     """Compute all series; by default without the longest collectives, which take most of the time."""
-    points.declare(TRIP, "µs")
-    points.declare(SLOW, "µs")
-    points.declare(COALESCED, "µs", "coalescing", "µs")
-    points.declare(COLLECTIVE, "µs")
-    points.declare(SHARE, "of the time")
-    points.declare(STREAM, "µs")
-    _trips(points, tables, quick, progress)
-    _collectives(points, tables.own, quick, progress, sizes)
-    _shares(points, tables.own, quick, progress)
+    points.declare("µs", TRIP, SLOW)
+    points.declare("µs", COALESCED, x="coalescing", x_unit="µs")
+    points.declare("µs", COLLECTIVE)
+    points.declare("of the time", SHARE)
+    points.declare("µs", STREAM)
+    _trips(points, tables, options)
+    _collectives(points, tables.own, options, sizes)
+    _shares(points, tables.own, options)
 
 
-def _trips(points: Points, tables: ModelTables, quick: bool, progress: Callable[[str], object]) -> None:
-    for name, (options, costs) in _carriers(tables).items():
-        progress(f"{TRIP}, {name}")
-        ranks = ModelRanks(options, costs)
-        for length in SIZES[:_QUICK] if quick else SIZES:
+def _trips(points: Points, tables: ModelTables, options: StudyOptions) -> None:
+    for name, (pair, costs) in _carriers(tables).items():
+        options.progress(f"{TRIP}, {name}")
+        ranks = ModelRanks(pair, costs)
+        for length in SIZES[:_QUICK] if options.quick else SIZES:
             _add_trip(points, TRIP, name, ranks, length)
-    for name, options in (("open-mx", RankOptions(dialect=_JUMBO)), ("tcp", RankOptions("tcp"))):
-        ranks = ModelRanks(options, tables.slow)
-        for length in SLOW_SIZES[:_QUICK] if quick else SLOW_SIZES:
+    for name, pair in (("open-mx", RankOptions(dialect=_JUMBO)), ("tcp", RankOptions("tcp"))):
+        ranks = ModelRanks(pair, tables.slow)
+        for length in SLOW_SIZES[:_QUICK] if options.quick else SLOW_SIZES:
             _add_trip(points, SLOW, name, ranks, length)
         for coalescing in COALESCING_US:
-            delayed = ModelRanks(
-                RankOptions(options.over, dialect=options.dialect, coalescing=coalescing / 1e6), tables.own
-            )
-            half = _half_trip(delayed, 0)
-            points.add(COALESCED, name, half, marks=(MODELLED,), coalescing=coalescing)
+            delayed = ModelRanks(replace(pair, coalescing=coalescing / 1e6), tables.own)
+            points.add(COALESCED, name, _half_trip(delayed, 0), marks=(MODELLED,), coalescing=coalescing)
 
-    if not quick:
+    if not options.quick:
         ranks = ModelRanks(RankOptions(dialect="omx:1500", mtu=1500), tables.slow)
         _add_trip(points, SLOW, "omx:1500", ranks, SLOW_SIZES[-1])
 
@@ -180,19 +163,17 @@ def _half_trip(ranks: ModelRanks, length: int) -> float:
     return sum(times) / len(times) / 2000
 
 
-def _collectives(
-    points: Points, costs: Costs, quick: bool, progress: Callable[[str], object], sizes: Sequence[int]
-) -> None:
-    sizes = sizes[:1] if quick else sizes
-    for carrier, options in (
+def _collectives(points: Points, costs: Costs, options: StudyOptions, sizes: Sequence[int]) -> None:
+    sizes = sizes[:1] if options.quick else sizes
+    for carrier, group in (
         ("open-mx", RankOptions(ranks=RANKS, dialect=_JUMBO, copy_engine=True, blocks=True)),
         ("tcp", RankOptions("tcp", ranks=RANKS, blocks=True)),
     ):
-        ranks = ModelRanks(options, costs)
+        ranks = ModelRanks(group, costs)
         for name in (*TABLE_1, "Barrier"):
             benchmark = BENCHMARKS[name.lower()]
             for length in sizes if benchmark.sized else (0,):
-                progress(f"{COLLECTIVE}, {name} over {carrier}, {length:,} bytes")
+                options.progress(f"{COLLECTIVE}, {name} over {carrier}, {length:,} bytes")
                 _add_collective(points, benchmark, carrier, ranks, length, benchmark.algorithm(length))
         if COLLECTIVE_SIZES[-1] in sizes:
             for algorithm in ("binomial", "scatter+ring"):
@@ -223,10 +204,10 @@ def _stream(length: int) -> Callable[[Communicator], Program[int]]:
     return program
 
 
-def _shares(points: Points, costs: Costs, quick: bool, progress: Callable[[str], object]) -> None:
+def _shares(points: Points, costs: Costs, options: StudyOptions) -> None:
     for suffix, engine in (("", False), (", engine", True)):
-        for length in SHARE_SIZES[:1] if quick else SHARE_SIZES:
-            progress(f"{SHARE}{suffix}, {length:,} bytes")
+        for length in SHARE_SIZES[:1] if options.quick else SHARE_SIZES:
+            options.progress(f"{SHARE}{suffix}, {length:,} bytes")
             ranks = ModelRanks(RankOptions(dialect=_JUMBO, copy_engine=engine), costs)
             times = ranks.ranks.run(_stream(length))[1]
             used: dict[str, int] = {}

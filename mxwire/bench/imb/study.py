@@ -51,8 +51,6 @@ class ImbStudy:
 def run_imb(
     study: ImbStudy,
     options: StudyOptions,
-    progress: Callable[[str], object] = lambda _: None,
-    started: Callable[[Recording], object] = lambda _: None,
 ) -> Recording:
     """Run the study; ``started`` is called with its recording, which Ctrl-C or the end of a rank leaves partial."""
     with ExitStack() as opened:
@@ -63,28 +61,27 @@ def run_imb(
         first = next(iter(stages.values()))
         if first.virtual:
             options = replace(options, rounds=1)
-        recording = Recording(STUDY, replace(first.conditions, quick=options.quick))
+        recording = options.begin(STUDY, first.conditions)
         if isinstance(first, RankProcesses):
             how = "poll" if first.spinning else "block: quick, or more of them than processors"
             recording.remarks.append(f"live: {study.carriers[0].ranks} ranks, which {how}")
-        started(recording)
         points = Points(recording)
         with kept(recording, points):
             for benchmark in study.benchmarks:
-                points.declare(benchmark.name, "µs")
+                points.declare("µs", benchmark.name)
                 for length in study.lengths(benchmark):
                     label = f"{benchmark.name}, {count_of(length, 'byte', grouped=True)}"
                     contestants = {
                         name: _contestant(stage, benchmark, length, study, options, points, name)
                         for name, stage in stages.items()
                     }
-                    turns = Turns(recording, partial(_report, progress, label))
+                    turns = Turns(recording, partial(_report, options, label))
                     turns.play(contestants, options.rounds, warm_up=0)
     return recording
 
 
-def _report(progress: Callable[[str], object], label: str, text: str) -> None:
-    progress(f"{label}, {text}")
+def _report(options: StudyOptions, label: str, text: str) -> None:
+    options.progress(f"{label}, {text}")
 
 
 def _contestant(
