@@ -332,27 +332,6 @@ def test_bad_captures_of_a_set_are_noted(tmp_path):
     assert "3 captures" in run.out
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["messages", "--on", "local", FILES[0]], "name a folder with --to DIR"),
-        (["messages", "--on", "nowhere", FILES[0]], "no such workers"),
-        (["messages", "--jobs", "2", FILES[0]], "add --on local"),
-        (["messages", "--on", "local", "--to", FILES[0], FILES[0]], "is a file; name a folder"),
-        (["messages", "--on", "local", "--to", str(CAPTURES), FILES[0]], "is not empty: name another folder"),
-        (["messages", "--on", "local", "-i", "lo"], "in several processes: omit -i"),
-        (["stats", "--on", "local", "/none/*.pcap"], "/none/*.pcap: no such files"),
-        (["stats", "--on", "local", "-"], "save standard input to a file"),
-        (["stats", "--on", "local", "--plot", "x.svg", FILES[0]], "draw a single capture"),
-        (["verify", "--on", "local", "--junit", "report.xml", FILES[0]], "omit --on"),
-        (["decode", "--on", "local", "--count", "3", "--to", "x", FILES[0]], "omit --count and --write"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(words, why):
-    run = mxwire(*words)
-    assert run.code == 2 and why in run.err and run.err.count("\n") == 1, run.err
-
-
 def test_the_documented_queries_answer(tmp_path, monkeypatch):
     duckdb = pytest.importorskip("duckdb")
     monkeypatch.chdir(tmp_path)

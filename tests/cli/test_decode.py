@@ -16,16 +16,10 @@ from mxwire.analysis.table import MARK_COLUMNS
 from mxwire.capture import create_capture
 from mxwire.capture.notes import read_notes
 from mxwire.frames import FrameBatch
-from mxwire.report.record import RECORD_KEYS
 from mxwire.wire.codec import build
 from mxwire.wire.dialect import MXOE
-from mxwire.wire.enums import PacketType
 from mxwire.wire.packets import Tiny
 from tests.cli.support import CAPTURES, EVERY_TYPE, ROOT, mxwire
-
-IMPLEMENTED = [
-    each.name for each in PacketType if each.name not in ("NONE", "MFM_NIC_REPLY") and "ETHER" not in each.name
-]
 
 
 def tiny(data: bytes = b"hello", **fields: int) -> bytes:
@@ -40,29 +34,9 @@ def capture(path, frames: list[bytes], **options) -> None:
         writer.write(FrameBatch.from_frames(frames, list(range(0, 1000 * len(frames), 1000))))
 
 
-def test_every_packet_type_is_a_line():
-    run = mxwire("decode", EVERY_TYPE)
-    assert run.code == 0 and len(run.lines) == 87
-    reported = {line.split("→", 1)[1].split()[1 if "→" not in line.split("→", 1)[1] else 2] for line in run.lines}
-    assert reported == set(IMPLEMENTED)
-    assert "request 0 session 0xc889dcdc key 0x12345678 start 1" in run.lines[34]
-    assert "MALFORMED" not in run.out
-
-
 def test_sequence_number_shows_its_session_number(tmp_path):
     capture(tmp_path / "one.pcap", [tiny()])
     assert "seq 1/5 ack 2: 5 bytes match 0x0000000100000002" in mxwire("decode", tmp_path / "one.pcap").out
-
-
-def test_json_record_has_the_documented_keys():
-    run = mxwire("decode", "--json=full", "--frames", 37, EVERY_TYPE)
-    (made,) = run.objects
-    assert tuple(each for each in made if not each.endswith("_s")) == RECORD_KEYS
-    assert list(made)[1:4] == ["time_ns", "time_s", "time_relative_s"]
-    assert made["type"] == "TINY" and made["dialect"] == "mxoe" and made["vlan"] == []
-    assert made["payload"] == {"offset": 40, "length": 0} and made["malformed"] is None
-    assert made["fields"]["match_b"] == 0x1000 and made["fields"]["dst_mac"] == "52:54:00:0a:00:02"
-    assert "src_generation" not in made["fields"]
 
 
 def test_the_payload_is_at_the_offset_of_the_record(tmp_path):
@@ -105,36 +79,6 @@ def _frame_hex(number: int) -> str:
 
     with open_capture(EVERY_TYPE) as reader:
         return next(iter(reader)).frame(number - 1).hex()
-
-
-@pytest.mark.parametrize(
-    ("options", "frames"),
-    [
-        (["--type", "PULL", "--type", "44"], [64, 65, 78, 79, 83, 86, 87]),
-        (["--frames", "3,85-"], [3, 85, 86, 87]),
-        (["--frames", "-2"], [1, 2]),
-        (["--count", "3", "--type", "TINY"], [37, 38, 39]),
-        (["--endpoint", "5", "--type", "TRUC"], [76]),
-        (["--endpoint", "9"], []),
-        (["--host", "52:54:00:0A:00:02", "--frames", "1-6"], [4, 5, 6]),
-    ],
-)
-def test_selection(options, frames):
-    run = mxwire("decode", "--json=full", *options, EVERY_TYPE)
-    assert run.code == 0
-    assert [made["frame"] for made in run.objects] == frames
-
-
-def test_columns_of_fields():
-    run = mxwire(
-        "decode",
-        "--fields",
-        "frame,type,lib_seqnum,length,wire_length,payload_offset",
-        "--frames",
-        "1,37,66",
-        EVERY_TYPE,
-    )
-    assert run.lines == ["1\tRAW\t\t\t64\t", "37\tTINY\t1\t0\t60\t40", "66\tPULL_REPLY\t\t\t4128\t32"]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "ndjson", "arrow"])
@@ -200,25 +144,6 @@ def test_other_protocols_are_counted_not_shown(tmp_path):
     assert len(other.lines) == 1 and other.lines[0].split()[0] == "2"
 
 
-def test_a_capture_without_a_deciding_packet_is_reported():
-    run = mxwire("decode", "--json=full", CAPTURES / "mxoe-connect.pcap")
-    assert run.objects[0]["dialect"] is None
-    assert "no packet decides the dialect" in run.err
-    forced = mxwire("decode", "--json=full", "--dialect", "omx:1500", CAPTURES / "mxoe-connect.pcap")
-    assert forced.objects[0]["dialect"] == "omx:1500" and forced.err == ""
-
-
-def test_wrong_dialect_is_obeyed():
-    made = mxwire("decode", "--json=full", "--dialect", "omx", "--frames", 64, EVERY_TYPE).objects[0]
-    assert made["fields"]["src_magic"] != 0x21071983
-
-
-def test_absolute_time():
-    assert (
-        "2026-11-20 18:17:06.891783649" in mxwire("decode", "--time-format", "absolute", "--count", 1, EVERY_TYPE).out
-    )
-
-
 def test_a_reader_that_goes_away_is_not_an_error():
     import subprocess
     import sys
@@ -228,13 +153,6 @@ def test_a_reader_that_goes_away_is_not_an_error():
     )
     done = subprocess.run(["bash", "-c", command], capture_output=True)
     assert done.returncode == 0 and done.stdout.count(b"\n") == 1 and b"Traceback" not in done.stderr
-
-
-def test_several_files_one_bad():
-    run = mxwire("decode", "--json=full", "no-such-file", CAPTURES / "mxoe-connect.pcap")
-    assert run.code == 2 and len(run.objects) == 12
-    assert run.objects[0]["file"].endswith("mxoe-connect.pcap")
-    assert "no-such-file: no such file" in run.err
 
 
 def test_json_is_one_object_per_line_even_with_odd_host_names(tmp_path):
@@ -251,22 +169,6 @@ def test_json_is_one_object_per_line_even_with_odd_host_names(tmp_path):
 
 EARLY = CAPTURES / "mxoe-early.pcap"
 LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
-
-
-def test_lines_end_with_the_marks():
-    lines = mxwire("decode", "--frames", "3-12", EARLY).lines
-    assert [line.partition("  [")[2] for line in lines] == [
-        "early, gap: message 1]",
-        "early: message 2]",
-        "early: message 3]",
-        "early: message 4]",
-        "early: message 5]",
-        "out of order: message 6]",
-        "acknowledges message 1]",
-        "retransmission 1 of message 1, obsolete]",
-        "",
-        "retransmission 1 of message 2]",
-    ]
 
 
 def test_marks_do_not_depend_on_the_selection():
@@ -291,10 +193,6 @@ def test_json_and_tables_have_the_marks(tmp_path):
     assert {"re_request", "early_re_request"} <= {flag for made in objects for flag in made["flags"]}
     columns = mxwire("decode", "--fields", "frame,message,role,flags,repeat", "--frames", 10, EARLY)
     assert columns.out == "10\t1\tdata\tretransmission obsolete\t1\n"
-
-
-def test_verbose_output_names_the_message():
-    assert "  message 1, data" in mxwire("decode", "-v", "--frames", 10, EARLY).lines
 
 
 def test_read_frames_has_the_marks():
@@ -328,24 +226,6 @@ def test_between_counts_from_the_first_frame_of_the_capture(tmp_path):
         writer.write(FrameBatch.from_frames([other, tiny(), tiny()], [0, 10**9, 2 * 10**9]))
     late = mxwire("decode", "--fields", "frame", "--between", 2, 3, tmp_path / "late.pcap")
     assert late.lines == ["3"]
-
-
-@pytest.mark.parametrize(
-    "options, problem",
-    [
-        (["--where", "type == PULL and lenght > 3"], "expression, column 18: no field 'lenght' (did you mean length"),
-        (["--where", ""], "the expression is empty"),
-        (["--flag", "retransmision"], "no flag 'retransmision' (did you mean retransmission?)"),
-        (["--flag", "x"], "no flag 'x': retransmission, re_request"),
-        (["--flag", "gap", "--no-analysis"], "leave out --no-analysis"),
-        (["--where", "role == data", "--no-analysis"], "leave out --no-analysis"),
-        (["--between", "3", "1"], "the end is before the start"),
-        (["--between", "nan", "1"], "is not a number up to"),
-    ],
-)
-def test_a_wrong_filter_is_one_line(options, problem):
-    run = mxwire("decode", *options, LOSSY)
-    assert run.code == 2 and problem in run.err and len(run.err.splitlines()) == 1 and not run.out
 
 
 def test_a_pair_by_name_is_that_by_address():

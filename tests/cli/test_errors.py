@@ -66,41 +66,6 @@ def test_bad_file(tmp_path, command, case):
     assert time.monotonic() - started < 20
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["decode"], "Missing argument 'FILE...'"),
-        (["decode", "--type", "TYNY", EVERY_TYPE], "did you mean TINY?"),
-        (["decode", "--type", "256", EVERY_TYPE], "no packet type '256'"),
-        (["decode", "--dialect", "omx:10", EVERY_TYPE], "frame limit 10 is not possible"),
-        (["decode", "--dialect", "mx", EVERY_TYPE], "no dialect 'mx'"),
-        (["decode", "--host", "52:54", EVERY_TYPE], "no host '52:54': the hosts here are vm1:0, vm2:0"),
-        (["decode", "--frames", "9-3", EVERY_TYPE], "ends before it starts"),
-        (["decode", "--frames", "x", EVERY_TYPE], "is not a range of frames"),
-        (["decode", "--fields", "lib_seqnu", EVERY_TYPE], "did you mean lib_seqnum?"),
-        (["decode", "--fields", ",", EVERY_TYPE], "names no field"),
-        (["decode", "--fields", "seq,ack", EVERY_TYPE], "no field 'seq': the label in a line stands for lib_seqnum;"),
-        (["decode", "--fields", "ack", EVERY_TYPE], "stands for lib_piggyack or liback.lib_seqnum"),
-        (["decode", "--fields", "lib_sequm", EVERY_TYPE], "no field 'lib_sequm' (did you mean lib_seqnum?)"),
-        (["decode", "--ethertype", "99999", EVERY_TYPE], "is not an EtherType"),
-        (["decode", "--endpoint", "256", EVERY_TYPE], "--endpoint"),
-        (["decode", "--to", "frames.xlsx", EVERY_TYPE], "no table format for .xlsx"),
-        (
-            ["decode", "--to", "/nowhere/frames.csv", EVERY_TYPE],
-            "cannot be written: No such file or directory; create its directory first",
-        ),
-        (["decode", "-w", "/dev/full", EVERY_TYPE, EVERY_TYPE], "/dev/full: cannot be written: No space left"),
-        (["follow", "99", EVERY_TYPE], "no message 99: it has 12 messages (mxwire messages lists them)"),
-        (["info", "--dialect", "x", EVERY_TYPE], "no dialect"),
-        (["frobnicate"], "No such command"),
-    ],
-)
-def test_bad_use(arguments, words):
-    run = mxwire(*arguments)
-    assert run.code == 2 and run.out == ""
-    assert words in run.err and run.err.count("\n") == 1
-
-
 def test_permission_denied(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root to become another user")
@@ -159,11 +124,3 @@ def test_a_bad_table_target_leaves_nothing_behind(tmp_path):
     target = tmp_path / "frames.parquet"
     assert mxwire("decode", "--to", target, tmp_path / "absent.pcap", CAPTURES / "mxoe-connect.pcap").code == 2
     assert [each.name for each in tmp_path.iterdir()] == ["frames.parquet"]
-
-
-@pytest.mark.parametrize(
-    ("words", "kind"), [(("simulate", "--seed"), "integer"), (("perf", "-i", "x", "--timeout"), "float")]
-)
-def test_the_kind_of_number_is_named_without_its_range(words, kind):
-    done = mxwire(*words, "x")
-    assert done.code == 2 and f"'x' is not a valid {kind};" in done.err

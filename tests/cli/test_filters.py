@@ -100,20 +100,6 @@ def test_given_names_take_precedence_and_read_no_capture_twice(tmp_path):
     assert mxwire("info", "--json", "--host", "vm1", "--peers", peers, LOSSY).objects[0]["frames"]
 
 
-def test_verify_and_diagnose_analyse_all_and_report_the_selected():
-    every = [each for each in mxwire("verify", "--json", LOSSY).objects if each["record"] == "finding"]
-    assert [each["frames"] for each in every] == [[367], [368]]
-    run = mxwire("verify", "--json", "--frames", "368", LOSSY)
-    assert [each for each in run.objects if each["record"] == "finding"] == every[1:]
-    assert run.objects[1]["findings_left_out"] == 1 or run.objects[0]["findings_left_out"] == 1
-    assert "The filter left out 1 finding; all frames were analysed." in mxwire("verify", "--frames", "368", LOSSY).out
-    found = mxwire("diagnose", "--json", LOSSY).objects
-    chosen = mxwire("diagnose", "--json", "--between", 0, 0.02, LOSSY).objects
-    kept = [each for each in chosen if each["record"] == "finding"]
-    assert 0 < len(kept) < len(found) - 1 and all(each in found for each in kept)
-    assert chosen[-1]["findings_left_out"] == len(found) - 1 - len(kept)
-
-
 @pytest.mark.parametrize(
     "command", ["decode --type TINY", "messages", "messages --by conversation", "follow 7", "verify", "diagnose"]
 )
@@ -174,27 +160,3 @@ def test_merge_writes_the_selected_frames_of_both(tmp_path):
     assert run.code == 0 and [each["fields"] for each in written] == [each["fields"] for each in wanted]
     refused = mxwire("merge", one, other, "--type", "PULL")
     assert refused.code == 2 and "give -w FILE as well" in refused.err
-
-
-def test_replay_plans_the_selected_frames():
-    options = ["--kind", "SMALL", "--host", "vm1", "--where", "length == 100", EVERY_TYPE]
-    planned = mxwire("replay", "--dry-run", "--json", *options).objects
-    wanted = mxwire("decode", "--json=full", *options).objects
-    assert wanted and [each["frame"] for each in planned[:-1]] == [each["frame"] for each in wanted]
-    for given in (["--as", ONE, "--simulate", "open-mx"], ["-i", "nowhere0", "--as", ONE]):
-        run = mxwire("replay", *given, "--flag", "gap", EVERY_TYPE)
-        assert run.code == 2 and "--flag is for unchanged frames" in run.err
-
-
-@pytest.mark.parametrize("name", LACKING)
-def test_a_wrong_filter_is_one_line(name):
-    more = {"extract": ["-w", "-"], "merge": [LOSSY, "-w", "-"], "replay": ["--dry-run"]}
-    inputs = ["-i", "nowhere0", "-l"] if name == "capture" else [*more.get(name, []), EVERY_TYPE]
-    for options, problem in (
-        (["--where", "typ == PULL"], "expression, column 1: no field 'typ' (did you mean type"),
-        (["--flag", "retransmision"], "did you mean retransmission?"),
-        (["--between", "3", "1"], "the end is before the start"),
-        (["--pair", "vm1", ":3"], "':3' is not a host: write alpha:0"),
-    ):
-        run = mxwire(name, *options, *inputs)
-        assert run.code == 2 and problem in run.err and len(run.err.splitlines()) == 1, run.err

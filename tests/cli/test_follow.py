@@ -19,41 +19,6 @@ NACKED = CAPTURES / "mxoe-nack-lib.pcap"
 TRUNCATED = CAPTURES / "mxoe-truncated.pcap"
 
 
-def test_conversations_with_their_connects():
-    run = mxwire("messages", "--by", "conversation", NACKED)
-    assert (run.code, run.err) == (0, "")
-    assert "nack BAD_ENDPT" in run.out and "nack ENDPT_CLOSED" in run.out and "0x1526d55d" in run.out
-    assert "ended when one of its endpoints was reopened" in run.out
-    four = mxwire("messages", "--by", "conversation", "--json", NACKED).objects
-    assert [each["conversation"] for each in four] == [1, 2, 3, 4]
-    assert [each["endpoints"][1]["endpoint"] for each in four] == [7, 40, 3, 3]
-    assert four[2]["endpoints"][0]["messages"] == {"TINY": 1, "SMALL": 1, "MEDIUM": 1, "RNDV": 2}
-    assert four[0]["connects"][0]["answer"] == "nack ENDPT_CLOSED"
-    assert mxwire("messages", "--by", "conversation", "--json", "--endpoint", "40", NACKED).objects == [four[1]]
-
-
-def test_names_are_shown_after_their_announcement():
-    run = mxwire("messages", "--by", "conversation", EVERY_TYPE)
-    assert "vm1:0" in run.out and "vm2:0" in run.out
-
-
-def test_no_conversation():
-    run = mxwire("messages", "--by", "conversation", CAPTURES / "mxoe-driver-load.pcap")
-    assert run.code == 0 and "No conversation." in run.out
-
-
-def test_the_ladder_of_a_large_message():
-    run = mxwire("follow", "--message", 11, EVERY_TYPE)
-    assert (run.code, run.err) == (0, "")
-    steps = [line for line in run.lines if "│" in line]
-    assert [line.split()[0] for line in steps] == ["63", "64", "65", "66-74", "75", "76", "82", "84", "86"]
-    # RNDV goes to the right, PULL comes back, and all arrows are equally long.
-    assert "│─ RNDV" in steps[0] and steps[0].endswith("▶│") and "│◀" in steps[1]
-    assert len({len(line) for line in steps}) == 1
-    assert "9 frames, 32769 bytes at 0" in steps[3]
-    assert "(acks this message) " in steps[6]
-
-
 @pytest.mark.parametrize("width", [76, 80, 100, 120, 200])
 def test_the_ladder_fits_a_terminal(width):
     decoder, ladder = Decoder(), MessageLadder()
@@ -66,20 +31,6 @@ def test_the_ladder_fits_a_terminal(width):
     assert [line.split()[0] for line in drawn[1:]] == ["63", "64", "65", "66-74", "75", "76", "82", "84", "86"]
     whole = [*ladder_lines(message, ladder, decoder.start_ns)]
     assert ([*ladder_lines(message, ladder, decoder.start_ns, 400)] == whole) and (lines == whole) == (width == 200)
-
-
-def test_the_ladder_as_json():
-    steps = mxwire("follow", "--message", 11, "--json", EVERY_TYPE).objects
-    assert [each["role"] for each in steps] == [
-        "rndv", "pull", "pull", "reply", "notify", "ack", "ack", "notify", "nack",
-    ]  # fmt: skip
-    assert steps[3]["count"] == 9 and (steps[3]["frame"], steps[3]["last_frame"]) == (66, 74)
-    assert steps[0]["source"] == FIRST and steps[1]["source"] == SECOND
-
-
-def test_retransmissions_are_in_the_ladder():
-    steps = mxwire("follow", "--message", 3, "--json", CAPTURES / "mxoe-stopped-receiver.pcap").objects
-    assert [each["role"] for each in steps[:-1]] == ["data"] * 12 and steps[-1]["role"] == "ack"
 
 
 @pytest.mark.parametrize("number", [1, 3, 6, 7, 10, 11])
@@ -114,42 +65,6 @@ def test_partial_fills_with_zeros_and_lists_the_gaps(tmp_path):
 def test_bytes_cut_by_the_capture_are_missing(tmp_path):
     run = mxwire("extract", "--message", 1, "-w", tmp_path / "data", LOSSY)
     assert run.code == 2 and "as the capture cut its frames" in run.err and "more ranges" in run.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "output"),
-    [
-        (["follow", "--message", "99", EVERY_TYPE], "no message 99: it has 12"),
-        (["follow", EVERY_TYPE], "--message"),
-        (["follow", EVERY_TYPE], "mxwire follow NUMBER FILE"),
-        (["follow"], "no capture given"),
-        (["follow", "3"], "no capture given"),
-        (["follow", "--frame", "3"], "no capture given"),
-        (["follow", "1", ""], "no capture given"),
-        (["follow", "99", EVERY_TYPE], "no message 99: it has 12"),
-        (["follow", "0", EVERY_TYPE], "counts from 1"),
-        (["follow", "9" * 5000, EVERY_TYPE], "is not the number of a message"),
-        (["follow", EVERY_TYPE, "3"], "is not the number of a message"),
-        (["follow", "1", EVERY_TYPE, EVERY_TYPE], "only one FILE"),
-        (["follow", "--message", "1", EVERY_TYPE, EVERY_TYPE], "as --message chooses the message"),
-        (["follow", "--frame", "1", "--message", "1", EVERY_TYPE], "cannot be combined"),
-        (["follow", "--frame", "0", EVERY_TYPE], "--frame"),
-        (["follow", "--frame", "1", EVERY_TYPE], "belongs to no message"),
-        (["follow", "--frame", "999", EVERY_TYPE], "no frame 999: it has 87 frames"),
-        (["follow", "--frame", "1", "absent.pcap"], "absent.pcap"),
-        (["extract", "--frame", "1", "-w", "data", EVERY_TYPE], "belongs to no message"),
-        (["follow", "--message", "0", EVERY_TYPE], "--message"),
-        (["extract", "--message", "1", EVERY_TYPE], "--write"),
-        (["extract", "--message", "99", "-w", "-", EVERY_TYPE], "no message 99"),
-        (["extract", "--message", "1", "-w", "-", "--json", EVERY_TYPE], "name a file with -w"),
-        (["extract", "--message", "1", "-w", "/nonexistent/data", EVERY_TYPE], "create its directory first"),
-        (["extract", "--message", "1", "-w", EVERY_TYPE, EVERY_TYPE], "is one of the captures"),
-        (["messages", "--by", "conversation", "--host", "nobody", EVERY_TYPE], "nobody"),
-    ],
-)
-def test_invalid_arguments(arguments, output):
-    run = mxwire(*arguments)
-    assert run.code == 2 and output in run.err and len(run.err.splitlines()) == 1
 
 
 LOSSY = EVERY_TYPE.with_name("mxoe-lossy-1M.pcap")

@@ -79,44 +79,6 @@ def test_group_without_subcommand_prints_its_help_once(group):
     assert "..." not in run.out.split("Commands:")[1].split("Examples:")[0]
 
 
-@pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (("decod",), "decode"),
-        (("mesages",), "messages"),
-        (("stat",), "stats"),
-        (("plugin", "instal"), "install"),
-        (("scenario", "lst"), "list"),
-        (("help", "decod"), "decode"),
-        (("help", "permision"), "permissions"),
-        (("help", "plugin", "instal"), "install"),
-    ],
-)
-def test_mistyped_command_gets_the_nearest(words, meant):
-    run = mxwire(*words)
-    assert run.code == 2 and not run.out
-    assert f"(did you mean {meant}" in run.err and len(run.err.splitlines()) == 1
-
-
-def test_mistyped_option_gets_the_nearest():
-    run = mxwire("decode", "--fame", "3", "x")
-    assert run.err == "mxwire: No such option '--fame' (did you mean --frames or --names?); see mxwire decode --help\n"
-    assert mxwire("info", "--xyzzy").err == "mxwire: No such option '--xyzzy'; see mxwire info --help\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("decode", "--count", "0", "x"), "0 is less than 1"),
-        (("ping", "x", "--timeout", "0"), "0.0 is not more than 0"),
-        (("simulate", "--loss", "1"), "1.0 is not in the range 0<=x<1"),
-    ],
-)
-def test_number_out_of_range(words, problem):
-    run = mxwire(*words)
-    assert run.code == 2 and problem in run.err and len(run.err.splitlines()) == 1
-
-
 def test_version():
     python = ".".join(map(str, sys.version_info[:3]))
     kind = "compiled" if is_compiled() else "pure Python"

@@ -37,16 +37,6 @@ def cooked(frame: bytes, version: int, kind: int = 0) -> bytes:
     return frame[12:14] + head + frame[6:12] + bytes(2) + frame[14:]
 
 
-@pytest.mark.parametrize("capture", ["mxoe-pingpong-small-medium.pcap", "omx1500-pingpong-small-medium.pcap"])
-def test_messages_of_a_process_that_reconnects_are_new(capture):
-    """Twelve runs against one server, three iterations each, both ways (see the captures' index)."""
-    (made,) = mxwire("info", "--json", CAPTURES / capture).objects
-    counted: dict[str, int] = {}
-    for each in made["messages"]:
-        counted[each["kind"]] = counted.get(each["kind"], 0) + each["messages"]
-    assert counted == {"TINY": 24, "SMALL": 12, "MEDIUM": 36, "RNDV": 24}
-
-
 def test_a_last_fragment_alone_reveals_no_frame_limit(tmp_path):
     frames, _ = frames_of(CAPTURES / "omx1500-echo-pattern.pcap")
     made = mxwire("decode", "--json=full", "--type", "MEDIUM", CAPTURES / "omx1500-echo-pattern.pcap").objects
@@ -124,20 +114,6 @@ def test_a_table_does_not_touch_a_file_that_it_cannot_replace(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--fields", "frame,frame"], "names a field twice"),
-        (["--to", "x.csv", "--json"], "--to writes a table: omit --json"),
-        (["--fields", "frame", "-v"], "--fields prints columns: omit --verbose"),
-        (["--frames", "0"], "frames count from 1"),
-    ],
-)
-def test_options_that_contradict(options, words):
-    run = mxwire("decode", *options, EVERY_TYPE)
-    assert run.code == 2 and words in run.err and run.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
     "arguments",
     [["decode", str(EVERY_TYPE)], ["info", str(EVERY_TYPE)], ["formats"], ["--help"], ["--version"]],
     ids=str,
@@ -195,11 +171,6 @@ def test_topics_fit_a_terminal():
         lines = on_terminal("help", topic, NO_COLOR="1").decode().splitlines()
         # A command that is copied must not have a line break in it.
         assert all(len(line) <= 80 or line.startswith(("  mxwire ", "  sudo ")) for line in lines), topic
-
-
-def test_an_empty_selection_is_reported():
-    run = mxwire("decode", "--type", "NONE", EVERY_TYPE)
-    assert run.code == 0 and run.out == "" and run.err == "mxwire: no frame matches the selection\n"
 
 
 def test_seconds_count_from_the_first_frame_of_all(tmp_path):

@@ -125,23 +125,3 @@ def test_no_frames(tmp_path):
     run = mxwire("stats", path)
     assert run.code == 2 and "no frames" in run.err and run.out == ""
     assert mxwire("stats", "--json", path).code == 2
-
-
-@drawn
-@pytest.mark.parametrize(
-    ("arguments", "output"),
-    [
-        (["--plot", "figure.pdf", PINGPONG], "no figure for .pdf"),
-        (["--plot", "/nonexistent/figure.svg", PINGPONG], "create its directory first"),
-        (["--plot", "figure.svg", PINGPONG, LOSSY], "a single capture"),
-        (["--xplot", "figures", PINGPONG, LOSSY], "a single capture"),
-        (["--message", "1", LOSSY], "add one of them"),
-        (["--xplot", "figures", "--message", "1", "--conversation", "1", LOSSY], "cannot be combined"),
-        (["--xplot", "/dev/null/figures", LOSSY], "cannot be created"),
-        (["--xplot", "figures", "--message", "9", LOSSY], "no message 9"),
-        (["--xplot", "figures", "--conversation", "9", LOSSY], "no conversation 9"),
-    ],
-)
-def test_invalid_plots(arguments, output):
-    run = mxwire("stats", *arguments)
-    assert run.code == 2 and output in run.err and len(run.err.splitlines()) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -135,16 +134,6 @@ def test_messages_fit(width: int) -> None:
 def test_a_pipe_gets_whole_lines() -> None:
     assert "52:54:00:0a:00:01 → 52:54:00:0a:00:02" in mxwire("messages", TRYING).out
     assert "match 0x0000000000001002" in mxwire("decode", "--frames", "41", EVERY_TYPE).out
-
-
-def test_time_since_the_frame_shown_before() -> None:
-    shown = mxwire("decode", "--type", "RNDV", "--time-format", "delta", EVERY_TYPE, EVERY_TYPE).lines
-    times = [each["time_ns"] for each in mxwire("decode", "--type", "RNDV", "--json", EVERY_TYPE).objects]
-    assert len(times) > 2
-    expected = [0.0] + [(later - earlier) / 1e9 for earlier, later in pairwise(times)]
-    # A second capture begins again, under its name.
-    reported = [float(line.split()[1]) for line in shown if not line.startswith("==")]
-    assert reported == expected * 2
 
 
 COLOURED = ("decode --type NACK_MCP {}", "info {}", "messages {}", "verify {}", "scenario show connect/bad-key")

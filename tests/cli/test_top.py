@@ -36,14 +36,6 @@ LOSSY = CAPTURES / "mxoe-lossy-1M.pcap"
 # top
 
 
-def test_one_report_has_pairs_hosts_and_findings():
-    run = mxwire("top", "--once", LOSSY)
-    assert run.code == 0 and run.err == ""
-    assert run.lines[0].startswith("840 frames: 308 frames/s, 1.1M bytes/s")
-    assert "52:54:00:0a:00:01 ↔ 52:54:00:0a:00:02" in run.out
-    assert "- frames-lost (warning, high): " in run.out
-
-
 def test_one_object_agrees_with_info_and_diagnose():
     (found,) = mxwire("top", "--once", "--json", LOSSY).objects
     (info,) = mxwire("info", "--json", LOSSY).objects
@@ -77,26 +69,6 @@ def test_filter_and_names(tmp_path):
     assert list(found["types"]) == ["PULL"] and found["frames"] == found["types"]["PULL"]["frames"] == 92
     assert found["pairs"][0]["messages"] == 2, "messages are followed with all frames"
     assert "vm1:0 ↔ 52:54:00:0a:00:02" in mxwire("top", "--once", "--peers", peers, LOSSY).out
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["top", LOSSY], "top needs a terminal: use --once for one report, --json for objects"),
-        (["top", "--once", LOSSY, EVERY_TYPE], "2 captures, but only one can be played: give one FILE"),
-        (["top", "--once"], "nothing to read: name a capture FILE, or an interface with -i IF"),
-        (["top", "--once", "none.pcap"], "none.pcap: no such file"),
-        (["top", "--once", "-i", "none0"], "no interface 'none0'"),
-        (["watch", "-i", "none0", "--prometheus", "127.0.0.1:0"], "no interface 'none0'"),
-        (["watch", "-i", "none0"], "Missing option '--prometheus'"),
-        (["watch", "-i", "none0", "--prometheus", "9o86"], "'9o86' is not an address: write :9086"),
-        (["watch", "-i", "none0", "--prometheus", ":65536"], "':65536' is not an address"),
-        (["watch", "-i", "none0", "--prometheus", "192.0.2.1:9086"], "192.0.2.1:9086: metrics cannot be served: "),
-    ],
-)
-def test_mistakes_are_reported_in_one_line(words, error):
-    run = mxwire(*words)
-    assert run.code == 2 and len(run.err.splitlines()) == 1 and error in run.err
 
 
 def test_a_capture_without_mxoe_is_an_error(tmp_path):

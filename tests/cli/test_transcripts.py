@@ -1,4 +1,4 @@
-"""Transcripts: what each command that reads captures prints, and its exit code.
+"""Transcripts: what commands print, and their exit codes; ``refusals.txt`` has the errors of all commands.
 
 A file of ``transcripts/`` has commands after ``$``, each with its output, lines of standard error after ``!``, and its
 exit code after ``=`` unless that is 0. They are played in one folder per file. To record them again, after a change of
@@ -23,6 +23,8 @@ from tests.cli.support import CAPTURES, EVERY_TYPE, mxwire
 
 FILES = sorted(Path(__file__).with_name("transcripts").glob("*.txt"))
 _NUMBERS = re.compile(r"\[(?:[-+.\de]+,){32,}[-+.\de]+\]")
+_INTERFACES = re.compile(r"(?<=; there are )[\w@.:, -]+$", re.MULTILINE)
+"""The interfaces of this computer."""
 
 
 def prepare(folder: Path) -> None:
@@ -58,7 +60,7 @@ def played(file: Path, folder: Path) -> str:
         if line.startswith("$ mxwire "):
             run = mxwire(*shlex.split(line)[2:], cwd=folder)
             text += [line, *_NUMBERS.sub(_digest, run.out).splitlines()]
-            text += [f"! {each}" for each in run.err.splitlines()]
+            text += [f"! {each}" for each in _INTERFACES.sub("…", run.err).splitlines()]
             text += [f"= {run.code}"] if run.code else []
     return "\n".join(text) + "\n"
 
