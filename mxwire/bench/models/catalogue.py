@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.bench.models import bip, gam, null
+from mxwire.bench.models import am2, bip, fm2, gam, null, pm, vmmc2
 from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.layer import ModelLayer
 from mxwire.bench.models.port import ModelPort
@@ -28,7 +28,12 @@ MODELS: Final = {
     each.name: each
     for each in (
         Model("gam", gam.GamLayer, gam.ActivePort, gam.FACTS),
+        Model("am2", am2.Am2Layer, gam.ActivePort, am2.FACTS),
         Model("bip", bip.BipLayer, bip.BipPort, bip.FACTS),
+        Model("fm2", fm2.FastMessagesLayer, fm2.FastMessagesPort, fm2.FACTS),
+        Model("fm2.1", fm2.RegisteredFastMessagesLayer, fm2.FastMessagesPort, fm2.REGISTERED_FACTS),
+        Model("pm", pm.PmLayer, pm.PmPort, pm.FACTS),
+        Model("vmmc2", vmmc2.VmmcLayer, vmmc2.VmmcPort, vmmc2.FACTS),
         Model("null", null.NullLayer, null.NullPort, null.FACTS),
     )
 }

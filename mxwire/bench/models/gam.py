@@ -78,6 +78,10 @@ class ActivePort(ModelPort[ActiveLayer]):
     def _arrived(self, message: ActiveMessage) -> None:
         self._packets.append(message.data)
 
+    def started(self) -> bool:
+        """Return whether the partner's node is known."""
+        return self.partner[0] in self.layer.nodes
+
     def offer(self, data: memoryview) -> int | None:
         """Store a packet."""
         return self.layer.store(self.partner, IN_PLACE, data[: self.layer.payload], self._number)

@@ -32,7 +32,7 @@ class MessageStream:
     def __post_init__(self) -> None:
         model = MODELS[self.name]
         self.layers: list[ModelLayer] = [model.layer(0), model.layer(1)]
-        options: dict[str, Any] = {"copied": self.copied, "size": self.size}
+        options: dict[str, Any] = {"copied": self.copied, "size": self.size, "depth": 64}
         self.ports: list[ModelPort] = [model.port(layer, (1 - layer.node, 0), **options) for layer in self.layers]
         self.wire = ModelWire(self.layers, **self.faults)
         self._busy = False
