@@ -26,6 +26,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mxwire.rules.lanes import LaneOrder
 from mxwire.rules.state.flows import ObservedFlow, ObservedPair
 from mxwire.rules.state.numbered import NO_REGION
 from mxwire.rules.state.streams import KEPT_BEHIND, NO_FRAGMENTS, Content, ObservedMessage, ObservedStream
@@ -216,34 +217,13 @@ class _JudgedRun:
         mine, other = expected[which, side], expected[which, 1 - side]
         self.mine = mine
         sends = frames.kind < LIBACK
-        self.sent, partners = self._before(sends)
+        self._order = LaneOrder(which, side)
+        self.sent, partners = self._order.before(sends)
         """Number of messages before each frame in its lane."""
         near = other["next"] + partners
         self.position: _Integers = near + ((frames.ack - near + _HALF) & NUMBER_MASK) - _HALF
         """Position that each frame acknowledges."""
         self._sends, self._near, self._other = sends, near, other
-
-    def _before(self, counted: NDArray[np.bool_]) -> tuple[_Integers, _Integers]:
-        """Return the number of ``counted`` frames before each frame, in its lane and in the other one."""
-        first = self.begins[self.which]
-        both: _Integers = np.cumsum(counted) - counted
-        one = counted & (self.side == 0)
-        one_before = np.cumsum(one) - one
-        both, one_before = both - both[first], one_before - one_before[first]
-        mine = np.where(self.side == 0, one_before, both - one_before)
-        return mine, both - mine
-
-    def _last(self, values: _Integers, side: NDArray[np.intp], initial: _Integers) -> _Integers:
-        """Return the value of the last frame before each frame in the lane ``side`` of its conversation, or
-        ``initial``."""
-        found = initial.copy()
-        for lane in (0, 1):
-            at = np.where(self.side == lane, np.arange(len(values)), -1)
-            last = np.maximum.accumulate(at)
-            last = np.concatenate([[-1], last[:-1]])
-            known = (last >= self.begins[self.which]) & (side == lane)
-            found[known] = values[last[known]]
-        return found
 
     def plain(self) -> NDArray[np.bool_]:
         """Return which frames are plain, as are all before them in their conversation."""
@@ -251,14 +231,15 @@ class _JudgedRun:
         plain: NDArray[np.bool_] = (frames.session == mine["session"]) & (frames.index == mine["index"])
         number = frames.ack & NUMBER_MASK
         idle = ~(mine["first"] & (number == FIRST_NUMBER) | mine["reserved"] & (number == ABANDONED_DONE))
-        before = self._last(position, self.side, mine["acknowledged"])
+        before = self._order.last(position, mine["acknowledged"])
         acks = ((frames.ack ^ other["bits"]) & SESSION_NUMBER_MASK == 0) & idle
         acks &= (position <= self._near) & (position >= before)
         # Without messages of the partner there is nothing to compare an ack with.
         self.compared: NDArray[np.bool_] = other["next"] > 0
         plain &= mine["acks"] & (acks | ~self.compared)
         next_number = mine["next"] + self.sent
-        acknowledged = np.maximum(self._last(position, 1 - self.side, mine["outgoing"]), mine["outgoing"])
+        acknowledged = self._order.last(position, mine["outgoing"], other=True)
+        acknowledged = np.maximum(acknowledged, mine["outgoing"])
         sends = mine["sends"] & (frames.sequence == (next_number & NUMBER_MASK | mine["bits"]))
         sends &= next_number + 1 - acknowledged <= MOST_OUTSTANDING
         liback = ~self._sends

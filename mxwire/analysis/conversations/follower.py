@@ -114,7 +114,7 @@ class Follower:
 
     def finish(self) -> list[CapturedMessage]:
         """End the capture; return the remaining messages."""
-        self._plain.create_messages()
+        self._plain.finish()
         self._pulls.begin({}, ())
         self._state.report_all()
         return self._take_out()

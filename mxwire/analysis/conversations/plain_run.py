@@ -11,14 +11,17 @@ Conversations share the numbers of messages and the queue of settled messages, s
 conversation: :func:`_plain_frames` finds the frames between two frames of other kinds (connects, fragments, pulls,
 nacks), and :class:`PlainTracker` consumes as many plain frames from their beginning as possible, in five steps.
 
-1. Lanes. Each direction is a lane. Every condition on a frame depends on earlier frames only, so each lane reports its
-   first frame that is not plain, and the run ends before the earliest of these.
+1. Lanes. Each direction is a lane. Its state is read once per window, and the frames of all lanes are compared at once,
+   sorted by conversation (:class:`~mxwire.rules.lanes.LaneOrder`), so that many hosts take little longer than two.
+   Every condition on a frame depends on earlier frames only, and the run ends before the first frame that is not plain.
+   A stream may begin in a run, with the number that the receiver requested.
 2. Settlement. An ack settles all messages since the previous ack. The order of settlement is that in which messages
    wait for late duplicates.
 3. Reports. The length of the queue of waiting messages after each frame follows from the times, and from its bound in
    steps of ``ROOM``.
 4. Entries. A stream removes its oldest entries when ``KEPT_BEHIND`` more were reported, or when it holds too many; it
-   removes the larger of the two numbers. Lost messages leave gaps, so entries are counted, not positions.
+   removes the larger of the two numbers. Lost messages leave gaps, so entries are counted, not positions. While all
+   entries are reported in turn (``Stream.in_turn``), the numbers of reports are enough.
 5. Objects. Message objects are created for messages in flight. Settled messages remain rows of
    :class:`_SettledMessages`, and ``_LATER`` in ``Stream.entries``, until a frame is followed singly: usually a later
    run reports them first, so that their objects are never created. A caller that takes messages gets the
@@ -34,7 +37,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from itertools import islice, pairwise
 from typing import Any, Final
 
@@ -43,6 +46,7 @@ from numpy.typing import NDArray
 
 from mxwire.analysis.conversations.frame_marks import ACK, DATA
 from mxwire.analysis.conversations.message import FLYING, Acknowledgement, CapturedMessage, Kind, NumberedEntry
+from mxwire.analysis.conversations.message import SETTLED as SETTLED_STATE
 from mxwire.analysis.conversations.message_rows import MessageGroup
 from mxwire.analysis.conversations.partners import Flow
 from mxwire.analysis.conversations.rows import BatchRows
@@ -55,7 +59,8 @@ from mxwire.analysis.conversations.state import (
     FollowerState,
     note_missing,
 )
-from mxwire.analysis.conversations.streams import ENTRIES, KEPT_BEHIND, Stream
+from mxwire.analysis.conversations.streams import ENTRIES, KEPT_BEHIND, Stream, stream_at
+from mxwire.rules.lanes import LaneOrder
 from mxwire.wire.enums import TrucType
 from mxwire.wire.numbers import (
     ABANDONED_NEXT,
@@ -74,7 +79,7 @@ MOST_EXAMINED: Final = 1 << 16
 SKIPPED: Final = 64
 """Number of frames that are followed one by one after the first failure; it doubles up to ``MOST_SKIPPED``."""
 MOST_SKIPPED: Final = 8192
-PER_LANE: Final = 64
+PER_LANE: Final = 2
 """Minimum average number of frames per direction, because each direction has a fixed cost."""
 KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
 LIBACK: Final = len(KINDS)
@@ -92,7 +97,8 @@ SETTLED: Final = np.dtype(
 """Columns of settled messages; the last three describe the frame that settled the message."""
 _FRAME: Final = {each: each for each in ("kind", "length", "match", "time_ns", "ack")} | {"frame": "number"}
 """Attributes of ``_PlainFrames`` by the columns of ``SETTLED`` that hold them for the frame of the message."""
-_END: Final = 1 << 62
+_MIXER: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
+"""Odd factor, so that few pairs of addresses have the same sum."""
 _Integers = NDArray[np.int64]
 
 
@@ -158,81 +164,146 @@ def _plain_frames(rows: BatchRows) -> tuple[_PlainFrames | None, list[tuple[int,
     return _PlainFrames(*(np.concatenate(columns)[order] for columns in zip(*parts, strict=True))), runs
 
 
-class _PlainLane:
-    """One direction in a window. Frames are places in the window; the methods ``find_…`` also return the first one that
-    is not plain, or the end of the window."""
+_LANE: Final = np.dtype(
+    [
+        ("session", "i8"), ("sends", "?"), ("next", "i8"), ("bits", "i8"), ("acked", "i8"),
+        ("acks", "?"), ("known", "i8"), ("back_acked", "i8"), ("back_next", "i8"), ("back_bits", "i8"),
+    ]
+)  # fmt: skip
+"""State of a lane before a run: session of plain frames; whether messages can be plain, and the stream that they
+continue; whether acks can be, the value of acks that change nothing, and the stream that they advance."""
+_UNKNOWN: Final = -1
+"""``session`` of a lane without plain frames."""
+_NO_STREAM: Final = False, 0, 0, 0
 
-    def __init__(self, flow: Flow, at: NDArray[np.intp]) -> None:
-        self.flow = flow
-        self.at = at
-        """The frames of the lane."""
-        self.sent = at
-        """The frames of the lane that carry messages."""
-        self.acked: Stream | None = None
-        """The stream that its acks advance; None if they do not."""
-        self.positions: _Integers = np.zeros(0, np.int64)
-        """Position below which all messages are acknowledged, per frame."""
-        self.outstanding: _Integers = self.positions
-        """Number of unacknowledged messages, per message sent."""
 
-    def find_messages(self, frames: _PlainFrames) -> int:
-        """Set ``sent``; they are plain while each has the next sequence number."""
-        flow, at = self.flow, self.at
-        self.sent = sent = at[frames.kind[at] < LIBACK]
-        if flow.session in (None, NO_SESSION) or not (flow.frames and flow.back.frames):
-            return int(at[0])
-        end = _first(at, frames.session[at] != flow.session, len(frames))
-        stream = flow.stream
-        if not len(sent):
-            return end
-        if stream is None or not _may_be_regular(stream):
-            return min(end, int(sent[0]))
-        expected = (stream.next + np.arange(len(sent))) & NUMBER_MASK | stream.bits
-        return min(end, _first(sent, frames.sequence[sent] != expected, len(frames)))
+class _PlainLanes:
+    """The directions in a window, and its frames sorted by conversation; arrays of frames have shape (n,).
 
-    def find_acks(self, frames: _PlainFrames, back: _PlainLane | None) -> int:
-        """Set ``acked``; acks are plain while they do not decrease, and concern messages that were seen."""
-        flow, at = self.flow.back, self.at
-        stream, values = flow.stream, frames.ack[at].astype(np.int64)
-        known = flow.acked_unseen if stream is None else stream.ack_value
-        changed = values != known if known is not None else np.ones(len(at), np.bool_)
-        if stream is None or not changed.any() or not _may_be_regular(stream):
-            return _first(at, changed, len(frames))
-        steps = np.diff(values & NUMBER_MASK, prepend=stream.acked & NUMBER_MASK) & NUMBER_MASK
-        self.acked, self.positions = stream, stream.acked + np.cumsum(steps)
-        seen = stream.next + (0 if back is None else np.searchsorted(back.sent, at))
-        foreign = (values ^ stream.bits) & SESSION_NUMBER_MASK != 0
-        return _first(at, foreign | (steps > OUTSTANDING_MAXIMUM) | (self.positions > seen), len(frames))
+    ``lane`` numbers the flow of each frame of the window.
+    """
 
-    def find_outstanding(self, back: _PlainLane | None) -> int:
-        """Set ``outstanding``; messages are plain while the sender is not throttled."""
-        stream, sent = self.flow.stream, self.sent
-        if stream is None or not len(sent):
-            return _END
-        acked = stream.acked + np.zeros(len(sent), np.int64)
-        if back is not None and back.acked is stream:
-            acked = np.concatenate([[stream.acked], back.positions])[np.searchsorted(back.at, sent)]
-        self.outstanding = stream.next + 1 + np.arange(len(sent)) - acked
-        return _first(sent, self.outstanding >= OUTSTANDING_MAXIMUM, _END)
+    def __init__(self, frames: _PlainFrames, flows: list[Flow | None], lane: NDArray[np.intp]) -> None:
+        self.flows = flows
+        self.begun: dict[int, tuple[Flow, Stream]] = {}
+        """By the identity of their flows, the streams that may begin in the run."""
+        self.state = state = np.array([self._row(each) for each in flows], _LANE)
+        numbers = {id(each): number for number, each in enumerate(flows)}
+        back = [_UNKNOWN if each is None else numbers.get(id(each.back), _UNKNOWN) for each in flows]
+        self.back = np.array(back, np.intp)
+        """The other direction of each lane, or -1 if it has no frames."""
+        first = np.where(self.back < 0, np.arange(len(flows)), np.minimum(np.arange(len(flows)), self.back))
+        # NumPy sorts small integers by their digits.
+        first = first.astype(np.min_scalar_type(len(flows)))
+        self.place = order = np.argsort(first[lane], kind="stable")
+        """The frames of the window, sorted by conversation."""
+        self.lane = lane = lane[order]
+        mine = state[lane]
+        ordered = LaneOrder(first[lane].astype(np.intp), (first[lane] != lane).astype(np.intp))
+        self.sends: NDArray[np.bool_] = frames.kind[order] < LIBACK
+        self.sent, self.partner_sent = ordered.before(self.sends)
+        """Number of messages before each frame in its lane, and in the other one."""
+        plain = frames.session[order] == mine["session"]
+
+        values = frames.ack[order].astype(np.int64)
+        seen = mine["back_next"] + self.partner_sent
+        position = seen - (seen - values & NUMBER_MASK)
+        advances = (values != mine["known"]) & (position > mine["back_acked"])
+        idle = (values == mine["known"]) & (ordered.before(advances)[0] == 0)
+        self.position: _Integers = np.where(idle | ~mine["acks"], mine["back_acked"], position)
+        """Position below which all messages of the other direction are acknowledged."""
+        self.former: _Integers = ordered.last(self.position, mine["back_acked"])
+        """The same before the frame."""
+        steps = self.position - self.former
+        foreign = (values ^ mine["back_bits"]) & SESSION_NUMBER_MASK != 0
+        plain &= idle | mine["acks"] & ~foreign & (steps >= 0) & (steps <= OUTSTANDING_MAXIMUM)
+
+        number = mine["next"] + self.sent
+        expected = number & NUMBER_MASK | mine["bits"]
+        self.outstanding: _Integers = number + 1 - ordered.last(self.position, mine["acked"], other=True)
+        """Number of unacknowledged messages after each message."""
+        sends = mine["sends"] & (frames.sequence[order] == expected) & (self.outstanding < OUTSTANDING_MAXIMUM)
+        plain &= ~self.sends | sends
+        self.count = len(order) if plain.all() else int(order[~plain].min())
+        """Number of plain frames at the beginning of the window."""
+
+    def _row(self, flow: Flow | None) -> tuple[Any, ...]:
+        """Return the row of ``_LANE`` of a flow; None if the direction was not seen before."""
+        if flow is None or flow.session in (None, NO_SESSION) or not (flow.frames and flow.back.frames):
+            return _UNKNOWN, *_NO_STREAM, False, 0, 0, 0, 0
+        stream, other = self.stream(flow), self.stream(flow.back)
+        if stream is None:
+            sending: tuple[Any, ...] = _NO_STREAM
+        else:
+            sending = _may_be_regular(stream), stream.next, stream.bits, stream.acked
+        if other is None:
+            known = flow.back.acked_unseen
+            return flow.session, *sending, False, _UNKNOWN if known is None else known, 0, 0, 0
+        acks = _may_be_regular(other) and other.next - other.acked <= OUTSTANDING_MAXIMUM
+        return flow.session, *sending, acks, other.ack_value, other.acked, other.next, other.bits
+
+    def stream(self, flow: Flow) -> Stream | None:
+        """Return the stream of a flow, or the one that begins with the number that the receiver requested."""
+        if flow.stream is not None:
+            return flow.stream
+        if id(flow) in self.begun:
+            return self.begun[id(flow)][1]
+        start = flow.starts[-1] if flow.starts else None
+        if start is None or flow.acked_unseen not in (None, start):
+            return None
+        stream = stream_at(start, start)
+        self.begun[id(flow)] = flow, stream
+        return stream
+
+    def note_unseen(self) -> None:
+        """Note the acks that precede the first message of a flow."""
+        early = {*np.unique(self.lane[self.partner_sent == 0]).tolist()} if self.begun else ()
+        for each in early:
+            flow = self.flows[each]
+            if flow is not None and id(flow.back) in self.begun:
+                flow.back.acked_unseen = flow.back.starts[-1]
 
     def cut(self, count: int) -> None:
         """Discard all frames from place ``count``."""
-        sent = int(np.searchsorted(self.sent, count))
-        self.at = self.at[: np.searchsorted(self.at, count)]
-        self.sent, self.outstanding = self.sent[:sent], self.outstanding[:sent]
-        self.positions = self.positions[: len(self.at)]
+        kept = self.place < count
+        self.place, self.lane, self.sends, self.sent = (
+            self.place[kept], self.lane[kept], self.sends[kept], self.sent[kept]
+        )  # fmt: skip
+        self.position, self.former = self.position[kept], self.former[kept]
+        self.outstanding, self.partner_sent = self.outstanding[kept], self.partner_sent[kept]
 
-    def count(self, frames: _PlainFrames) -> None:
-        """Count the frames and messages."""
-        flow, at, sent = self.flow, self.at, self.sent
-        flow.frames += len(at)
-        flow.bytes += int(frames.wire_length[at].sum())
-        flow.libacks += len(at) - len(sent)
-        flow.message_bytes += int(frames.length[sent].sum())
-        for kind, count in enumerate(np.bincount(frames.kind[sent]).tolist()):
-            if count:
-                flow.messages[KINDS[kind]] += count
-        flow.conversation.last_ns = int(frames.time_ns[at[-1]])
+    def of(self, lanes: NDArray[np.intp]) -> Iterator[tuple[int, Flow]]:
+        """Yield the numbers and flows of ``lanes``."""
+        for each in lanes.tolist():
+            flow = self.flows[each]
+            assert flow is not None
+            yield each, flow
+
+    def count_frames(self, frames: _PlainFrames) -> None:
+        """Count the frames and messages in their flows."""
+        lane, order, total = self.lane, self.place, len(self.flows)
+        kinds = (total, LIBACK + 1)
+        counts = np.bincount(lane * (LIBACK + 1) + frames.kind[order], minlength=total * (LIBACK + 1)).reshape(kinds)
+        octets = np.bincount(lane, frames.wire_length[order], total).astype(np.int64)
+        message_octets = np.bincount(lane, frames.length[order], total).astype(np.int64)
+        last, most = np.full(total, _UNKNOWN), np.zeros(total, np.int64)
+        np.maximum.at(last, lane, order)
+        np.maximum.at(most, lane[self.sends], self.outstanding[self.sends])
+        used = np.flatnonzero(last >= 0)
+        # The last frame of a conversation sets its time.
+        used = used[np.argsort(last[used])]
+        columns = counts[used], octets[used], message_octets[used], most[used], frames.time_ns[last[used]]
+        rows = zip(self.of(used), *(each.tolist() for each in columns), strict=True)
+        for (_, flow), (*messages, libacks), octet_count, message_octet_count, outstanding, time_ns in rows:
+            flow.frames += sum(messages) + libacks
+            flow.bytes += octet_count
+            flow.libacks += libacks
+            flow.message_bytes += message_octet_count
+            for kind, count in zip(KINDS, messages, strict=True):
+                if count:
+                    flow.messages[kind] += count
+            flow.most_outstanding = max(flow.most_outstanding, outstanding)
+            flow.conversation.last_ns = time_ns
 
 
 def _may_be_regular(stream: Stream) -> bool:
@@ -247,88 +318,126 @@ def _first(at: NDArray[np.intp], different: NDArray[np.bool_], end: int) -> int:
     return int(at[place]) if len(different) and different[place] else end
 
 
-@dataclass(slots=True, eq=False)
-class _PlainStream:
-    """A stream whose numbers advance in a run."""
+_NONE: Final = np.zeros(0, np.int64)
 
-    flow: Flow
-    stream: Stream
-    lane: _PlainLane | None = None
-    """The lane of its messages."""
-    acks: _PlainLane | None = None
-    """The lane of its acks."""
-    old: _Integers = field(default_factory=lambda: np.zeros((2, 0), np.int64))
-    """Places in the queue, and positions, of messages sent before the run and reported during it."""
-    queue: _Integers = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Place in the queue of each message that is settled in the run, in order from ``stream.acked``."""
-    forgotten: int = 0
-    """Number of oldest entries removed during the run: first entries from before the run, then entries of the run."""
-    kept: list[int] = field(default_factory=list)
-    """Positions of entries whose messages were reported, after the run."""
+
+class _PlainStream:
+    """A stream whose numbers advance, or of which messages are reported, in a run."""
+
+    def __init__(self, flow: Flow, stream: Stream) -> None:
+        self.flow = flow
+        self.stream = stream
+        self.sent = 0
+        """Number of messages in the run."""
+        self.sent_at: NDArray[np.intp] = _NONE
+        """Their frames."""
+        self.acked: int | None = None
+        """Position below which the run acknowledges all messages; None if it acknowledges none."""
+        self.old_places: list[int] = []
+        self.old_positions: list[int] = []
+        """Places in the queue, and positions, of messages sent before the run and reported during it."""
+        self.queue: _Integers = _NONE
+        """Place in the queue of each message that is settled in the run, in order from ``stream.acked``."""
+        self.new = 0
+        """Number of these messages that are reported."""
+        self.forgotten = 0
+        """Number of oldest entries removed during the run: first entries from before the run, then entries of the
+        run."""
+        self.kept: list[int] | None = None
+        """Positions of entries whose messages were reported, after the run; None if they do not change."""
 
     def is_regular(self) -> bool:
         """Return whether the positions of all entries ascend, and the unacknowledged ones are consecutive and plain."""
         stream, flow = self.stream, self.flow
-        held = [*stream.entries]
         return (
             stream.first & NUMBER_MASK != ABANDONED_NEXT
             and stream.bits | ABANDONED_NEXT not in flow.starts
-            and held == sorted(held)
-            and held[bisect_left(held, stream.acked) :] == [*range(stream.acked, stream.next)]
-            and all(entry is _LATER or self._is_regular(entry) for entry in stream.entries.values())
+            and (stream.in_turn or self._ascends())
+            and all(_is_flying(stream.entries.get(each)) for each in range(stream.acked, stream.next))
         )
 
-    def _is_regular(self, entry: NumberedEntry) -> bool:
-        if entry.position < self.stream.acked:
-            return not isinstance(entry, CapturedMessage) or entry.state != FLYING
-        return isinstance(entry, CapturedMessage) and entry.state == FLYING and entry.pull is None and entry.ack is None
+    def _ascends(self) -> bool:
+        stream = self.stream
+        held = [*stream.entries]
+        unacknowledged = bisect_left(held, stream.acked)
+        if held != sorted(held) or held[unacknowledged:] != [*range(stream.acked, stream.next)]:
+            return False
+        entries, reported = [*stream.entries.values()][:unacknowledged], len(stream.reported)
+        if any(isinstance(each, CapturedMessage) and each.state == FLYING for each in entries):
+            return False
+        stream.in_turn = held[:reported] == [*stream.reported] and all(map(_waits, entries[reported:]))
+        return True
 
     def flying(self, end: int) -> list[CapturedMessage]:
         """Return the unacknowledged messages from before the run up to position ``end`` (exclusive), if regular."""
         entries = (self.stream.entries[position] for position in range(self.stream.acked, end))
         return [each for each in entries if isinstance(each, CapturedMessage)]
 
-    def forget(self, reported: int, reported_at: _Integers) -> bool:
-        """Set ``forgotten`` and ``kept`` as after the first ``reported`` messages of the queue were reported.
+    def forget(self, reported_at: _Integers) -> bool:
+        """Set ``forgotten`` and ``kept`` as after the reports of the run.
 
         Returns False, and the values are wrong, if a message would be forgotten before an earlier one.
         """
-        stream, sent = self.stream, np.zeros(0, np.intp) if self.lane is None else self.lane.sent
+        stream = self.stream
+        order = [*self.old_positions, *range(stream.acked, stream.acked + self.new)]
+        if not order and len(stream.entries) + self.sent <= ENTRIES:
+            return True
+        order = [*stream.reported, *order]
+        if not stream.in_turn or len(stream.entries) + self.sent > ENTRIES:
+            return self._forget(np.array(order, np.int64), reported_at)
+        self.kept = order[-KEPT_BEHIND:]
+        self.forgotten = max(len(order) - KEPT_BEHIND, 0)
+        return True
+
+    def _forget(self, order: _Integers, reported_at: _Integers) -> bool:
+        """Do so for a stream that reports messages in any ``order``, and may hold too many entries."""
+        stream = self.stream
         held, before = np.array([*stream.entries], np.int64), len(stream.reported)
-        new = self.queue[: np.searchsorted(self.queue, reported)]
-        queue = np.concatenate([self.old[0], new])
-        order = np.array([*stream.reported], np.int64)
-        order = np.concatenate([order, self.old[1], stream.acked + np.arange(len(new))])
+        queue = np.concatenate([np.array(self.old_places, np.int64), self.queue[: self.new]])
         known = np.isin(order, held) | (order >= stream.next)
         rank = np.where(known, np.searchsorted(held, order) + np.maximum(order - stream.next, 0), -1)
         # A stream that holds too many entries has lost the oldest when they are reported.
-        lost = len(held) - ENTRIES + np.searchsorted(sent, reported_at[queue])
+        lost = len(held) - ENTRIES + np.searchsorted(self.sent_at, reported_at[queue])
         kept = np.concatenate([np.arange(before), before + np.flatnonzero(rank[before:] >= lost)])
         self.kept = order[kept[-KEPT_BEHIND:]].tolist()
         end = int(rank[kept[:-KEPT_BEHIND]].max(initial=-1)) + 1
-        self.forgotten = max(end, len(held) + len(sent) - ENTRIES)
+        self.forgotten = max(end, len(held) + self.sent - ENTRIES)
         # A message that was pulled or nacked is not reported in turn.
         rank = rank[known]
         return bool((np.diff(rank) > 0).all()) and np.count_nonzero(rank < end) == end
 
     def extend(self, *, marked: bool) -> None:
         """Add the messages of the run except those in flight, and forget the oldest entries."""
-        stream, lane, entries = self.stream, self.lane, self.stream.entries
-        stream.reported = deque(self.kept)
+        stream, entries = self.stream, self.stream.entries
+        stream.in_turn = stream.in_turn and len(entries) + self.sent <= ENTRIES
+        if self.kept is not None:
+            stream.reported = deque(self.kept)
         new = stream.next + max(self.forgotten - len(entries), 0)
         for position in [*islice(entries, self.forgotten)]:
             del entries[position]
-        if self.acks is not None:
-            first, stream.acked = max(stream.acked, next(iter(entries), new)), int(self.acks.positions[-1])
+        if self.acked is not None:
+            first, stream.acked = max(stream.acked, next(iter(entries), new)), self.acked
             stream.confirmed = stream.acked
             entries.update(dict.fromkeys(range(first, stream.acked), _LATER))
-        if lane is None:
-            return
-        stream.seen += len(lane.sent)
-        stream.next += len(lane.sent)
-        if marked:
-            stream.expected = stream.next
-        self.flow.most_outstanding = max(self.flow.most_outstanding, int(lane.outstanding.max()))
+        if self.sent:
+            if self.flow.stream is None:
+                self.flow.stream, self.flow.restart = stream, False
+            stream.seen += self.sent
+            stream.next += self.sent
+            if marked:
+                stream.expected = stream.next
+
+
+def _is_flying(entry: NumberedEntry | None) -> bool:
+    """Return whether an entry is a plain message in flight."""
+    return isinstance(entry, CapturedMessage) and entry.state == FLYING and entry.pull is None and entry.ack is None
+
+
+def _waits(entry: NumberedEntry) -> bool:
+    """Return whether an acknowledged entry is reported in turn."""
+    if entry is _LATER:
+        return True
+    return isinstance(entry, CapturedMessage) and entry.state == SETTLED_STATE and not (entry.pull or entry.nack)
 
 
 class _SettledMessages:
@@ -362,6 +471,12 @@ class _SettledMessages:
         self.rows, self.reported = rows[kept], int(np.count_nonzero(kept[:reported]))
         numbers = {*self.rows["number"].tolist()}
         self.created = {number: each for number, each in self.created.items() if number in numbers}
+
+    def report_all(self) -> None:
+        """Report all rows at the end of the capture."""
+        if self.taken is not None and len(self.rows) > self.reported:
+            self.taken.append(self._group(self.rows[self.reported :]))
+        self.clear()
 
     def _group(self, rows: NDArray[Any]) -> MessageGroup:
         """Return reported messages; those from before their run are objects."""
@@ -432,18 +547,17 @@ class _PlainRun:
     """Consecutive plain frames, and their consequences."""
 
     def __init__(
-        self, state: FollowerState, earlier: _SettledMessages, frames: _PlainFrames, lanes: list[_PlainLane]
+        self, state: FollowerState, earlier: _SettledMessages, frames: _PlainFrames, lanes: _PlainLanes
     ) -> None:
         self.state = state
         self.earlier = earlier
         self.frames = frames
-        self.lanes = [each for each in lanes if len(each.at)]
-        self.streams = {id(stream): _PlainStream(flow, stream) for flow, stream in earlier.streams}
-        for lane in self.lanes:
-            if lane.flow.stream is not None and len(lane.sent):
-                self._numbers(lane.flow, lane.flow.stream).lane = lane
-            if lane.acked is not None and lane.positions[-1] > lane.acked.acked:
-                self._numbers(lane.flow.back, lane.acked).acks = lane
+        self.lanes = lanes
+        self.streams = [_PlainStream(*each) for each in earlier.streams]
+        """The streams, by number; at the beginning those of ``earlier``."""
+        self._numbers = {id(each.stream): number for number, each in enumerate(self.streams)}
+        self._steps = lanes.position - lanes.former
+        self._choose_streams()
         has_message = frames.kind < LIBACK
         self.sent = np.flatnonzero(has_message)
         """The frames with messages, which are numbered from ``base``."""
@@ -452,9 +566,9 @@ class _PlainRun:
         self.base = state.message_count + 1
         self.former: list[CapturedMessage] = []
         """The messages from before the run that are settled in it."""
-        self.settled_at = self.settled = np.zeros(0, np.int64)
-        """For each message settled in the run, in order: the frame with its ack, and its place in ``sent``, or -1 - its
-        place in ``former``."""
+        self.settled_at = self.settled = self.settled_stream = self.settled_position = _NONE
+        """For each message settled in the run, in order: the frame with its ack; its place in ``sent``, or -1 - its
+        place in ``former``; the number of its stream, and its position."""
         self.queued = len(state.lingering) + len(earlier.rows) - earlier.reported
         self.reported = 0
         """Number of messages in the queue that are reported."""
@@ -463,12 +577,40 @@ class _PlainRun:
         self.foreign: set[int] = set()
         """Places in the queue of messages that are reported, and belong to other streams."""
 
-    def _numbers(self, flow: Flow, stream: Stream) -> _PlainStream:
-        return self.streams.setdefault(id(stream), _PlainStream(flow, stream))
+    def _choose_streams(self) -> None:
+        """Set the streams of messages and acks per lane."""
+        lanes, total = self.lanes, len(self.lanes.flows)
+        at = np.flatnonzero(lanes.sends)
+        at = at[np.argsort(lanes.lane[at], kind="stable")]
+        self.sent_by_lane = lanes.place[at]
+        """The frames with messages, sorted by lane."""
+        counts = np.bincount(lanes.lane[at], minlength=total)
+        self.first_sent = np.cumsum(counts) - counts
+        """Place in ``sent_by_lane`` of the first message of each lane."""
+        self.stream_sent, self.stream_acked = np.full(total, _UNKNOWN), np.full(total, _UNKNOWN)
+        """Number of the stream of the messages of each lane, and of the stream that its acks advance; -1 if none."""
+        for lane, flow in lanes.of(np.flatnonzero(counts)):
+            number, each = self._stream(flow)
+            self.stream_sent[lane] = number
+            each.sent = int(counts[lane])
+            each.sent_at = self.sent_by_lane[self.first_sent[lane] :][: each.sent]
+        advanced = np.bincount(lanes.lane, self._steps, total).astype(np.int64)
+        for lane, flow in lanes.of(np.flatnonzero(advanced)):
+            number, each = self._stream(flow.back)
+            self.stream_acked[lane] = number
+            each.acked = each.stream.acked + int(advanced[lane])
+
+    def _stream(self, flow: Flow) -> tuple[int, _PlainStream]:
+        stream = self.lanes.stream(flow)
+        assert stream is not None
+        number = self._numbers.setdefault(id(stream), len(self.streams))
+        if number == len(self.streams):
+            self.streams.append(_PlainStream(flow, stream))
+        return number, self.streams[number]
 
     def is_regular(self) -> bool:
-        """Return whether all streams are regular."""
-        return all(each.is_regular() for each in self.streams.values())
+        """Return whether all streams with messages or acks are regular."""
+        return all(each.is_regular() for each in self.streams if each.sent or each.acked is not None)
 
     def settle(self) -> int:
         """Find the messages that are settled, and those that are reported.
@@ -476,28 +618,25 @@ class _PlainRun:
         Returns the number of frames up to the report of a large message, whose replies must be counted first, or up to
         the message that would be one too many in flight.
         """
-        at, which, parts = [self.settled], [self.settled], []
-        for each in self.streams.values():
-            if each.acks is None:
-                continue
-            stream, lane = each.stream, each.acks
-            start, end = stream.acked, int(lane.positions[-1])
-            at.append(np.repeat(lane.at, np.diff(lane.positions, prepend=start)))
-            former = each.flying(min(end, stream.next))
-            which.append(-1 - len(self.former) - np.arange(len(former)))
-            self.former += former
-            if each.lane is not None:
-                which.append(self.place_sent[each.lane.sent[: max(end - stream.next, 0)]])
-            parts.append((each, end - start))
-        frames = np.concatenate(at)
+        lanes = self.lanes
+        first_former = np.zeros(len(self.streams), np.int64)
+        for number, each in enumerate(self.streams):
+            if each.acked is not None:
+                first_former[number] = len(self.former) - each.stream.acked
+                self.former += each.flying(min(each.acked, each.stream.next))
+        by = np.repeat(np.arange(len(self._steps)), self._steps)
+        frames, lane = lanes.place[by], lanes.lane[by]
+        position = lanes.former[by] + np.arange(len(by)) - (np.cumsum(self._steps) - self._steps)[by]
+        stream = self.stream_acked[lane]
+        ahead = position - lanes.state["back_next"][lane]
+        settled = -1 - (first_former[stream] + position)
+        new = ahead >= 0
+        settled[new] = self.place_sent[self.sent_by_lane[self.first_sent[lanes.back[lane[new]]] + ahead[new]]]
         order = np.argsort(frames, kind="stable")
-        self.settled_at, self.settled = frames[order], np.concatenate(which)[order]
-        rank = np.empty(len(order), np.int64)
-        rank[order] = self.queued + np.arange(len(order))
-        for (each, count), last in zip(parts, np.cumsum([count for _, count in parts]).tolist(), strict=True):
-            each.queue = rank[last - count : last]
-        settled = np.bincount(self.settled_at, minlength=len(self.frames))
-        settled_before = np.cumsum(settled) - settled
+        self.settled_at, self.settled = frames[order], settled[order]
+        self.settled_stream, self.settled_position = stream[order], position[order]
+        counts = np.bincount(self.settled_at, minlength=len(self.frames))
+        settled_before = np.cumsum(counts) - counts
         reported = self._reports(self.queued + settled_before)
         self.reported = int(reported[-1])
         self.reported_at = np.repeat(np.arange(len(reported)), np.diff(reported, prepend=0))
@@ -527,22 +666,26 @@ class _PlainRun:
         return np.maximum(due, np.maximum.accumulate(reported))
 
     def find_reports(self) -> bool:
-        """Assign the earlier messages that are reported to their streams; return whether all are reported in order."""
-        old: dict[int, list[tuple[int, int]]] = {each: [] for each in self.streams}
+        """Assign the messages that are reported to their streams; return whether all are reported in order."""
         for place, message in enumerate(islice(self.state.lingering, self.reported)):
             stream = message.flow.stream
-            if id(stream) in old and stream is not None and stream.entries.get(message.position) is message:
-                old[id(stream)].append((place, message.position))
+            number = self._numbers.get(id(stream))
+            if number is not None and stream is not None and stream.entries.get(message.position) is message:
+                self.streams[number].old_places.append(place)
+                self.streams[number].old_positions.append(message.position)
             else:
                 self.foreign.add(place)
         # Created messages precede the others in the queue.
         created, earlier = len(self.state.lingering), self.earlier
         rows = earlier.rows[earlier.reported :][: max(self.reported - created, 0)]
-        for number, (key, each) in enumerate(self.streams.items()):
-            places = np.flatnonzero(rows["stream"] == number)
-            later = np.stack([created + places, rows["position"][places]])
-            each.old = np.concatenate([np.array(old[key], np.int64).reshape(-1, 2).T, later], axis=1)
-        return all(each.forget(self.reported, self.reported_at) for each in self.streams.values())
+        for number, places in _groups(rows["stream"]):
+            self.streams[number].old_places += (created + places).tolist()
+            self.streams[number].old_positions += rows["position"][places].tolist()
+        new = max(self.reported - self.queued, 0)
+        for number, places in _groups(self.settled_stream):
+            self.streams[number].queue = self.queued + places
+            self.streams[number].new = int(np.searchsorted(places, new))
+        return all(each.forget(self.reported_at) for each in self.streams)
 
     def finish(self, *, create_all: bool) -> None:
         """Set the state and ``earlier`` to those after the run; create the messages in flight, or all."""
@@ -551,22 +694,21 @@ class _PlainRun:
         self._mark(numbers)
         rows = np.concatenate([earlier.rows, self._rows(numbers)])
         earlier.created |= {each.number: state.in_flight.pop(each.number) for each in self.former}
-        earlier.streams = [(each.flow, each.stream) for each in self.streams.values()]
+        earlier.streams = [(each.flow, each.stream) for each in self.streams]
         reported = earlier.reported + max(self.reported - len(state.lingering), 0)
         for place in range(min(self.reported, len(state.lingering))):
             state.report(state.lingering.popleft(), forget=place in self.foreign)
-        for each in self.streams.values():
+        for each in self.streams:
             each.extend(marked=state.marks is not None)
-            if each.acks is not None:
+            if each.acked is not None:
                 last = int(self.settled_at[each.queue[-1] - self.queued])
                 number, time_ns = int(frames.number[last]), int(frames.time_ns[last])
                 each.stream.last_ack = _acknowledgement(number, time_ns, int(frames.kind[last]))
                 each.stream.ack_value = int(frames.ack[last])
         self._create_in_flight()
         state.now_ns, state.place = int(frames.time_ns[-1]), int(frames.place[-1])
-        # The last frame of a conversation sets its time.
-        for lane in sorted(self.lanes, key=lambda each: int(each.at[-1])):
-            lane.count(frames)
+        self.lanes.note_unseen()
+        self.lanes.count_frames(frames)
         state.message_count += len(self.sent)
         earlier.keep(rows, reported, keep_all=create_all)
         if create_all:
@@ -599,33 +741,40 @@ class _PlainRun:
         rows["settled_ns"], rows["ack_frame"], rows["ack_kind"] = (
             frames.time_ns[last], frames.number[last], frames.kind[last]
         )  # fmt: skip
-        for number, each in enumerate(self.streams.values()):
-            places = each.queue - self.queued
-            rows["stream"][places], rows["position"][places] = number, each.stream.acked + np.arange(len(places))
+        rows["stream"], rows["position"] = self.settled_stream, self.settled_position
         return rows
 
     def _create_in_flight(self) -> None:
         """Create the messages that are not settled."""
-        state, frames = self.state, self.frames
+        state, frames, lanes = self.state, self.frames, self.lanes
         unsettled = np.ones(len(self.sent), np.bool_)
         unsettled[self.settled[self.settled >= 0]] = False
-        made: list[CapturedMessage] = []
-        for each in self.streams.values():
-            if each.lane is None:
-                continue
-            sent = each.lane.sent
-            places = self.place_sent[sent]
-            chosen = np.flatnonzero(unsettled[places])
-            at = sent[chosen]
-            columns = (
-                self.base + places[chosen], each.stream.next - len(sent) + chosen, frames.kind[at], frames.length[at],
-                frames.match[at], frames.time_ns[at], frames.ack[at], frames.number[at],
-            )  # fmt: skip
-            for number, *values in zip(*(column.tolist() for column in columns), strict=True):
-                message = _create(state, number, each.flow, *values)
-                each.stream.entries[message.position] = message
-                made.append(message)
-        state.in_flight.update((each.number, each) for each in sorted(made, key=lambda each: each.number))
+        at = np.flatnonzero(lanes.sends)
+        at = at[unsettled[self.place_sent[lanes.place[at]]]]
+        at = at[np.argsort(lanes.place[at])]
+        lane, place = lanes.lane[at], lanes.place[at]
+        columns = (
+            self.base + self.place_sent[place], self.stream_sent[lane], lanes.state["next"][lane] + lanes.sent[at],
+            frames.kind[place], frames.length[place], frames.match[place], frames.time_ns[place], frames.ack[place],
+            frames.number[place],
+        )  # fmt: skip
+        for number, stream, *values in zip(*(column.tolist() for column in columns), strict=True):
+            each = self.streams[stream]
+            message = _create(state, number, each.flow, *values)
+            each.stream.entries[message.position] = state.in_flight[number] = message
+
+
+def _groups(numbers: _Integers) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Yield each number with its places, in order."""
+    if not len(numbers):
+        return
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    begins = np.flatnonzero(np.diff(ordered, prepend=-1))
+    for number, first, end in zip(
+        ordered[begins].tolist(), begins.tolist(), [*begins[1:].tolist(), len(order)], strict=True
+    ):
+        yield number, order[first:end]
 
 
 class PlainTracker:
@@ -639,6 +788,8 @@ class PlainTracker:
         if rows:
             self._earlier.taken = []
         self._window, self._skipped = MOST_EXAMINED, SKIPPED
+        self._lane_count = 0
+        """Number of directions in the latest window."""
 
     def others(self, rows: BatchRows, count: int) -> Iterator[tuple[int, int]]:
         """Follow the plain frames of a batch of ``count`` frames; yield the places of the others.
@@ -657,7 +808,7 @@ class PlainTracker:
                 if taken == size:
                     self._window = min(4 * self._window, MOST_EXAMINED)
                 else:
-                    self._window = LEAST_EXAMINED
+                    self._window = min(max(LEAST_EXAMINED, 2 * PER_LANE * self._lane_count), MOST_EXAMINED)
                 if taken:
                     first, self._skipped = first + taken, SKIPPED
                     place = int(frames.place[first - 1]) + 1
@@ -675,6 +826,13 @@ class PlainTracker:
         taken, self._earlier.taken = self._earlier.taken or [], []
         return taken
 
+    def finish(self) -> None:
+        """Report all settled messages as rows, if they are taken, or create them."""
+        if self._earlier.taken is None:
+            self.create_messages()
+        else:
+            self._earlier.report_all()
+
     def create_messages(self) -> None:
         """Create all messages that were settled in runs, before other parts use the state."""
         self._earlier.create(self.state)
@@ -683,11 +841,11 @@ class PlainTracker:
         """Follow the first ``frames`` that are plain; return their number, 0 if there are fewer than ``LEAST``."""
         if len(frames) < LEAST or frames.time_ns[0] < self.state.now_ns:
             return 0
-        count, lanes = self._lanes(frames)
-        if count < LEAST:
+        lanes = self._lanes(frames)
+        if lanes is None or lanes.count < LEAST:
             return 0
-        for each in lanes:
-            each.cut(count)
+        count = lanes.count
+        lanes.cut(count)
         run = _PlainRun(self.state, self._earlier, frames.part(0, count), lanes)
         if not run.is_regular():
             return 0
@@ -699,30 +857,17 @@ class PlainTracker:
         run.finish(create_all=self._all)
         return count
 
-    def _lanes(self, frames: _PlainFrames) -> tuple[int, list[_PlainLane]]:
-        """Return the number of plain frames at the beginning of ``frames``, by lane, and the lanes."""
+    def _lanes(self, frames: _PlainFrames) -> _PlainLanes | None:
+        """Return the lanes of a window, with the frames until time goes back; None if there are too many."""
         backward = np.flatnonzero(np.diff(frames.time_ns) < 0)
-        count = int(backward[0]) + 1 if len(backward) else len(frames)
-        left = np.ones(len(frames), np.bool_)
-        lanes: dict[int, _PlainLane] = {}
-        for _ in range(len(frames) // PER_LANE):
-            start = int(left.argmax())
-            if start >= count or not left[start]:
-                break
-            key = int(frames.source[start]), int(frames.destination[start])
-            mine = (frames.source == key[0]) & (frames.destination == key[1])
-            left &= ~mine
-            direction = self.state.directions.get(key)
-            if direction is None:
-                count = start
-                break
-            lane = _PlainLane(direction.flow, np.flatnonzero(mine))
-            count = min(count, lane.find_messages(frames))
-            lanes[id(lane.flow)] = lane
-        else:
-            return 0, []
-        for lane in lanes.values():
-            count = min(count, lane.find_acks(frames, lanes.get(id(lane.flow.back))))
-        for lane in lanes.values():
-            count = min(count, lane.find_outstanding(lanes.get(id(lane.flow.back))))
-        return count, [*lanes.values()]
+        if len(backward):
+            frames = frames.part(0, int(backward[0]) + 1)
+        source, destination = frames.source, frames.destination
+        _, first, lane = np.unique(source + destination * _MIXER, return_index=True, return_inverse=True)
+        self._lane_count = len(first)
+        if len(first) * PER_LANE > len(frames):
+            return None
+        if (source[first][lane] != source).any() or (destination[first][lane] != destination).any():
+            return None
+        known = map(self.state.directions.get, zip(source[first].tolist(), destination[first].tolist(), strict=True))
+        return _PlainLanes(frames, [None if each is None else each.flow for each in known], lane)

@@ -30,6 +30,7 @@ class Stream:
         "expected",
         "first",
         "forgotten",
+        "in_turn",
         "last_ack",
         "next",
         "reported",
@@ -59,6 +60,9 @@ class Stream:
         """Positions of entries whose messages were reported."""
         self.seen = 0
         """Number of distinct sequence numbers seen."""
+        self.in_turn = False
+        """True if runs found that entries are in ascending order, those that were reported first, and nothing else
+        changed the stream since."""
 
     @property
     def missing(self) -> int:
@@ -89,6 +93,7 @@ class Stream:
         if not (number ^ self.bits) & SESSION_NUMBER_MASK:
             position = self.position(number)
             self.forgotten = {each for each in self.entries if each >= position}
+            self.in_turn = False
             self.expected = min(self.expected, position)
             self.ack_value = -1
 
@@ -101,6 +106,7 @@ class Stream:
 
     def add(self, entry: NumberedEntry) -> NumberedEntry | None:
         """Store a new number; return the oldest entry if there are too many."""
+        self.in_turn = False
         position = entry.position
         self.seen += 1
         if position >= self.next:
@@ -119,12 +125,14 @@ class Stream:
 
     def forget_one(self, position: int) -> None:
         """Schedule an entry for removal, after ``KEPT_BEHIND`` more."""
+        self.in_turn = False
         self.reported.append(position)
         if len(self.reported) > KEPT_BEHIND:
             self.entries.pop(self.reported.popleft(), None)
 
     def advance_one(self, ack: Acknowledgement) -> NumberedEntry | None:
         """Acknowledge the next number; equivalent to :meth:`advance` by one, but faster."""
+        self.in_turn = False
         entry = self.entries.get(self.acked)
         self.acked += 1
         self.last_ack = ack
@@ -134,6 +142,7 @@ class Stream:
 
     def advance(self, position: int, ack: Acknowledgement) -> list[NumberedEntry]:
         """Acknowledge all numbers below ``position``; return the entries that had not been acknowledged before."""
+        self.in_turn = False
         if position - self.acked > len(self.entries):
             found = [each for at, each in self.entries.items() if self.acked <= at < position]
         else:

@@ -24,15 +24,16 @@ from mxwire.wire.codec import build
 from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import MXOE
 from mxwire.wire.numbers import NO_SESSION, NUMBER_MASK, SESSION_NUMBER_MASK
-from mxwire.wire.packets import NackLib, Notify, Rndv, Small, Tiny, Truc
+from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Notify, Rndv, Small, Tiny, Truc
 from tests.analysis.conversations.support import CAPTURES, decoded, dialect_of, read_capture
 
 NEVER = {"LEAST": 1 << 60}
 ALWAYS = {"LEAST": 1, "SKIPPED": 1, "MOST_SKIPPED": 2, "PER_LANE": 1}
 """A run of a single frame is followed by columns, so that each frame may be the last of one."""
 FOLLOWERS = ({"marks": True, "messages": False}, {"marks": True, "facts": True}, {})
-OMITTED = {"_plain", "_decoded", "_handlers", "_pending", "_dialects", "marks", "take_replies", "place"}
+OMITTED = {"_plain", "_decoded", "_handlers", "_pending", "_dialects", "marks", "take_replies", "place", "in_turn"}
 """Attributes that differ, or that hold the last batch."""
+ENDS = "src_mac", "dst_mac", "src_endpoint", "dst_endpoint"
 NEW_SESSION = 0x4000
 DISTURBANCES = (
     "lose", "double", "swap", "resend", "restart", "wait", "back", "cut", "announce", "end", "end", "refuse", "unknown"
@@ -214,11 +215,14 @@ class Sender:
 
 
 def traffic(random: Random, count: int, faults: float) -> FrameBatch:
-    """TINYs, SMALLs and libacks between three hosts; every one in ``1 / faults`` frames is disturbed."""
-    pairs = [(Sender(random, *ends), Sender(random, *ends[::-1])) for ends in ((1, 2), (1, 3))]
+    """TINYs, SMALLs and libacks of a host with some others; every one in ``1 / faults`` frames is disturbed."""
+    peers = range(2, 2 + random.choice((1, 2, 2, 7)))
+    pairs = [(Sender(random, *ends), Sender(random, *ends[::-1])) for ends in ((1, peer) for peer in peers)]
     sent, pace = random.choice((0.5, 0.9)), random.choice((1, 1000))
     made: list[tuple[bytes, int]] = []
     now = 10**18
+    if random.random() < 0.5:
+        made += [(build(frame, MXOE), now) for pair in pairs for frame in connect(*pair)]
     while len(made) < count:
         now += pace * random.choice((0, 1_000, 1_000, 50_000))
         one, other = random.choice(pairs)[:: random.choice((1, -1))]
@@ -229,6 +233,19 @@ def traffic(random: Random, count: int, faults: float) -> FrameBatch:
             now = disturb(random, made, one, other, now)
     data, times = zip(*made, strict=True)
     return FrameBatch.from_frames(data, times, first_number=1)
+
+
+def connect(one: Sender, other: Sender) -> Iterator[ConnectRequest | ConnectReply]:
+    """Both connects of two hosts."""
+    for here, there in ((one, other), (other, one)):
+        common = {"src_dst_peer_index": 0, "target_recv_seqnum_start": there.next, "connect_seqnum": 0}
+        ours, theirs = ({name: each for name, each in end.ends.items() if name in ENDS} for end in (here, there))
+        yield ConnectRequest(**ours, **common, src_session_id=there.ends["session"], app_key=1)
+        common["target_recv_seqnum_start"] = here.next
+        yield ConnectReply(
+            **theirs, **common, src_session_id=there.ends["session"], target_session_id=here.ends["session"],
+            connect_status_code=0,
+        )  # fmt: skip
 
 
 def disturb(random: Random, made: list[tuple[bytes, int]], one: Sender, other: Sender, now: int) -> int:
