@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mxwire.bench.models import am2, bip, fm2, gam, null, pm, vmmc2
+from mxwire.bench.models import am2, bip, fm2, gam, gm, null, pm, portals, unet, vmmc2
 from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.layer import ModelLayer
 from mxwire.bench.models.port import ModelPort
@@ -34,6 +34,9 @@ MODELS: Final = {
         Model("fm2.1", fm2.RegisteredFastMessagesLayer, fm2.FastMessagesPort, fm2.REGISTERED_FACTS),
         Model("pm", pm.PmLayer, pm.PmPort, pm.FACTS),
         Model("vmmc2", vmmc2.VmmcLayer, vmmc2.VmmcPort, vmmc2.FACTS),
+        Model("gm", gm.GmLayer, gm.GmPort, gm.FACTS),
+        Model("portals", portals.PortalsLayer, portals.PortalsPort, portals.FACTS),
+        Model("unet", unet.UnetLayer, unet.UnetPort, unet.FACTS),
         Model("null", null.NullLayer, null.NullPort, null.FACTS),
     )
 }

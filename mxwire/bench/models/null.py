@@ -16,7 +16,7 @@ FACTS: Final = ModelFacts(
     "null",
     model="send/recv",
     transfer="combined",
-    within=False,
+    within=True,
     between=False,
     multiprogramming=False,
     overflow="data loss",

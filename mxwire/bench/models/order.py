@@ -19,7 +19,7 @@ ACK_DELAY: Final = 100_000
 """Time in ns after which an ack is sent for fewer frames."""
 RESEND: Final = 2_000_000
 TRIES: Final = 50
-"""Retransmissions without progress before the partner counts as lost."""
+"""Retransmissions without an answer before the partner counts as lost."""
 
 
 class UncheckedOrder:
@@ -133,6 +133,8 @@ class ReliableOrder(UncheckedOrder):
         if frame.ack > flow.next:
             self._layer.counts["forged"] += 1
             return False
+        # The partner is there, even if it refuses a frame.
+        flow.tries = 0
         progress = False
         while flow.unacked and flow.unacked[0][0] < frame.ack:
             acked = flow.unacked.popleft()[2]
@@ -140,7 +142,6 @@ class ReliableOrder(UncheckedOrder):
             if acked is not None:
                 acked()
         if progress:
-            flow.tries = 0
             flow.resend_at = self._layer.now + RESEND if flow.unacked else None
             self._push(source)
         if frame.kind is FrameKind.ACK:
@@ -161,6 +162,10 @@ class ReliableOrder(UncheckedOrder):
         self._owe(flow)
         if flow.owed >= ACK_EVERY:
             self._ack(source, flow)
+
+    def refuse(self, source: Address) -> None:
+        """Leave the frame for which :meth:`take` has returned True to a retransmission."""
+        self._ack(source, self._flow(source))
 
     def _owe(self, flow: _Flow) -> None:
         if flow.ack_at is None:

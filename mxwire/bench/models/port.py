@@ -55,7 +55,10 @@ class ModelPort(ABC, Generic[Layer_]):
         self._left = data
 
     def sent(self) -> bool:
-        """Hand more of the message to the library; return whether all of it is, and the data may be changed."""
+        """Hand more of the message to the library; return whether all of it is.
+
+        If sends are synchronous, the data may be changed then.
+        """
         while self._left is not None:
             count = self.offer(self._left)
             if count is None:
@@ -69,7 +72,7 @@ class ModelPort(ABC, Generic[Layer_]):
         """Hand data to the library; return the number of bytes that it has accepted, None if it takes nothing now."""
 
     def completed(self) -> bool:
-        """Return whether the data of the message may be changed."""
+        """Return whether the library has sent the message, after it has accepted all of it."""
         return True
 
     def received(self, size: int) -> bool:
