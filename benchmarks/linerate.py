@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -179,7 +180,7 @@ class Bench:
         """Send to a sink in the other namespace, which checks every header."""
         where = f"{self.far.namespace.name}/{self.far.interface}"
         with (
-            SinkProcess(where, cpu=self.far_cpu, more=sink) as process,
+            closing(SinkProcess(where, cpu=self.far_cpu, more=sink)) as process,
             self.near.namespace.inside(),
             PacketLink.open(self.near.interface) as own,
             _opened(own, via) as sender,

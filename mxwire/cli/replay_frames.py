@@ -282,11 +282,11 @@ def _addresses(mapped: tuple[str, ...], own: bytes | None) -> dict[bytes, bytes]
 
 def _summarize(result: RawReplayResult, source: PreparedCapture, options: ReplayOptions) -> None:
     """Print the frames sent, how closely they followed the pace, and the answers."""
-    left_out = 0 if options.pad else source.cut
+    record, left_out = result.record(), 0 if options.pad else source.cut
     if options.as_json:
-        click.echo(json_line({"event": "summary", **result.record(), "left_out": left_out}))
+        click.echo(json_line({"event": "summary", **record, "left_out": left_out}))
         return
-    for line in _lines(result):
+    for line in _lines(record):
         click.echo(line)
     if source.cut:
         how = "were padded with zeros" if options.pad else "were left out (--pad pads them with zeros)"
@@ -294,24 +294,22 @@ def _summarize(result: RawReplayResult, source: PreparedCapture, options: Replay
     sys.stdout.flush()
 
 
-def _lines(result: RawReplayResult) -> Iterator[str]:
-    times = f" in {result.loops} loops" if result.loops > 1 else ""
+def _lines(record: dict[str, Any]) -> Iterator[str]:
+    times = f" in {record['loops']} loops" if record["loops"] > 1 else ""
     yield (
-        f"sent {counted(result.frames, 'frame')}, {counted(result.bytes, 'byte')}{times} "
-        f"in {result.taken_ns / 1e9:.6f} s: "
-        f"{result.frames_per_second:,.0f} frames/s, {result.bits_per_second / 1e6:,.1f} Mbit/s"
+        f"sent {counted(record['frames'], 'frame')}, {counted(record['bytes'], 'byte')}{times} "
+        f"in {record['elapsed_us'] / 1e6:.6f} s: "
+        f"{record['frames_per_second']:,.0f} frames/s, {record['bits_per_second'] / 1e6:,.1f} Mbit/s"
     )
-    errors = result.errors
-    if errors.count:
+    if record["requested_us"] is not None:
         yield (
-            f"pace: requested {result.requested_ns / 1e9:.6f} s; "
-            f"frames late by {errors.mean_ns / 1e3:.1f} µs on average, "
-            f"99% within {errors.percentile_ns(99) / 1e3:,.0f} µs, at most {errors.largest_ns / 1e3:,.1f} µs"
+            f"pace: requested {record['requested_us'] / 1e6:.6f} s; "
+            f"frames late by {record['late_mean_us']:.1f} µs on average, "
+            f"99% within {record['late_p99_us']:,.0f} µs, at most {record['late_max_us']:,.1f} µs"
         )
-    if result.refused:
-        yield f"{counted(result.refused, 'frame')} refused by the interface"
-    answers = result.answers_by_type()
-    text = ", ".join(f"{name} {count:,}" for name, count in answers.items())
+    if record["refused"]:
+        yield f"{counted(record['refused'], 'frame')} refused by the interface"
+    text = ", ".join(f"{name} {count:,}" for name, count in record["answers"].items())
     yield f"answers: {text or 'none'}"
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE
 from mxwire.frames import FrameBatch
-from mxwire.linerate.accounting import LatencyHistogram
+from mxwire.latency_histogram import LatencyHistogram
 from mxwire.linerate.pacing import DEPTH_NS, TokenBucket
 from mxwire.linerate.slots import FrameSlots
 from mxwire.link.errors import LinkError

@@ -17,9 +17,9 @@ from typing import Any, Final
 import numpy as np
 
 from mxwire.host import Endpoint, Host, HostTimeoutError
-from mxwire.linerate.accounting import LatencyHistogram
+from mxwire.latency_histogram import LatencyHistogram
 from mxwire.linerate.pacing import TokenBucket
-from mxwire.linerate.search import search_rate
+from mxwire.linerate.search import decide, search_rate
 from mxwire.protocol import Counter, Partner
 from mxwire.units import MILLISECOND, SECOND
 from mxwire.wire.dialect import Dialect
@@ -129,14 +129,12 @@ class MessageTester:
         options = self._options
         top = self._trial(length, None)
         trials = [top]
-        search = search_rate(max(top.rate, 1.0), options.resolution, options.repetitions)
-        try:
-            rate = next(search)
-            while True:
-                trials.append(self._trial(length, rate))
-                rate = search.send(trials[-1].carried)
-        except StopIteration as end:
-            found = end.value
+
+        def carries(rate: float) -> bool:
+            trials.append(self._trial(length, rate))
+            return trials[-1].carried
+
+        found = decide(search_rate(max(top.rate, 1.0), options.resolution, options.repetitions), carries)
         # A rate that was delivered without retransmissions counts, even if the trial did not reach its offered rate.
         knee = max(float(found.value), *(each.rate for each in trials if not each.retransmitted), 0.0)
         lossy = [each.rate for each in trials if each.retransmitted]

@@ -6,9 +6,9 @@ can therefore be tested with simulated devices and run with real ones.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from mxwire.errors import MxwireError
 
@@ -16,6 +16,10 @@ TRIALS_MAXIMUM: Final = 60
 """Trials after which a search ends with its best result so far, because the device does not behave reproducibly."""
 _LOSS_STEP: Final = 10
 """Percent between two rates of a loss test (RFC 2544, section 26.3)."""
+
+Try = TypeVar("Try")
+Outcome = TypeVar("Outcome")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,6 @@ class SearchResult:
     """0 if nothing passed."""
     settled: bool
     """False if the search ended before its resolution was reached."""
-    trials: int
 
 
 def search_rate(limit: float, resolution: float, repetitions: int = 1) -> Generator[float, bool, SearchResult]:
@@ -40,10 +43,9 @@ def search_rate(limit: float, resolution: float, repetitions: int = 1) -> Genera
         raise MxwireError(f"a resolution lies between 0 and 100%, not {resolution:.3%}")
     step = limit * resolution
     passed: dict[float, int] = {}
-    low, high, rate, trials = 0.0, limit, limit, 0
+    low, high, rate = 0.0, limit, limit
     failed = False
-    while trials < TRIALS_MAXIMUM:
-        trials += 1
+    for _ in range(TRIALS_MAXIMUM):
         if (yield rate):
             passed[rate] = passed.get(rate, 0) + 1
             low = max(low, rate)
@@ -54,11 +56,11 @@ def search_rate(limit: float, resolution: float, repetitions: int = 1) -> Genera
             low = max(passed, default=0.0)
         if low == limit or (failed and high - low <= step):
             if not low or passed[low] >= repetitions:
-                return SearchResult(low, True, trials)
+                return SearchResult(low, True)
             rate = low
         else:
             rate = (low + high) / 2
-    return SearchResult(low, False, trials)
+    return SearchResult(low, False)
 
 
 def step_down(limit: float) -> Generator[float, float, list[tuple[float, float]]]:
@@ -75,17 +77,15 @@ def step_down(limit: float) -> Generator[float, float, list[tuple[float, float]]
     return found
 
 
-def search_count(maximum: int, resolution: int = 1) -> Generator[int, bool, SearchResult]:
+def search_count(maximum: int, resolution: int = 1) -> Generator[int, bool, int]:
     """Find the highest count that passes, from 1 to ``maximum``; yields counts, receives whether one passed.
 
     For bursts (RFC 2544, section 26.4; RFC 9004): ``resolution`` is in frames.
     """
     if maximum < 1:
         raise MxwireError(f"a burst has at least 1 frame, not {maximum}")
-    low, high, trials = 0, maximum + 1, 0
-    count = maximum
+    low, high, count = 0, maximum + 1, maximum
     while high - low > max(resolution, 1) or (not low and high > 1):
-        trials += 1
         if (yield count):
             low = count
             if low == maximum:
@@ -93,4 +93,15 @@ def search_count(maximum: int, resolution: int = 1) -> Generator[int, bool, Sear
         else:
             high = count
         count = max((low + high) // 2, 1)
-    return SearchResult(low, True, trials)
+    return low
+
+
+def decide(search: Generator[Try, Outcome, Found], attempt: Callable[[Try], Outcome]) -> Found:
+    """Run a search: ``attempt`` makes each trial and returns its outcome."""
+    try:
+        tried = next(search)
+        while True:
+            tried = search.send(attempt(tried))
+    except StopIteration as end:
+        found: Found = end.value
+        return found

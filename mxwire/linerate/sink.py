@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from mxwire.ethernet import ETHERTYPE, ETHERTYPE_MXOE, SHORTEST_FRAME, SOURCE, mac_text
 from mxwire.frames import FrameBatch
-from mxwire.linerate.accounting import LatencyHistogram, StreamAccount, StreamCounts
+from mxwire.latency_histogram import LatencyHistogram
+from mxwire.linerate.accounting import StreamAccount, StreamCounts
 from mxwire.linerate.template import (
     MAGIC,
     RUN_SHIFT,

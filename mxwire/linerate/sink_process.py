@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_bytes
@@ -63,14 +63,6 @@ class SinkProcess:
         """End the sink; closing it again does nothing."""
         self._end()
 
-    def __enter__(self) -> Self:
-        """Return self."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the sink."""
-        self.close()
-
 
 def end_with_parent(parent: int) -> None:
     """Have the kernel end this process by SIGTERM when its parent ends; at once if ``parent`` has already ended."""
@@ -102,7 +94,7 @@ def sink_address(
         return mac_bytes(target)
     if target == interface:
         raise MxwireError(f"--to {target}: this is the interface that sends; name the one that receives")
-    return stack.enter_context(SinkProcess(target, cpu=cpu, more=more)).address
+    return stack.enter_context(closing(SinkProcess(target, cpu=cpu, more=more))).address
 
 
 def two_processors(chosen: int | None) -> tuple[int | None, int | None]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Any, Final
 
@@ -115,73 +115,28 @@ class FrameTemplate:
 # The frames of each kind
 
 
-def _addresses(destination: bytes, source: bytes) -> dict[str, Any]:
-    return {"dst_mac": destination, "src_mac": source}
-
-
-def _endpoints() -> dict[str, Any]:
-    return {"dst_src_peer_index": 0, "dst_endpoint": _REGION_ENDPOINT, "src_endpoint": _REGION_ENDPOINT}
-
-
-def _message(length: int) -> dict[str, Any]:
-    return {"length": length, "lib_seqnum": 0, "lib_piggyack": 0, "match_a": 0, "match_b": 0, "session": 0}
-
-
-def _tiny(destination: bytes, source: bytes, length: int) -> Frame:
-    return Tiny(**_addresses(destination, source), **_endpoints(), **_message(length), data=_PATTERN[:length])
-
-
-def _small(destination: bytes, source: bytes, length: int) -> Frame:
-    return Small(**_addresses(destination, source), **_endpoints(), **_message(length), data=_PATTERN[:length])
-
-
-def _medium(destination: bytes, source: bytes, length: int) -> Frame:
-    return Medium(
-        **_addresses(destination, source),
-        **_endpoints(),
-        **_message(length),
-        frag_length=length,
-        frag_seqnum=0,
-        frag_pipeline=12,
-        data=_PATTERN[:length],
-    )
-
-
-def _pull(destination: bytes, source: bytes, _length: int) -> Frame:
-    return Pull(
-        **_addresses(destination, source),
-        **_endpoints(),
-        session=0,
-        total_length=_BLOCK_FRAMES * MXOE.reply_payload,
-        pulled_rdma_id=0,
-        pulled_rdma_seqnum=0,
-        pulled_rdma_offset=0,
-        src_pull_handle=0,
-        src_magic=0,
-        first_frame_offset=0,
-        block_length=MXOE.block_length,
-        frame_index=0,
-    )
-
-
-def _pull_reply(destination: bytes, source: bytes, length: int) -> Frame:
-    return PullReply(
-        **_addresses(destination, source),
-        frame_seqnum=0,
-        frame_length=length,
-        msg_offset=0,
-        dst_pull_handle=0,
-        dst_magic=0,
-        data=_PATTERN[:length],
-    )
+def _frame(packet: type[Frame], destination: bytes, source: bytes, length: int) -> Frame:
+    """Build a packet with ``length`` bytes of data, in which all fields are 0 but those of lengths and addresses."""
+    known = {
+        "dst_mac": destination,
+        "src_mac": source,
+        "data": _PATTERN[:length],
+        "dst_src_peer_index": 0,
+        **dict.fromkeys(("dst_endpoint", "src_endpoint"), _REGION_ENDPOINT),
+        **dict.fromkeys(("length", "frag_length", "frame_length"), length),
+        "frag_pipeline": 12,
+        "total_length": _BLOCK_FRAMES * MXOE.reply_payload,
+        "block_length": MXOE.block_length,
+    }
+    values: dict[str, Any] = {each.name: 0 for each in fields(packet) if each.default is MISSING}
+    return packet(**values | {each.name: known[each.name] for each in fields(packet) if each.name in known})
 
 
 @dataclass(frozen=True)
 class _Kind:
     """A packet type as a test frame."""
 
-    make: Callable[[bytes, bytes, int], Frame]
-    layout: str
+    packet: type[Frame]
     longest: int
     """Maximum length of the data in bytes in dialect ``mxoe``; 0 for packets without data, whose stamp follows the
     packet.
@@ -192,13 +147,11 @@ class _Kind:
 
 _NUMBERED: Final = (("lib_seqnum", 1, NUMBER_MASK),)
 KINDS: Final[dict[str, _Kind]] = {
-    "TINY": _Kind(_tiny, "tiny", TINY_MAXIMUM, _NUMBERED),
-    "SMALL": _Kind(_small, "small", SMALL_MAXIMUM, _NUMBERED),
-    "MEDIUM": _Kind(_medium, "medium", MXOE.fragment_payload, _NUMBERED),
-    "PULL": _Kind(_pull, "pull", 0, (("frame_index", _BLOCK_FRAMES, 0xFFFF_FFFF),)),
-    "PULL_REPLY": _Kind(
-        _pull_reply, "pull_reply", MXOE.reply_payload, (("frame_seqnum", 1, 0xFF), ("msg_offset", 0, 0xFFFF_FFFF))
-    ),
+    "TINY": _Kind(Tiny, TINY_MAXIMUM, _NUMBERED),
+    "SMALL": _Kind(Small, SMALL_MAXIMUM, _NUMBERED),
+    "MEDIUM": _Kind(Medium, MXOE.fragment_payload, _NUMBERED),
+    "PULL": _Kind(Pull, 0, (("frame_index", _BLOCK_FRAMES, 0xFFFF_FFFF),)),
+    "PULL_REPLY": _Kind(PullReply, MXOE.reply_payload, (("frame_seqnum", 1, 0xFF), ("msg_offset", 0, 0xFFFF_FFFF))),
 }
 """Test frames by packet type."""
 MIX: Final = "MIX"
@@ -211,7 +164,7 @@ they did not request without an answer, whereas they refuse a MEDIUM for an unkn
 
 def header_of(kind: str) -> int:
     """Length in bytes of the header of a kind of test frame."""
-    return codec_of(MXOE).layout(KINDS[kind].layout).header_end
+    return codec_of(MXOE).layout(KINDS[kind].packet.layout_name).header_end
 
 
 def full_size(kind: str) -> int:
@@ -240,12 +193,12 @@ def template_of(kind: str, destination: bytes, source: bytes, size: int | None =
         raise MxwireError(f"a {kind} cannot have {size} bytes: test frames of this type have {sizes}")
     codec = codec_of(dialect)
     data = size - header
-    frame = codec.build(found.make(destination, source, data))
+    frame = codec.build(_frame(found.packet, destination, source, data))
     if not found.longest:
         frame = frame[:header] + bytes(size - header)
-    layout = codec.layout(found.layout)
-    fields = [(layout.by_name[name], factor or data, mask) for name, factor, mask in found.patched]
-    patches = tuple(FieldPatch(each.name, each.offset, each.size or 0, factor, mask) for each, factor, mask in fields)
+    layout = codec.layout(found.packet.layout_name)
+    patched = [(layout.by_name[name], factor or data, mask) for name, factor, mask in found.patched]
+    patches = tuple(FieldPatch(each.name, each.offset, each.size or 0, factor, mask) for each, factor, mask in patched)
     return FrameTemplate(kind, frame, patches)
 
 

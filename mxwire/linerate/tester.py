@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from mxwire.errors import MxwireError
 from mxwire.linerate.generator import GeneratorPlan
 from mxwire.linerate.rates import line_rate
 from mxwire.linerate.run import GeneratorRun, RunResult
-from mxwire.linerate.search import search_count, search_rate, step_down
+from mxwire.linerate.search import decide, search_count, search_rate, step_down
 from mxwire.linerate.template import FrameTemplate
 
 _REACHED: Final = 0.99
@@ -25,10 +25,6 @@ _BURST_SECONDS: Final = 2.0
 """Maximum duration of a burst of the back-to-back test at the tester's limit (RFC 2544, section 26.4)."""
 _LOADS: Final = (0.1, 0.5, 0.9, 1.0)
 """Shares of the throughput at which latency is measured."""
-
-Try = TypeVar("Try")
-Outcome = TypeVar("Outcome")
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +198,7 @@ class LineTester:
     def throughput(self, measured: SizeMeasurement) -> dict[str, Any]:
         """Find the highest rate without more than the accepted loss."""
         options = self._options
-        found = _decide(
+        found = decide(
             search_rate(measured.top, options.resolution, options.repetitions),
             lambda rate: self._passes(measured, rate),
         )
@@ -246,7 +242,7 @@ class LineTester:
                 measured.limited_by = _lost_by_tester(found)
             return found.loss
 
-        steps = _decide(step_down(measured.top), share)
+        steps = decide(step_down(measured.top), share)
         worst = max(loss for _, loss in steps)
         record = measured.result("loss", measured.top, steps=[{"rate": rate, "loss": loss} for rate, loss in steps])
         return record | {"percent": round(100 * worst, 6)}
@@ -266,7 +262,7 @@ class LineTester:
 
             longest = max(int(measured.limit.sent * _BURST_SECONDS), 1)
             step = max(int(longest * self._options.resolution), 1)
-            lengths.append(int(_decide(search_count(longest, step), passes).value))
+            lengths.append(decide(search_count(longest, step), passes))
         mean = sum(lengths) / len(lengths)
         whole = min(lengths) == longest
         # RFC 9004: the buffer time is corrected for the frames that the device forwards during the burst.
@@ -287,14 +283,3 @@ def _lost_by_tester(found: RunResult) -> str | None:
     """Return the part of the tester that lost frames in a trial; None if it was not the tester."""
     places = found.places()
     return "sink" if places.get("receiver's ring", 0) * 2 > found.lost else None
-
-
-def _decide(search: Generator[Try, Outcome, Found], attempt: Callable[[Try], Outcome]) -> Found:
-    """Run a search with real trials."""
-    try:
-        tried = next(search)
-        while True:
-            tried = search.send(attempt(tried))
-    except StopIteration as end:
-        found: Found = end.value
-        return found

@@ -399,8 +399,8 @@ def diagnosis_line(diagnosis: Diagnosis) -> str:
         capture_shows=diagnosis.text.capture_shows,
         distinction=diagnosis.text.distinction,
         advice=advice_of(diagnosis),
-        needs=sorted(diagnosis.needs),
-        follows_from=sorted(diagnosis.follows_from),
+        needs=sorted(diagnosis.text.needs),
+        follows_from=sorted(diagnosis.text.follows_from),
     )
 
 
@@ -420,10 +420,10 @@ def explanation(diagnosis: Diagnosis) -> list[Block]:
         Paragraph("What to do:"),
         Listing(advice_of(diagnosis), numbered=True),
     ]
-    if diagnosis.needs:
-        shown.append(Paragraph(f"Needs a capture with: {', '.join(sorted(diagnosis.needs))}."))
-    if diagnosis.follows_from:
-        shown.append(Paragraph(f"Not reported as a consequence of: {', '.join(sorted(diagnosis.follows_from))}."))
+    if diagnosis.text.needs:
+        shown.append(Paragraph(f"Needs a capture with: {', '.join(sorted(diagnosis.text.needs))}."))
+    if diagnosis.text.follows_from:
+        shown.append(Paragraph(f"Not reported as a consequence of: {', '.join(sorted(diagnosis.text.follows_from))}."))
     return shown
 
 

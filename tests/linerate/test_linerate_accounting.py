@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mxwire.linerate.accounting import LATENCY_MAXIMUM, LatencyHistogram, StreamAccount, StreamCounts
+from mxwire.latency_histogram import LATENCY_MAXIMUM, LatencyHistogram
+from mxwire.linerate.accounting import StreamAccount, StreamCounts
 
 
 def slow_counts(numbers: list[int]) -> StreamCounts:

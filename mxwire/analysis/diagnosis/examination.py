@@ -114,7 +114,7 @@ class Examination:
         """Return whether a finding that depends on times is from a period without the processor: other programs of the
         machine lacked it as well, perhaps a host.
         """
-        if not CATALOGUE[found.id].needs & {"every frame", "exact times"}:
+        if not {"every frame", "exact times"}.intersection(CATALOGUE[found.id].text.needs):
             return False
         times = [each.time_ns for each in found.evidence if each.time_ns is not None]
         return any(
@@ -173,7 +173,7 @@ def _has(examiner: Examiner, hook: str) -> bool:
 
 
 def _needs_every_frame(found: Finding) -> bool:
-    return "every frame" in CATALOGUE[found.id].needs
+    return "every frame" in CATALOGUE[found.id].text.needs
 
 
 def _doubted(found: Finding, doubt: str) -> Finding:
@@ -182,7 +182,7 @@ def _doubted(found: Finding, doubt: str) -> Finding:
 
 def _explains(cause: Finding, finding: Finding) -> bool:
     """Return whether one finding follows from another: the catalogue relates them, and both concern the same hosts."""
-    if cause.id not in CATALOGUE[finding.id].follows_from:
+    if cause.id not in CATALOGUE[finding.id].text.follows_from:
         return False
     hosts = {each.address for each in cause.concerns}
     return {each.address for each in finding.concerns} <= hosts

@@ -36,7 +36,7 @@ GROUPS: Final[dict[Group, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisText:
-    """The texts of a diagnosis for users, in Markdown."""
+    """The texts of a diagnosis for users, in Markdown, and its place among others."""
 
     title: str
     users_see: str
@@ -46,6 +46,10 @@ class DiagnosisText:
     """Similar diagnoses, and the differences."""
     advice: tuple[str, ...]
     """Advice, the most likely remedy first; sentences."""
+    severity: Severity = "warning"
+    needs: tuple[Need, ...] = ()
+    follows_from: tuple[str, ...] = ()
+    """Diagnoses that explain this one: if one of them concerns the same hosts, this one is not reported."""
 
 
 @cache
@@ -61,10 +65,6 @@ class Diagnosis:
     id: str
     """Stable name."""
     group: Group
-    severity: Severity = "warning"
-    needs: frozenset[Need] = frozenset()
-    follows_from: frozenset[str] = frozenset()
-    """Diagnoses that explain this one: if one of them concerns the same hosts, this one is not reported."""
 
     @property
     def text(self) -> DiagnosisText:
@@ -85,7 +85,8 @@ class Diagnosis:
         cost: Cost = UNKNOWN_COST,
     ) -> Finding:
         """Return a finding of this diagnosis."""
-        return Finding(self.id, concerns, summary, tuple(shown), self.text.advice, self.severity, cost, doubts)
+        text = self.text
+        return Finding(self.id, concerns, summary, tuple(shown), text.advice, text.severity, cost, doubts)
 
 
 class Examiner(ABC):

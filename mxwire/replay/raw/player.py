@@ -13,46 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.frames import FrameBatch
+from mxwire.latency_histogram import LatencyHistogram
 from mxwire.link import Link, LinkError
 from mxwire.replay.raw.pace import Pace
 from mxwire.units import SECOND
 from mxwire.wire.enums import PacketType
 from mxwire.wire.layout import TYPE_OFFSET
-
-_BUCKET_NS: Final = 1_000
-_BUCKETS: Final = 1_000_000
-"""Resolution of delays up to a second: one bucket per microsecond."""
-
-
-@dataclass
-class DelayHistogram:
-    """Histogram of the delays between due and actual transmission, in bounded memory."""
-
-    count: int = 0
-    total_ns: int = 0
-    largest_ns: int = 0
-    _buckets: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BUCKETS + 1, np.int64))
-
-    def add(self, late_ns: NDArray[np.int64]) -> None:
-        """Add delays in ns."""
-        if not len(late_ns):
-            return
-        self.count += len(late_ns)
-        self.total_ns += int(late_ns.sum())
-        self.largest_ns = max(self.largest_ns, int(late_ns.max()))
-        np.add.at(self._buckets, np.minimum(late_ns // _BUCKET_NS, _BUCKETS), 1)
-
-    @property
-    def mean_ns(self) -> float:
-        """Mean delay in ns."""
-        return self.total_ns / self.count if self.count else 0.0
-
-    def percentile_ns(self, percent: float) -> int:
-        """Return the delay that ``percent`` of the frames do not exceed, rounded up to a microsecond."""
-        if not self.count:
-            return 0
-        place = int(np.searchsorted(np.cumsum(self._buckets), self.count * percent / 100))
-        return min((place + 1) * _BUCKET_NS, self.largest_ns)
 
 
 @dataclass
@@ -71,7 +37,7 @@ class RawReplayResult:
     """Requested duration from the first frame to the last; 0 at top speed."""
     taken_ns: int = 0
     """Actual duration."""
-    errors: DelayHistogram = field(default_factory=DelayHistogram)
+    errors: LatencyHistogram = field(default_factory=LatencyHistogram)
     """Delay of each frame; empty at top speed."""
     answers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
     """Number of received frames, by packet type."""
@@ -105,8 +71,8 @@ class RawReplayResult:
             "frames_per_second": round(self.frames_per_second, 1),
             "bits_per_second": round(self.bits_per_second, 1),
             "late_mean_us": round(self.errors.mean_ns / 1e3, 3) if paced else None,
-            "late_p99_us": self.errors.percentile_ns(99) / 1e3 if paced else None,
-            "late_max_us": self.errors.largest_ns / 1e3 if paced else None,
+            "late_p99_us": (self.errors.percentile_ns(99) or 0) / 1e3 if paced else None,
+            "late_max_us": (self.errors.maximum_ns or 0) / 1e3 if paced else None,
             "answers": self.answers_by_type(),
             "interrupted": self.interrupted,
         }

@@ -51,7 +51,7 @@ def test_page_has_a_section_and_the_real_output_for_each(monkeypatch):
 def test_catalogue_is_complete_and_consistent(each):
     assert re.fullmatch(r"[a-z]+(-[a-z]+)+", each.id)
     assert each.group in GROUPS and each.text.advice
-    assert each.follows_from <= set(CATALOGUE) - {each.id}
+    assert set(each.text.follows_from) <= set(CATALOGUE) - {each.id}
     for text in (each.text.users_see, each.text.capture_shows, each.text.distinction, *each.text.advice):
         assert (text[0].isupper() or text.startswith("omx_")) and text.endswith("."), text
     assert not each.title.endswith(".")

@@ -17,12 +17,11 @@ _SURE: Final = 0.7
 _OLD: Final[frozenset[str]] = frozenset({"N1", "N2"})
 _NEW: Final[frozenset[str]] = frozenset({"N3", "N4"})
 
-DIALECT: Final = Diagnosis("dialect-mismatch", "builds", severity="error", needs=frozenset({"both directions"}))
-GENERATION: Final = Diagnosis("generation-mismatch", "builds", severity="error", needs=frozenset({"both directions"}))
-FRAME_LIMIT: Final = Diagnosis("frame-limit-mismatch", "builds", severity="error", needs=frozenset({"both directions"}))
-BUILDS: Final = frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id})
+DIALECT: Final = Diagnosis("dialect-mismatch", "builds")
+GENERATION: Final = Diagnosis("generation-mismatch", "builds")
+FRAME_LIMIT: Final = Diagnosis("frame-limit-mismatch", "builds")
 """Diagnoses of which trouble in the network may merely be a consequence."""
-BYTE_ORDER: Final = Diagnosis("byte-order-mismatch", "builds", severity="error", needs=frozenset({"both directions"}))
+BYTE_ORDER: Final = Diagnosis("byte-order-mismatch", "builds")
 
 
 @examines(DIALECT, GENERATION, FRAME_LIMIT, BYTE_ORDER)

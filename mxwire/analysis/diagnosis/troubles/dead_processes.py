@@ -23,16 +23,13 @@ from mxwire.analysis.diagnosis.finding import (
     weighed,
 )
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.troubles.path import MTU
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import NackType
 from mxwire.wire.numbers import ENDPOINT_MAXIMUM, PULL_TIMER
 from mxwire.words import count_of
 
-ZOMBIE: Final = Diagnosis(
-    "zombie-pull", "processes", needs=frozenset({"both directions"}), follows_from=frozenset({MTU.id})
-)
+ZOMBIE: Final = Diagnosis("zombie-pull", "processes")
 _TIMERS: Final = 3
 """Timers that expire for a complete block: with fewer, its replies may have been lost behind the point of capture."""
 _WINDOW: Final = 4
@@ -134,13 +131,7 @@ def _most_of_one_block(requests: list[Repeat]) -> int:
     return max(Counter(each.end for each in requests).values(), default=0)
 
 
-STOPPED: Final = Diagnosis(
-    "pull-stopped",
-    "processes",
-    severity="error",
-    needs=frozenset({"both directions", "every frame"}),
-    follows_from=frozenset({MTU.id}),
-)
+STOPPED: Final = Diagnosis("pull-stopped", "processes")
 _STOPPED_NS: Final = 3 * PULL_TIMER
 
 
@@ -201,7 +192,7 @@ def _stopped_evidence(message: CapturedMessage, facts: Facts) -> Evidence:
     return evidence(text, [[*message.frames][-1][1]], message.last_ns)
 
 
-LATE: Final = Diagnosis("notify-for-former-process", "processes", severity="note", needs=frozenset({"both directions"}))
+LATE: Final = Diagnosis("notify-for-former-process", "processes")
 _Key = tuple[Party, Party, int | None, int | None]
 
 

@@ -31,9 +31,7 @@ from mxwire.wire.encapsulation import ROW
 from mxwire.words import count_of
 
 DOUBLED: Final = Diagnosis("capture-frames-doubled", "capture")
-DUPLICATED: Final = Diagnosis(
-    "frames-duplicated", "network", needs=frozenset({"every frame"}), follows_from=frozenset({DOUBLED.id})
-)
+DUPLICATED: Final = Diagnosis("frames-duplicated", "network")
 _LEAST: Final = 2
 _NEARLY_ALL: Final = 0.4
 _SHORTLY_NS: Final = 2_000_000

@@ -18,10 +18,10 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import ConnectStatus
 from mxwire.wire.numbers import ENDPOINT_MAXIMUM
 
-CLOSED: Final = Diagnosis("endpoint-closed", "connections", severity="error")
-RANGE: Final = Diagnosis("endpoint-out-of-range", "connections", severity="error")
-EXHAUSTED: Final = Diagnosis("endpoints-exhausted", "connections", severity="error", needs=frozenset({"destinations"}))
-KEY: Final = Diagnosis("wrong-key", "connections", severity="error")
+CLOSED: Final = Diagnosis("endpoint-closed", "connections")
+RANGE: Final = Diagnosis("endpoint-out-of-range", "connections")
+EXHAUSTED: Final = Diagnosis("endpoints-exhausted", "connections")
+KEY: Final = Diagnosis("wrong-key", "connections")
 
 _SEEN_KEPT: Final = 1 << 14
 

@@ -24,8 +24,8 @@ from mxwire.wire.layout import header_type, layout_of
 from mxwire.wire.numbers import CONNECT_LENGTH, RNDV_LENGTH
 from mxwire.words import count_of
 
-CHANGED: Final = Diagnosis("ethertype-changed", "path", severity="error", needs=frozenset({"all protocols"}))
-FILTERED: Final = Diagnosis("ethertype-filtered", "path", severity="error", needs=frozenset({"all protocols"}))
+CHANGED: Final = Diagnosis("ethertype-changed", "path")
+FILTERED: Final = Diagnosis("ethertype-filtered", "path")
 
 _TYPES_KEPT: Final = 64
 _PAIRS_KEPT: Final = 4096

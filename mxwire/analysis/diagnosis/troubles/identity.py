@@ -15,7 +15,7 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import hostname_text
 from mxwire.wire.packets import HostReply
 
-MAC: Final = Diagnosis("duplicate-mac", "peers", severity="error")
+MAC: Final = Diagnosis("duplicate-mac", "peers")
 NAME: Final = Diagnosis("duplicate-name", "peers")
 _KEPT: Final = 4096
 _VALUES: Final = 8

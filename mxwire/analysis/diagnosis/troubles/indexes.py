@@ -17,8 +17,8 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.numbers import NO_PEER_INDEX
 from mxwire.words import count_of
 
-STALE: Final = Diagnosis("stale-peer-index", "peers", needs=frozenset({"both directions", "every frame"}))
-REUSED: Final = Diagnosis("peer-index-reused", "peers", needs=frozenset({"both directions", "every frame"}))
+STALE: Final = Diagnosis("stale-peer-index", "peers")
+REUSED: Final = Diagnosis("peer-index-reused", "peers")
 _ANNOUNCING: Final = ("host_query", "host_reply", "connect_request", "connect_reply")
 _USING: Final = ("tiny", "small", "medium", "rndv", "notify", "truc")
 """Layouts with an index that the sender looks up for each frame: a PULL is repeated with that of its first time."""

@@ -16,8 +16,8 @@ from mxwire.analysis.diagnosis.traffic import pairs_of
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 
-COALESCING: Final = Diagnosis("interrupt-coalescing", "latency", needs=frozenset({"exact times"}))
-SLEEP: Final = Diagnosis("latency-after-idle", "latency", needs=frozenset({"exact times"}))
+COALESCING: Final = Diagnosis("interrupt-coalescing", "latency")
+SLEEP: Final = Diagnosis("latency-after-idle", "latency")
 _PAIRS: Final = 1024
 _GAPS: Final = 8192
 _ENOUGH: Final = 200

@@ -31,22 +31,15 @@ from mxwire.analysis.diagnosis.losses import (
     pair_of,
 )
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.troubles.builds import BUILDS
 from mxwire.analysis.diagnosis.troubles.order import reordered_pairs
 from mxwire.analysis.diagnosis.troubles.reverse import connected_ns
 from mxwire.ethernet import mac_text
 from mxwire.wire.dialect import Dialect
 from mxwire.words import count_of
 
-LOST: Final = Diagnosis(
-    "frames-lost", "network", needs=frozenset({"both directions", "every frame"}), follows_from=BUILDS
-)
-TAIL: Final = Diagnosis(
-    "tail-loss", "network", needs=frozenset({"both directions", "every frame"}), follows_from=BUILDS
-)
-BURST: Final = Diagnosis(
-    "burst-loss", "network", needs=frozenset({"both directions", "every frame"}), follows_from=BUILDS
-)
+LOST: Final = Diagnosis("frames-lost", "network")
+TAIL: Final = Diagnosis("tail-loss", "network")
+BURST: Final = Diagnosis("burst-loss", "network")
 
 
 _RECENT: Final = 256

@@ -23,21 +23,12 @@ from mxwire.analysis.diagnosis.finding import (
 from mxwire.analysis.diagnosis.message_order import FlowOrder, OvertakenMessage
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.analysis.diagnosis.sequence import Disorder
-from mxwire.analysis.diagnosis.troubles.builds import BUILDS
 from mxwire.analysis.verification import PROVEN
 from mxwire.ethernet import mac_text
 from mxwire.words import count_of
 
-ORDER: Final = Diagnosis(
-    "frames-out-of-order", "network", needs=frozenset({"both directions", "every frame"}), follows_from=BUILDS
-)
-PULLS: Final = Diagnosis(
-    "pulls-out-of-order",
-    "processes",
-    severity="note",
-    needs=frozenset({"both directions"}),
-    follows_from=BUILDS | {ORDER.id},
-)
+ORDER: Final = Diagnosis("frames-out-of-order", "network")
+PULLS: Final = Diagnosis("pulls-out-of-order", "processes")
 Pair = tuple[int, int]
 
 

@@ -10,18 +10,11 @@ from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, about, direction_of, waits_for_another
 from mxwire.analysis.diagnosis.finding import Cost, Finding, Party, evidence, standstill, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
 from mxwire.ethernet import HEADER_SIZE, mac_text
 from mxwire.wire.dialect import MEDIUM_DATA_OFFSET, MXOE, PULL_REPLY_DATA_OFFSET, Dialect
 from mxwire.words import count_of
 
-MTU: Final = Diagnosis(
-    "mtu-too-small",
-    "path",
-    severity="error",
-    needs=frozenset({"both directions", "every frame"}),
-    follows_from=frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id}),
-)
+MTU: Final = Diagnosis("mtu-too-small", "path")
 
 _DIRECTIONS: Final = 4096
 _KEPT: Final = 16

@@ -10,33 +10,14 @@ from mxwire.analysis.diagnosis.facts import Facts
 from mxwire.analysis.diagnosis.finding import Cost, Evidence, Finding, Party, evidence, weighed
 from mxwire.analysis.diagnosis.queries import unanswered
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.troubles.builds import BYTE_ORDER
-from mxwire.analysis.diagnosis.troubles.ethertypes import FILTERED
 from mxwire.ethernet import mac_text
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import PacketType
 from mxwire.words import count_of
 
-MUTE: Final = Diagnosis(
-    "mute-peer",
-    "peers",
-    severity="error",
-    needs=frozenset({"both directions", "destinations"}),
-    follows_from=frozenset({FILTERED.id}),
-)
-INCOMPLETE: Final = Diagnosis(
-    "discovery-incomplete",
-    "peers",
-    severity="error",
-    needs=frozenset({"both directions", "destinations"}),
-    follows_from=frozenset({BYTE_ORDER.id}),
-)
-NAMELESS: Final = Diagnosis(
-    "name-not-reported",
-    "peers",
-    needs=frozenset({"both directions", "every frame"}),
-    follows_from=frozenset({BYTE_ORDER.id}),
-)
+MUTE: Final = Diagnosis("mute-peer", "peers")
+INCOMPLETE: Final = Diagnosis("discovery-incomplete", "peers")
+NAMELESS: Final = Diagnosis("name-not-reported", "peers")
 
 _QUERIES: Final = 3
 _QUERY_SPAN_NS: Final = 9_000_000_000

@@ -9,18 +9,10 @@ from mxwire.analysis.conversations import CapturedMessage
 from mxwire.analysis.diagnosis.facts import Facts, about, direction_of, sender_of, waits_for_another
 from mxwire.analysis.diagnosis.finding import Cost, Evidence, Finding, Party, evidence, seconds, weighed
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
-from mxwire.analysis.diagnosis.troubles.builds import DIALECT, FRAME_LIMIT, GENERATION
-from mxwire.analysis.diagnosis.troubles.indexes import STALE
-from mxwire.analysis.diagnosis.troubles.path import MTU
 from mxwire.ethernet import mac_text
 from mxwire.words import count_of
 
-STOPPED: Final = Diagnosis(
-    "receiver-not-progressing",
-    "processes",
-    needs=frozenset({"both directions", "every frame"}),
-    follows_from=frozenset({DIALECT.id, GENERATION.id, FRAME_LIMIT.id, MTU.id, STALE.id}),
-)
+STOPPED: Final = Diagnosis("receiver-not-progressing", "processes")
 _KEPT: Final = 4096
 _SHOWN: Final = 4
 _REPEATS: Final = 2

@@ -17,7 +17,7 @@ from mxwire.wire.decoder import DecodedBatch
 from mxwire.words import count_of
 
 DROPPED: Final = Diagnosis("capture-incomplete", "capture")
-CUT: Final = Diagnosis("capture-frames-cut", "capture", severity="note")
+CUT: Final = Diagnosis("capture-frames-cut", "capture")
 ONE_WAY: Final = Diagnosis("capture-one-direction", "capture")
 _SHOWN: Final = 4
 _PAIRS_SHOWN: Final = 16

@@ -14,7 +14,7 @@ from mxwire.wire.numbers import ABANDONED_NEXT, NUMBER_MASK
 from mxwire.words import count_of
 
 NEAR: Final = Diagnosis("resend-limit-near", "processes")
-REACHED: Final = Diagnosis("partner-abandoned", "processes", severity="error")
+REACHED: Final = Diagnosis("partner-abandoned", "processes")
 _HALF: Final = 500
 _LONG_PULL_NS: Final = 250_000_000_000
 

@@ -25,8 +25,8 @@ from mxwire.analysis.diagnosis.libraries import EndpointRoute
 from mxwire.analysis.diagnosis.registry import Diagnosis, Examiner, examines
 from mxwire.words import count_of
 
-NONE: Final = Diagnosis("no-reverse-connect", "connections", needs=frozenset({"both directions"}))
-LATE: Final = Diagnosis("late-reverse-connect", "connections", needs=frozenset({"both directions"}))
+NONE: Final = Diagnosis("no-reverse-connect", "connections")
+LATE: Final = Diagnosis("late-reverse-connect", "connections")
 _KINDS: Final = {"truc": "acknowledgement", "pull": "PULL", "notify": "NOTIFY"}
 
 

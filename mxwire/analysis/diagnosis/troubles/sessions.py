@@ -20,10 +20,8 @@ from mxwire.wire.enums import ConnectStatus
 from mxwire.wire.numbers import NO_SESSION, SESSION_NUMBER_MASK
 from mxwire.words import count_of
 
-CHANGED: Final = Diagnosis("session-changed", "connections", severity="error")
-BITS: Final = Diagnosis(
-    "session-number-differs", "connections", severity="error", needs=frozenset({"both directions", "every frame"})
-)
+CHANGED: Final = Diagnosis("session-changed", "connections")
+BITS: Final = Diagnosis("session-number-differs", "connections")
 _LEAST: Final = 2
 _NUMBERED: Final = ("tiny", "small", "medium", "rndv", "notify")
 
