@@ -128,7 +128,17 @@ def pytest(plugin: str, tests: list[str], modules: Path | None, *, jobs: int = 1
     """Run pytest with a plugin of this package."""
     path = f"{HERE / 'site'}:{ROOT}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
     environment |= {"PYTHONPATH": path, "CI": "true"} | ({"MXWIRE_MUTATION": str(modules)} if modules else {})
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no", "-p", f"tests.mutation.{plugin}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--no-header",
+        "--tb=no",
+        "--assert=plain",
+        "-p",
+        f"tests.mutation.{plugin}",
+    ]
     command += ["-p", "no:cacheprovider", "-m", "not realtime", *(f"--ignore={each}" for each in LEFT_OUT)]
     command += ["-n", str(jobs)] if jobs > 1 and plugin == "reach" else []
     with (WORK / f"{plugin}.log").open("w") as log:
