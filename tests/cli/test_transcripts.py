@@ -27,6 +27,10 @@ _INTERFACES = re.compile(r"(?<=; there are )[\w@.:, -]+$", re.MULTILINE)
 """The interfaces of this computer."""
 
 
+PREPARED = 8
+"""Number of captures and folders that are prepared."""
+
+
 def prepare(folder: Path) -> None:
     """Make the captures that no host records: cut, damaged, wrong, of another protocol, in the files of a ring."""
     (folder / "captures").symlink_to(CAPTURES)
@@ -73,6 +77,8 @@ def _digest(numbers: re.Match[str]) -> str:
 @pytest.mark.parametrize("file", FILES, ids=lambda each: each.stem)
 def test_commands_print_their_transcripts(file: Path, tmp_path: Path) -> None:
     assert played(file, tmp_path) == file.read_text()
+    if file.stem == "refusals":
+        assert len(list(tmp_path.iterdir())) == PREPARED, "a command that refuses its options has written a file"
 
 
 if __name__ == "__main__":

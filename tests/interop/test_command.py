@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-
 from mxwire.interop.result import InteropReport
 from tests.cli.support import ROOT, mxwire
 
@@ -139,27 +137,6 @@ def test_a_folder_that_exists_is_left_alone(tmp_path):
     run = mxwire(*arguments, "--force")
     assert run.code == 2 and "contains no report of mxwire interop, so --force does not touch it" in run.err
     assert (folder / "captures").is_dir()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (
-            ("--case", "nothing"),
-            "unknown case 'nothing' (did you mean matching?); mxwire interop --list lists them all",
-        ),
-        (("--implementation", "nobody"), "unknown implementation 'nobody'"),
-        (("--report", "a", "--html", "b"), "--html includes the report and its captures"),
-        (("nowhere.toml",), "nowhere.toml: no such file; check the path"),
-        (("--jobs", "0"), "Invalid value for '--jobs'"),
-        (("--report", "/proc/report"), "/proc/report"),
-    ],
-)
-def test_mistakes_are_reported_in_one_line(arguments, why):
-    run = mxwire("interop", *arguments)
-    assert run.code == 2
-    assert run.err.startswith("mxwire: ") and why in run.err
-    assert run.err.count("\n") == 1
 
 
 def running_in(group: int) -> list[str]:

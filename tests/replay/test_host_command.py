@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.cli.support import CAPTURES, EVERY_TYPE
 from tests.cli.support import mxwire as mxwire_process
 from tests.replay.inside import mxwire
@@ -41,30 +39,6 @@ def test_a_key_that_is_refused_ends_it() -> None:
     assert run.code == 1
     assert any(line.startswith("played 1 frame; 1 of ") for line in run.lines), run.out
     assert "it refuses the key of the connect (--key gives another one)" in " ".join(run.lines[-2:])
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--as", A), "name the interface of the live host with -i IF"),
-        (("--as", A, "-i", "eth0", *AS_FOUND), "name the interface of the live host with -i IF"),
-        (("--as", "nobody", *AS_FOUND), "'nobody' is not an Ethernet address"),
-        (("--as", "02:00:00:00:00:99", *AS_FOUND), f"it has no frame of 02:00:00:00:00:99; there are {A}, {B}"),
-        (("--as", A, "--against", "02:00:00:00:00:99", *AS_FOUND), "there is nothing to play"),
-        (("--as", A, "--simulate", "windows"), "no profile 'windows'"),
-        (("--as", A, "--target", "beta", *AS_FOUND), "omit it, or --simulate"),
-        (("--as", A, "--host", A, "-i", "eth0"), "--host is for unchanged frames"),
-        (("--as", A, "--endpoint", "x", *AS_FOUND), "--endpoint x: write a number from 0 to 255"),
-        (("--as", A, "--endpoint", "7=300", *AS_FOUND), "--endpoint 7=300: write a number from 0 to 255"),
-        (("--as", A, "-i", "nosuch0"), "there is no interface 'nosuch0'"),
-        (("--as", A, "--speed", "2", *AS_FOUND), "--speed is for unchanged frames"),
-        (("--simulate", "open-mx"), "--simulate is for a played host"),
-    ],
-)
-def test_mistakes_are_reported_in_one_line(options: tuple[str, ...], words: str) -> None:
-    run = mxwire("replay", CAPTURES / "mxoe-connect.pcap", *options)
-    assert run.code == 2 and words in run.err, run.err
-    assert run.out == "" and run.err.count("\n") == 1, run.err
 
 
 def test_discovery_alone_is_nothing_to_play() -> None:

@@ -34,12 +34,6 @@ def test_list_shows_all_with_their_rules() -> None:
     assert "connect/to-itself" in shown.out and "1 scenario;" in shown.out and shown.code == 0
 
 
-def test_list_of_an_unknown_rule() -> None:
-    run = mxwire("scenario", "list", "--rule", "R-CON-77")
-    assert run.code == 2 and run.err.startswith("mxwire: no rule 'R-CON-77' (did you mean R-CON-07")
-    assert mxwire("scenario", "list", "acks", "--rule", "R-CON-07").err == "mxwire: no scenario tests R-CON-07\n"
-
-
 def test_list_of_a_chapter_of_rules() -> None:
     shown = mxwire("scenario", "list", "acks", "--rule", "R-ACK", "--json")
     found = [json.loads(line) for line in shown.out.splitlines()]
@@ -51,13 +45,6 @@ def test_show_is_the_text() -> None:
     path = ROOT / "replay/connect/bad-key.mxs"
     for name in ("connect/bad-key", "replay/connect/bad-key.mxs", path):
         assert mxwire("scenario", "show", name).out == path.read_text()
-
-
-def test_an_unknown_name() -> None:
-    run = mxwire("scenario", "show", "conect/badkey")
-    assert run.code == 2 and run.err.startswith("mxwire: unknown scenario conect/badkey: did you mean connect/bad-key")
-    assert mxwire("scenario", "run", "none.mxs").err == "mxwire: none.mxs: no such file; check the path\n"
-    assert mxwire("scenario", "run", "../secrets").code == 2
 
 
 def test_check_of_the_library() -> None:
@@ -80,14 +67,6 @@ def test_check_names_file_line_and_column(tmp_path: Path, failing: Path) -> None
     reported = {Path(each["file"]).name: each for each in mxwire("scenario", "check", tmp_path, "--json").objects}
     assert (reported["bad.mxs"]["line"], reported["bad.mxs"]["column"], reported["mine.mxs"]["ok"]) == (2, 3, True)
     assert mxwire("scenario", "run", bad).code == 2
-
-
-def test_run_of_a_folder() -> None:
-    run = mxwire("scenario", "run", "notify")
-    assert run.code == 0 and run.lines[0].startswith("pass        notify/ack-is-not-delivery (mxoe): ")
-    assert run.lines[-1].endswith(" pass")
-    assert run.lines[24] == "… from here on only failures (-v prints all runs)" and len(run.lines) == 26
-    assert len(mxwire("scenario", "run", "notify", "-v").lines) == int(run.lines[-1].split()[0]) + 1
 
 
 def test_run_reports_the_failure(failing: Path) -> None:
@@ -134,25 +113,6 @@ def test_a_failure_is_written_to_a_pcap_file_which_has_no_comments(failing: Path
         assert sum(len(batch) for batch in reader) == sum(each["frames"] for each in run.objects)
 
 
-def test_an_unknown_profile_or_dialect() -> None:
-    assert mxwire("scenario", "run", "--profile", "windows").err.startswith("mxwire: no profile 'windows'")
-    assert mxwire("scenario", "run", "--dialect", "mx").err.startswith("mxwire: no dialect 'mx'")
-
-
-def test_a_live_host_needs_an_interface() -> None:
-    run = mxwire("scenario", "run", "connect", "--target", "alpha:0")
-    assert run.code == 2 and "a live host needs both -i and --target" in run.err
-    run = mxwire("scenario", "run", "connect", "--target", "alpha:0", "-i", "nosuch0")
-    assert run.code == 2 and run.err.startswith("mxwire: there is no interface 'nosuch0' here")
-
-
-def test_options_that_would_mean_nothing_are_refused() -> None:
-    live = ("-i", "nosuch0", "--target", "alpha:0")
-    for words in (("--key", "5"), ("--harmful",), (*live, "--profile", "native-mx")):
-        run = mxwire("scenario", "run", "connect", *words)
-        assert run.code == 2 and f"{words[-2 if len(words) > 1 else 0]} " in run.err and not run.out, run.err
-
-
 def test_colours_change_no_letter() -> None:
     import re
 
@@ -194,10 +154,3 @@ def test_the_judge_convicts_a_host_whose_steps_all_pass(tmp_path: Path) -> None:
     assert run.code == 1 and run.lines[0].startswith("FAIL        echo (mxoe)")
     assert "breaks R-HOST-06" in run.out
     assert mxwire("scenario", "run", "notify", "--judge").code == 0
-
-
-def test_the_judge_does_not_convict_a_host_that_was_provoked() -> None:
-    provoking = ("discovery/query-padded-long", "malformed/to-broadcast", "nacks/index-not-of-source")
-    provoking += ("nacks/index-of-another-host", "nacks/pull-odd-type", "pull/upper-magic-ignored", "serving")
-    run = mxwire("scenario", "run", *provoking, "--judge", "--profile", "open-mx-1.5-as-found")
-    assert run.code == 0 and "breaks" not in run.out, run.out

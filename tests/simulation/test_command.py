@@ -243,45 +243,6 @@ def test_the_process_ends_with_1_where_an_invariant_breaks(monkeypatch: pytest.M
     assert ended.value.code == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--hosts", 1), "one host with one application has no partner"),
-        (("--hosts", 9), "'--hosts': 9 is not in the range 1<=x<=8"),
-        (("--messages", 0), "'--messages': 0 is less than 1"),
-        (("--loss", 1), "'--loss': 1.0 is not in the range 0<=x<1"),
-        (("--loss", "much"), "'--loss': 'much' is not a valid float"),
-        (("--kill", -1), "'--kill': -1 is not in the range 0<=x<=100"),
-        (("--seed", "x"), "'--seed': 'x' is not a valid integer"),
-        (("--seeds", "9-0"), "'--seeds': '9-0' ends before it starts"),
-        (("--seeds", "a-b"), "'a-b' is not a range of seeds: write 0-9999, or one number"),
-        (("--seeds", "5-"), "'5-' is not a range of seeds"),
-        (("--seeds", "0-3", "--seed", 1), "--seeds starts many runs: use it without --seed and --pcap"),
-        (("--seeds", "0-3", "--pcap", "x.pcap"), "--seeds starts many runs: use it without --seed and --pcap"),
-        (("--seeds", "0-3", "--jobs", 0), "'--jobs': 0 is less than 1"),
-        (("--workload", "chat"), "no workload 'chat': use one of ping-pong, stream, many-to-one, all-to-all"),
-        (("--seeds", "0-3", "--workload", "chat"), "no workload 'chat'"),
-        (("--discovery", "dns"), "no discovery 'dns': use one of static, nameless, announce"),
-        (("--dialect", "tcp"), "tcp"),
-        (("--profile", "mx-2"), "no profile 'mx-2': use one of open-mx-1.5, "),
-        (("--profile", "open-mx/fast"), "profile 'open-mx/fast': a clock has 1 to 10000 ticks per second"),
-        (("--profile", "open-mx/0"), "for example open-mx/250"),
-        (("--resend-maximum", 0), "'--resend-maximum': 0 is less than 1"),
-        (("--pcap", "/no/such/place/x.pcap"), "/no/such/place/x.pcap"),
-        (("--at", 1), "--at chooses the host to capture on: name the file with --pcap"),
-        (("--at", 2, "--pcap", "x.pcap"), "--at 2: the hosts are 0 to 1"),
-        (("--jitter", -5), "'--jitter': -5 is not in the range 0<=x<=1000000000"),
-        (("extra",), "Got unexpected extra argument (extra)"),
-    ],
-    ids=lambda each: " ".join(map(str, each)) if isinstance(each, tuple) else "",
-)
-def test_impossible_options_are_refused_in_one_line(arguments: tuple[object, ...], complaint: str) -> None:
-    run = mxwire("simulate", *arguments)
-    assert run.code == 2 and run.out == ""
-    assert len(run.err.splitlines()) == 1 and run.err.startswith("mxwire: ")
-    assert complaint in run.err
-
-
 def test_help_has_examples_and_every_invariant_has_its_text() -> None:
     run = mxwire("simulate", "--help")
     assert run.code == 0

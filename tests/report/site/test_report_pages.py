@@ -151,24 +151,6 @@ def test_the_classes_of_a_pair_are_those_that_arrived():
     assert pair.classes[4].why == "4 of 4 messages were received"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "output"),
-    [
-        ([LOSSY], "--html"),
-        (["-", "--html", "out"], "does not allow"),
-        (["nowhere.pcap", "--html", "out"], "nowhere.pcap"),
-        ([LOSSY, "--html", "/dev/null"], "is a file"),
-        ([LOSSY, "--html", "/proc/1/out"], "cannot be written"),
-        ([CAPTURES / "INDEX.md", "--html", "out"], "not a capture"),
-    ],
-)
-def test_mistakes_are_one_line(arguments, output, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run = mxwire("report", *arguments)
-    assert run.code == 2 and output in run.err and len(run.err.splitlines()) <= 2
-    assert not (tmp_path / "out").exists()
-
-
 def test_only_a_report_is_replaced(tmp_path, lossy):
     target = tmp_path / "out"
     target.mkdir()
