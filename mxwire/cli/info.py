@@ -62,6 +62,12 @@ def _inventory(quick: bool, capture: OpenCapture) -> Iterator[CaptureContents]:
     inventory.finish(capture.decoder)
     reader = capture.source
     assert isinstance(reader, CaptureReader)
-    file = reader.name, reader.format, reader.compression, reader.total_bytes, reader.snap_length
-    yield CaptureContents.of(inventory, *file)
+    yield CaptureContents.of(
+        inventory,
+        file=reader.name,
+        format=reader.format,
+        compression=reader.compression,
+        bytes=reader.total_bytes,
+        snap_length=reader.snap_length,
+    )
     refuse_empty(reader, capture.decoder)

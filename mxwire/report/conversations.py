@@ -65,22 +65,12 @@ class ConversationSide(Result):
     def of(cls, conversation: Conversation, side: int, follower: Follower) -> ConversationSide:
         """Describe a side, 0 or 1."""
         flow = conversation.flows[side]
-        return cls(
-            mac_text(flow.address) if flow.address else None,
-            follower.names.get(flow.address),
-            flow.endpoint,
-            conversation.session(side),
-            flow.frames,
-            flow.bytes,
-            {kind: flow.messages[kind] for kind in _KINDS},
-            flow.message_bytes,
-            flow.retransmissions,
-            flow.re_requests,
-            flow.duplicates,
-            flow.libacks,
-            flow.nacks,
-            flow.late,
-            flow.missing,
+        return cls.copied(
+            flow,
+            host=mac_text(flow.address) if flow.address else None,
+            name=follower.names.get(flow.address),
+            session=conversation.session(side),
+            messages={kind: flow.messages[kind] for kind in _KINDS},
         )
 
 
@@ -104,17 +94,7 @@ class ConnectSummary(Result):
     def of(cls, connect: Connect) -> ConnectSummary:
         """Describe a connect."""
         answer, at = connect_answer(connect)
-        return cls(
-            connect.side,
-            connect.number,
-            connect.key,
-            connect.frame,
-            connect.time_ns,
-            connect.requests,
-            connect.replies,
-            None if at is None else answer,
-            at,
-        )
+        return cls.copied(connect, answer=None if at is None else answer, answered_ns=at)
 
 
 @result()
@@ -134,15 +114,13 @@ class ConversationSummary(Result):
     @classmethod
     def of(cls, conversation: Conversation, follower: Follower) -> ConversationSummary:
         """Describe a conversation."""
-        return cls(
-            conversation.number,
-            conversation.first_ns,
-            conversation.last_ns,
-            [ConversationSide.of(conversation, side, follower) for side in (0, 1)],
-            [ConnectSummary.of(each) for each in conversation.connects],
-            conversation.connect_count,
-            conversation.restarted,
-            conversation.half_seen,
+        return cls.copied(
+            conversation,
+            conversation=conversation.number,
+            start_ns=conversation.first_ns,
+            end_ns=conversation.last_ns,
+            endpoints=[ConversationSide.of(conversation, side, follower) for side in (0, 1)],
+            connects=[ConnectSummary.of(each) for each in conversation.connects],
         )
 
 

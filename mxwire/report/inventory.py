@@ -137,49 +137,34 @@ class CaptureContents(Result):
     requested_dialect: str | None = internal()
 
     @classmethod
-    def of(
-        cls,
-        found: Inventory,
-        file: str,
-        format: str,
-        compression: str | None,
-        size: int | None,
-        snap_length: int | None,
-    ) -> CaptureContents:
-        """Describe the inventory of a file of ``size`` bytes."""
+    def of(cls, found: Inventory, **about: Any) -> CaptureContents:
+        """The contents of a capture; ``about`` has the fields of the file: from ``file`` to ``snap_length``."""
         counter = found.messages
-        return cls(
-            file,
-            format,
-            compression,
-            size,
-            snap_length,
-            found.frames,
-            found.bytes,
-            found.skipped,
-            found.cut,
-            found.first_ns,
-            found.last_ns,
-            found.duration_ns,
-            {str(vlan): count for vlan, count in sorted(found.vlans.items())},
-            [*_hosts(found)],
-            [*_dialects(found)],
-            [
-                EndpointContents(
-                    *(mac_text(address), number, list(facts.sessions), list(facts.keys), facts.sent, facts.received),
-                    label=f"{mac_text(address)} {number}",
-                )
-                for (address, number), facts in sorted(found.endpoints.items())
-            ],
-            {name: asdict(facts) for name, facts in found.types.items()},
-            None if counter is None else [*_messages(counter)],
-            None
+        repeated = {} if counter is None else counter.repeated
+        endpoints = [
+            EndpointContents(
+                *(mac_text(address), number, list(facts.sessions), list(facts.keys), facts.sent, facts.received),
+                label=f"{mac_text(address)} {number}",
+            )
+            for (address, number), facts in sorted(found.endpoints.items())
+        ]
+        return cls.copied(
+            found,
+            **about,
+            bytes_on_wire=found.bytes,
+            other_frames=found.skipped,
+            cut_frames=found.cut,
+            vlans={str(vlan): count for vlan, count in sorted(found.vlans.items())},
+            hosts=[*_hosts(found)],
+            dialects=[*_dialects(found)],
+            endpoints=endpoints,
+            types={name: asdict(facts) for name, facts in found.types.items()},
+            messages=None if counter is None else [*_messages(counter)],
+            repeated_frames=None
             if counter is None
-            else {kind.upper(): count for kind, count in sorted(counter.repeated.items()) if count},
-            [NackCount(*kind, count) for kind, count in sorted(found.nacks.items())],
-            {name: asdict(fault) for name, fault in found.faults.items()},
-            found.cooked,
-            found.requested_dialect,
+            else {k.upper(): each for k, each in sorted(repeated.items()) if each},
+            nacks=[NackCount(*kind, count) for kind, count in sorted(found.nacks.items())],
+            malformed={name: asdict(fault) for name, fault in found.faults.items()},
         )
 
 

@@ -65,20 +65,12 @@ class PairDirection(Result):
         cls, end: Party, names: Mapping[int, str], totals: DirectionTotals, bytes_per_second: float | None
     ) -> PairDirection:
         """Describe the direction from ``end``."""
-        return cls(
-            mac_text(end.address) if end.address else None,
-            names.get(end.address),
-            end.endpoint,
-            totals.frames,
-            totals.bytes,
-            None if bytes_per_second is None else round(bytes_per_second, 3),
-            totals.messages,
-            totals.message_bytes,
-            totals.failed,
-            totals.retransmissions,
-            totals.re_requests,
-            totals.duplicates,
-            totals.nacks,
+        return cls.copied(
+            totals,
+            host=mac_text(end.address) if end.address else None,
+            name=names.get(end.address),
+            endpoint=end.endpoint,
+            bytes_per_second=None if bytes_per_second is None else round(bytes_per_second, 3),
         )
 
     @property

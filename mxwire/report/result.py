@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Final, Self, TypeVar, dataclass_transform
 
 from mxwire.report.document import Column, Row, Table
 
@@ -40,6 +40,12 @@ class Result:
         """Return the result as an object of JSON, without the fields that are :func:`internal`."""
         entry: dict[str, Any] = {"record": self.KIND} if self.KIND else {}
         return entry | {key: _plain(getattr(self, each.name)) for key, each in keys(type(self))}
+
+    @classmethod
+    def copied(cls, source: object, **given: Any) -> Self:
+        """Return a result with the values ``given``; those of the other fields are attributes of ``source``."""
+        names = [each.name for each in _fields(cls)]
+        return cls(**{each: given[each] if each in given else getattr(source, each) for each in names})
 
     @property
     def muted(self) -> bool:

@@ -156,17 +156,12 @@ class TimedCapture(Result):
     @classmethod
     def of(cls, name: str, timing: Timing, sketched: bool = False) -> TimedCapture:
         """Describe all measurements, for merging if durations are ``sketched``."""
-        totals = CaptureTotals(
-            timing.frames,
-            timing.first_ns,
-            timing.last_ns if timing.frames else None,
-            timing.messages,
-            dict(sorted(timing.kinds.items())),
-            timing.message_bytes,
-            timing.repeated_frames,
-            timing.duplicate_frames,
-            timing.most_outstanding,
-            timing.dialect.name if timing.dialect else None,
+        totals = CaptureTotals.copied(
+            timing,
+            start_ns=timing.first_ns,
+            end_ns=timing.last_ns if timing.frames else None,
+            kinds=dict(sorted(timing.kinds.items())),
+            dialect=timing.dialect.name if timing.dialect else None,
         )
         line = timing.line.line()
         in_flight = InFlight(

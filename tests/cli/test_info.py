@@ -28,7 +28,9 @@ def test_the_size_of_batches_does_not_change_the_counts(tmp_path):
                     which = list(range(start, min(start + size, len(batch))))
                     inventory.observe(decoder.decode(batch.select(which)))
         inventory.finish(decoder)
-        made.append(CaptureContents.of(inventory, "x", "pcap", None, None, None))
+        made.append(
+            CaptureContents.of(inventory, file="x", format="pcap", compression=None, bytes=None, snap_length=None)
+        )
     assert made[0] == made[1] == made[2]
 
 
