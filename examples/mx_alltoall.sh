@@ -8,7 +8,8 @@ MXWIRE=${MXWIRE:-mxwire}
 folder=$(mktemp -d)
 one=mx-alltoall-$$-a
 other=mx-alltoall-$$-b
-trap 'ip netns del $one 2>/dev/null; ip netns del $other 2>/dev/null; rm -r "$folder"' EXIT
+# The others, too, if one fails.
+trap 'kill ${started:-} 2>/dev/null || :; ip netns del $one 2>/dev/null; ip netns del $other 2>/dev/null; rm -r "$folder"' EXIT
 
 PKG_CONFIG_PATH=$($MXWIRE library path --packages)
 export PKG_CONFIG_PATH

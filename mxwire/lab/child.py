@@ -1,4 +1,4 @@
-"""A child process with which this one speaks in lines."""
+"""Child processes: one with which this one speaks in lines, and one that runs to its end."""
 
 from __future__ import annotations
 
@@ -7,15 +7,26 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, Final
 
 _READ_BYTES: Final = 1 << 16
+_REST_SECONDS: Final = 5.0
+"""Longest wait for the output of programs that were killed: one that has left their session may keep the pipe open."""
 
 
 class ChildEndedError(Exception):
     """The child has ended, or closed its end of the pipe."""
+
+
+class ProgramLateError(Exception):
+    """A program has not ended in time, and was killed; ``output`` is what it has printed, with its errors."""
+
+    def __init__(self, output: str) -> None:
+        super().__init__(output)
+        self.output = output
 
 
 class ChildProcess:
@@ -114,3 +125,44 @@ class ChildProcess:
             return ""
         with self.process.stderr as stream:
             return stream.read().decode(errors="replace").strip().rpartition("\n")[2]
+
+
+def run_program(
+    words: Sequence[str],
+    *,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    end_others: Callable[[], None] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, in a session of its own, and return it with its output.
+
+    After ``timeout`` seconds, and if this process is interrupted, it is killed with all that it has started in its
+    session; ``end_others`` ends the rest. Raises :class:`ProgramLateError` if it was late, and :class:`OSError` if it
+    cannot be started.
+    """
+    with subprocess.Popen(
+        list(words),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        env=env,
+        cwd=cwd,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, errors = process.communicate(timeout=timeout)
+        except BaseException as reason:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if end_others is not None:
+                end_others()
+            if not isinstance(reason, subprocess.TimeoutExpired):
+                raise
+            try:
+                printed = "".join(process.communicate(timeout=_REST_SECONDS))
+            except subprocess.TimeoutExpired:
+                printed = ""
+            raise ProgramLateError(printed) from None
+    return subprocess.CompletedProcess(process.args, process.returncode, out, errors)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -112,13 +113,17 @@ class Namespace:
         """Return the processes in it."""
         return [int(each) for each in run_ip("netns", "pids", self.name).split()]
 
-    def remove(self) -> None:
-        """End the processes in it, except this one, and remove it with its interfaces."""
+    def end_processes(self) -> None:
+        """Kill the processes in it, except this one."""
         with suppress(NamespaceError):
             for process in self.processes():
                 if process != os.getpid():
                     with suppress(ProcessLookupError):
-                        os.kill(process, 9)
+                        os.kill(process, signal.SIGKILL)
+
+    def remove(self) -> None:
+        """End the processes in it, and remove it with its interfaces."""
+        self.end_processes()
         with suppress(NamespaceError):
             run_ip("netns", "del", self.name)
 

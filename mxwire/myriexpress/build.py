@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -19,6 +18,7 @@ from typing import Final
 import mxwire
 from mxwire.errors import MxwireError
 from mxwire.extras import import_extra
+from mxwire.lab.child import ProgramLateError, run_program
 from mxwire.myriexpress.stamp import SOURCES, stamp
 from mxwire.native import native
 
@@ -31,6 +31,7 @@ PACKAGE: Final = "mxwire-mx"
 """Name of the pkg-config file."""
 _ENGINE_MODULE: Final = "mxwire_engine"
 _PARTS: Final = ("tables", "progress", "errors", "engine", "calls", "information", "boards", "descriptors")
+_COMPILE_TIMEOUT: Final = 600
 PROVIDER: Final = Path("libfabric", "libmx-fi.so")
 """Path of the libfabric provider relative to the library."""
 _PROVIDER_PARTS: Final = (
@@ -263,7 +264,10 @@ def _write_engine(cffi: object, path: Path) -> None:
 
 
 def _compile(command: list[str], sources: list[str], output: list[str]) -> None:
-    done = subprocess.run([*command, *sources, *output], capture_output=True, text=True, check=False)
+    try:
+        done = run_program([*command, *sources, *output], timeout=_COMPILE_TIMEOUT)
+    except ProgramLateError:
+        raise MxwireError(f"{command[0]} has not ended within {_COMPILE_TIMEOUT} s") from None
     if done.returncode:
         lines = (
             [each for each in done.stderr.splitlines() if "error" in each] or done.stderr.splitlines() or ["no reason"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from mxwire.errors import MxwireError
+from mxwire.lab.child import ProgramLateError, run_program
 from mxwire.myriexpress.build import SECOND_NAME, Installation, compiler
 from mxwire.myriexpress.stamp import SOURCES
 
@@ -64,9 +65,7 @@ def run_self_test(installation: Installation) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="mxwire-check-") as folder:
         program = Path(folder, "self_test")
         flags = [f"-I{installation.include}", f"-L{installation.folder}", "-lmyriexpress"]
-        compiled = subprocess.run(
-            [*cc, str(SOURCES / "self_test.c"), "-o", str(program), *flags], capture_output=True, text=True, check=False
-        )
+        compiled = _run([*cc, str(SOURCES / "self_test.c"), "-o", str(program), *flags], dict(os.environ), cc[0])
         if compiled.returncode:
             raise MxwireError(f"{cc[0]} does not compile a program with the library: {_first_line(compiled.stderr)}")
         done = _run([str(program)], environment(installation, os.environ) | {"MX_NO_MYRINET": "1"}, "the self-test")
@@ -124,11 +123,11 @@ def check_provider(installation: Installation) -> list[str]:
 
 def _run(command: list[str], settings: dict[str, str], name: str) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            command, env=settings, capture_output=True, text=True, check=False, timeout=_SELF_TEST_TIMEOUT
-        )
-    except subprocess.TimeoutExpired:
-        raise MxwireError(f"{name} has not ended within {_SELF_TEST_TIMEOUT} s") from None
+        return run_program(command, env=settings, timeout=_SELF_TEST_TIMEOUT)
+    except ProgramLateError as late:
+        last = late.output.strip().rpartition("\n")[2]
+        said = f"; its last line: {last}" if last else ""
+        raise MxwireError(f"{name} has not ended within {_SELF_TEST_TIMEOUT} s{said}") from None
 
 
 def provider_environment(installation: Installation) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mxwire.lab.child import ChildEndedError, ChildProcess
+from mxwire.lab.child import ChildEndedError, ChildProcess, ProgramLateError, run_program
 
 
 def child(code: str, **options: int) -> ChildProcess:
@@ -51,3 +51,13 @@ def test_its_children_end_with_it() -> None:
     parent.end()
     while grandchild.exists() and grandchild.read_text().rpartition(")")[2].split()[0] not in "ZX":
         pass
+
+
+def test_a_program_that_is_late_is_killed_with_its_children() -> None:
+    others: list[str] = []
+    with pytest.raises(ProgramLateError) as late:
+        # There is no output before the end of sleep, which has the pipe, too.
+        run_program(["sh", "-c", "sleep 1000 & echo out; wait"], timeout=1, end_others=lambda: others.append("ended"))
+    assert late.value.output == "out\n" and others == ["ended"]
+    done = run_program(["sh", "-c", "echo out; exit 3"], timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from mxwire.myriexpress.launch import environment, provider_environment
 from tests.live.namespaces import Laboratory, Port, missing, sweep
 
 from .mpi_hosts import Hosts
+from .programs import run
 
 SOURCES = Path(__file__).parent
 Compile = Callable[..., Path]
@@ -52,15 +52,13 @@ def compile_program(installation: Installation, shared_folder: Path) -> Compile:
         with (shared_folder / f"{program.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not program.exists():
-                found = subprocess.run(
+                found = run(
                     ["pkg-config", "--cflags", "--libs", "mxwire-mx"],
                     env=os.environ | {"PKG_CONFIG_PATH": str(installation.package.parent)},
-                    capture_output=True,
-                    text=True,
                     check=True,
                 )
                 strict = ["-g", "-Wall", "-Wextra", "-Werror", "-pthread", *flags]
-                subprocess.run(["cc", *found.stdout.split(), *strict, str(source), "-o", str(program)], check=True)
+                run(["cc", *found.stdout.split(), *strict, str(source), "-o", str(program)], check=True)
         return program
 
     return compiled

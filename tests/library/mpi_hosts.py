@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,15 +19,18 @@ from mxwire.link import Tap
 from tests.cli.support import mxwire
 from tests.live.namespaces import Port
 
-LONGEST: Final = 180.0
+from .programs import LONGEST, run
+
 ADDRESSES: Final = ("10.86.0.1", "10.86.0.2")
 ENVIRONMENT: Final = Path(sys.prefix)
 _AGENT = """#!/bin/sh
 # Start a command on another host, as ssh would do.
 while [ "${1#-}" != "$1" ]; do shift; done
 shift
-exec ip netns exec NAMESPACE unshare -u sh -c "hostname beta; $*"
+exec ip netns exec NAMESPACE unshare -um sh -c "mount --bind MEMORY /dev/shm && hostname beta; $*"
 """
+_RECORDING_SECONDS: Final = 20.0
+"""Longest time for which frames are recorded after a job has ended."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +110,31 @@ class Hosts:
         self.variables = dict(variables)
         for port, address in zip(control or ports, ADDRESSES, strict=True):
             port.namespace.ip("addr", "replace", f"{address}/24", "dev", port.interface)
-        agent.write_text(_AGENT.replace("NAMESPACE", ports[1].namespace.name))
+        self.memory = tuple(agent.with_name(f"{agent.name}-{host}") for host in ("alpha", "beta"))
+        """Folders that programs see as ``/dev/shm``: what they leave there is found, and is not that of others."""
+        for folder in self.memory:
+            folder.mkdir()
+        agent.write_text(_AGENT.replace("NAMESPACE", ports[1].namespace.name).replace("MEMORY", str(self.memory[1])))
         agent.chmod(0o755)
 
-    def run(self, *words: str, **own: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, limit: float = LONGEST, **own: str) -> subprocess.CompletedProcess[str]:
         """Run a command on the host alpha, with variables of its own."""
-        named = ("unshare", "-u", "sh", "-c", 'hostname alpha; exec "$@"', "sh")
-        return self.ports[0].namespace.run(*named, *words, env=self.variables | own, timeout=LONGEST)
+        script = 'mount --bind "$0" /dev/shm && hostname alpha; exec "$@"'
+        named = ("unshare", "-um", "sh", "-c", script, str(self.memory[0]))
+        command = self.ports[0].namespace.command(*named, *words)
+        return run(command, env=self.variables | own, timeout=limit, end_others=self.end_ranks)
+
+    def end_ranks(self) -> None:
+        """Kill what runs on the hosts: ranks and their servers are in sessions of their own."""
+        for port in self.ports:
+            port.namespace.end_processes()
+
+    def left(self) -> set[str]:
+        """Return the names of what programs have left in ``/dev/shm``, and remove it."""
+        found = [each for folder in self.memory for each in folder.iterdir()]
+        for each in found:
+            each.unlink()
+        return {each.name for each in found}
 
     def mpirun(self, mpi: Mpi, ranks: int, *words: str, **own: str) -> subprocess.CompletedProcess[str]:
         """Run a program with ``ranks`` per host over the provider."""
@@ -123,18 +146,19 @@ class Hosts:
         """Record, and verify that no frame breaks a rule."""
         with self.ports[0].namespace.inside():
             tap = Tap.open(self.ports[0].interface, ring_bytes=256 << 20)
-        ended = threading.Event()
+        ended, last = threading.Event(), math.inf
 
         def record() -> None:
-            while len(batch := tap.receive(0.2)) or not ended.is_set():
+            while (len(batch := tap.receive(0.2)) and time.monotonic() < last) or not ended.is_set():
                 writer.write(batch)
 
         with tap, create_capture(capture) as writer:
-            recorder = threading.Thread(target=record)
+            recorder = threading.Thread(target=record, daemon=True)
             recorder.start()
             try:
                 yield
             finally:
+                last = time.monotonic() + _RECORDING_SECONDS
                 ended.set()
                 recorder.join()
             assert not tap.statistics().dropped
@@ -145,7 +169,7 @@ class Hosts:
 def compile_mpi(mpi: Mpi, source: Path, program: Path) -> Path:
     """Compile a program; warnings are errors."""
     strict = ("-g", "-Wall", "-Wextra", "-Werror", "-pthread")
-    subprocess.run([mpi.compiler, *strict, source, "-o", program], check=True)
+    run([mpi.compiler, *strict, source, "-o", program], check=True)
     return program
 
 
@@ -153,4 +177,4 @@ def processes_of(program: str) -> set[str]:
     """Ids of processes whose command line contains ``program``."""
     pgrep = shutil.which("pgrep")
     assert pgrep
-    return set(subprocess.run([pgrep, "-f", program], capture_output=True, text=True, check=False).stdout.split())
+    return set(run([pgrep, "-f", program]).stdout.split())

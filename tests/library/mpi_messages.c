@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mpi_require.h"
 
@@ -263,16 +264,40 @@ static void probes(void)
     probe(100000);
 }
 
-/* A rank dies, and the job with it. */
-static void killed(void)
+/* A rank dies after some messages, and the job with it; without the others' help, which wait for it. */
+static void die_after(int rounds)
 {
     static char data[1000000];
     int right = (rank + 1) % size, left = (rank + size - 1) % size;
-    for (int round = 0;; round++) {
-        if (round == 20 && rank == size - 1)
+    for (int round = 0; round <= rounds; round++) {
+        if (round == rounds && rank == size - 1)
             raise(SIGKILL);
         MPI_Sendrecv(data, sizeof data, MPI_BYTE, right, 1, data, sizeof data, MPI_BYTE, left, 1, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
+    }
+}
+
+static void killed_at_first(void)
+{
+    die_after(0);
+}
+
+static void killed(void)
+{
+    die_after(20);
+}
+
+/* With unexpected messages of all lengths, and while the others are in MPI_Finalize. */
+static void killed_at_last(void)
+{
+    static char data[100000];
+    MPI_Request request;
+    for (int length = 10; length <= 100000; length *= 10)
+        MPI_Isend(data, length, MPI_BYTE, (rank + 1) % size, 3, MPI_COMM_WORLD, &request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1) {
+        usleep(200000);
+        raise(SIGKILL);
     }
 }
 
@@ -287,6 +312,7 @@ int main(int count, char **words)
         {"collective", collective, 0}, {"many", many, 0},            {"derived", derived, 0},
         {"improbe", improbe, 0},       {"synchronous", synchronous, 0}, {"persistent", persistent, 0},
         {"threads", threads, 1},       {"killed", killed, 1},
+        {"killed-at-first", killed_at_first, 1}, {"killed-at-last", killed_at_last, 1},
     };
     int asked = MPI_THREAD_SINGLE, given;
     for (int word = 1; word < count; word++)

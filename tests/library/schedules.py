@@ -33,6 +33,7 @@ from mxwire.link import Tap
 from mxwire.myriexpress.build import Installation, build
 from mxwire.myriexpress.launch import environment
 from tests.cli.support import mxwire
+from tests.library.programs import run
 from tests.live.faulty_cable import FaultyCable
 from tests.live.namespaces import Laboratory, Port
 from tests.live.soak import FAULTS
@@ -604,7 +605,7 @@ def main() -> int:
     installation = build(options.prefix.absolute())
     player = options.prefix.absolute() / "player"
     words = ["cc", "-g", *options.flags.split(), f"-I{installation.include}", str(PLAYER), "-o", str(player)]
-    subprocess.run([*words, f"-L{installation.folder}", "-lmyriexpress", "-pthread"], check=True)
+    run([*words, f"-L{installation.folder}", "-lmyriexpress", "-pthread"], check=True)
     failed = 0
     with Laboratory() as laboratory, tempfile.TemporaryDirectory() as folder:
         if options.faults:

@@ -18,6 +18,8 @@ from mxwire.myriexpress.stamp import stamp
 from tests.cli.support import Run, mxwire
 from tests.forked import CLI
 
+from .programs import run
+
 
 def refused(done: Run, *words: str) -> None:
     """One line, exit code 2."""
@@ -78,10 +80,8 @@ def test_a_stale_library_is_refused_by_mx_init(installation: Installation, tmp_p
         '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
     )
     flags = [f"-I{installation.include}", f"-L{stale.folder}", "-lmyriexpress"]
-    subprocess.run(["cc", str(source), "-o", str(program), *flags], check=True)
-    done = subprocess.run(
-        [program], env=alone | {"LD_LIBRARY_PATH": str(stale.folder)}, capture_output=True, text=True, check=False
-    )
+    run(["cc", str(source), "-o", str(program), *flags], check=True)
+    done = run([program], env=alone | {"LD_LIBRARY_PATH": str(stale.folder)})
     assert done.returncode == 38
     assert done.stderr == (
         f"mxwire: libmyriexpress.so was built by another version of mxwire ({old}): run mxwire library build\n"
@@ -97,9 +97,9 @@ def test_a_prefix_with_spaces(installation: Installation, tmp_path: Path, alone:
     source, program = tmp_path / "program.c", tmp_path / "program"
     source.write_text('#include "myriexpress.h"\nint main(void) { return mx_init(); }\n')
     line = f"{export} sh -c 'eval cc $(pkg-config --cflags --libs mxwire-mx) {source} -o {program}'"
-    subprocess.run(["sh", "-c", line], check=True)
+    run(["sh", "-c", line], check=True)
     made = Installation(spaced)
-    assert subprocess.run([program], env=environment(made, alone), check=False).returncode == 0
+    assert run([program], env=environment(made, alone)).returncode == 0
     refused(mxwire("run", "--preload", "--prefix", spaced, "--json"), "LD_PRELOAD", "another --prefix")
     colon = tmp_path / "a:b"
     spaced.rename(colon)
@@ -147,9 +147,7 @@ def test_build_needs_a_compiler_headers_and_libpython(tmp_path: Path, monkeypatc
 def run_command(installation: Installation, *arguments: str) -> subprocess.CompletedProcess[str]:
     """``mxwire run`` replaces its process if it refuses nothing, so it needs one of its own."""
     command = [sys.executable, str(CLI), "run", "--prefix", str(installation.prefix), *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=os.environ | {"LD_LIBRARY_PATH": "/x"}
-    )
+    return run(command, env=os.environ | {"LD_LIBRARY_PATH": "/x"})
 
 
 def test_run_sets_variables_and_becomes_the_program(installation: Installation):
@@ -165,8 +163,8 @@ def test_run_refuses_programs_that_call_open_mx_by_its_own_names(installation: I
     source.write_text("int omx_open_endpoint(void); int main(void) { return omx_open_endpoint(); }\n")
     library, program = tmp_path / "libopen-mx.so.0", tmp_path / "program"
     soname = "-Wl,-soname,libopen-mx.so.0"
-    subprocess.run(["cc", "-shared", "-fPIC", soname, str(own), "-o", str(library)], check=True)
-    subprocess.run(["cc", str(source), "-o", str(program), str(library)], check=True)
+    run(["cc", "-shared", "-fPIC", soname, str(own), "-o", str(library)], check=True)
+    run(["cc", str(source), "-o", str(program), str(library)], check=True)
     done = run_command(installation, "--", str(program))
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
     assert "omx_open_endpoint" in done.stderr and "compile it with mxwire's myriexpress.h" in done.stderr

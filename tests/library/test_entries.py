@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from mxwire.myriexpress.launch import environment
 from tests.live.namespaces import Port
 
 from .conftest import Compile
+from .programs import run
 from .test_hosts import expect_line
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "interop" / "mx_echo.c"
@@ -24,13 +24,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "interop" / "mx_echo.c"
 @pytest.mark.usefixtures("_namespaces_work")
 def test_the_example_in_c_plays(compile_program: Compile, installation: Installation) -> None:
     program = compile_program(EXAMPLE)
-    done = subprocess.run(
+    done = run(
         [sys.executable, "-m", "mxwire", "interop", "--json", "--with", f"c={program}"]
         + [word for each in ("connect-repeated", "size-large", "one-way", "perf") for word in ("--case", each)],
         env=environment(installation, os.environ),
-        capture_output=True,
-        text=True,
-        timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = {each.case: each.verdict for each in InteropReport.from_json_lines(done.stdout.splitlines()).cells}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from .conftest import SOURCES, Compile
+from .programs import run
 from .test_header import FUNCTIONS
 
 PROGRAM = SOURCES / "functions.c"
@@ -39,9 +40,7 @@ ELSEWHERE = {
 
 @pytest.fixture(scope="module")
 def outcome(compile_program: Compile, alone: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [compile_program(PROGRAM)], env=alone, capture_output=True, text=True, timeout=100, check=False
-    )
+    return run([compile_program(PROGRAM)], env=alone)
 
 
 def test_every_function_has_a_case():

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import platform
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mxwire.myriexpress.build import Installation
+
+from .programs import run
 
 API: dict[str, Any] = json.loads(Path(__file__).parents[1].joinpath("data", "mx-api.json").read_text(encoding="utf-8"))
 HEADERS = (
@@ -59,7 +60,7 @@ def test_sizes_offsets_constants_and_signatures(installation: Installation, tmp_
     assert text.count("tatic_assert") > 150 and text.count("(*has_") == len(FUNCTIONS) == 48
     standard = ["-std=c11", "-pedantic-errors"] if compiler == "cc" else ["-Wno-invalid-offsetof"]
     command = [compiler, *standard, "-Wall", "-Wextra", "-Werror", f"-I{installation.include}", "-c", str(source)]
-    done = subprocess.run([*command, "-o", str(tmp_path / "header.o")], capture_output=True, text=True, check=False)
+    done = run([*command, "-o", str(tmp_path / "header.o")])
     assert done.returncode == 0, done.stderr
 
 
@@ -90,12 +91,12 @@ def test_each_header_suffices_by_itself(
         "-o",
         str(tmp_path / "out"),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run(command)
     assert done.returncode == 0, done.stderr
 
 
 def test_symbols_and_their_versions(installation: Installation):
-    table = subprocess.run(["objdump", "-T", installation.library], capture_output=True, text=True, check=True).stdout
+    table = run(["objdump", "-T", installation.library], check=True).stdout
     versions = {name: version for version, names in API["abi"]["versions"].items() for name in names}
     lines = re.findall(r"^\S+ g\s+D[FO]\s\S+\s\S+\s+(\S+)\s+(\w\S+)$", table, re.MULTILINE)
     have = {name: version for version, name in lines}
@@ -106,8 +107,6 @@ def test_symbols_and_their_versions(installation: Installation):
     # For the provider of libfabric, which asks without Python.
     assert {have[f"mx__{each}"] for each in ("boards", "progresses", "descriptor", "arm")} == {"Base"}
     assert not [name for name in have if name.startswith(("mxw", "mxf"))], "internal functions are not visible"
-    dynamic = subprocess.run(
-        ["readelf", "-dV", installation.library], capture_output=True, text=True, check=True
-    ).stdout
+    dynamic = run(["readelf", "-dV", installation.library], check=True).stdout
     assert "Library soname: [libmyriexpress.so]" in dynamic and "libpython" not in dynamic
     assert re.search(r"Parent 1: MX_0.91", dynamic) and re.search(r"Parent 1: MX_0.9\n", dynamic)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from tests.cli.support import mxwire
 from tests.live.namespaces import Port
 
 from .conftest import SOURCES, Compile
+from .programs import read_line, run
 
 PAIR = SOURCES / "pair.c"
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -71,10 +71,7 @@ def machines(cable: tuple[Port, Port], installation: Installation, compile_progr
 
 
 def expect_line(process: subprocess.Popen[str], line: str) -> None:
-    assert process.stdout is not None
-    ready, _, _ = select.select([process.stdout], [], [], LONGEST)
-    assert ready, f"{process.args} printed nothing within {LONGEST:g} s"
-    assert process.stdout.readline() == line
+    assert read_line(process) == line
 
 
 def ended(process: subprocess.Popen[str]) -> str:
@@ -232,7 +229,7 @@ def test_an_interface_that_disappears_ends_requests(
         namespace.ip("link", "set", name, "up")
     variables = environment(installation, os.environ) | {"MXWIRE_INTERFACE": "gone0"}
     with namespace.start(str(compile_program(source)), env=variables) as program:
-        assert program.stdout is not None and program.stdout.readline() == "ready\n"
+        expect_line(program, "ready\n")
         namespace.ip("link", "del", "gone0")
         _, errors = program.communicate(timeout=LONGEST)
     assert program.returncode == 0, errors
@@ -252,12 +249,8 @@ def test_hello(machines: Machines, compile_program: Compile):
 
 def test_the_benchmark_measures_everything(machines: Machines, installation: Installation):
     script = Path(__file__).parents[2] / "benchmarks" / "library.py"
-    done = subprocess.run(
+    done = run(
         [sys.executable, str(script), "--quick", "--json", "--prefix", str(installation.prefix)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]

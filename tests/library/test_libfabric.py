@@ -14,7 +14,8 @@ import pytest
 from mxwire.myriexpress.build import Installation, build
 
 from .conftest import SOURCES
-from .mpi_hosts import ADDRESSES, LONGEST, Hosts
+from .mpi_hosts import ADDRESSES, Hosts
+from .programs import LONGEST, read_line, run
 
 
 def _missing(*programs: str) -> pytest.MarkDecorator:
@@ -24,7 +25,7 @@ def _missing(*programs: str) -> pytest.MarkDecorator:
 
 def test_the_provider_uses_no_function_of_libfabric(installation: Installation, variables: dict[str, str]):
     """Programs bring their own libfabric, whose functions are not in reach."""
-    listed = subprocess.run(["nm", "-D", installation.provider], capture_output=True, text=True, check=True).stdout
+    listed = run(["nm", "-D", installation.provider], check=True).stdout
     assert [each.split()[-1] for each in listed.splitlines() if "fi_" in each] == ["fi_prov_ini"]
 
 
@@ -56,12 +57,10 @@ def test_calls_of_libfabric_under_the_sanitizers(
     warned = ""
     for each in programs:
         program = tmp_path / each
-        subprocess.run(["cc", *strict, SOURCES / f"fabric_{each}.c", "-o", program, *libraries], check=True)
+        run(["cc", *strict, SOURCES / f"fabric_{each}.c", "-o", program, *libraries], check=True)
         for words in [(str(seed), "1000") for seed in range(3)] if each == "hostile" else [()]:
             command = [program, *words]
-            done = subprocess.run(
-                command, env=variables | own, capture_output=True, text=True, timeout=LONGEST, check=False
-            )
+            done = run(command, env=variables | own)
             assert (done.returncode, done.stdout) == (0, "done\n"), (command, done.stdout, done.stderr)
             warned += done.stderr
     assert warned.count(":mx: dropped a message that another version") == 3
@@ -75,14 +74,14 @@ def test_a_program_that_is_python_progresses_only_in_its_calls(installation: Ins
     """It may hold the interpreter, which the engine needs, while it waits for the provider."""
     script = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).mx__progresses())"
     words = (sys.executable, "-c", script, str(installation.library))
-    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "0\n"
+    assert run(words, check=True).stdout == "0\n"
 
 
 @_missing("fi_info")
 def test_fi_info_lists_the_provider(hosts: Hosts):
-    done = hosts.ports[0].namespace.run("fi_info", "-p", "mx", env=hosts.variables)
+    done = run(hosts.ports[0].namespace.command("fi_info", "-p", "mx"), env=hosts.variables)
     assert done.returncode == 0 and "domain: mx0" in done.stdout, done.stderr
-    every = hosts.ports[0].namespace.run("fi_info", "-l", env=hosts.variables).stdout
+    every = run(hosts.ports[0].namespace.command("fi_info", "-l"), env=hosts.variables).stdout
     assert "mx:" in every.split()
 
 
@@ -92,17 +91,18 @@ def test_fi_info_lists_the_provider(hosts: Hosts):
     [("lo", "lo: no Ethernet interface"), ("none0", "none0: no Ethernet interface")],
 )
 def test_a_provider_that_cannot_work_reports_it_once(hosts: Hosts, interface: str, reason: str):
-    run = hosts.ports[0].namespace.run
+    namespace = hosts.ports[0].namespace
     wrong = hosts.variables | {"MXWIRE_INTERFACE": interface}
-    done = run("fi_info", "-p", "mx", env=wrong | {"FI_LOG_LEVEL": "warn"})
+    command = namespace.command("fi_info", "-p", "mx")
+    done = run(command, env=wrong | {"FI_LOG_LEVEL": "warn"})
     assert done.returncode and done.stderr.count(f"libfabric:mx: {reason}\n") == 1, done.stderr
-    assert "libfabric:mx" not in run("fi_info", "-p", "mx", env=wrong).stderr
+    assert "libfabric:mx" not in run(command, env=wrong).stderr
 
 
 @_missing("fi_info", "setpriv")
 def test_a_provider_without_permission_reports_it_once(hosts: Hosts):
     command = ("setpriv", "--bounding-set=-net_raw", "fi_info", "-p", "mx")
-    done = hosts.ports[0].namespace.run(*command, env=hosts.variables | {"FI_LOG_LEVEL": "warn"})
+    done = run(hosts.ports[0].namespace.command(*command), env=hosts.variables | {"FI_LOG_LEVEL": "warn"})
     assert done.returncode and done.stderr.count("libfabric:mx: no permission to open interfaces") == 1, done.stderr
 
 
@@ -113,7 +113,7 @@ def test_two_providers_of_one_name_are_one(hosts: Hosts, installation: Installat
     copy.write_bytes(installation.provider.read_bytes())
     both = {"FI_PROVIDER_PATH": f"{tmp_path}:{installation.provider.parent}"}
     found = [
-        hosts.ports[0].namespace.run("fi_info", "-p", "mx", env=hosts.variables | own).stdout
+        run(hosts.ports[0].namespace.command("fi_info", "-p", "mx"), env=hosts.variables | own).stdout
         for own in ({}, both, both | {"LD_LIBRARY_PATH": str(installation.search_folder)})
     ]
     assert found[0].count("domain: mx0") > 0 and found == [found[0]] * 3
@@ -142,8 +142,8 @@ def test_a_library_that_cannot_start_refuses_a_domain_in_one_line(
         shutil.copytree(SOURCES.parents[1] / "mxwire", packages / "mxwire")
         packages.joinpath("mxwire", "__init__.py").open("a").write('\n__version__ = "other"\n')
     program = tmp_path / "program"
-    subprocess.run(["cc", SOURCES / "fabric_waits.c", "-o", program, "-lfabric", "-pthread"], check=True)
-    done = hosts.ports[0].namespace.run(str(program), env=hosts.variables | own, timeout=LONGEST)
+    run(["cc", SOURCES / "fabric_waits.c", "-o", program, "-lfabric", "-pthread"], check=True)
+    done = run(hosts.ports[0].namespace.command(str(program)), env=hosts.variables | own)
     assert done.returncode == 1 and "fi_domain" in done.stdout
     assert reason in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
@@ -164,7 +164,7 @@ def test_fi_pingpong(hosts: Hosts, mode: str, tmp_path: Path):
     with hosts.judged(tmp_path / "run.pcap"), server.start(*words, env=hosts.variables) as serving:
         try:
             listens(serving)
-            done = client.run(*words, ADDRESSES[0], env=hosts.variables, timeout=LONGEST)
+            done = run(client.command(*words, ADDRESSES[0]), env=hosts.variables)
             assert done.returncode == 0, done.stdout + done.stderr
             assert serving.wait(LONGEST) == 0
         finally:
@@ -177,14 +177,13 @@ def test_fi_pingpong(hosts: Hosts, mode: str, tmp_path: Path):
 def test_programs_on_two_hosts(hosts: Hosts, tmp_path: Path, source: str, server: str, client: str):
     """Remote memory whose program makes no call, but waits for its standard input; and programs that sleep in poll."""
     program = str(tmp_path / "program")
-    subprocess.run(["cc", "-g", SOURCES / source, "-o", program, "-lfabric", "-pthread"], check=True)
+    run(["cc", "-g", SOURCES / source, "-o", program, "-lfabric", "-pthread"], check=True)
     first, second = (each.namespace for each in hosts.ports)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": hosts.variables}
     with hosts.judged(tmp_path / "run.pcap"), first.start(program, server, **pipes) as serving:
         try:
-            assert serving.stdout
-            where = serving.stdout.readline().split()
-            done = second.run(program, client, *where, env=hosts.variables, timeout=LONGEST)
+            where = read_line(serving).split()
+            done = run(second.command(program, client, *where), env=hosts.variables)
             assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr
             assert serving.communicate(timeout=LONGEST)[0] == "done\n"
         finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from mxwire.myriexpress.build import Installation
 from tests.library.conftest import Compile
+from tests.library.programs import run
 
 PROGRAM = """
 #include <stdio.h>
@@ -43,11 +43,11 @@ def test_a_privileged_program_runs_no_code_of_its_user(
     (user / "lib" / version / "site-packages" / "user.pth").write_text(RUNS)
     marker = tmp_path / "marker"
     named = alone | {"PYTHONPATH": str(user), "PYTHONUSERBASE": str(user), "MARKER": str(marker)}
-    mine = subprocess.run([ordinary], env=named, capture_output=True, text=True, check=False)
+    mine = run([ordinary], env=named)
     assert mine.stdout == "6 PYTHONPATH\n" and "mxwire" in marker.read_text(), mine.stderr
     marker.unlink()
     no_peers = alone | {"MXWIRE_PEERS": str(user / "none")}
-    refused = subprocess.run([ordinary], env=no_peers, capture_output=True, text=True, check=False)
+    refused = run([ordinary], env=no_peers)
     assert str(user / "none") in refused.stderr
 
     privileged = tmp_path / "privileged"
@@ -55,5 +55,5 @@ def test_a_privileged_program_runs_no_code_of_its_user(
     # A program of another group than its user's, which the kernel treats as one with file capabilities.
     os.chown(privileged, -1, 65534)
     privileged.chmod(0o2755)
-    done = subprocess.run([privileged], env=named | no_peers, capture_output=True, text=True, check=False)
+    done = run([privileged], env=named | no_peers)
     assert (done.stdout, done.stderr, marker.exists()) == ("0 PYTHONPATH\n", "", False)

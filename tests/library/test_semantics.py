@@ -14,6 +14,7 @@ from mxwire.myriexpress.build import Installation
 from mxwire.myriexpress.program_options import read_options
 
 from .conftest import SOURCES, Compile
+from .programs import run
 
 PROGRAM = SOURCES / "semantics.c"
 CASES = re.findall(r"CASE\((\w+)\)[,\n]", PROGRAM.read_text(encoding="utf-8"))
@@ -21,9 +22,7 @@ CASES = re.findall(r"CASE\((\w+)\)[,\n]", PROGRAM.read_text(encoding="utf-8"))
 
 @pytest.fixture(scope="module")
 def outcome(compile_program: Compile, alone: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [compile_program(PROGRAM)], env=alone, capture_output=True, text=True, timeout=100, check=False
-    )
+    return run([compile_program(PROGRAM)], env=alone)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -41,12 +40,9 @@ def test_the_program_ends_without_a_traceback(outcome: subprocess.CompletedProce
 
 def test_a_failing_case_is_noticed(compile_program: Compile, alone: dict[str, str]):
     """Without the wait for discovery, and with another number of boards, a case has something to report."""
-    done = subprocess.run(
+    done = run(
         [compile_program(PROGRAM), "opening"],
         env=alone | {"OMX_ANY_ENDPOINT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 1 and "semantics.c" in done.stdout
 
@@ -72,7 +68,7 @@ def test_data_symbols_are_right_in_programs_that_copy_them(
         """
     )
     for name, flags in {"symbols-pie": ("-fPIE", "-pie"), "symbols-fixed": ("-fno-PIE", "-no-pie")}.items():
-        assert subprocess.run([compile_program(source, *flags, name=name)], env=alone, check=False).returncode == 0
+        assert run([compile_program(source, *flags, name=name)], env=alone).returncode == 0
 
 
 @pytest.mark.parametrize(("variables", "code"), [({}, 255), ({"MX_ERRORS_ARE_FATAL": "0"}, 0)])
@@ -81,18 +77,16 @@ def test_errors_are_fatal_unless_the_environment_disables_that(
 ):
     source = tmp_path / "fatal.c"
     source.write_text('#include "myriexpress.h"\nint main(void) { mx_init(); mx_close_endpoint(0); return 0; }\n')
-    done = subprocess.run([compile_program(source)], env=alone | variables, capture_output=True, text=True, check=False)
+    done = run([compile_program(source)], env=alone | variables)
     assert done.returncode == code
     assert done.stderr == ("MX: fatal error: mx_close_endpoint: Bad endpoint\n" if code else "")
 
 
 def test_programs_that_never_use_the_library_start_no_python(installation, alone: dict[str, str]):
     """Preloaded, it must cost little: neither libpython nor anything of Python is mapped."""
-    maps = subprocess.run(
+    maps = run(
         ["cat", "/proc/self/maps"],
         env=alone | {"LD_PRELOAD": str(installation.library)},
-        capture_output=True,
-        text=True,
         check=True,
     ).stdout
     assert "libmyriexpress.so" in maps and "python" not in maps
@@ -105,10 +99,8 @@ def test_the_second_name_is_the_same_library(
     source = tmp_path / "second.c"
     source.write_text('#include "myriexpress.h"\nint main(void) { return mx_init() || mx_finalize() ? 1 : 0; }\n')
     program = tmp_path / "second"
-    subprocess.run(
-        ["cc", f"-I{installation.include}", str(source), "-o", str(program), str(installation.second_name)], check=True
-    )
-    assert subprocess.run([program], env=alone, check=False).returncode == 0
+    run(["cc", f"-I{installation.include}", str(source), "-o", str(program), str(installation.second_name)], check=True)
+    assert run([program], env=alone).returncode == 0
 
 
 @pytest.fixture(scope="module")
@@ -118,23 +110,23 @@ def small(compile_program: Compile) -> Path:
 
 def test_a_fork_while_another_thread_starts_the_library(small: Path, alone: dict[str, str]):
     """The child's mx_init does not hang, and is refused as in any child."""
-    done = subprocess.run([small, "fork"], env=alone, capture_output=True, text=True, timeout=60, check=False)
+    done = run([small, "fork"], env=alone)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
 def test_a_handler_may_exit(small: Path, alone: dict[str, str]):
-    done = subprocess.run([small, "exit"], env=alone, capture_output=True, text=True, timeout=60, check=False)
+    done = run([small, "exit"], env=alone)
     assert (done.returncode, done.stderr) == (7, "")
 
 
 def test_a_program_may_exit_while_a_handler_does_not_return(small: Path, alone: dict[str, str]):
     variables = alone | {"MXWIRE_LINGER": "0.2"}
-    done = subprocess.run([small, "stuck"], env=variables, capture_output=True, text=True, timeout=60, check=False)
+    done = run([small, "stuck"], env=variables)
     assert (done.returncode, done.stderr) == (6, "")
 
 
 def test_closed_streams_are_not_replaced_by_sockets(small: Path, alone: dict[str, str]):
-    done = subprocess.run([small, "closed"], env=alone, check=False)
+    done = run([small, "closed"], env=alone)
     assert done.returncode == 0
 
 
@@ -151,7 +143,7 @@ def test_variables_for_other_pythons_have_no_effect(small: Path, alone: dict[str
         "PYTHONPROFILEIMPORTTIME": "1",
         "LC_ALL": "C",
     }
-    done = subprocess.run([small, "show"], env=alone | variables, capture_output=True, text=True, check=False)
+    done = run([small, "show"], env=alone | variables)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2 0 0 32768\n", "")
 
 
@@ -167,18 +159,15 @@ def test_a_python_without_mxwire_is_one_line(
     package.mkdir()
     package.joinpath("__init__.py").write_text("raise ImportError('broken\\nin several lines')\n")
     variables = alone | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([compile_program(source)], env=variables, capture_output=True, text=True, check=False)
+    done = run([compile_program(source)], env=variables)
     reason = f"mxwire: Python ({sys.executable}) cannot import mxwire (ImportError: broken): "
     assert (done.returncode, done.stderr) == (6, f"{reason}run mxwire library build again\n")
     # Another mxwire precedes that of the build.
     program = f"import ctypes, sys; sys.exit(ctypes.CDLL({str(installation.library)!r}).mx__init_api(0x301))"
-    done = subprocess.run(
+    done = run(
         [sys.executable, "-c", program],
         env=variables | {"MX_ERRORS_ARE_FATAL": "0"},
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 6 and done.stderr.endswith("): install mxwire for this Python, too\n"), done.stderr
     assert done.stderr.count("\n") == 1
@@ -200,14 +189,14 @@ def test_variables_of_mx_that_have_an_effect(
     small: Path, alone: dict[str, str], variables: dict[str, str], threads: int, buffered: str, eager: int
 ):
     """Threads, whether 10,000 bytes to itself and to another endpoint of the host are copied, and COPY_SEND_MAX."""
-    done = subprocess.run([small, "show"], env=alone | variables, capture_output=True, text=True, check=False)
+    done = run([small, "show"], env=alone | variables)
     assert (done.returncode, done.stdout) == (0, f"{threads} {buffered} {eager}\n"), done.stdout + done.stderr
 
 
 def test_variables_without_effect_are_reported(small: Path, alone: dict[str, str]):
     """R-LOC-03: there is no bonding; and memory is not registered beyond the end of a request."""
     variables = alone | {"MX_VERBOSE": "1", "MX_RCACHE": "2", "MX_BONDING": "1", "MX_PIPELINE_LOG": "0"}
-    done = subprocess.run([small, "show"], env=variables, capture_output=True, text=True, check=False)
+    done = run([small, "show"], env=variables)
     assert done.stderr.splitlines()[1:] == ["mxwire: without effect: MX_RCACHE, MX_BONDING"]
 
 
@@ -239,11 +228,11 @@ def test_garbage_in_the_environment_is_one_line(compile_program: Compile, alone:
         "OMX_CTXIDS": ("many", 1),
     }
     for name, (value, code) in cases.items():
-        done = subprocess.run([program], env=alone | {name: value}, capture_output=True, text=True, check=False)
+        done = run([program], env=alone | {name: value})
         assert (done.returncode, done.stderr.count("\n")) == (code, 1), (name, done.stderr)
         assert done.stderr.startswith("mxwire: ") and "Traceback" not in done.stderr
     gone = {"MX_NO_MYRINET": "0", "MXWIRE_INTERFACE": "nosuch0"}
-    done = subprocess.run([program], env=alone | gone, capture_output=True, text=True, check=False)
+    done = run([program], env=alone | gone)
     assert done.returncode == 5 and "nosuch0" in done.stderr
 
 
@@ -267,7 +256,7 @@ def test_a_long_name_of_another_host_is_truncated(compile_program: Compile, alon
     peers = tmp_path / "peers"
     peers.write_text("02:00:00:00:00:99 " + 79 * "\ufffd" + "\n", encoding="utf-8")
     variables = alone | {"MXWIRE_PEERS": str(peers)}
-    done = subprocess.run([compile_program(source)], env=variables, capture_output=True, text=True, check=False)
+    done = run([compile_program(source)], env=variables)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -277,7 +266,7 @@ def test_too_many_interfaces_are_one_line(compile_program: Compile, alone: dict[
         '#include "myriexpress.h"\nint main(void) { mx_set_error_handler(MX_ERRORS_RETURN); return mx_init(); }\n'
     )
     variables = alone | {"MX_NO_MYRINET": "0", "MXWIRE_INTERFACE": ",".join(f"eth{each}" for each in range(17))}
-    done = subprocess.run([compile_program(source)], env=variables, capture_output=True, text=True, check=False)
+    done = run([compile_program(source)], env=variables)
     assert done.returncode and done.stderr == "mxwire: MXWIRE_INTERFACE names 17 interfaces: name at most 16\n"
 
 
@@ -298,8 +287,8 @@ def test_a_user_without_permission_gets_a_return_code(
     )
     port = cable[0]
     drop = ["setpriv", "--bounding-set=-net_raw", "--inh-caps=-net_raw"]
-    done = port.namespace.run(
-        *(*drop, str(compile_program(source))),
+    done = run(
+        port.namespace.command(*drop, str(compile_program(source))),
         env=alone | {"MX_NO_MYRINET": "0", "MXWIRE_INTERFACE": port.interface},
     )
     assert done.returncode == 7 and done.stderr.startswith("mxwire: veth0: "), done.stderr
@@ -317,21 +306,17 @@ def test_the_c_side_is_clean_under_the_sanitizers(
     monkeypatch.setenv("CFLAGS", f"{flags} -DLONGEST_MS=20000")
     made = build(tmp_path / "prefix")
     program = tmp_path / "semantics"
-    subprocess.run(
+    run(
         [
             *("cc", "-g", *flags.split(), f"-I{made.include}", str(PROGRAM), "-o", str(program)),
             *(f"-L{made.folder}", "-lmyriexpress", "-pthread"),
         ],
         check=True,
     )
-    done = subprocess.run(
+    done = run(
         [program],
         # Memory that Python keeps until the end is not a leak of the library.
         env=alone | {"LD_LIBRARY_PATH": str(made.folder), "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0"},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -342,7 +327,7 @@ if shutil.which("valgrind"):
 
     def test_the_c_side_is_clean_under_valgrind(small: Path, alone: dict[str, str]):
         """No wrong access to memory; Python itself uses values that valgrind takes for uninitialised."""
-        done = subprocess.run(
+        done = run(
             [
                 "valgrind",
                 "-q",
@@ -353,10 +338,6 @@ if shutil.which("valgrind"):
                 "show",
             ],
             env=alone,
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
         )
         assert (done.returncode, done.stdout) == (0, "2 0 0 32768\n"), done.stderr
 
@@ -380,5 +361,5 @@ def test_a_program_that_sleeps_on_the_descriptor_of_its_endpoint_misses_nothing(
 ):
     program = compile_program(SOURCES / "descriptor.c")
     variables = alone | ({"MX_MONOTHREAD": "1"} if single == "1" else {})
-    done = subprocess.run([program], env=variables, capture_output=True, text=True, timeout=60, check=False)
+    done = run([program], env=variables)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr

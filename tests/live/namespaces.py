@@ -6,7 +6,6 @@ import itertools
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,13 +44,12 @@ def missing() -> str | None:
 
 
 def sweep() -> None:
-    """Remove the namespaces that test runs left behind which were killed."""
+    """Remove the namespaces that test runs left behind which were killed, and end what still runs in them."""
     for line in run_ip("netns", "list").splitlines():
         name = line.split()[0]
         parts = name.split("-")
         if parts[0] == PREFIX and len(parts) == 3 and not Path("/proc", parts[1]).exists():
-            with suppress(NamespaceError):
-                run_ip("netns", "del", name)
+            Namespace(name).remove()
 
 
 class Namespace(namespaces.Namespace):

@@ -28,6 +28,9 @@ class SharedChannel(Channel):
             if not setup.active:
                 file.truncate(whole)
             self._memory = mmap.mmap(file.fileno(), whole)
+        # Both sides have it now: without a name, nothing is left of it if they are killed.
+        if setup.active:
+            self._path.unlink()
         halves = [memoryview(self._memory)[start : start + whole // 2] for start in (0, whole // 2)]
         out, into = halves if setup.active else halves[::-1]
         self._views = [*halves, out[:8].cast("Q"), out[_PAGE:], into[:8].cast("Q"), into[_PAGE:]]
