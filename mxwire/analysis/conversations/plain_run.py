@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice, pairwise
 from typing import Any, Final
@@ -79,6 +79,8 @@ MOST_EXAMINED: Final = 1 << 16
 SKIPPED: Final = 64
 """Number of frames that are followed one by one after the first failure; it doubles up to ``MOST_SKIPPED``."""
 MOST_SKIPPED: Final = 8192
+PER_LANE_WIDE: Final = 32
+"""Average number of frames per direction up to which windows grow."""
 PER_LANE: Final = 2
 """Minimum average number of frames per direction, because each direction has a fixed cost."""
 KINDS: Final[tuple[Kind, ...]] = "TINY", "SMALL"
@@ -231,7 +233,7 @@ class _PlainLanes:
         """Return the row of ``_LANE`` of a flow; None if the direction was not seen before."""
         if flow is None or flow.session in (None, NO_SESSION) or not (flow.frames and flow.back.frames):
             return _UNKNOWN, *_NO_STREAM, False, 0, 0, 0, 0
-        stream, other = self.stream(flow), self.stream(flow.back)
+        stream, other = flow.stream or self.stream(flow), flow.back.stream or self.stream(flow.back)
         if stream is None:
             sending: tuple[Any, ...] = _NO_STREAM
         else:
@@ -324,22 +326,22 @@ _NONE: Final = np.zeros(0, np.int64)
 class _PlainStream:
     """A stream whose numbers advance, or of which messages are reported, in a run."""
 
+    __slots__ = (
+        "acked", "flow", "forgotten", "kept", "new", "old_places", "old_positions", "sent", "stream"
+    )  # fmt: skip
+
     def __init__(self, flow: Flow, stream: Stream) -> None:
         self.flow = flow
         self.stream = stream
         self.sent = 0
         """Number of messages in the run."""
-        self.sent_at: NDArray[np.intp] = _NONE
-        """Their frames."""
         self.acked: int | None = None
         """Position below which the run acknowledges all messages; None if it acknowledges none."""
-        self.old_places: list[int] = []
-        self.old_positions: list[int] = []
+        self.old_places: Sequence[int] = ()
+        self.old_positions: Sequence[int] = ()
         """Places in the queue, and positions, of messages sent before the run and reported during it."""
-        self.queue: _Integers = _NONE
-        """Place in the queue of each message that is settled in the run, in order from ``stream.acked``."""
         self.new = 0
-        """Number of these messages that are reported."""
+        """Number of messages that are settled in the run, and reported; they begin at ``stream.acked``."""
         self.forgotten = 0
         """Number of oldest entries removed during the run: first entries from before the run, then entries of the
         run."""
@@ -373,31 +375,36 @@ class _PlainStream:
         entries = (self.stream.entries[position] for position in range(self.stream.acked, end))
         return [each for each in entries if isinstance(each, CapturedMessage)]
 
-    def forget(self, reported_at: _Integers) -> bool:
-        """Set ``forgotten`` and ``kept`` as after the reports of the run.
+    def forget(self) -> bool:
+        """Set ``forgotten`` and ``kept`` as after the reports of the run; return False if they are not in turn."""
+        stream = self.stream
+        if len(stream.entries) + self.sent > ENTRIES:
+            return False
+        count = len(self.old_positions) + self.new
+        if count:
+            first = stream.acked
+            order = [*stream.reported, *self.old_positions, *range(first, first + self.new)]
+            self.kept = order[-KEPT_BEHIND:]
+            self.forgotten = max(len(order) - KEPT_BEHIND, 0)
+        return stream.in_turn or not count
 
-        Returns False, and the values are wrong, if a message would be forgotten before an earlier one.
+    def forget_out_of_turn(self, queue: _Integers, sent_at: NDArray[np.intp], reported_at: _Integers) -> bool:
+        """Set ``forgotten`` and ``kept`` for a stream whose messages are reported in any order, or that may hold too
+        many entries.
+
+        ``queue`` are the places in the queue of the messages that are settled in the run, and reported, and ``sent_at``
+        the frames with its messages. Returns False, and the values are wrong, if a message would be forgotten before an
+        earlier one.
         """
         stream = self.stream
-        order = [*self.old_positions, *range(stream.acked, stream.acked + self.new)]
-        if not order and len(stream.entries) + self.sent <= ENTRIES:
-            return True
-        order = [*stream.reported, *order]
-        if not stream.in_turn or len(stream.entries) + self.sent > ENTRIES:
-            return self._forget(np.array(order, np.int64), reported_at)
-        self.kept = order[-KEPT_BEHIND:]
-        self.forgotten = max(len(order) - KEPT_BEHIND, 0)
-        return True
-
-    def _forget(self, order: _Integers, reported_at: _Integers) -> bool:
-        """Do so for a stream that reports messages in any ``order``, and may hold too many entries."""
-        stream = self.stream
         held, before = np.array([*stream.entries], np.int64), len(stream.reported)
-        queue = np.concatenate([np.array(self.old_places, np.int64), self.queue[: self.new]])
+        order = np.array([*stream.reported, *self.old_positions], np.int64)
+        order = np.concatenate([order, stream.acked + np.arange(self.new)])
+        queue = np.concatenate([np.array(self.old_places, np.int64), queue])
         known = np.isin(order, held) | (order >= stream.next)
         rank = np.where(known, np.searchsorted(held, order) + np.maximum(order - stream.next, 0), -1)
         # A stream that holds too many entries has lost the oldest when they are reported.
-        lost = len(held) - ENTRIES + np.searchsorted(self.sent_at, reported_at[queue])
+        lost = len(held) - ENTRIES + np.searchsorted(sent_at, reported_at[queue])
         kept = np.concatenate([np.arange(before), before + np.flatnonzero(rank[before:] >= lost)])
         self.kept = order[kept[-KEPT_BEHIND:]].tolist()
         end = int(rank[kept[:-KEPT_BEHIND]].max(initial=-1)) + 1
@@ -413,8 +420,9 @@ class _PlainStream:
         if self.kept is not None:
             stream.reported = deque(self.kept)
         new = stream.next + max(self.forgotten - len(entries), 0)
-        for position in [*islice(entries, self.forgotten)]:
-            del entries[position]
+        if self.forgotten:
+            for position in [*islice(entries, self.forgotten)]:
+                del entries[position]
         if self.acked is not None:
             first, stream.acked = max(stream.acked, next(iter(entries), new)), self.acked
             stream.confirmed = stream.acked
@@ -589,24 +597,31 @@ class _PlainRun:
         """Place in ``sent_by_lane`` of the first message of each lane."""
         self.stream_sent, self.stream_acked = np.full(total, _UNKNOWN), np.full(total, _UNKNOWN)
         """Number of the stream of the messages of each lane, and of the stream that its acks advance; -1 if none."""
-        for lane, flow in lanes.of(np.flatnonzero(counts)):
-            number, each = self._stream(flow)
-            self.stream_sent[lane] = number
-            each.sent = int(counts[lane])
-            each.sent_at = self.sent_by_lane[self.first_sent[lane] :][: each.sent]
+        numbers: list[int] = []
+        sending, counted = np.flatnonzero(counts), counts.tolist()
+        for lane, flow in lanes.of(sending):
+            number = self._stream(flow)
+            self.streams[number].sent = counted[lane]
+            numbers.append(number)
+        self.stream_sent[sending] = numbers
         advanced = np.bincount(lanes.lane, self._steps, total).astype(np.int64)
-        for lane, flow in lanes.of(np.flatnonzero(advanced)):
-            number, each = self._stream(flow.back)
-            self.stream_acked[lane] = number
-            each.acked = each.stream.acked + int(advanced[lane])
+        acking, steps = np.flatnonzero(advanced), advanced.tolist()
+        numbers = []
+        for lane, flow in lanes.of(acking):
+            number = self._stream(flow.back)
+            each = self.streams[number]
+            each.acked = each.stream.acked + steps[lane]
+            numbers.append(number)
+        self.stream_acked[acking] = numbers
 
-    def _stream(self, flow: Flow) -> tuple[int, _PlainStream]:
-        stream = self.lanes.stream(flow)
+    def _stream(self, flow: Flow) -> int:
+        """Return the number of the stream of a flow, which is added if it is new."""
+        stream = flow.stream or self.lanes.stream(flow)
         assert stream is not None
         number = self._numbers.setdefault(id(stream), len(self.streams))
         if number == len(self.streams):
             self.streams.append(_PlainStream(flow, stream))
-        return number, self.streams[number]
+        return number
 
     def is_regular(self) -> bool:
         """Return whether all streams with messages or acks are regular."""
@@ -621,7 +636,7 @@ class _PlainRun:
         lanes = self.lanes
         first_former = np.zeros(len(self.streams), np.int64)
         for number, each in enumerate(self.streams):
-            if each.acked is not None:
+            if each.acked is not None and each.stream.acked < each.stream.next:
                 first_former[number] = len(self.former) - each.stream.acked
                 self.former += each.flying(min(each.acked, each.stream.next))
         by = np.repeat(np.arange(len(self._steps)), self._steps)
@@ -667,25 +682,36 @@ class _PlainRun:
 
     def find_reports(self) -> bool:
         """Assign the messages that are reported to their streams; return whether all are reported in order."""
+        created, earlier, old = len(self.state.lingering), self.earlier, [self._reported_objects()]
+        # Created messages precede the others in the queue.
+        rows = earlier.rows[earlier.reported :][: max(self.reported - created, 0)]
+        old.append(np.stack([rows["stream"], created + np.arange(len(rows)), rows["position"]]))
+        for number, places, positions in _groups(np.concatenate(old, axis=1)):
+            self.streams[number].old_places, self.streams[number].old_positions = places, positions
+        new = max(self.reported - self.queued, 0)
+        counts = np.bincount(self.settled_stream[:new], minlength=len(self.streams))
+        for number in np.flatnonzero(counts).tolist():
+            self.streams[number].new = int(counts[number])
+        return all(each.forget() or self._forget(number) for number, each in enumerate(self.streams))
+
+    def _reported_objects(self) -> _Integers:
+        """Return stream, place in the queue and position of the created messages that are reported; shape (3, n)."""
+        found = []
         for place, message in enumerate(islice(self.state.lingering, self.reported)):
             stream = message.flow.stream
             number = self._numbers.get(id(stream))
             if number is not None and stream is not None and stream.entries.get(message.position) is message:
-                self.streams[number].old_places.append(place)
-                self.streams[number].old_positions.append(message.position)
+                found.append((number, place, message.position))
             else:
                 self.foreign.add(place)
-        # Created messages precede the others in the queue.
-        created, earlier = len(self.state.lingering), self.earlier
-        rows = earlier.rows[earlier.reported :][: max(self.reported - created, 0)]
-        for number, places in _groups(rows["stream"]):
-            self.streams[number].old_places += (created + places).tolist()
-            self.streams[number].old_positions += rows["position"][places].tolist()
-        new = max(self.reported - self.queued, 0)
-        for number, places in _groups(self.settled_stream):
-            self.streams[number].queue = self.queued + places
-            self.streams[number].new = int(np.searchsorted(places, new))
-        return all(each.forget(self.reported_at) for each in self.streams)
+        return np.array(found, np.int64).reshape(-1, 3).T
+
+    def _forget(self, number: int) -> bool:
+        """Forget the entries of a stream that is not reported in turn."""
+        each, lane = self.streams[number], np.flatnonzero(self.stream_sent == number)
+        queue = self.queued + np.flatnonzero(self.settled_stream == number)[: each.new]
+        first = int(self.first_sent[lane[0]]) if len(lane) else 0
+        return each.forget_out_of_turn(queue, self.sent_by_lane[first : first + each.sent], self.reported_at)
 
     def finish(self, *, create_all: bool) -> None:
         """Set the state and ``earlier`` to those after the run; create the messages in flight, or all."""
@@ -700,11 +726,15 @@ class _PlainRun:
             state.report(state.lingering.popleft(), forget=place in self.foreign)
         for each in self.streams:
             each.extend(marked=state.marks is not None)
-            if each.acked is not None:
-                last = int(self.settled_at[each.queue[-1] - self.queued])
-                number, time_ns = int(frames.number[last]), int(frames.time_ns[last])
-                each.stream.last_ack = _acknowledgement(number, time_ns, int(frames.kind[last]))
-                each.stream.ack_value = int(frames.ack[last])
+        # The last assignment wins: the latest ack.
+        last = np.full(len(self.streams), _UNKNOWN)
+        last[self.settled_stream] = self.settled_at
+        advanced = np.flatnonzero(last >= 0)
+        last = last[advanced]
+        columns = advanced, frames.number[last], frames.time_ns[last], frames.kind[last], frames.ack[last]
+        for stream, number, time_ns, kind, ack in zip(*(column.tolist() for column in columns), strict=True):
+            found = self.streams[stream].stream
+            found.last_ack, found.ack_value = _acknowledgement(number, time_ns, kind), ack
         self._create_in_flight()
         state.now_ns, state.place = int(frames.time_ns[-1]), int(frames.place[-1])
         self.lanes.note_unseen()
@@ -764,17 +794,13 @@ class _PlainRun:
             each.stream.entries[message.position] = state.in_flight[number] = message
 
 
-def _groups(numbers: _Integers) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Yield each number with its places, in order."""
-    if not len(numbers):
-        return
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    begins = np.flatnonzero(np.diff(ordered, prepend=-1))
-    for number, first, end in zip(
-        ordered[begins].tolist(), begins.tolist(), [*begins[1:].tolist(), len(order)], strict=True
-    ):
-        yield number, order[first:end]
+def _groups(columns: _Integers) -> Iterator[tuple[int, list[int], list[int]]]:
+    """Yield each number in the first of three ``columns`` with its entries in the others, in order."""
+    columns = columns[:, np.argsort(columns[0], kind="stable")]
+    begins = np.flatnonzero(np.diff(columns[0], prepend=-1))
+    one, other = columns[1].tolist(), columns[2].tolist()
+    for number, (first, end) in zip(columns[0, begins].tolist(), pairwise([*begins.tolist(), len(one)]), strict=True):
+        yield number, one[first:end], other[first:end]
 
 
 class PlainTracker:
@@ -805,10 +831,12 @@ class PlainTracker:
                 place = int(frames.place[first])
                 size = min(end - first, self._window)
                 taken = self._take(frames.part(first, first + size))
+                # Each direction has a fixed cost.
+                wide = PER_LANE_WIDE * self._lane_count
                 if taken == size:
-                    self._window = min(4 * self._window, MOST_EXAMINED)
+                    self._window = min(4 * self._window, max(wide, MOST_EXAMINED))
                 else:
-                    self._window = min(max(LEAST_EXAMINED, 2 * PER_LANE * self._lane_count), MOST_EXAMINED)
+                    self._window = max(LEAST_EXAMINED, wide // 8)
                 if taken:
                     first, self._skipped = first + taken, SKIPPED
                     place = int(frames.place[first - 1]) + 1
