@@ -77,7 +77,7 @@ small_bounds = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from((0, 0.01, 0.1)), small_bounds)
 def test_generated_traffic_is_judged_as_frame_by_frame(seed, faults, limits):
     """With small bounds, so that messages are forgotten in a short capture."""

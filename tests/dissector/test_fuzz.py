@@ -18,7 +18,7 @@ from .support import needs_tshark, tshark
 
 pytestmark = needs_tshark
 
-FRAMES = int(os.environ.get("MXWIRE_FUZZ_FRAMES", "100000"))
+FRAMES = int(os.environ.get("MXWIRE_FUZZ_FRAMES", "40000"))
 """In total; ``make nightly`` has more."""
 RUNS = 4
 MICROSECONDS_A_FRAME = 1500

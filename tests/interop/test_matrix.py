@@ -26,8 +26,12 @@ from mxwire.protocol.library.reliability import OwedAck
 from mxwire.rules import CATALOGUE
 
 PAIRS = list(product(IMPLEMENTATIONS, IMPLEMENTATIONS))
+REFERENCE = "open-mx-1.5"
+PARTS = 3
+"""Pairs of two implementations, other than the reference, play every third cell, so that each implementation has all
+cells in both roles. ``mxwire interop`` plays all."""
 PLAYED_AGAIN = 36
-"""One cell in this number is played again, by its name: 342 in all pairs; in one pair every cell."""
+"""One cell in this number is played again, by its name; in one pair every cell."""
 
 
 def played(name: str, seed: int = 1) -> Cell:
@@ -35,17 +39,20 @@ def played(name: str, seed: int = 1) -> Cell:
     return play_simulated(order)
 
 
-def cells(left: str, right: str) -> list[Cell]:
-    """All standard cells of a pair, in the one direction."""
+def cells(left: str, right: str, part: slice = slice(None)) -> list[Cell]:
+    """The standard cells of a pair, in the one direction."""
     orders = plan(CellSelection(implementations=(left, right)))
-    return [play_simulated(each) for each in orders if (each.left.name, each.right.name) == (left, right)]
+    chosen = [each for each in orders if (each.left.name, each.right.name) == (left, right)]
+    return [play_simulated(each) for each in chosen[part]]
 
 
 @pytest.mark.parametrize(("left", "right"), PAIRS, ids=map("-to-".join, PAIRS))
 def test_every_cell_is_as_expected(left, right):
-    found = cells(left, right)
+    parts = 1 if left == right or REFERENCE in (left, right) else PARTS
+    first = sum(map(list(IMPLEMENTATIONS).index, (left, right))) % parts
+    found = cells(left, right, slice(first, None, parts))
     assert [f"{each.name}: {each.reason}" for each in found if each.verdict not in ("pass", "info")] == []
-    assert len(found) >= len(ALL_CASES)
+    assert len(found) >= len(ALL_CASES) // parts
     for each in found:
         assert each.events or not each.frames
         if not each.reason.startswith("works"):

@@ -31,7 +31,7 @@ def swaps(capture: str) -> list[list[bytes]]:
 @pytest.mark.parametrize("capture", CAPTURES)
 class TestCaptures:
     def test_exactly_the_swapped_are_recognised(self, capture):
-        for swapped, size in product(swaps(capture), (1, 7, 100_000)):
+        for swapped, size in product(swaps(capture), (7, 100_000)):
             decoder = Decoder()
             for batch in split(with_swapped(capture, tuple(swapped)), size):
                 decoder.decode(batch)

@@ -15,7 +15,7 @@ from tests.cli.support import mxwire
 
 from .mangling import CAPTURES, MANGLERS, Frames, Mangler, batch_of, frames_of, queues, queues_with_wrong_times
 
-NAMES = ("mxoe-every-type.pcap", "omx9000-truncated.pcap", "mxoe-nack-mcp-rdmawin.pcap")
+NAMES = ("mxoe-every-type.pcap", "omx9000-truncated.pcap")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "messages": ("messages", "--json=full", "{bad}"),
     "messages-text": ("messages", "{bad}"),

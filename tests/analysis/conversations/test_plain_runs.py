@@ -304,7 +304,7 @@ OUT_OF_TURN = {
 """Large and refused messages are reported long before or after their neighbours."""
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from((0, 0.01, 0.1)), small_bounds)
 @example(247, 0.05, OUT_OF_TURN)
 @example(315, 0.05, OUT_OF_TURN)

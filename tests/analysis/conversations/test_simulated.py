@@ -13,7 +13,7 @@ from mxwire.wire.decoder import DecodedBatch, Decoder
 from mxwire.wire.dialect import dialect_by_name
 from tests.analysis.conversations.support import extracted
 
-SEEDS = 90
+SEEDS = 45
 CHUNK = 15
 
 
