@@ -1,32 +1,34 @@
 """Analyse a set of captures with one worker and with two: the time, and the memory of the largest process.
 
-Beside it is the gain of two processes that only count: processors that share a core, or have other guests, limit any
-program to that.
+    python benchmarks/campaign.py [OPTIONS]
 
-``python benchmarks/campaign.py`` uses 100 files of 100 MB; ``--files 8 --megabytes 5`` is a check of a minute.
+Beside it is the gain of two processes that only count: processors that share a core, or have other guests, limit any
+program to that. The command is timed as a whole, with its start and the tables that it writes.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from contest import COMMAND, PATIENCE, ROOT, Benchmark, BenchmarkError, Run, Sample, run_benchmark
 
 from mxwire.capture import create_capture, open_capture
 from mxwire.frames import LINKTYPE_ETHERNET, concatenate
 from mxwire.words import count_of
 
-ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "captures" / "mxoe-burst.pcap"
-SPEED_GOAL = 1.7
-MEMORY_GOAL = 300
-"""MB per process."""
-_COUNTING = "for number in range(50_000_000): pass"
+FILES, QUICK_FILES = 16, 2
+MEGABYTES, QUICK_MEGABYTES = 20.0, 0.5
+WORKERS = (1, 2)
+_COUNTING = "for number in range({}): pass"
 
 
 def write_captures(folder: Path, files: int, megabytes: float) -> None:
@@ -58,54 +60,47 @@ def peak_memory(group: int) -> int:
     return peak
 
 
-def measure(folder: Path, target: Path, jobs: int) -> tuple[float, float]:
-    """Return the seconds that the set takes with ``jobs`` workers, and the memory of the largest process in MB."""
-    command = [sys.executable, str(ROOT / "cli.py"), "messages", "--on", "local", "--jobs", str(jobs)]
-    start, peak = time.perf_counter(), 0
-    run = subprocess.Popen(
-        [*command, "--to", str(target), str(folder / "*.pcap")], start_new_session=True, stderr=subprocess.DEVNULL
-    )
-    while run.poll() is None:
-        peak = max(peak, peak_memory(run.pid))
-        time.sleep(0.1)
-    if run.returncode:
-        raise SystemExit(f"the command ended with exit code {run.returncode}")
-    return time.perf_counter() - start, peak / 1e6
+def analysed(folder: Path, jobs: int) -> Iterator[Sample]:
+    """Measure the set with ``jobs`` workers."""
+    with TemporaryDirectory() as target:
+        words = [*COMMAND, "messages", "--on", "local", "--jobs", str(jobs), "--to", f"{target}/table"]
+        start, peak = time.perf_counter(), 0
+        run = subprocess.Popen([*words, str(folder / "*.pcap")], start_new_session=True, stderr=subprocess.DEVNULL)
+        try:
+            while run.poll() is None:
+                peak = max(peak, peak_memory(run.pid))
+                time.sleep(0.1)
+                if time.perf_counter() - start > 5 * PATIENCE:
+                    raise BenchmarkError(f"not completed in {5 * PATIENCE:g} s")
+        finally:
+            run.kill()
+        if run.wait():
+            raise BenchmarkError(f"the command ended with exit code {run.returncode}")
+        yield Sample("set of captures", "s", time.perf_counter() - start)
+        yield Sample("memory of the largest process", "MB", max(peak, 1) / 1e6)
 
 
-def counting_gain() -> float:
-    """Return the work of two processes that only count, in the time of one process."""
-    command = [sys.executable, "-c", _COUNTING]
-    seconds = []
-    for processes in (1, 2):
-        start = time.perf_counter()
-        for run in [subprocess.Popen(command) for _ in range(processes)]:
-            run.wait()
-        seconds.append(time.perf_counter() - start)
-    return 2 * seconds[0] / seconds[1]
+def counted(processes: int, numbers: int) -> Iterator[Sample]:
+    """Measure the work of processes that only count, per process."""
+    words = [sys.executable, "-c", _COUNTING.format(numbers)]
+    start = time.perf_counter()
+    for run in [subprocess.Popen(words) for _ in range(processes)]:
+        run.wait(PATIENCE)
+    yield Sample("counting alone, per process", "s", (time.perf_counter() - start) / processes)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", type=int, default=100)
-    parser.add_argument("--megabytes", type=float, default=100)
-    parser.add_argument("--folder", help="folder for the captures and tables; by default a temporary one")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=given.folder) as place:
-        folder = Path(place)
-        write_captures(folder, given.files, given.megabytes)
-        results, limits = [], [counting_gain()]
-        for jobs in (1, 2):
-            seconds, memory = measure(folder, folder / f"tables-{jobs}", jobs)
-            print(f"{count_of(jobs, 'worker')}: {seconds:.1f} s, largest process {memory:.0f} MB", flush=True)
-            results.append((seconds, memory))
-            limits.append(counting_gain())
-    gain, memory = results[0][0] / results[1][0], max(each[1] for each in results)
-    shown = ", ".join(f"{each:.2f}" for each in limits)
-    print(f"two workers: {gain:.2f} times one (goal {SPEED_GOAL}); memory {memory:.0f} MB (goal {MEMORY_GOAL})")
-    print(f"two processes that only count, before, between and after: {shown} times one")
-    return 0 if gain >= SPEED_GOAL and memory <= MEMORY_GOAL else 1
+def measure(benchmark: Benchmark) -> None:
+    quick = benchmark.quick
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_captures(folder, QUICK_FILES if quick else FILES, QUICK_MEGABYTES if quick else MEGABYTES)
+        runs: dict[str, Run | str] = {count_of(jobs, "worker"): partial(analysed, folder, jobs) for jobs in WORKERS}
+        for processes in WORKERS:
+            runs[count_of(processes, "process", "processes")] = partial(
+                counted, processes, 10**5 if quick else 30_000_000
+            )
+        benchmark.play("set", runs)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_benchmark(__file__, __doc__, measure, rounds=3)

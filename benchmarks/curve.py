@@ -1,35 +1,38 @@
 """Measure the whole curve: messages of 0 bytes to 4 MiB between two network namespaces, beside the same work in C.
 
-    sudo python benchmarks/curve.py [--rounds N] [--quick] [--steered] [--interpreted] [--json] [--plot FILE]
+    sudo python benchmarks/curve.py [OPTIONS]
 
-For each length, half a round trip and the rate with a window of messages under way, of mxwire's hosts in two dialects,
-and of TCP, UDP and "frames alone" (curve_peers.c): the same frames without the protocol, which is the limit. Two
-processes, one CPU each, poll on the two ends of a veth pair of MTU 9000. By default the sender's CPU does the receive
-processing of such a pair; ``--steered`` steers frames to the receiver's CPU. The contestants take turns, and the median
-of the rounds counts. mxwire is compiled (tools/compile.py) unless ``--interpreted`` is given, and calls of its hosts in
-Python are timed, without the start of a process. A run at a load above 0.5 is marked: do not publish it.
+For each length, half a round trip and the rate with a window of messages under way, of mxwire's hosts in two dialects
+and of a program in C on libmyriexpress (library_program.c); beside them TCP, UDP and "frames alone" (curve_peers.c):
+the same frames without the protocol, which is the limit. Two processes, one CPU each, poll on the two ends of a veth
+pair of MTU 9000. By default the sender's CPU does the receive processing of such a pair; in the series that are
+``steered`` the receiver's does, as between two machines. Calls of the hosts in Python are timed, and calls of C in the
+others, without the start of a process. The library alone is measured by ``mx_test`` with nothing new, and ``mx_init``.
 
-Needs root, for the namespaces, and a C compiler. The exit code is 1 if a goal is missed, unless ``--quick`` is given.
+Needs root, for the namespaces, and a C compiler.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from statistics import median
+from tempfile import TemporaryDirectory
 
-from laboratory import Laboratory, Port, command_line, compiled, options_of
+from contest import PATIENCE, Benchmark, BenchmarkError, Run, Sample, cable, compiled_program, run_benchmark
 
+from mxwire.bench.roles.common import IP_ADDRESSES
+from mxwire.errors import MxwireError
 from mxwire.host import Endpoint, Host
+from mxwire.lab.child import ChildEndedError, ChildProcess
+from mxwire.lab.machine import placement
+from mxwire.lab.namespaces import NamespacePort
+from mxwire.myriexpress.build import Installation, build
+from mxwire.myriexpress.launch import environment
 from mxwire.wire.dialect import dialect_by_name
 from mxwire.wire.formats import PULL_REPLY
 from mxwire.wire.layout import layout_of
@@ -40,7 +43,6 @@ LENGTHS = (
     *(1 << exponent for exponent in range(16, 23)),
 )
 QUICK = (1, 129, 32_769)
-PATIENCE = 60.0
 WINDOW = 64
 WINDOW_BYTES = 8 << 20
 """Maximum number of bytes under way, which bounds the window of long messages."""
@@ -48,42 +50,13 @@ BUDGET = 30_000_000
 """Bytes per measurement, with ``OVERHEAD`` added to each message."""
 OVERHEAD = 10_000
 DATAGRAM_MAXIMUM = 65_507
-QUIET_LOAD = 0.5
+UNITS = {"trip": "half round trip", "rate": "windowed rate"}
+LIBRARY = "libmyriexpress"
+ALONE = {"test": ("mx_test with nothing new", "ns", 1e9, 5_000_000), "start": ("mx_init", "s", 1.0, 1)}
+"""Measurements of the library alone: series, unit, factor, and count."""
 ROLE = "--role"
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A ratio to another contestant that all lengths in a range must reach."""
-
-    measure: str
-    contestant: str
-    lengths: tuple[int, int]
-    ratio: float
-    other: str
-
-    @property
-    def text(self) -> str:
-        """The goal in words."""
-        way = "at most" if self.measure == "trip" else "at least"
-        lengths = " to ".join(f"{each:,}" for each in dict.fromkeys(self.lengths))
-        return f"{_TITLES[self.measure]}, {self.contestant}, {lengths} B: {way} {self.ratio:g} x {self.other}"
-
-
-_TITLES = {"trip": "half round trip", "rate": "windowed rate"}
-GOALS = tuple(
-    Goal(measure, dialect, lengths, ratio, other.format(dialect))
-    for dialect in DIALECTS
-    for measure, lengths, ratio, other in (
-        ("trip", (0, 32_768), 2.0, "frames, {}"),
-        ("trip", (65_536, 65_536), 2.0, "frames, {}"),
-        ("trip", (262_144, 262_144), 1.6, "frames, {}"),
-        ("trip", (1 << 20, 1 << 20), 1.3, "frames, {}"),
-        ("rate", (4096, 4096), 0.6, "udp"),
-        ("rate", (4096, 4096), 0.6, "tcp"),
-        ("rate", (4 << 20, 4 << 20), 0.95, "frames, {}"),
-    )
-)
+Kind = tuple[str, int, int]
+"""A measurement: trip or rate, the length, and the count."""
 
 
 def count_of(length: int, quick: bool) -> int:
@@ -95,6 +68,18 @@ def count_of(length: int, quick: bool) -> int:
 def window_of(length: int) -> int:
     """Return the number of messages that are answered together."""
     return max(2, min(WINDOW, WINDOW_BYTES // (length + 1)))
+
+
+def kinds_of(lengths: tuple[int, ...], quick: bool) -> list[Kind]:
+    """Return the measurements of a contestant in a round."""
+    return [(kind, length, count_of(length, quick)) for length in lengths for kind in UNITS]
+
+
+def sample(kind: str, length: int, value: float, way: str = "") -> Sample:
+    """Return a sample from seconds, or from messages per second; a message without data counts as one byte."""
+    if kind == "trip":
+        return Sample(UNITS[kind] + way, "µs", value * 1e6, length)
+    return Sample(UNITS[kind] + way, "MB/s", value * max(1, length) / 1e6, length)
 
 
 # mxwire's hosts: a process that plays one side of all measurements, one per line of its standard input.
@@ -152,208 +137,149 @@ def rate(endpoint: Endpoint, length: int, count: int, peer: str | None) -> float
     return count / (time.perf_counter() - start)
 
 
-# The rounds.
+# The contestants
 
 
-class Contestants:
-    """Runs a measurement of one contestant on both ports."""
+class Pairs:
+    """Starts a program on both ports, and passes measurements to it."""
 
-    def __init__(self, ports: tuple[Port, Port], peers: Path) -> None:
-        self._ports = ports
-        self._peers = peers
-        self._processors = sorted(os.sched_getaffinity(0))
-        for place, port in enumerate(ports):
-            port.namespace.ip("address", "add", f"10.0.0.{place + 1}/24", "dev", port.interface)
+    def __init__(self, ports: tuple[NamespacePort, NamespacePort]) -> None:
+        self.ports = ports
+        self._processors = placement()
 
-    def _start(self, place: int, *words: str) -> subprocess.Popen[str]:
-        pin = ("taskset", "-c", str(self._processors[place % len(self._processors)]))
-        command = self._ports[place].namespace.command(*pin, *words)
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    @contextmanager
+    def started(self, place: int, *words: str, environment: dict[str, str] | None = None) -> Iterator[ChildProcess]:
+        """Run a program on one port; it is killed at the end."""
+        command = self.ports[place].namespace.command("taskset", "-c", str(self._processors[place]), *words)
+        child = ChildProcess(command, environment=environment)
+        try:
+            yield child
+        finally:
+            child.end()
 
-    def hosts(self, dialect: str, measurements: list[tuple[str, int, int]]) -> Iterator[float]:
-        """Run measurements of mxwire's hosts, each a kind, a length and a count; yield the results."""
+    def hosts(self, dialect: str, kinds: list[Kind]) -> Iterator[tuple[Kind, float]]:
+        """Measure mxwire's hosts."""
         with ExitStack() as stack:
             sides = []
             for place, peer in enumerate(([], ["alpha:0"])):
-                words = (sys.executable, __file__, ROLE, dialect, self._ports[place].interface, *peer)
-                side = stack.enter_context(self._start(place, *words))
-                stack.callback(side.kill)
-                sides.append(side)
-                _line_of(side)
-            for measurement in measurements:
+                words = (sys.executable, __file__, ROLE, dialect, self.ports[place].interface, *peer)
+                sides.append(stack.enter_context(self.started(place, *words)))
+                line_of(sides[-1])
+            for kind in kinds:
                 for side in sides:
-                    print(*measurement, file=side.stdin, flush=True)
-                results = [float(_line_of(side)) for side in sides]
-                yield results[1]
-            for side in sides:
-                side.stdin.close()
-                side.wait(PATIENCE)
+                    side.write_line(" ".join(map(str, kind)).encode())
+                yield kind, [float(line_of(side)) for side in sides][1]
 
-    def peer(self, name: str, measure: str, length: int, count: int) -> float:
-        """Run one measurement of a peer in C."""
+    def peer(self, program: Path, name: str, kinds: list[Kind]) -> Iterator[tuple[Kind, float]]:
+        """Measure a peer in C, which is started for each measurement."""
         payload, header = 0, 0
+        places = [IP_ADDRESSES, IP_ADDRESSES[::-1]]
         if name.startswith("frames"):
             dialect = dialect_by_name(name.split(", ")[1])
             payload, header = dialect.reply_payload, layout_of(PULL_REPLY).header_end
-            places = [(self._ports[place].interface, self._ports[1 - place].address.hex(":")) for place in (0, 1)]
-        else:
-            places = [(f"10.0.0.{place + 1}", f"10.0.0.{2 - place}") for place in (0, 1)]
-        kind = name.split(",")[0]
-        rest = (measure, str(length), str(count), str(window_of(length)), str(payload), str(header))
-        with ExitStack() as stack:
-            sides = []
-            for place, side in enumerate(("passive", "active")):
-                process = stack.enter_context(self._start(place, str(self._peers), kind, *places[place], side, *rest))
-                stack.callback(process.kill)
-                sides.append(process)
-                if not place:
-                    _line_of(process)
-            result = float(_line_of(sides[1]))
-            for process in sides:
-                process.wait(PATIENCE)
-            return result
+            places = [(self.ports[place].interface, self.ports[1 - place].address.hex(":")) for place in (0, 1)]
+        for kind in kinds:
+            measure, length, count = kind
+            if name == "udp" and length > DATAGRAM_MAXIMUM:
+                continue
+            rest = (measure, str(length), str(count), str(window_of(length)), str(payload), str(header))
+            words = [(str(program), name.split(",")[0], *places[place]) for place in (0, 1)]
+            with self.started(0, *words[0], "passive", *rest) as passive:
+                line_of(passive)
+                with self.started(1, *words[1], "active", *rest) as active:
+                    found = float(line_of(active))
+                    # Both end by themselves, since a connection that is cut would occupy its ports.
+                    for each in (active, passive):
+                        each.process.wait(PATIENCE)
+                yield kind, found
 
 
-def _line_of(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        raise SystemExit(f"a contestant has ended: {' '.join(map(str, process.args))}")
-    return line
+class Library:
+    """Runs library_program.c, which uses the C interface of MX."""
+
+    def __init__(self, pairs: Pairs, folder: Path, installation: Installation) -> None:
+        self._pairs = pairs
+        self._environment = environment(installation, os.environ)
+        flags = (f"-I{installation.include}", f"-L{installation.folder}", "-lmyriexpress")
+        program = compiled_program("library_program.c", folder, *flags)
+        if isinstance(program, str):
+            raise BenchmarkError(program)
+        self._program = program
+
+    def _side(self, place: int, *words: str) -> tuple[tuple[str, ...], dict[str, str]]:
+        own = {"MXWIRE_INTERFACE": self._pairs.ports[place].interface, "MXWIRE_NAME": ("alpha", "beta")[place]}
+        return (str(self._program), *words), self._environment | own
+
+    def measured(self, kinds: list[Kind]) -> Iterator[tuple[Kind, float]]:
+        """Measure messages. The active side connects when the passive side is ready: its first query, if too early,
+        would be repeated only after a second in which both poll.
+        """
+        for kind in kinds:
+            measure, length, count = kind
+            words = (measure, str(count), str(length), str(window_of(length)))
+            passive_words, passive_environment = self._side(0, *words)
+            active_words, active_environment = self._side(1, *words, "alpha:0")
+            with self._pairs.started(0, *passive_words, environment=passive_environment) as passive:
+                line_of(passive)
+                with self._pairs.started(1, *active_words, environment=active_environment) as active:
+                    yield kind, float(line_of(active))
+
+    def alone(self, quick: bool) -> Iterator[Sample]:
+        """Measure the library in one process."""
+        for measure, (series, unit, factor, count) in ALONE.items():
+            words, its = self._side(0, measure, str(min(count, 10_000) if quick else count), "1", "1")
+            with self._pairs.started(0, *words, environment=its) as process:
+                line_of(process)
+                yield Sample(series, unit, float(line_of(process)) * factor)
 
 
-Curve = dict[tuple[str, str, int], list[float]]
-"""Results by measure, contestant and length, one per round."""
+def line_of(process: ChildProcess) -> str:
+    """Return the next line of a contestant."""
+    try:
+        line = process.read_line(PATIENCE)
+    except ChildEndedError:
+        line = None
+    if line is None:
+        raise BenchmarkError(f"it has ended, or printed nothing for {PATIENCE:g} s: {process.process.args!r}")
+    return line.decode()
 
 
-def measure(contestants: Contestants, lengths: tuple[int, ...], quick: bool, curve: Curve) -> None:
-    """Run one round of all contestants."""
-    kinds = [(kind, length, count_of(length, quick)) for length in lengths for kind in _TITLES]
-    for dialect in DIALECTS:
-        for (kind, length, _), value in zip(kinds, contestants.hosts(dialect, kinds), strict=True):
-            curve.setdefault((kind, dialect, length), []).append(value)
-    for name in (*(f"frames, {each}" for each in DIALECTS), "udp", "tcp"):
-        for kind, length, count in kinds:
-            if name != "udp" or length <= DATAGRAM_MAXIMUM:
-                value = contestants.peer(name, kind, length, count)
-                curve.setdefault((kind, name, length), []).append(value)
+def samples(
+    measured: Callable[[list[Kind]], Iterator[tuple[Kind, float]]], kinds: list[Kind], way: str
+) -> Iterator[Sample]:
+    """Run all measurements of a contestant in a round."""
+    for (kind, length, _), value in measured(kinds):
+        yield sample(kind, length, value, way)
 
 
-# The results.
-
-
-def value_of(curve: Curve, kind: str, name: str, length: int) -> float | None:
-    """Return the median in µs, or in MB/s; messages without data count as one byte."""
-    found = curve.get((kind, name, length))
-    if found is None:
-        return None
-    return median(found) * 1e6 if kind == "trip" else median(found) * max(1, length) / 1e6
-
-
-def print_tables(curve: Curve, limit: str) -> None:
-    """Print one table per kind, with the ratio to the contestant ``limit``, in which ``{}`` stands for each name."""
-    names = list(dict.fromkeys(name for _, name, _ in curve))
-    for kind, title in _TITLES.items():
-        print(f"\n{title}, {'µs' if kind == 'trip' else 'MB/s'} (and ratio to {limit.replace(', {}', ' alone')})\n")
-        print(f"{'bytes':>9}" + "".join(f"{name:>20}" for name in names))
-        for length in dict.fromkeys(length for _, _, length in curve):
-            row = f"{length:>9}"
-            for name in names:
-                value, best = (value_of(curve, kind, each, length) for each in (name, limit.format(name)))
-                text = "" if value is None else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
-                if value is not None and best is not None and name != limit:
-                    text += f" ({value / best:.2f})"
-                row += f"{text:>20}"
-            print(row)
-
-
-def judge(curve: Curve, goals: Iterable[Goal]) -> list[tuple[Goal, int, float, bool]]:
-    """Return each goal that was measured, with the length at which it comes closest to being missed, the ratio, and if
-    it is reached."""
-    found = []
-    for goal in goals:
-        ratios = {}
-        for length in dict.fromkeys(length for _, _, length in curve):
-            own, other = (value_of(curve, goal.measure, each, length) for each in (goal.contestant, goal.other))
-            if own is not None and other is not None and goal.lengths[0] <= length <= goal.lengths[1]:
-                ratios[length] = own / other
-        if ratios:
-            worst = (max if goal.measure == "trip" else min)(ratios, key=ratios.__getitem__)
-            reached = ratios[worst] <= goal.ratio if goal.measure == "trip" else ratios[worst] >= goal.ratio
-            found.append((goal, worst, ratios[worst], reached))
-    return found
-
-
-def draw(curve: Curve, path: Path, conditions: str) -> None:
-    """Draw both kinds over the length, logarithmically."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
-    for axis, (kind, title) in zip(axes, _TITLES.items(), strict=True):
-        for name in dict.fromkeys(name for _, name, _ in curve):
-            lengths = sorted(length for each, other, length in curve if (each, other) == (kind, name))
-            values = [value_of(curve, kind, name, length) for length in lengths]
-            style = "--" if name.startswith("frames") else ":" if name in ("udp", "tcp") else "-"
-            axis.plot([max(each, 0.5) for each in lengths], values, style, marker=".", label=name)
-        axis.set(xscale="log", yscale="log", xlabel="bytes", ylabel="µs" if kind == "trip" else "MB/s", title=title)
-        axis.grid(alpha=0.3)
-    axes[0].legend()
-    figure.suptitle(conditions, fontsize="small")
-    figure.savefig(path)
-
-
-def main() -> int:
-    """Measure and print; return 1 if a goal is missed."""
-    parser = command_line(__doc__, rounds=5)
-    parser.add_argument("--steered", action="store_true", help="steer frames to the receiver's processor")
-    parser.add_argument("--plot", type=Path, help="draw the curve into this file")
-    options = options_of(parser)
-    load, curve = os.getloadavg()[0], Curve()
-    with tempfile.TemporaryDirectory() as folder, Laboratory() as laboratory:
-        peers = Path(folder, "curve_peers")
-        subprocess.run(["cc", "-O2", str(Path(__file__).with_name("curve_peers.c")), "-o", str(peers)], check=True)
-        ports = laboratory.pair(9000)
-        contestants = Contestants(ports, peers)
-        for port, processor in zip(ports, sorted(os.sched_getaffinity(0)) * 2, strict=False):
-            port.steer(processor if options.steered else None)
-        for number in range(options.rounds):
-            measure(contestants, QUICK if options.quick else LENGTHS, options.quick, curve)
-            if sys.stderr.isatty():
-                print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
-    way = "steered" if options.steered else "plain"
-    reached = report(curve, GOALS, "frames, {}", f"{way}, medians of {options.rounds} rounds", load, options)
-    return 0 if options.quick or reached else 1
-
-
-def report(curve: Curve, goals: Iterable[Goal], limit: str, how: str, load: float, options: argparse.Namespace) -> bool:
-    """Print the results and the verdicts, and draw them if asked; return whether all goals are reached.
-
-    ``load`` is that before the run, and ``limit`` as in :func:`print_tables`.
-    """
-    engine = "compiled" if compiled() else "interpreted"
-    marked = "" if load <= QUIET_LOAD else ": NOT QUIET, do not publish"
-    conditions = f"mxwire {engine}, {how}, load before {load:.2f}{marked}"
-    verdicts = judge(curve, goals)
-    if options.json:
-        print(json.dumps({"mxwire": engine, "how": how, "load": load, "quiet": load <= QUIET_LOAD}))
-        for (kind, name, length), values in curve.items():
-            unit = "s" if kind == "trip" else "messages/s"
-            print(json.dumps({"measure": kind, "contestant": name, "length": length, "unit": unit, "values": values}))
-        for goal, length, ratio, reached in verdicts:
-            print(json.dumps({"goal": goal.text, "length": length, "ratio": ratio, "reached": reached}))
-    else:
-        print(conditions)
-        print_tables(curve, limit)
-        print()
-        for goal, length, ratio, reached in verdicts:
-            print(f"{'reached' if reached else 'MISSED '}  {goal.text}: {ratio:.2f} x at {length:,} B")
-    if options.plot is not None:
-        draw(curve, options.plot, conditions)
-    return all(reached for *_, reached in verdicts)
+def measure(benchmark: Benchmark) -> None:
+    kinds = kinds_of(QUICK if benchmark.quick else LENGTHS, benchmark.quick)
+    with TemporaryDirectory() as name, cable() as ports:
+        folder, pairs = Path(name), Pairs(ports)
+        peers = compiled_program("curve_peers.c", folder)
+        if isinstance(peers, str):
+            raise BenchmarkError(peers)
+        library: Library | str
+        try:
+            library = Library(pairs, folder, build(folder / "prefix"))
+        except MxwireError as error:
+            library = str(error)
+        for way, steered in (("", False), (", steered", True)):
+            for port, processor in zip(ports, placement(), strict=True):
+                port.steer(processor if steered else None)
+            runs: dict[str, Run | str] = {
+                each: partial(samples, partial(pairs.hosts, each), kinds, way) for each in DIALECTS
+            }
+            runs[LIBRARY] = library if isinstance(library, str) else partial(samples, library.measured, kinds, way)
+            for each in (*(f"frames, {dialect}" for dialect in DIALECTS), "udp", "tcp"):
+                runs[each] = partial(samples, partial(pairs.peer, peers, each), kinds, way)
+            benchmark.play(f"curve{way}", runs, share=0.45)
+        alone = library if isinstance(library, str) else partial(library.alone, benchmark.quick)
+        benchmark.play("library alone", {LIBRARY: alone}, share=0.1)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == [ROLE]:
         play(*sys.argv[2:4], sys.argv[4] if sys.argv[4:] else None)
         sys.exit(0)
-    sys.exit(main())
+    run_benchmark(__file__, __doc__, measure, network=True)

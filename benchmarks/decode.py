@@ -1,160 +1,140 @@
-"""Measure the speed of decoding: mxwire and other tools, in one run.
+"""Measure the speed of decoding: mxwire, other tools, and loops in C, over captures of small and of mixed frames.
 
-``python benchmarks/decode.py`` makes two captures, lets all contestants decode them in turn, and prints medians,
-ratios, and which goals of the project are reached. ``--help`` lists the options.
+    python benchmarks/decode.py [OPTIONS]
+
+The contestants with ``call`` are calls in a process that has started, which read every field of every frame into
+arrays, typed frames or a sum. Those with ``command`` are timed as a whole, with their start, as a user waits for them.
+The limit is a loop in C over a mapped file that writes every field into an array; that over libpcap adds the fields.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-from collections.abc import Mapping, Sequence
+import io
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from time import perf_counter
 
-import ours
 import peers
-from contest import Capture, Contestant, Result, add_options, measure, positive
-from goals import GOALS, Verdict, judge
-from traffic import MIXED, SMALL, Traffic, write_capture
+from contest import COMMAND, PATIENCE, Benchmark, Run, Sample, run_benchmark
+from traffic import MIXED, SMALL, write_capture
 
-YARDSTICKS = {"scapy": peers.SCAPY, "tshark": peers.TSHARK, "C loop": peers.LIBPCAP}
-"""Headings of the columns with ratios, each with the contestant whose rate is the divisor."""
+from mxwire.capture import open_capture
+from mxwire.cli.main import cli
+from mxwire.wire.codec import codec_of
+from mxwire.wire.columns import Columns, decode_columns
+from mxwire.wire.decoder import Decoder
+from mxwire.wire.dialect import MXOE
+from mxwire.wire.encapsulation import locate
 
-QUICK = 5_000
-"""Frames in each capture with ``--quick``."""
+FRAMES, QUICK = 200_000, 500
+"""Frames in each capture."""
+TYPED_FRAMES = 50_000
+"""Maximum number of typed frames per round."""
+Decode = Callable[[Path], int | tuple[int, float]]
+"""Decodes a capture; returns the number of frames, and the time if the contestant measures it."""
 
-Results = Mapping[str, Result]
+
+def _columns(path: Path, *, numba: bool) -> Iterator[Columns]:
+    with open_capture(path, numba=numba) as reader:
+        for batch in reader:
+            yield decode_columns(locate(batch), MXOE)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = _options(arguments)
+def _materialised(every: Iterator[Columns]) -> int:
+    """Read every field of every frame, and both addresses, into arrays of integers in host order."""
+    frames = 0
+    for columns in every:
+        for block in columns.blocks:
+            for name in block.names:
+                _ = block[name]
+        _ = columns.located.source, columns.located.destination
+        frames += len(columns)
+    return frames
+
+
+def columns_of(path: Path, *, numba: bool) -> int:
+    return _materialised(_columns(path, numba=numba))
+
+
+def columns_detected(path: Path) -> int:
+    """Detect the dialect, too."""
+    decoder = Decoder()
+    with open_capture(path, numba=True) as reader:
+        return _materialised(decoder.decode(batch).columns for batch in reader)
+
+
+def typed_frames(path: Path) -> int:
+    parse = codec_of(MXOE).parse
+    frames = 0
+    with open_capture(path, numba=False) as reader:
+        for batch in reader:
+            taken = min(len(batch), TYPED_FRAMES - frames)
+            for index in range(taken):
+                parse(batch.frame(index), int(batch.wire_length[index]))
+            frames += taken
+    return frames
+
+
+def parquet(path: Path) -> int:
+    """Run the command in this process, without a progress bar."""
+    with redirect_stderr(io.StringIO()):
+        cli.main(["decode", "--to", str(path.with_suffix(".parquet")), str(path)], standalone_mode=False)
+    return _frames_of(path)
+
+
+def parquet_command(path: Path) -> int:
+    words = [*COMMAND, "decode", "--to", str(path.with_suffix(".parquet")), str(path)]
+    subprocess.run(words, check=True, capture_output=True, timeout=PATIENCE)
+    return _frames_of(path)
+
+
+def _frames_of(path: Path) -> int:
+    """Return the number of frames, which is in the name of the file."""
+    return int(path.stem.partition("-")[2])
+
+
+def contestants(folder: Path) -> dict[str, Decode | str]:
+    """Return mxwire's interfaces, from the fastest to the most convenient one, and other tools."""
+    absent = "" if find_spec("numba") else "numba is not installed"
+    return {
+        "mxwire columns, numba, call": absent or partial(columns_of, numba=True),
+        "mxwire columns, call": partial(columns_of, numba=False),
+        "mxwire columns, numba, dialect detected, call": absent or columns_detected,
+        "mxwire typed frames, call": typed_frames,
+        "mxwire decode --to parquet, call": parquet,
+        "mxwire decode --to parquet, command": parquet_command,
+        **peers.contestants(folder),
+    }
+
+
+def timed(decode: Decode, series: str, path: Path) -> Iterator[Sample]:
+    """Measure one round of a contestant."""
+    start = perf_counter()
+    found = decode(path)
+    frames, seconds = found if isinstance(found, tuple) else (found, perf_counter() - start)
+    yield Sample(series, "frames/s", frames / seconds)
+
+
+def measure(benchmark: Benchmark) -> None:
+    frames = QUICK if benchmark.quick else FRAMES
     with TemporaryDirectory(prefix="mxwire-benchmark-") as name:
         folder = Path(name)
-        contestants = ours.contestants() + peers.contestants(folder)
-        captures = [_capture(folder, traffic, options.frames) for traffic in (SMALL, MIXED)]
-        results = {
-            capture.name: {
-                result.name: result for result in measure(capture, contestants, options.rounds, options.minutes / 2)
+        taking_part = contestants(folder)
+        for traffic in (SMALL, MIXED):
+            path = folder / f"{traffic.name}-{frames}.pcap"
+            write_capture(path, traffic, frames)
+            series = f"decoding of {traffic.name} frames"
+            runs: dict[str, Run | str] = {
+                each: decode if isinstance(decode, str) else partial(timed, decode, series, path)
+                for each, decode in taking_part.items()
             }
-            for capture in captures
-        }
-        verdicts = [judge(goal, results[goal.capture]) for goal in GOALS]
-        if options.json:
-            print(json.dumps(_as_data(captures, contestants, results, verdicts), indent=2))
-        else:
-            print("\n".join(_as_text(captures, contestants, results, verdicts)))
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--frames", type=positive, default=200_000, help="frames in each capture (%(default)s)")
-    add_options(parser, rounds=5)
-    options = parser.parse_args(arguments)
-    if options.quick:
-        options.frames, options.rounds = min(options.frames, QUICK), 1
-    return options
-
-
-def _capture(folder: Path, traffic: Traffic, frames: int) -> Capture:
-    path = folder / f"{traffic.name}.pcap"
-    write_capture(path, traffic, frames)
-    return Capture(traffic.name, path, frames)
-
-
-def _ratios(result: Result, results: Results) -> dict[str, float | None]:
-    return {
-        heading: result.rate / results[name].rate if name in results else None for heading, name in YARDSTICKS.items()
-    }
-
-
-def _as_text(
-    captures: Sequence[Capture],
-    contestants: Sequence[Contestant],
-    results: Mapping[str, Results],
-    verdicts: Sequence[Verdict],
-) -> list[str]:
-    lines: list[str] = []
-    for capture in captures:
-        lines += [f"{capture.name}: {capture.frames:,} frames of {capture.average_length:,.0f} bytes on average", ""]
-        lines += _table([_row(each, results[capture.name]) for each in contestants])
-        lines.append("")
-    lines.append("goals")
-    lines += [f"  {_verdict_text(each)}" for each in verdicts]
-    return lines
-
-
-def _row(contestant: Contestant, results: Results) -> list[str]:
-    result = results.get(contestant.name)
-    if result is None:
-        return [contestant.name, "absent", contestant.missing]
-    ratios = ("-" if ratio is None else f"{ratio:,.3g}" for ratio in _ratios(result, results).values())
-    return [contestant.name, f"{result.rate:,.0f}", f"±{result.spread:.0%}", *ratios]
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return aligned columns: the first to the left, the others to the right. A reason for absence fills its line."""
-    header = ["contestant", "frames/s", "spread", *(f"x {heading}" for heading in YARDSTICKS)]
-    whole = [row for row in (header, *rows) if len(row) == len(header)]
-    widths = [max(len(row[column]) for row in whole) for column in range(len(header))]
-    widths[0] = max(len(row[0]) for row in rows)
-    lines = []
-    for row in (header, *rows):
-        cells = [row[0].ljust(widths[0])]
-        if len(row) == len(header):
-            cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        else:
-            cells.append(": ".join(row[1:]))
-        lines.append("  " + "  ".join(cells))
-    return lines
-
-
-def _verdict_text(verdict: Verdict) -> str:
-    word = {True: "reached", False: "missed", None: "unknown"}[verdict.reached]
-    measured = []
-    if verdict.rate is not None:
-        measured.append(f"{verdict.rate:,.0f} frames/s")
-    if verdict.ratio is not None:
-        measured.append(f"{verdict.ratio:,.3g} x")
-    return f"{word:8}{verdict.goal.text}: {', '.join(measured) or 'not measured'}"
-
-
-def _as_data(
-    captures: Sequence[Capture],
-    contestants: Sequence[Contestant],
-    results: Mapping[str, Results],
-    verdicts: Sequence[Verdict],
-) -> dict[str, Any]:
-    return {
-        "machine": {"processor": platform.processor() or platform.machine(), "python": platform.python_version()},
-        "captures": [
-            {
-                "name": capture.name,
-                "frames": capture.frames,
-                "average_length": capture.average_length,
-                "results": [_result_as_data(each, results[capture.name]) for each in results[capture.name].values()],
-            }
-            for capture in captures
-        ],
-        "absent": {each.name: each.missing for each in contestants if each.run is None},
-        "goals": [
-            {"goal": each.goal.text, "frames_per_second": each.rate, "ratio": each.ratio, "reached": each.reached}
-            for each in verdicts
-        ],
-    }
-
-
-def _result_as_data(result: Result, results: Results) -> dict[str, Any]:
-    return {
-        "name": result.name,
-        "frames_per_second": result.rate,
-        "rounds": list(result.rates),
-        "spread": result.spread,
-        "ratios": _ratios(result, results),
-    }
+            benchmark.play(series, runs, share=0.5, warm_up=1)
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(__file__, __doc__, measure)

@@ -1,25 +1,24 @@
-"""Measure the speed of the protocol engine, with both hosts in this process and no loss.
+"""Measure the speed of the protocol engine, with both hosts in this process and no loss, in processor time.
 
-    python benchmarks/engine.py [--rounds N] [--quick] [--json]
+    python benchmarks/engine.py [OPTIONS]
 
-Each size is measured several times, and the best round counts, in CPU time. References are measured in the same run:
-for small messages the codec alone (a TINY built and parsed), for large ones the two copies that no implementation can
-avoid. Growth and memory are measured with many partners and many outstanding requests.
+References take turns with the engine: for small messages the codec alone (a TINY built and parsed), for large ones the
+two copies that no implementation can avoid. Growth and memory are measured with many partners and many outstanding
+requests.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
 import tracemalloc
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
 import numpy as np
+from contest import Benchmark, Run, Sample, run_benchmark
 
 from mxwire.protocol import EngineEndpoint, Node, Partner
 from mxwire.protocol.profile import OPEN_MX_1_5
@@ -32,45 +31,9 @@ MEBIBYTE = 1 << 20
 SIZES = ((0, 2048, 64), (4096, 256, 16), (32768, 64, 8), (4 * MEBIBYTE, 4, 2))
 """Length of a message in bytes, messages per round, and messages in flight."""
 DIALECTS = (MXOE, omx(1500), omx(9000))
-GOALS = {0: ("messages/s", 60_000.0), 4 * MEBIBYTE: ("Gb/s", 10.0)}
-"""Goals on one core, by length of message."""
 PARTNERS = (1, 16, 256, 4096)
 OUTSTANDING = (10, 100, 1000, 10_000)
-
-
-@dataclass(frozen=True)
-class Speed:
-    """One size in one dialect."""
-
-    dialect: str
-    length: int
-    microseconds: float
-    """Time per message, of both endpoints together."""
-    frames: float
-    """Frames per message, in both directions."""
-    peer: str
-    ratio: float
-    """Time of the reference, divided by that of the engine."""
-
-    @property
-    def messages(self) -> float:
-        """Return messages per second."""
-        return 1e6 / self.microseconds
-
-    @property
-    def gigabits(self) -> float:
-        """Return the payload rate, in Gb/s."""
-        return self.length * 8 / self.microseconds / 1e3
-
-
-@dataclass(frozen=True)
-class Growth:
-    """The cost per message or object if there are many."""
-
-    what: str
-    count: int
-    microseconds: float
-    bytes_each: float
+SERIES = "processor time per message, both sides"
 
 
 def address(host: int) -> bytes:
@@ -129,59 +92,48 @@ class Pair:
         return request.partner
 
 
-def best_of(rounds: int, run: Callable[[], int]) -> float:
-    """Return the minimum CPU time per operation, in µs; ``run`` returns its number of operations."""
-    best = float("inf")
-    for _ in range(rounds):
-        start = time.process_time_ns()
-        done = run()
-        best = min(best, (time.process_time_ns() - start) / done)
-    return best / 1000
-
-
-def speed(dialect: Dialect, length: int, messages: int, window: int, rounds: int) -> Speed:
-    """Measure messages of one length, in one direction, with receives posted before."""
-    pair = Pair(dialect)
-    source, target = pair.nodes[0].open_endpoint(0, KEY), pair.nodes[1].open_endpoint(0, KEY)
-    partner = pair.connect(source, target, 1)
-    data, buffers = bytes(length), [bytearray(length) for _ in range(window)]
-
-    def run() -> int:
-        for _ in range(messages // window):
-            receives = [target.receive(buffer) for buffer in buffers]
-            for _ in range(window):
-                source.send(partner, data)
-            pair.settle()
-            for node in pair.nodes:
-                node.events()
-            assert receives[-1].status == 0
-        return messages // window * window
-
+def processor_us(run: Callable[[], int]) -> float:
+    """Return the processor time per operation, in µs, after a first call; ``run`` returns its number of operations."""
     run()
-    pair.frames = 0
-    ours = best_of(rounds, run)
-    name, peer = ("two copies", two_copies(length, rounds)) if length > 128 else ("codec alone", codec_alone(rounds))
-    frames = pair.frames / (rounds * (messages // window * window))
-    return Speed(dialect.name, length, ours, frames, name, peer / ours)
+    start = time.process_time_ns()
+    done = run()
+    return (time.process_time_ns() - start) / done / 1000
 
 
-def two_copies(length: int, rounds: int) -> float:
-    """Return the time in µs of copying the payload into frames and out of them, in pieces of at least 4 KiB."""
-    source, frame, target = (np.zeros(max(length, 1), np.uint8) for _ in range(3))
-    times = max(1, (8 * MEBIBYTE) // max(length, 1))
+def message_cost(dialect: Dialect) -> Iterator[Sample]:
+    """Measure messages of each length, in one direction, with receives posted before."""
+    for length, messages, window in SIZES:
+        pair = Pair(dialect)
+        source, target = pair.nodes[0].open_endpoint(0, KEY), pair.nodes[1].open_endpoint(0, KEY)
+        partner = pair.connect(source, target, 1)
+        data, buffers = bytes(length), [bytearray(length) for _ in range(window)]
 
-    def run() -> int:
-        for _ in range(times):
-            for start in range(0, length, 32768):
-                frame[start : start + 32768] = source[start : start + 32768]
-                target[start : start + 32768] = frame[start : start + 32768]
-        return times
-
-    return best_of(rounds, run)
+        run = partial(_sent, pair, source, partner, target, data, buffers, messages // window)
+        yield Sample(SERIES, "µs", processor_us(run), length)
 
 
-def codec_alone(rounds: int) -> float:
-    """Return the time in µs of creating, building and parsing a TINY."""
+def _sent(
+    pair: Pair,
+    source: EngineEndpoint,
+    partner: Partner,
+    target: EngineEndpoint,
+    data: bytes,
+    buffers: list[bytearray],
+    windows: int,
+) -> int:
+    for _ in range(windows):
+        receives = [target.receive(buffer) for buffer in buffers]
+        for _ in buffers:
+            source.send(partner, data)
+        pair.settle()
+        for node in pair.nodes:
+            node.events()
+        assert receives[-1].status == 0
+    return windows * len(buffers)
+
+
+def codec_alone() -> Iterator[Sample]:
+    """Measure a TINY that is created, built and parsed."""
     codec = codec_of(MXOE)
     head = {"dst_mac": address(0), "src_mac": address(1), "dst_endpoint": 0, "src_endpoint": 0, "session": 1}
     rest = {"length": 0, "lib_seqnum": 1, "lib_piggyack": 1, "match_a": 0, "match_b": 0, "data": b""}
@@ -191,120 +143,108 @@ def codec_alone(rounds: int) -> float:
             codec.parse(codec.build(Tiny(**head, **rest)))
         return 5000
 
-    return best_of(rounds, run)
+    yield Sample(SERIES, "µs", processor_us(run), 0)
 
 
-def with_partners(count: int, rounds: int) -> Growth:
-    """Measure messages to many partners in turn, and memory per partner on both sides."""
-    each = min(count, 256)
-    pair = Pair(MXOE, 1 + count // each)
-    source = pair.nodes[0].open_endpoint(0, KEY)
-    targets = [
-        (host, pair.nodes[host].open_endpoint(number, KEY))
-        for host in range(1, 1 + count // each)
-        for number in range(each)
-    ]
-    tracemalloc.start()
-    partners = [pair.connect(source, target, host) for host, target in targets]
-    for node in pair.nodes:
-        node.events()
-    used = tracemalloc.get_traced_memory()[0] / count
-    tracemalloc.stop()
-    messages = 4096
-    buffers = [bytearray(8) for _ in targets]
+def two_copies() -> Iterator[Sample]:
+    """Measure the copies of a payload into frames and out of them, in pieces of 32 KiB."""
+    for length, *_ in SIZES[1:]:
+        source, frame, target = (np.zeros(length, np.uint8) for _ in range(3))
+        times = 8 * MEBIBYTE // length
 
-    def run() -> int:
-        done = 0
-        while done < messages:
-            for (_, target), buffer in zip(targets, buffers, strict=True):
-                target.receive(buffer)
-            for partner in partners:
-                source.send(partner, b"12345678")
-            pair.settle()
-            for node in pair.nodes:
-                node.events()
-            done += count
-        return done
+        def run(source: Any = source, frame: Any = frame, target: Any = target, times: int = times) -> int:
+            for _ in range(times):
+                for start in range(0, len(source), 32768):
+                    frame[start : start + 32768] = source[start : start + 32768]
+                    target[start : start + 32768] = frame[start : start + 32768]
+            return times
 
-    # With one partner each message is a separate batch, so use separate batches for all partners to make the times
-    # comparable.
-    return Growth("partners", count, best_of(rounds, run), used)
+        yield Sample(SERIES, "µs", processor_us(run), length)
 
 
-def with_outstanding(count: int, rounds: int) -> Growth:
+def with_partners(counts: tuple[int, ...]) -> Iterator[Sample]:
+    """Measure messages to many partners in turn, and memory per partner on both sides.
+
+    With one partner each message is a separate batch, so all partners have separate batches, which makes times
+    comparable.
+    """
+    for count in counts:
+        each = min(count, 256)
+        pair = Pair(MXOE, 1 + count // each)
+        source = pair.nodes[0].open_endpoint(0, KEY)
+        targets = [
+            (host, pair.nodes[host].open_endpoint(number, KEY))
+            for host in range(1, 1 + count // each)
+            for number in range(each)
+        ]
+        tracemalloc.start()
+        partners = [pair.connect(source, target, host) for host, target in targets]
+        for node in pair.nodes:
+            node.events()
+        used = tracemalloc.get_traced_memory()[0] / count
+        tracemalloc.stop()
+        buffers = [bytearray(8) for _ in targets]
+        yield from _growth("partners", count, used, partial(_to_all, pair, source, partners, targets, buffers))
+
+
+def _to_all(pair: Pair, source: EngineEndpoint, partners: Any, targets: Any, buffers: Any) -> int:
+    done = 0
+    while done < 4096:
+        for (_, target), buffer in zip(targets, buffers, strict=True):
+            target.receive(buffer)
+        for partner in partners:
+            source.send(partner, b"12345678")
+        pair.settle()
+        for node in pair.nodes:
+            node.events()
+        done += len(partners)
+    return done
+
+
+def with_outstanding(counts: tuple[int, ...]) -> Iterator[Sample]:
     """Measure messages while many other receives are pending, and memory per receive."""
-    pair = Pair(MXOE)
-    source, target = pair.nodes[0].open_endpoint(0, KEY), pair.nodes[1].open_endpoint(0, KEY)
-    partner = pair.connect(source, target, 1)
-    buffers = [bytearray(8) for _ in range(64)]
-    tracemalloc.start()
-    waiting = [target.receive(buffers[0], 1 << 32 | each) for each in range(count)]
-    used = tracemalloc.get_traced_memory()[0] / count
-    tracemalloc.stop()
-
-    def run() -> int:
-        for _ in range(32):
-            for place, buffer in enumerate(buffers):
-                target.receive(buffer, place)
-            for place in range(64):
-                source.send(partner, b"12345678", place)
-            pair.settle()
-            for node in pair.nodes:
-                node.events()
-        return 32 * 64
-
-    result = Growth("outstanding requests", count, best_of(rounds, run), used)
-    assert not any(each.done for each in waiting)
-    return result
-
-
-def main() -> int:
-    """Measure and print; return 1 if a goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15, help="measurements of each; the best counts")
-    parser.add_argument("--quick", action="store_true", help="measure growth with the smallest numbers only")
-    parser.add_argument("--json", action="store_true", help="one object per line")
-    options = parser.parse_args()
-    speeds = [speed(dialect, *size, options.rounds) for dialect in DIALECTS for size in SIZES]
-    few, rounds = 1 if options.quick else None, min(options.rounds, 3)
-    growths = [with_partners(count, rounds) for count in PARTNERS[:few]]
-    growths += [with_outstanding(count, rounds) for count in OUTSTANDING[:few]]
-    if options.json:
-        for each in (*speeds, *growths):
-            sys.stdout.write(json.dumps(asdict(each)) + "\n")
-    else:
-        _print(speeds, growths)
-    return 0 if all(_reached(speeds, length) for length in GOALS) else 1
-
-
-def _reached(speeds: list[Speed], length: int) -> bool:
-    unit, goal = GOALS[length]
-    return (
-        max(each.messages if unit == "messages/s" else each.gigabits for each in speeds if each.length == length)
-        >= goal
-    )
-
-
-def _print(speeds: list[Speed], growths: list[Growth]) -> None:
-    line = "{:<9} {:>8} {:>12} {:>12} {:>12} {:>8}  {}"
-    print(
-        line.format(
-            "dialect", "bytes", "µs/message", "messages/s", "frames/s", "Gb/s", "time of the reference / engine"
+    for count in counts:
+        pair = Pair(MXOE)
+        source, target = pair.nodes[0].open_endpoint(0, KEY), pair.nodes[1].open_endpoint(0, KEY)
+        partner = pair.connect(source, target, 1)
+        buffers = [bytearray(8) for _ in range(64)]
+        tracemalloc.start()
+        waiting = [target.receive(buffers[0], 1 << 32 | each) for each in range(count)]
+        used = tracemalloc.get_traced_memory()[0] / count
+        tracemalloc.stop()
+        yield from _growth(
+            "outstanding receives", count, used, partial(_matched, pair, source, partner, target, buffers)
         )
-    )
-    for each in speeds:
-        ratio = f"{each.peer} {each.ratio:.2f}"
-        numbers = f"{each.microseconds:.1f}", f"{each.messages:,.0f}", f"{each.messages * each.frames:,.0f}"
-        print(line.format(each.dialect, each.length, *numbers, f"{each.gigabits:.2f}", ratio))
-    print()
-    print("{:<22} {:>8} {:>12} {:>12}".format("", "count", "µs/message", "bytes each"))
-    for growth in growths:
-        print(f"{growth.what:<22} {growth.count:>8} {growth.microseconds:>12.1f} {growth.bytes_each:>12,.0f}")
-    print()
-    for length, (unit, goal) in GOALS.items():
-        verdict = "reached" if _reached(speeds, length) else "missed"
-        print(f"{length} bytes: {goal:,.0f} {unit} {verdict}")
+        assert not any(each.done for each in waiting)
+
+
+def _matched(
+    pair: Pair, source: EngineEndpoint, partner: Partner, target: EngineEndpoint, buffers: list[bytearray]
+) -> int:
+    for _ in range(32):
+        for place, buffer in enumerate(buffers):
+            target.receive(buffer, place)
+        for place in range(64):
+            source.send(partner, b"12345678", place)
+        pair.settle()
+        for node in pair.nodes:
+            node.events()
+    return 32 * 64
+
+
+def _growth(kind: str, count: int, used: float, run: Callable[[], int]) -> Iterator[Sample]:
+    yield Sample(f"processor time per message, many {kind}", "µs", processor_us(run), count, (kind, "objects"))
+    yield Sample(f"memory per object, many {kind}", "bytes", used, count, (kind, "objects"))
+
+
+def measure(benchmark: Benchmark) -> None:
+    few = 1 if benchmark.quick else None
+    messages: dict[str, Run | str] = {each.name: partial(message_cost, each) for each in DIALECTS}
+    benchmark.play("messages", messages | {"codec alone": codec_alone, "two copies": two_copies}, share=0.6)
+    growth: dict[str, Run | str] = {"mxoe": partial(with_partners, PARTNERS[:few])}
+    benchmark.play("partners", growth, share=0.3)
+    benchmark.play("receives", {"mxoe": partial(with_outstanding, OUTSTANDING[:few])}, share=0.1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_benchmark(__file__, __doc__, measure)

@@ -1,11 +1,11 @@
-/* The contestant of benchmarks/library.py that uses the C interface of MX.
+/* The contestant of benchmarks/curve.py and mpi.py that uses the C interface of MX.
  *
- *   library_program MEASURE COUNT LENGTH [HOST]     with HOST the active side, which prints its result
+ *   library_program MEASURE COUNT LENGTH WINDOW [HOST]     with HOST the active side, which prints its result
  *
- * The passive side prints a line when its endpoint is open; the active side reads it before it connects.
+ * The passive side prints a line when its endpoint is open; start the active side after it.
  *
- * MEASURE: trip (half round trip in s), large (bytes/s), rate (messages/s), test (s per mx_test with nothing new), or
- * start (s of mx_init). */
+ * MEASURE: trip (half round trip in s), rate (messages/s, with WINDOW messages answered by one), test (s per mx_test with
+ * nothing new), or start (s of mx_init). */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +15,11 @@
 #include "myriexpress.h"
 
 #define KEY 1
-#define UNDER_WAY 4
-#define SMALL_UNDER_WAY 32
-#define LONGEST (4 << 20)
+#define MOST_UNDER_WAY 64
 
 static mx_endpoint_t endpoint;
 static mx_endpoint_addr_t partner;
-static char memory[UNDER_WAY][LONGEST];
+static char *memory[MOST_UNDER_WAY];
 
 static double seconds(void)
 {
@@ -67,17 +65,20 @@ static void reply_to(mx_status_t status)
 static double trip(int active, int count, uint32_t length)
 {
     double start = seconds();
+    int first = -(count / 10 + 1);
     mx_request_t next = receive(memory[0], length);
-    for (int number = 0; number < count; number++) {
+    for (int number = first; number < count; number++) {
         mx_request_t sent = NULL;
+        if (number == 0)
+            start = seconds();
         if (active) {
             sent = send(memory[1], length);
-            if (number)
+            if (number > first)
                 next = receive(memory[0], length);
             finish(next);
         } else {
             mx_status_t status = finish(next);
-            if (!number)
+            if (number == first)
                 reply_to(status);
             sent = send(memory[1], length);
             if (number + 1 < count)
@@ -88,44 +89,26 @@ static double trip(int active, int count, uint32_t length)
     return (seconds() - start) / count / 2;
 }
 
-static double large(int active, int count, uint32_t length)
+static double rate(int active, int count, uint32_t length, int window)
 {
-    mx_request_t requests[UNDER_WAY];
+    mx_request_t requests[MOST_UNDER_WAY];
     double start = seconds();
-    for (int number = 0; number < count + UNDER_WAY; number++) {
-        int place = number % UNDER_WAY;
-        mx_status_t status;
-        if (number >= UNDER_WAY)
-            status = finish(requests[place]);
-        if (number == UNDER_WAY && !active)
-            reply_to(status);
-        if (number < count)
-            requests[place] = active ? send(memory[place], length) : receive(memory[place], length);
-    }
-    finish(active ? receive(memory[0], 1) : send(memory[0], 1));
-    return (double)count * length / (seconds() - start);
-}
-
-static double rate(int active, int count, uint32_t length)
-{
-    mx_request_t requests[SMALL_UNDER_WAY];
-    double start = seconds();
-    for (int number = 0; number < count / SMALL_UNDER_WAY; number++) {
+    for (int number = 0; number < count / window; number++) {
         mx_status_t status;
         if (active) {
-            for (int place = 0; place < SMALL_UNDER_WAY; place++)
-                requests[place] = send(memory[0], length);
-            for (int place = 0; place < SMALL_UNDER_WAY; place++)
+            for (int place = 0; place < window; place++)
+                requests[place] = send(memory[place], length);
+            for (int place = 0; place < window; place++)
                 finish(requests[place]);
-            finish(receive(memory[0], length));
+            finish(receive(NULL, 0));
         } else {
-            for (int place = 0; place < SMALL_UNDER_WAY; place++)
-                requests[place] = receive(memory[0], length);
-            for (int place = 0; place < SMALL_UNDER_WAY; place++)
+            for (int place = 0; place < window; place++)
+                requests[place] = receive(memory[place], length);
+            for (int place = 0; place < window; place++)
                 status = finish(requests[place]);
             if (!number)
                 reply_to(status);
-            finish(send(memory[0], length));
+            finish(send(NULL, 0));
         }
     }
     return count / (seconds() - start);
@@ -144,20 +127,21 @@ static double test(int count)
 
 int main(int words, char **word)
 {
-    if (words < 4)
+    if (words < 5)
         return 2;
-    int count = atoi(word[2]), active = words > 4;
+    int count = atoi(word[2]), window = atoi(word[4]), active = words > 5;
     uint32_t length = (uint32_t)atoi(word[3]);
+    if (window < 1 || window > MOST_UNDER_WAY)
+        return 2;
+    for (int each = 0; each < MOST_UNDER_WAY; each++)
+        memory[each] = each < window || each < 2 ? calloc(1, length + 1) : NULL;
     double start = seconds(), result;
     mx_init();
     result = seconds() - start;
     mx_open_endpoint(0, active, KEY, NULL, 0, &endpoint);
     if (active) {
         uint64_t nic_id;
-        while (getchar() != '\n')
-            if (feof(stdin))
-                return 1;
-        mx_hostname_to_nic_id(word[4], &nic_id);
+        mx_hostname_to_nic_id(word[5], &nic_id);
         mx_connect(endpoint, nic_id, 0, KEY, 10000, &partner);
     } else {
         puts("ready");
@@ -165,10 +149,8 @@ int main(int words, char **word)
     }
     if (!strcmp(word[1], "trip"))
         result = trip(active, count, length);
-    else if (!strcmp(word[1], "large"))
-        result = large(active, count, length);
     else if (!strcmp(word[1], "rate"))
-        result = rate(active, count, length);
+        result = rate(active, count, length, window);
     else if (!strcmp(word[1], "test"))
         result = test(count);
     if (active || !strcmp(word[1], "test") || !strcmp(word[1], "start"))

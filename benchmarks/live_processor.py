@@ -1,25 +1,24 @@
 """Measure the CPU time of messages without waiting: both hosts in one process, on a real veth pair.
 
-    sudo python benchmarks/live_processor.py [--rounds N] [--quick] [--interpreted] [--json]
+    sudo python benchmarks/live_processor.py [OPTIONS]
 
 The hosts take turns in one thread, so that each poll finds a frame at once. The results are not rates (for these see
-``live.py``), but hardly depend on the load of the machine, and show the effect of a change in mxwire: the time of both
-sides, including the kernel's, in the best of many short rounds. Needs root.
+live.py), but hardly depend on the load of the machine, and show the effect of a change in mxwire: the time of both
+sides, including the kernel's. Needs root.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 
-from laboratory import Laboratory, Port, command_line, options_of
+from contest import Benchmark, Sample, cable, run_benchmark
 
 from mxwire.host import Endpoint, Host
 from mxwire.host.waits import PendingConnect
+from mxwire.lab.namespaces import NamespacePort
 from mxwire.wire.numbers import DEFAULT_KEY
 
 DIALECTS = ("mxoe", "omx:9000")
@@ -29,21 +28,10 @@ BURST = 64
 _PATIENCE = 30.0
 
 
-@dataclass(frozen=True)
-class Cost:
-    """The CPU time of one kind of message."""
-
-    what: str
-    dialect: str
-    microseconds: float
-    """CPU time of both sides per message."""
-    note: str
-
-
 class Pair:
     """Two hosts with each other in their peer tables, and operations in which they take turns."""
 
-    def __init__(self, ports: tuple[Port, Port], dialect: str) -> None:
+    def __init__(self, ports: tuple[NamespacePort, NamespacePort], dialect: str) -> None:
         opened = [
             _open(port, name, other, dialect)
             for port, name, other in zip(ports, ("alpha", "beta"), ports[::-1], strict=True)
@@ -113,7 +101,7 @@ class Pair:
             each.close()
 
 
-def _open(port: Port, name: str, other: Port, dialect: str) -> tuple[Host, Endpoint]:
+def _open(port: NamespacePort, name: str, other: NamespacePort, dialect: str) -> tuple[Host, Endpoint]:
     peers: dict[str | bytes, str | None] = {other.address: "beta:0" if name == "alpha" else "alpha:0"}
     with port.namespace.inside():
         host = Host.open(
@@ -122,45 +110,27 @@ def _open(port: Port, name: str, other: Port, dialect: str) -> tuple[Host, Endpo
         return host, host.open_endpoint(0)
 
 
-def best_of(rounds: int, run: Callable[[int], None], count: int) -> float:
-    """Return the minimum CPU time per message, in µs."""
-    run(count)
-    times = []
-    for _ in range(rounds):
-        start = time.process_time_ns()
-        run(count)
-        times.append((time.process_time_ns() - start) / count / 1000)
-    return min(times)
-
-
-def measure(dialect: str, rounds: int) -> list[Cost]:
+def costs(ports: tuple[NamespacePort, NamespacePort], dialect: str, quick: bool) -> Iterator[Sample]:
     """Measure all kinds of messages in one dialect."""
-    with Laboratory() as laboratory:
-        pair = Pair(laboratory.pair(9000), dialect)
-        try:
-            trip = best_of(rounds, pair.trips, 400)
-            tiny = best_of(rounds, pair.tinies, 10 * BURST)
-            large = best_of(max(rounds // 4, 1), pair.larges, 2 * UNDER_WAY)
-        finally:
-            pair.close()
-    return [
-        Cost("half a round trip, 0 bytes", dialect, trip, ""),
-        Cost("8 bytes, 64 under way", dialect, tiny, ""),
-        Cost("4 MiB, 4 under way", dialect, large, f"{large * 1e3 / LARGE:.2f} s/GB, both sides together"),
-    ]
+    pair = Pair(ports, dialect)
+    try:
+        for series, run, count in (
+            ("half round trip, 0 bytes", pair.trips, 400 if quick else 4000),
+            ("8 bytes, 64 under way", pair.tinies, (1 if quick else 100) * BURST),
+            ("4 MiB, 4 under way", pair.larges, (1 if quick else 10) * UNDER_WAY),
+        ):
+            run(count if quick else count // 10)
+            start = time.process_time_ns()
+            run(count)
+            yield Sample(f"processor time, {series}", "µs", (time.process_time_ns() - start) / count / 1000)
+    finally:
+        pair.close()
 
 
-def main() -> int:
-    """Measure and print."""
-    options = options_of(command_line(__doc__, rounds=40))
-    for dialect in DIALECTS:
-        for cost in measure(dialect, options.rounds):
-            if options.json:
-                print(json.dumps(asdict(cost)))
-            else:
-                print(f"{cost.dialect:<9} {cost.what:<27} {cost.microseconds:>9.2f} µs  {cost.note}".rstrip())
-    return 0
+def measure(benchmark: Benchmark) -> None:
+    with cable() as ports:
+        benchmark.play("processor", {each: partial(costs, ports, each, benchmark.quick) for each in DIALECTS})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_benchmark(__file__, __doc__, measure, rounds=9, network=True)

@@ -1,60 +1,53 @@
-"""Measure messages between two processes of one host: mxwire's local path, a Unix socket pair, a pipe, and a C program.
+"""Measure messages between two processes of one host: mxwire's local path, a Unix socket pair, a pipe, and C.
 
-    python benchmarks/local.py [--rounds N] [--quick] [--interpreted] [--json]
+    python benchmarks/local.py [OPTIONS]
 
-Two processes, one CPU each, send messages back and forth; the time of a message is half a round trip. mxwire spins, and
-is compiled (tools/compile.py) unless ``--interpreted`` is given; its interface has no wire. The C program
-(``local_limit.c``, compiled on the spot) does the same with memcpy and process_vm_readv, and is the limit here. The
-contestants take turns, and the best round of each counts: on a loaded machine most rounds measure the load.
+Two processes, one CPU each, send messages back and forth; the time of a message is half a round trip, by calls in
+Python. mxwire spins, and its interface has no wire. The C program (local_limit.c) does the same with memcpy and
+process_vm_readv, and is the limit here.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from laboratory import command_line, options_of
+from contest import PATIENCE, Benchmark, BenchmarkError, Run, Sample, compiled_program, run_benchmark
 
 from mxwire.host import Host, HostError
 from mxwire.host.sharing import MachineSharing
+from mxwire.lab.machine import placement
 from mxwire.link import MemoryNetwork
-from mxwire.link.process_memory import copy_refusal
 
-SIZES = (0, 8, 1024, 4096, 65536, 4 << 20)
-HALF_ROUND_TRIP_US = 3.0
-"""Goal for messages of 0 bytes, compiled and with two CPUs."""
-SHARE_OF_C = 0.8
-"""Goal for the throughput of messages of 4 MiB, relative to the C program."""
-PATIENCE = 60.0
-_LONG = 1 << 20
+SIZES = (0, 1, 8, 32, 128, 129, 512, 1024, 4096, *(1 << exponent for exponent in range(13, 23)))
+QUICK = (0, 129, 65_536)
+BUDGET = 20_000_000
+"""Bytes per measurement, with ``OVERHEAD`` added to each message."""
+OVERHEAD = 20_000
+SERIES = "half round trip within a host"
 _END = 1 << 40
 """Match information of the message that ends the partner."""
 
-Turns = Callable[[int], None]
-"""Sends a message and receives the answer, a number of times."""
 
-
-def processors() -> tuple[int, int]:
-    """Return the CPUs of the two processes; the same one if there is only one."""
-    usable = sorted(os.sched_getaffinity(0))
-    return usable[0], usable[-1]
+def turns_of(size: int, quick: bool) -> int:
+    """Return the number of round trips of a measurement."""
+    return 2 if quick else max(4, BUDGET // (size + OVERHEAD))
 
 
 @contextmanager
 def partner(serve: Callable[[], None]) -> Any:
     """Fork a process that runs ``serve`` on the second CPU; the caller runs on the first one."""
-    first, second = processors()
+    first, second = placement()
     child = os.fork()
     if not child:
         os.sched_setaffinity(0, {second})
@@ -81,7 +74,7 @@ def opened(interface: str) -> Host:
 @contextmanager
 def mxwire(size: int) -> Any:
     """Two hosts on one interface."""
-    interface = f"benchmark-{os.getpid()}-{size}"
+    interface = f"benchmark-{os.getpid()}-{time.monotonic_ns()}"
 
     def serve() -> None:
         with opened(interface) as host:
@@ -101,7 +94,8 @@ def mxwire(size: int) -> Any:
             try:
                 there = endpoint.connect(host.name, 2)
             except HostError:
-                assert time.monotonic() < limit
+                if time.monotonic() > limit:
+                    raise BenchmarkError("the two hosts do not connect") from None
         data, memory = bytes(size), bytearray(size)
 
         def play(turns: int) -> None:
@@ -178,79 +172,39 @@ def pipes(size: int) -> Any:
         os.close(each)
 
 
-def c_program(folder: Path) -> Path | None:
-    """Compile the C program; return None without a compiler."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        return None
-    program = folder / "local_limit"
-    source = Path(__file__).with_name("local_limit.c")
-    subprocess.run([compiler, "-O2", str(source), "-o", str(program)], check=True)
-    return program
-
-
-def turns_of(size: int) -> int:
-    """Return the number of round trips per round: few, so that some rounds are not interrupted on a busy machine."""
-    return 1 if size >= _LONG else 20
-
-
-def best_of(kind: Callable[[int], Any], size: int, rounds: int, turns: int) -> float:
-    """Return the shortest time of a message in microseconds."""
-    with kind(size) as play:
-        play(turns)
-        best = float("inf")
-        for _ in range(rounds):
+def trips(kind: Callable[[int], Any], sizes: tuple[int, ...], quick: bool) -> Iterator[Sample]:
+    """Measure one round of a contestant."""
+    for size in sizes:
+        turns = turns_of(size, quick)
+        with kind(size) as play:
+            play(max(turns // 10, 1))
             start = time.perf_counter()
             play(turns)
-            best = min(best, (time.perf_counter() - start) / turns / 2 * 1e6)
-    return best
+            seconds = time.perf_counter() - start
+        yield Sample(SERIES, "µs", seconds / turns / 2 * 1e6, size)
 
 
-def best_of_c(program: Path, size: int, rounds: int, turns: int) -> float:
-    """Return the shortest time of a message of the C program in microseconds."""
-    first, second = processors()
-    command = [str(program), *map(str, (size, turns, rounds, first, second))]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE * 5)
-    return min(map(float, done.stdout.split()))
+def limit(program: Path, sizes: tuple[int, ...], quick: bool) -> Iterator[Sample]:
+    """Measure one round of the C program, which prints the time of a few short rounds."""
+    for size in sizes:
+        words = [str(program), *map(str, (size, turns_of(size, quick), 3, *placement()))]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE)
+        yield Sample(SERIES, "µs", median(map(float, done.stdout.split())), size)
 
 
 KINDS: dict[str, Callable[[int], Any]] = {"mxwire": mxwire, "socket pair": socket_pair, "pipe": pipes}
-LIMIT = "C"
 
 
-def main() -> int:
-    """Run the command and return its exit code: 1 if a goal is missed."""
-    parser = command_line(__doc__, 200)
-    options = options_of(parser, wired=False)
-    rounds = 1 if options.quick else options.rounds
-    refusal = copy_refusal()
-    rows: dict[tuple[str, int], float] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        program = c_program(Path(folder))
-        for size in SIZES:
-            turns = turns_of(size)
-            for name, kind in KINDS.items():
-                rows[name, size] = best_of(kind, size, rounds, turns)
-            if program is not None:
-                rows[LIMIT, size] = best_of_c(program, size, rounds, turns)
-    names = [*KINDS, *([LIMIT] if program is not None else [])]
-    if options.json:
-        for (name, size), microseconds in rows.items():
-            print(json.dumps({"contestant": name, "bytes": size, "microseconds": microseconds}))
-    else:
-        print(f"µs per message (half a round trip), best of {rounds}; long messages: {refusal or 'one copy'}")
-        print(f"{'bytes':>9}" + "".join(f"{name:>13}" for name in names))
-        for size in SIZES:
-            print(f"{size:9}" + "".join(f"{rows[name, size]:13.2f}" for name in names))
-    return 0 if reached(rows) else 1
-
-
-def reached(rows: dict[tuple[str, int], float]) -> bool:
-    """Return whether the goals are reached."""
-    largest = SIZES[-1]
-    limit = rows.get((LIMIT, largest), 0.0)
-    return rows["mxwire", 0] <= HALF_ROUND_TRIP_US and limit >= SHARE_OF_C * rows["mxwire", largest]
+def measure(benchmark: Benchmark) -> None:
+    sizes = QUICK if benchmark.quick else SIZES
+    with TemporaryDirectory() as folder:
+        program = compiled_program("local_limit.c", Path(folder))
+        runs: dict[str, Run | str] = {
+            name: partial(trips, kind, sizes, benchmark.quick) for name, kind in KINDS.items()
+        }
+        runs["C"] = program if isinstance(program, str) else partial(limit, program, sizes, benchmark.quick)
+        benchmark.play("local", runs)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_benchmark(__file__, __doc__, measure)

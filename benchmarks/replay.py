@@ -1,39 +1,39 @@
 """Measure the speed and evenness of replay: mxwire replay, tcpreplay and a plain loop, in one run.
 
-    sudo python benchmarks/replay.py [--quick] [--rounds N] [--json]
+    sudo python benchmarks/replay.py [OPTIONS]
 
-All send through one end of a veth pair of MTU 9000. At top speed there is no receiver, and each contestant reports its
-own time from the first frame to the last, with the capture in memory (tcpreplay -K -t). At 50,000 frames per second,
-the other end records arrivals: the error of a frame is the difference between its time of arrival and the first frame's
-time plus equal intervals. The contestants take turns, and the best round of each counts. tcpreplay takes part if it is
-installed (package tcpreplay). Needs root, for the namespaces.
+All send through one end of a veth pair of MTU 9000, from one CPU. At top speed there is no receiver, and each
+contestant reports its own time from the first frame to the last, with the capture in memory (tcpreplay -K -t). At
+50,000 frames per second, the other end records arrivals: the error of a frame is the difference between its time of
+arrival and the first frame's time plus equal intervals. tcpreplay takes part if it is installed. Needs root, for the
+namespaces.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from laboratory import Laboratory, Port, command_line, options_of
+from contest import COMMAND, PATIENCE, Benchmark, BenchmarkError, Run, Sample, cable, run_benchmark
 from traffic import MIXED, SMALL, write_capture
 
+from mxwire.lab.machine import placement
+from mxwire.lab.namespaces import NamespacePort
 from mxwire.link import Tap
 
-CLI = str(Path(__file__).resolve().parents[1] / "cli.py")
-OURS, OTHERS, PLAIN = "mxwire replay", "tcpreplay", "a Python loop of send"
+OURS, OTHERS, PLAIN = "mxwire replay", "tcpreplay -K", "a Python loop of send"
 RATE = 50_000
-LONGEST = 120
-P99_US = 50.0
+PACED_FRAMES = 10_000
+Ports = tuple[NamespacePort, NamespacePort]
 LOOP = """
 import socket, sys, time
 from mxwire.capture import open_capture
@@ -48,205 +48,93 @@ print(len(frames) * int(sys.argv[3]) / (time.perf_counter() - begin))
 """
 
 
-@dataclass
-class Outcome:
-    """The rounds of one contestant."""
-
-    contest: str
-    contestant: str
-    unit: str
-    more_is_better: bool
-    values: list[float] = field(default_factory=list)
-
-    @property
-    def best(self) -> float:
-        """The best round."""
-        return max(self.values) if self.more_is_better else min(self.values)
+def pinned(port: NamespacePort, *words: str) -> list[str]:
+    """Return a command line that runs a command on the first CPU, at one end of the cable."""
+    return port.namespace.command("taskset", "-c", str(placement()[0]), *words)
 
 
-@dataclass(frozen=True)
-class Goal:
-    """A ratio to another contestant's, or a value; one of the two is enough."""
-
-    contest: str
-    ratio: float
-    value: float | None = None
-    at_most: bool = False
-
-    @property
-    def text(self) -> str:
-        """Return the goal in words."""
-        other = f"{self.ratio:g} x {OTHERS}"
-        if self.value is not None:
-            return f"{self.contest}: below {self.value:g} µs, or at most {other}"
-        return f"{self.contest}: at least {other}"
-
-    def judge(self, outcomes: dict[tuple[str, str], Outcome]) -> tuple[float, float | None, bool | None]:
-        """Return the measured value, the ratio, and whether the goal is reached, or None if that is unknown."""
-        ours = outcomes[self.contest, OURS].best
-        other = outcomes.get((self.contest, OTHERS))
-        ratio = ours / other.best if other is not None and other.best else None
-        if self.value is not None and ours < self.value:
-            return ours, ratio, True
-        if ratio is None:
-            return ours, ratio, None
-        return ours, ratio, ratio <= self.ratio if self.at_most else ratio >= self.ratio
-
-
-SMALL_FRAMES, MIXED_FRAMES, PACED = "small frames", "mixed frames", f"paced at {RATE:,} frames/s"
-GOALS = (Goal(SMALL_FRAMES, 1.0), Goal(MIXED_FRAMES, 1.0), Goal(PACED, 1.0, P99_US, at_most=True))
-
-
-# The contestants.
-
-
-def run(port: Port, *words: str) -> str:
-    """Return the output of a command, run in the sender's namespace on the first CPU."""
-    core = min(os.sched_getaffinity(0))
-    done = subprocess.run(
-        port.namespace.command("taskset", "-c", str(core), *words), capture_output=True, text=True, timeout=LONGEST
-    )
-    if done.returncode:
-        raise SystemExit(f"{' '.join(words[:3])} failed: {done.stderr or done.stdout}")
+def run(port: NamespacePort, *words: str) -> str:
+    """Return the output of a command."""
+    done = subprocess.run(pinned(port, *words), capture_output=True, text=True, timeout=PATIENCE, check=True)
     return done.stdout
 
 
-def ours(port: Port, capture: Path, loops: int, *pace: str) -> float:
-    """Return frames per second of ``mxwire replay``."""
-    words = ("replay", str(capture), "-i", port.interface, "--loop", str(loops), "--linger", "0", "--json")
-    return float(json.loads(run(port, sys.executable, CLI, *words, *(pace or ("--top-speed",))))["frames_per_second"])
-
-
-def tcpreplay(port: Port, capture: Path, loops: int, *pace: str) -> float:
-    """Return frames per second of tcpreplay."""
-    output = run(port, OTHERS, "-K", *(pace or ("-t",)), f"--loop={loops}", "-i", port.interface, str(capture))
+def tcpreplay_rate(output: str) -> float:
+    """Return the frames per second that tcpreplay reports."""
     found = re.search(r"Rated:.*?([\d.]+) pps", output)
     if found is None:
-        raise SystemExit(f"tcpreplay reported no rate: {output}")
+        raise BenchmarkError(f"tcpreplay reported no rate: {output}")
     return float(found[1])
 
 
-def plain(port: Port, capture: Path, loops: int) -> float:
-    """Return frames per second of consecutive calls of ``send``."""
-    return float(run(port, sys.executable, "-c", LOOP, str(capture), port.interface, str(loops)))
-
-
-Contestant = Callable[..., float]
-
-
-def contestants() -> dict[str, Contestant]:
-    """Return the available contestants."""
-    found: dict[str, Contestant] = {OURS: ours, PLAIN: plain}
-    return found | ({OTHERS: tcpreplay} if shutil.which(OTHERS) else {})
-
-
-def top_speed(ports: tuple[Port, Port], capture: Path, loops: int, contestant: Contestant) -> float:
+def top_speed(who: str, ports: Ports, capture: Path, loops: int, series: str) -> Iterator[Sample]:
     """Measure frames per second without a receiver."""
-    return contestant(ports[0], capture, loops)
+    port = ports[0]
+    if who == OURS:
+        words = ("replay", str(capture), "-i", port.interface, "--loop", str(loops), "--linger", "0", "--json")
+        rate = float(json.loads(run(port, *COMMAND, *words, "--top-speed"))["frames_per_second"])
+    elif who == OTHERS:
+        rate = tcpreplay_rate(run(port, "tcpreplay", "-K", "-t", f"--loop={loops}", "-i", port.interface, str(capture)))
+    else:
+        rate = float(run(port, sys.executable, "-P", "-c", LOOP, str(capture), port.interface, str(loops)))
+    yield Sample(series, "frames/s", rate)
 
 
-def paced(ports: tuple[Port, Port], capture: Path, loops: int, contestant: Contestant) -> float:
-    """Return the 99th percentile of the error of arrival times, in µs."""
-    sender, receiver = ports
-    pace = ("--rate", f"{RATE}/s") if contestant is ours else (f"--pps={RATE}",)
-    with receiver.namespace.inside():
-        tap = Tap.open(receiver.interface, ring_bytes=32 << 20)
+def arrival_error(ports: Ports, *words: str) -> float:
+    """Return the 99th percentile of the error of arrival times, in µs, of the frames that a command sends at RATE.
+
+    This process runs on another CPU than the sender, which it would interrupt at each frame that it receives. Raises
+    :class:`BenchmarkError` if the command fails, or frames were not seen.
+    """
+    with ports[1].namespace.inside():
+        tap = Tap.open(ports[1].interface, ring_bytes=64 << 20)
     times: list[Any] = []
-    with tap:
-        words = _command(sender, capture, loops, contestant, pace)
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with tap, subprocess.Popen(pinned(ports[0], *words), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         while process.poll() is None:
             times.append(tap.receive(0.05).timestamp_ns.copy())
         while len(batch := tap.receive(0.2)):
             times.append(batch.timestamp_ns.copy())
         lost = tap.statistics().dropped
-    if process.returncode or lost:
-        said = process.stderr.read().decode() if process.stderr else ""
-        raise SystemExit(f"{words[5]} failed, or {lost} frames were not seen: {said}")
+        complaint = process.stderr.read().decode().strip() if process.stderr is not None else ""
     seen = np.concatenate(times)
+    if process.returncode or lost or not len(seen):
+        raise BenchmarkError(f"{words[0]} failed, or {lost} frames were not seen: {complaint[-200:]}")
     wanted = seen[0] + np.arange(len(seen)) * (10**9 // RATE)
     return float(np.percentile(np.abs(seen - wanted), 99)) / 1e3
 
 
-def _command(port: Port, capture: Path, loops: int, contestant: Contestant, pace: tuple[str, ...]) -> list[str]:
-    core = str(min(os.sched_getaffinity(0)))
-    words = (
-        (sys.executable, CLI, "replay", str(capture), "--loop", str(loops), "--linger", "0", "--json")
-        if contestant is ours
-        else (OTHERS, "-K", f"--loop={loops}", str(capture))
-    )
-    # tcpreplay requires its options before the file.
-    where = ("-i", port.interface)
-    ordered = (*words, *pace, *where) if contestant is ours else (*words[:-1], *pace, *where, words[-1])
-    return port.namespace.command("taskset", "-c", core, *ordered)
+def paced(ports: Ports, series: str, *words: str) -> Iterator[Sample]:
+    """Measure the error of a paced contestant."""
+    yield Sample(series, "µs", arrival_error(ports, *words))
 
 
-# The contests.
+def paced_tcpreplay(ports: Ports, capture: Path) -> list[str]:
+    """Return the command of tcpreplay, whose options must precede the file."""
+    return ["tcpreplay", "-K", f"--pps={RATE}", "-i", ports[0].interface, str(capture)]
 
 
-def measure(ports: tuple[Port, Port], folder: Path, rounds: int, quick: bool) -> dict[tuple[str, str], Outcome]:
-    """Run all contests, the contestants in turn."""
-    frames = 1_000 if quick else 20_000
-    # Short rounds: on a loaded machine, one of them is likely to be undisturbed.
-    loops = 1 if quick else 3
-    for traffic in (SMALL, MIXED):
-        write_capture(folder / f"{traffic.name}.pcap", traffic, frames)
-    write_capture(folder / "paced.pcap", SMALL, frames // 2)
-    contests = (
-        (SMALL_FRAMES, "frames/s", top_speed, folder / "small.pcap", loops, True),
-        (MIXED_FRAMES, "frames/s", top_speed, folder / "mixed.pcap", loops, True),
-        (PACED, "µs, 99%", paced, folder / "paced.pcap", 1, False),
-    )
-    outcomes: dict[tuple[str, str], Outcome] = {}
-    for _ in range(rounds):
-        for name, unit, contest, capture, times, more in contests:
-            for who, contestant in contestants().items():
-                if contest is paced and who == PLAIN:
-                    continue
-                outcome = outcomes.setdefault((name, who), Outcome(name, who, unit, more))
-                outcome.values.append(contest(ports, capture, times, contestant))
-    return outcomes
-
-
-Verdict = tuple[Goal, float, float | None, bool | None]
-
-
-def main() -> int:
-    """Measure and print; return 1 if a goal is missed."""
-    options = options_of(command_line(__doc__, rounds=9, compiles=False))
-    load = os.getloadavg()[0]
-    with Laboratory() as laboratory, tempfile.TemporaryDirectory() as folder:
-        ports = laboratory.pair(9000)
-        outcomes = measure(ports, Path(folder), options.rounds, options.quick)
-    verdicts = [(goal, *goal.judge(outcomes)) for goal in GOALS]
-    (_print_json if options.json else _print)(outcomes, verdicts, load)
-    return 0 if all(each[-1] is not False for each in verdicts) else 1
-
-
-def _print_json(outcomes: dict[tuple[str, str], Outcome], verdicts: list[Verdict], load: float) -> None:
-    for each in outcomes.values():
-        print(json.dumps(asdict(each) | {"best": each.best}))
-    print(json.dumps({"load": load, "tcpreplay": shutil.which(OTHERS) is not None}))
-    for goal, value, ratio, reached in verdicts:
-        print(json.dumps({"goal": goal.text, "value": value, "ratio": ratio, "reached": reached}))
-
-
-def _print(outcomes: dict[tuple[str, str], Outcome], verdicts: list[Verdict], load: float) -> None:
-    contest = ""
-    for each in outcomes.values():
-        if each.contest != contest:
-            contest = each.contest
-            print(contest)
-        values = ", ".join(f"{value:,.0f}" for value in each.values)
-        print(f"  {each.contestant:<22} {each.best:>12,.0f} {each.unit}  [{values}]")
-    if shutil.which(OTHERS) is None:
-        print("tcpreplay is not installed (package tcpreplay): nothing to compare with")
-    print(f"load of the machine before: {load:.1f} on {len(os.sched_getaffinity(0))} processors\n")
-    for goal, value, ratio, reached in verdicts:
-        word = {True: "reached", False: "MISSED ", None: "unknown"}[reached]
-        beside = "" if ratio is None else f", {ratio:.2f} x"
-        print(f"{word}  {goal.text}: {value:,.1f}{beside}")
+def measure(benchmark: Benchmark) -> None:
+    frames, loops = (1_000, 1) if benchmark.quick else (20_000, 3)
+    absent = "" if shutil.which("tcpreplay") else "it is not installed (package tcpreplay)"
+    with TemporaryDirectory() as name, cable() as ports:
+        folder = Path(name)
+        for traffic in (SMALL, MIXED):
+            capture = folder / f"{traffic.name}.pcap"
+            write_capture(capture, traffic, frames)
+            series = f"replay of {traffic.name} frames at top speed"
+            runs: dict[str, Run | str] = {
+                who: (absent if who == OTHERS else "") or partial(top_speed, who, ports, capture, loops, series)
+                for who in (OURS, OTHERS, PLAIN)
+            }
+            benchmark.play(series, runs, share=0.4)
+        capture = folder / "paced.pcap"
+        write_capture(capture, SMALL, frames // 20 if benchmark.quick else PACED_FRAMES)
+        series = f"error of arrival times at {RATE:,} frames/s, 99th percentile"
+        words = ("replay", str(capture), "--rate", f"{RATE}/s", "-i", ports[0].interface, "--linger", "0")
+        runs = {OURS: partial(paced, ports, series, *COMMAND, *words)}
+        runs[OTHERS] = absent or partial(paced, ports, series, *paced_tcpreplay(ports, capture))
+        benchmark.play("paced", runs, share=0.2)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_benchmark(__file__, __doc__, measure, rounds=9, network=True)

@@ -95,7 +95,8 @@ def axis_name(series: Series) -> str:
 
 
 def series_table(series: Series) -> Table:
-    """Medians with their intervals: one row per value of the parameter, one column per contestant.
+    """Medians with their intervals: one row per value of the parameter, one column per contestant; of a series without
+    a parameter, one row per contestant.
 
     Marks that a contestant's measurements share are in the heading, unless those of all do: see :func:`series_blocks`.
     """
@@ -103,6 +104,9 @@ def series_table(series: Series) -> Table:
     known = {name: shared_marks(series.curve(name)) for name in names}
     shared = shared_marks(series.measurements)
     headings = [", ".join([name, *(mark for mark in known[name] if mark not in shared)]) for name in names]
+    if not series.x:
+        lines = (Row((name, spread(each, shared))) for name in names for each in series.curve(name))
+        return Table((Column("contestant"), *number_columns(series.unit)), tuple(lines))
     values = sorted({each.parameters.get(series.x, 0) for each in series.measurements})
     rows = []
     for value in values:

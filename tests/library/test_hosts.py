@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +20,7 @@ from tests.cli.support import mxwire
 from tests.live.namespaces import Port
 
 from .conftest import SOURCES, Compile
-from .programs import read_line, run
+from .programs import read_line
 
 PAIR = SOURCES / "pair.c"
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -245,17 +243,6 @@ def test_hello(machines: Machines, compile_program: Compile):
     ):
         assert ended(other) == "alpha:0 answers beta:0\n"
         assert ended(one) == "beta:0: hello from beta:0\n"
-
-
-def test_the_benchmark_measures_everything(machines: Machines, installation: Installation):
-    script = Path(__file__).parents[2] / "benchmarks" / "library.py"
-    done = run(
-        [sys.executable, str(script), "--quick", "--json", "--prefix", str(installation.prefix)],
-    )
-    assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(rows) == 5 and all(row["library"] > 0 for row in rows)
-    assert [row["python"] is None for row in rows] == [False] * 3 + [True] * 2
 
 
 @pytest.mark.parametrize(
