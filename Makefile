@@ -2,9 +2,10 @@
 #                with optional parts: make run EXTRAS=report,plot, or EXTRAS=all
 # make test      install the rest and run all checks and tests, which also build the documentation
 #                with another Python: make test PYTHON=python3.13 (in .venv-python3.13)
-# make bench     measure decoding beside other tools
+# make bench     run all benchmarks, and record the figures of the documentation, on a quiet machine (BENCH='curve live')
 # make nightly   fuzz for ten minutes, and the plugin with a million frames, soak live hosts for ten minutes, play 1,000
-#                random MX programs, mutated frames by both paths, and 100,000 random seeds: an hour on two processors
+#                random MX programs, mutated frames by both paths, and 100,000 random seeds, and compare all benchmarks
+#                with the recording: two hours on two processors
 # make mutation  run automatic mutants against the tests that reach them (MUTATION='--first --sample 60 --rooms wire')
 # make soak      soak live hosts only (SOAK=SECONDS)
 # make compiled  compile the modules that run for every frame, into build/compiled
@@ -92,8 +93,9 @@ compiled: setup
 dist: setup
 	$(BIN)/python tools/dist.py
 
+# Benchmarks that could not be recorded, since the machine was not quiet, are named at the end.
 bench: setup
-	$(BIN)/python benchmarks/decode.py
+	@$(BIN)/python benchmarks/record.py $(BENCH); code=$$?; $(BIN)/python tools/readme.py && exit $$code
 
 # NIGHTLY_ON names workers, as in mxwire simulate --on; a run that was ended continues from its checkpoint.
 NIGHTLY_ON ?= local
@@ -108,6 +110,7 @@ nightly: setup
 	@mkdir -p build
 	$(MXWIRE) simulate --seeds 0-99999 --on $(NIGHTLY_ON) --checkpoint build/nightly-seeds.jsonl
 	@rm -f build/nightly-seeds.jsonl
+	$(BIN)/python benchmarks/record.py --compare
 
 SOAK ?= 600
 soak: setup

@@ -6,7 +6,9 @@ A hook of mkdocs (see ``hooks`` in mkdocs.yml), so that these parts are always c
   ``| head -N`` or ``| sed -n A,Bp`` at its end, only these lines;
 * a Python block is run, and an ``<!-- output -->`` comment after it becomes its output;
 * a block with a title is written to the file of that name, for the commands after it;
-* a ``generated`` comment, ``<!-- generated: NAME -->``, becomes the result of ``generated/NAME.py``.
+* a ``generated`` comment, ``<!-- generated: NAME -->``, becomes the result of ``generated/NAME.py``;
+* a ``recorded`` comment, ``<!-- recorded: BENCHMARK: SERIES; SERIES -->``, becomes tables of what was measured
+  (``benchmarks/recording.jsonl``); without series, of all of them. No page contains a measured figure of its own.
 
 The commands and Python blocks of a page run in a new directory that contains ``captures`` and ``docs``. ``rendering/``
 implements this; the functions here are called by mkdocs, which adds this folder to the module path.

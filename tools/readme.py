@@ -1,7 +1,8 @@
-"""Update the command outputs in README.md, or with --check report whether they are current.
+"""Update the command outputs and the measured figures in README.md, or with --check report whether they are current.
 
-README.md has the markers of the documentation, ``<!-- output: mxwire … -->``. Unlike the pages of the documentation it
-also contains the outputs, since it is read without being built.
+README.md has the markers of the documentation, such as ``<!-- output: mxwire … -->`` (docs/generate.py). Unlike the
+pages of the documentation it also contains the results, since it is read without being built; tables are followed by
+``<!-- end -->``.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import Any
 from generated import PARTS
 from rendering.basics import SHOWN, PageError
 from rendering.output import command_output
+from rendering.recorded import recorded
 
 KEEP = "MXWIRE_DOCS_MADE"
 """Environment variable with a folder in which rendered pages are cached."""
@@ -24,11 +25,14 @@ _MARKER = re.compile(
     r"|^```\w+ title=\"(?P<file>[\w.-]+)\"\n(?P<content>.*?)^```$"
     r"|^<!-- output(?:: (?P<command>[^\n]+?)"
     r"(?: \| head -(?P<head>\d+)| \| sed -n (?P<first>\d+),(?P<last>\d+)p)?)? -->$"
-    r"|^<!-- generated: (?P<part>.+?) -->$",
+    r"|^<!-- generated: (?P<part>.+?) -->$"
+    r"|^<!-- recorded: (?P<study>\w+)(?:: (?P<series>[^\n]+?))? -->$",
     re.MULTILINE | re.DOTALL,
 )
-_KEPT = re.compile(f"(?:{_MARKER.pattern})(?P<block>\n\n```(?:console|text)\n.*?^```$)?", re.MULTILINE | re.DOTALL)
-"""A marker that stays in the page, and the block after it from an earlier run."""
+_END = "<!-- end -->"
+_BLOCK = rf"(?P<block>\n\n(?:```(?:console|text)\n.*?^```$|(?:(?!^<!-- ).)*?^{_END}$))?"
+_KEPT = re.compile(f"(?:{_MARKER.pattern}){_BLOCK}", re.MULTILINE | re.DOTALL)
+"""A marker that stays in the page, and the block after it from an earlier run: a code block, or text before an end."""
 
 
 def render(text: str, name: str) -> str:
@@ -84,6 +88,8 @@ class _PageRun:
             if found["part"] not in PARTS:
                 raise PageError(f"{self.name}: there is no part {found['part']!r}, only {', '.join(PARTS)}")
             return PARTS[found["part"]]()
+        if found["study"] is not None:
+            return recorded(found["study"], found["series"])
         if found["command"] is not None:
             last = int(found["head"] or found["last"] or 0)
             return command_output(found["command"], int(found["first"] or 1), last, self.name)
@@ -95,6 +101,8 @@ class _PageRun:
         if made == found[0]:
             return made
         marker = found[0].removesuffix(found["block"] or "")
+        if found["part"] is not None or found["study"] is not None:
+            made = f"{made.strip()}\n\n{_END}"
         return f"{marker}\n\n{made}"
 
     def _run(self, code: str, line: int) -> str:

@@ -123,6 +123,41 @@ def test_a_refreshed_page_keeps_its_markers_and_replaces_stale_output() -> None:
     assert refreshed(stale, "page.md") == refreshed(made, "page.md") == made
 
 
+SHOWN = {"half round trip": "µs", "windowed rate": "MB/s"}
+
+
+def test_measured_figures_are_those_of_the_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mxwire.bench.record import Conditions, Measurement, Recording, Series
+    from rendering import recorded
+
+    points = [
+        Measurement("mxoe", "µs", (3.0, 4.0, 90.0), {"size": 129}),
+        Measurement("tcp", "µs", (5.0,), {"size": 129}),
+    ]
+    series = [
+        Series("half round trip", "µs", measurements=points),
+        Series("windowed rate", "MB/s", measurements=points),
+    ]
+    Recording("curve", Conditions("2026-11-01", processor="P", load=0.25), series).write(tmp_path / "recording.jsonl")
+    page = "<!-- recorded: curve: half round trip -->\n\n<!-- recorded: curve -->\n"
+    recorded.recordings.cache_clear()
+    monkeypatch.setattr(recorded, "RECORDING", tmp_path / "recording.jsonl")
+    try:
+        made = render(page, "page.md")
+        once = refreshed("<!-- recorded: curve: half round trip -->\n\nafter\n", "page.md")
+        assert made.count("Half round trip, µs") == 2 and made.count("Windowed rate, MB/s") == 1
+        assert "4 ±" in made and "on 2026-11-01" in made and "load 0.25" in made
+        assert once.endswith("<!-- end -->\n\nafter\n") and refreshed(once, "page.md") == once
+        short = refreshed("<!-- generated: curve in short -->\n\n<!-- end -->\n", "page.md")
+        assert "| 129 | 4 |" in re.sub(" +", " ", short)
+        with pytest.raises(PageError, match="no series"):
+            render("<!-- recorded: curve: luck -->\n", "page.md")
+        with pytest.raises(PageError, match="no benchmark luck"):
+            render("<!-- recorded: luck -->\n", "page.md")
+    finally:
+        recorded.recordings.cache_clear()
+
+
 def test_the_command_reference_has_every_option() -> None:
     reference = PARTS["commands"]()
     context = click.Context(cli, info_name="mxwire")
