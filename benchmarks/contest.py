@@ -67,7 +67,7 @@ _RESTARTED = "MXWIRE_BENCHMARK_RESTARTED"
 """Set in the environment of the restarted program, which must find the compiled modules."""
 _LONGEST_REASON = 200
 """Characters of an error that are printed: command lines are longer."""
-_LEFT_OUT = (MxwireError, OSError, subprocess.SubprocessError)
+_LEFT_OUT = (MxwireError, OSError, subprocess.SubprocessError, AssertionError)
 
 
 class BenchmarkError(MxwireError):
