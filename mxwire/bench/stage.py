@@ -25,6 +25,7 @@ from typing import Any, Final, Self
 
 from mxwire.bench.channels.carriers import is_host
 from mxwire.bench.channels.channel import SilenceError
+from mxwire.bench.models.catalogue import is_model
 from mxwire.bench.record import Conditions, load_average, now_text
 from mxwire.bench.roles.common import BARE_ETHERTYPE, IP_ADDRESSES
 from mxwire.bench.worker import SideSetup, failure, run_role
@@ -442,10 +443,9 @@ class MemoryStage(StudyStage):
         return False
 
     def can_use(self, carrier: str) -> str | None:
-        """Return the reason why a carrier cannot be used: only hosts and the ring have links in memory."""
-        return (
-            None if carrier == "ring" or (is_host(carrier) and "xdp" not in carrier) else "not on a network in memory"
-        )
+        """Return the reason why a carrier cannot be used: only hosts, models and the ring have links in memory."""
+        usable = carrier == "ring" or is_model(carrier) or (is_host(carrier) and "xdp" not in carrier)
+        return None if usable else "not on a network in memory"
 
     @property
     def conditions(self) -> Conditions:

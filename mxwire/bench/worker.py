@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from mxwire.bench.channels.carriers import check_carrier, open_channel
 from mxwire.bench.channels.channel import LARGEST, ChannelSetup, SilenceError
-from mxwire.bench.roles import alone, exchanges, program, tracing
+from mxwire.bench.roles import alone, exchanges, patterns, program, tracing
 from mxwire.errors import MxwireError
 from mxwire.lab.machine import pin
 
@@ -45,6 +45,9 @@ STUDY_ROLES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "arrived": exchanges.arrived,
     "simultaneous": exchanges.simultaneous,
     "spin error": exchanges.spin_error,
+    "bursts": patterns.bursts,
+    "producer-consumer": patterns.producer_consumer,
+    "central queue": patterns.central_queue,
     "hosts among frames": alone.hosts_among_frames,
     "traced trips": tracing.traced_trips,
 }

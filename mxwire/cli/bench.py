@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -23,6 +22,7 @@ from mxwire.cli.bench_options import (
     conduct,
     machine_options,
     sizes_type,
+    stage_opener,
 )
 from mxwire.cli.bench_overlap import overlap
 from mxwire.cli.conflicts import conflicts
@@ -34,11 +34,7 @@ from mxwire.errors import MxwireError
 from mxwire.words import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
     from mxwire.bench.record import Recording
-    from mxwire.bench.stage import StudyStage
     from mxwire.bench.study import StudyOptions
 
 
@@ -113,7 +109,7 @@ def logp(
 ) -> None:
     """Measure L, o_s, o_r, g and G by two methods, and three bandwidths, of mxwire, TCP, UDP and bare frames."""
     end_like_interrupt()
-    opener = _logp_stage(machine, memory, simulated, cable)
+    opener = stage_opener(machine, memory, simulated, cable)
     from mxwire.bench.logp import expanded, logp_blocks, logp_figures, measure_logp, netgauge_text
 
     carriers = expanded([each.strip() for each in over.split(",")])
@@ -126,25 +122,6 @@ def logp(
 
     text = netgauge_text if form else None
     conduct(bench, "LogP", measure, logp_blocks, logp_figures, text=text, live=simulated is None)
-
-
-def _logp_stage(
-    machine: OtherMachine, memory: bool, simulated: str | None, cable: CableOptions
-) -> Callable[[], AbstractContextManager[StudyStage]]:
-    """A function that opens the stage which the options describe."""
-    if memory:
-        from mxwire.bench.stage import MemoryStage
-
-        return partial(MemoryStage, cable.mtu)
-    if simulated is not None:
-        from mxwire.bench.cost.stage import VirtualStage
-        from mxwire.bench.cost.tables import table_by_name
-
-        return partial(VirtualStage, table_by_name(simulated), mtu=cable.mtu, delay=cable.delay or 0.0)
-    from mxwire.lab.machine import compiled_folder
-
-    opener = cable.opener(machine)
-    return lambda: opener(compiled_folder())
 
 
 @command.command()
@@ -161,7 +138,7 @@ def serve(interface: str, as_json: bool) -> None:
 
     server = StudyServer(interface, report)
     try:
-        note(f"serving studies on {interface}: mxwire bench path, logp, imb or mtu with -i IF on the other machine")
+        note(f"serving studies on {interface}: mxwire bench path, logp, models, imb or mtu with -i there")
         if as_json:
             click.echo(keyed_line(event="serving", interface=interface))
         while True:

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from mxwire.cli.bench_imb import split_names
+from mxwire.cli.bench_options import (
+    NOT_WITH_INTERFACE,
+    BenchOptions,
+    CableOptions,
+    OtherMachine,
+    bench_options,
+    cable_options,
+    conduct,
+    machine_options,
+    sizes_type,
+    stage_opener,
+)
+from mxwire.cli.conflicts import conflicts
 from mxwire.cli.group import Command
 from mxwire.cli.live_options import end_like_interrupt
 from mxwire.cli.notes import note
-from mxwire.cli.options import json_option
-from mxwire.errors import MxwireError, create_folder
-from mxwire.extras import import_extra
+from mxwire.errors import MxwireError
 from mxwire.report.json_line import json_line
 
-_TABLES: Final = ("1", "2", "3")
+if TYPE_CHECKING:
+    from mxwire.bench.record import Recording
+    from mxwire.bench.study import StudyOptions
+
+_TITLE: Final = "Classic libraries side by side"
+_MEASURES: Final = ("--compare", "--rounds", "--quick", "-w", "--plot", "-i", "--memory", "--sizes")
+_CABLE: Final = ("--mtu", "--steering", "--delay", "--offloads")
 
 
 @click.command(cls=Command)
 @click.option(
-    "--table", type=click.Choice(_TABLES), help="Print the choices of the models (1, 2), or LogP by stage (3)."
+    "--table",
+    type=click.Choice(["1", "2", "3"]),
+    help="Print the choices of the libraries (1, 2), or LogP by stage (3).",
 )
+@click.option("--compare", is_flag=True, help="Measure LogP, three bandwidths and two patterns of the libraries.")
 @click.option(
     "--model",
     "names",
@@ -32,36 +51,64 @@ _TABLES: Final = ("1", "2", "3")
     show_default=True,
     help="Libraries, separated by commas.",
 )
-@json_option("JSON Lines: one object per library.")
 @click.option(
-    "--html",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Also write the table as a page to DIR.",
+    "--sizes",
+    type=sizes_type,
+    metavar="BYTES",
+    help="Lengths of the messages, separated by commas.  [default: 4,256,4096,65536,1048576]",
 )
-def models(table: str | None, names: tuple[str, ...], as_json: bool, html: Path | None) -> None:
-    """Compare the classic libraries (Active Messages, BIP and others) by their promises and data paths."""
+@machine_options
+@click.option("--memory", is_flag=True, help="Both sides in this process, without root: shapes and counts only.")
+@bench_options
+@cable_options
+@conflicts("-i", "--memory", error=NOT_WITH_INTERFACE)
+@conflicts("--memory", "--delay", "--offloads", "--steering", error="{option}: not with --memory")
+@conflicts("--table", *_MEASURES, *_CABLE, error="{option}: not with --table, which measures nothing")
+def models(
+    table: str | None,
+    compare: bool,
+    names: tuple[str, ...],
+    sizes: tuple[int, ...] | None,
+    machine: OtherMachine,
+    memory: bool,
+    bench: BenchOptions,
+    cable: CableOptions,
+) -> None:
+    """Compare the classic libraries (Active Messages, BIP and others) by their promises, data paths, and in time."""
     end_like_interrupt()
-    if table is None:
-        raise MxwireError("nothing to do: add --table 1, 2 or 3")
+    if table is not None:
+        _print_table(int(table), names, bench)
+        return
+    if not compare:
+        raise MxwireError("nothing to do: add --table 1, 2 or 3, or --compare")
+    from mxwire.bench.models.comparison import compare_models, compared, comparison_blocks, comparison_figures
+
+    compared(names)
+    opener = stage_opener(machine, memory, None, cable)
+
+    def measure(options: StudyOptions) -> Recording:
+        with opener() as stage:
+            return compare_models(stage, options, names, sizes)
+
+    conduct(bench, _TITLE, measure, comparison_blocks, comparison_figures)
+
+
+def _print_table(number: int, names: tuple[str, ...], bench: BenchOptions) -> None:
     from mxwire.bench.models.catalogue import all_facts, check_model
     from mxwire.bench.models.tables import TITLES, table_blocks, table_records
     from mxwire.report.document import show
 
     chosen = list(all_facts()) if names == ("all",) else [check_model(each) for each in names]
-    number = int(table)
-    if html is not None:
-        import_extra("jinja2", "report", "--html")
-        create_folder(html)
-    if as_json:
+    bench.check(live=False)
+    if bench.as_json:
         for each in table_records(number, chosen):
             click.echo(json_line(each))
     else:
         show(list(table_blocks(number, chosen)))
-    if html is not None:
+    if bench.html is not None:
         from mxwire.bench.record import Conditions, Recording, now_text
         from mxwire.bench.report import write_page
 
         recording = Recording(f"models-table-{number}", Conditions(now_text(), "from the code of the models"))
         recording.facts["rows"] = list(table_records(number, chosen))
-        note(f"wrote {write_page(html, recording, TITLES[number], list(table_blocks(number, chosen)), ())}")
+        note(f"wrote {write_page(bench.html, recording, TITLES[number], list(table_blocks(number, chosen)), ())}")

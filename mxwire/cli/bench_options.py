@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -214,6 +215,25 @@ cable_options = option_group(
     ),
 )
 """Options of the virtual cable, passed to the command as ``cable``, :class:`CableOptions`."""
+
+
+def stage_opener(
+    machine: OtherMachine, memory: bool, simulated: str | None, cable: CableOptions
+) -> Callable[[], AbstractContextManager[StudyStage]]:
+    """A function that opens the stage which the options describe."""
+    if memory:
+        from mxwire.bench.stage import MemoryStage
+
+        return partial(MemoryStage, cable.mtu)
+    if simulated is not None:
+        from mxwire.bench.cost.stage import VirtualStage
+        from mxwire.bench.cost.tables import table_by_name
+
+        return partial(VirtualStage, table_by_name(simulated), mtu=cable.mtu, delay=cable.delay or 0.0)
+    from mxwire.lab.machine import compiled_folder
+
+    opener = cable.opener(machine)
+    return lambda: opener(compiled_folder())
 
 
 def conduct(

@@ -99,7 +99,10 @@ def test_tables_of_the_models_are_printed_and_written(table, tmp_path):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ((), "nothing to do: add --table 1, 2 or 3"),
+        ((), "nothing to do: add --table 1, 2 or 3, or --compare"),
+        (("--table", "1", "--quick"), "--quick: not with --table"),
+        (("--compare", "--memory", "--delay", "1ms"), "--delay: not with --memory"),
+        (("--compare", "--model", "myricom-api"), "myricom-api has no code"),
         (("--table", "1", "--model", "gan"), "there is no model 'gan' (did you mean gam"),
         (("--table", "4"), "'4' is not one of"),
     ],
@@ -129,3 +132,12 @@ def test_imb_prints_the_columns_of_osu(words):
     assert done.code == 0
     assert done.out.count("# OSU MPI Allreduce Latency Test v7.4") == 2
     assert [line.split()[0] for line in done.out.splitlines() if line and line[0] != "#"] == ["4", "8"] * 2
+
+
+def test_models_are_compared_in_memory(tmp_path):
+    words = ("--compare", "--memory", "--quick", "--model", "pm", "--sizes", "4", "--rounds", "1")
+    run = mxwire("bench", "models", *words, "--json", "--html", "pages", cwd=tmp_path)
+    assert run.code == 0, run.err
+    lines = [json.loads(each) for each in run.out.splitlines()]
+    assert {"RTT/2", "bandwidth", "central queue"} <= {each.get("series") for each in lines}
+    assert (tmp_path / "pages" / "models.html").exists()

@@ -7,12 +7,15 @@ from typing import Final
 from mxwire.bench.channels.channel import Channel, ChannelSetup
 from mxwire.bench.channels.hosts import HostChannel, dialect_of
 from mxwire.bench.channels.links import LinkChannel
+from mxwire.bench.channels.models import ModelChannel
 from mxwire.bench.channels.shared_memory import SharedChannel
 from mxwire.bench.channels.sockets import FrameChannel, TcpChannel, UdpChannel
 from mxwire.bench.channels.virtual import VirtualChannel
+from mxwire.bench.models.catalogue import MODELS, VARIANTS, is_model
 from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE
 from mxwire.wire.dialect import as_dialect
+from mxwire.words import suggestion
 
 _CARRIERS: Final[dict[str, type[Channel]]] = {
     "tcp": TcpChannel,
@@ -31,10 +34,11 @@ def is_host(carrier: str) -> bool:
 
 def check_carrier(carrier: str) -> str:
     """Return the name of a carrier. Raises :class:`~mxwire.errors.MxwireError` if there is none of that name."""
-    if carrier not in _CARRIERS:
+    if carrier not in _CARRIERS and not is_model(carrier):
         if not is_host(carrier):
-            names = ", ".join(_CARRIERS)
-            raise MxwireError(f"there is no carrier {carrier!r}: use mx, mxoe, omx:M, {names}")
+            names = [*_CARRIERS, *MODELS, *VARIANTS]
+            near = suggestion(carrier, names)
+            raise MxwireError(f"there is no carrier {carrier!r}{near}: use mx, mxoe, omx:M, {', '.join(names)}")
         as_dialect(dialect_of(carrier))
     return carrier
 
@@ -52,4 +56,6 @@ def open_channel(setup: ChannelSetup) -> Channel:
     """
     if setup.thread is not None:
         return VirtualChannel(setup)
+    if is_model(setup.carrier):
+        return ModelChannel(setup)
     return _CARRIERS.get(setup.carrier, HostChannel)(setup)

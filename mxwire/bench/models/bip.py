@@ -177,7 +177,7 @@ class BipPort(ModelPort[BipLayer]):
     def __init__(self, layer: BipLayer, partner: Address, **options: Any) -> None:
         super().__init__(layer, partner, **options)
         for tag in (self._DATA, self._ANNOUNCEMENT):
-            layer.initialise(tag, self.depth + 2)
+            layer.initialise(tag, self.depth)
         self._posted = self._announces = False
 
     def expect(self, size: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from mxwire.bench.models import am2, bip, fm2, gam, gm, null, pm, portals, unet, vmmc2
 from mxwire.bench.models.facts import ModelFacts
+from mxwire.bench.models.header import PAYLOAD
 from mxwire.bench.models.layer import ModelLayer
 from mxwire.bench.models.port import ModelPort
 from mxwire.errors import MxwireError
@@ -22,6 +23,8 @@ class Model:
     layer: Callable[..., ModelLayer]
     port: type[ModelPort[Any]]
     facts: ModelFacts
+    payload: int = PAYLOAD
+    """Payload of its frames, unless the link has less room."""
 
 
 MODELS: Final = {
@@ -30,8 +33,8 @@ MODELS: Final = {
         Model("gam", gam.GamLayer, gam.ActivePort, gam.FACTS),
         Model("am2", am2.Am2Layer, gam.ActivePort, am2.FACTS),
         Model("bip", bip.BipLayer, bip.BipPort, bip.FACTS),
-        Model("fm2", fm2.FastMessagesLayer, fm2.FastMessagesPort, fm2.FACTS),
-        Model("fm2.1", fm2.RegisteredFastMessagesLayer, fm2.FastMessagesPort, fm2.REGISTERED_FACTS),
+        Model("fm2", fm2.FastMessagesLayer, fm2.FastMessagesPort, fm2.FACTS, fm2.PACKET),
+        Model("fm2.1", fm2.RegisteredFastMessagesLayer, fm2.FastMessagesPort, fm2.REGISTERED_FACTS, fm2.PACKET),
         Model("pm", pm.PmLayer, pm.PmPort, pm.FACTS),
         Model("vmmc2", vmmc2.VmmcLayer, vmmc2.VmmcPort, vmmc2.FACTS),
         Model("gm", gm.GmLayer, gm.GmPort, gm.FACTS),
@@ -41,6 +44,13 @@ MODELS: Final = {
     )
 }
 """The models that run, in the order of the tables."""
+UNSYNCHRONISED: Final = "bip unsynchronised"
+VARIANTS: Final = {
+    UNSYNCHRONISED: Model(UNSYNCHRONISED, bip.BipLayer, bip.UnsynchronisedBipPort, bip.FACTS),
+}
+"""Models that are used in another manner."""
+COPIED: Final = " copied"
+"""Appended to a model: the program's data are in memory of its own."""
 _SOCKETS: Final = {
     "model": "bytes",
     "within": True,
@@ -106,6 +116,17 @@ OTHERS: Final = {
 def all_facts() -> dict[str, ModelFacts]:
     """The rows of the tables by name."""
     return {name: each.facts for name, each in MODELS.items()} | OTHERS
+
+
+def is_model(carrier: str) -> bool:
+    """Return whether a carrier of a study is a model."""
+    return carrier.removesuffix(COPIED) in MODELS | VARIANTS
+
+
+def model_of(carrier: str) -> tuple[Model, bool]:
+    """Return the model of a carrier, and whether its data are copied."""
+    name = carrier.removesuffix(COPIED)
+    return (MODELS | VARIANTS)[name], name != carrier
 
 
 def check_model(name: str) -> str:

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mxwire.bench.models.facts import ModelFacts
-from mxwire.bench.models.header import PAYLOAD, FrameFlag, FrameKind, ModelFrame
+from mxwire.bench.models.header import FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import Address, CallError, ModelLayer
 from mxwire.bench.models.port import ModelPort
 
 CREDITS: Final = 16
+PACKET: Final = 1024
+"""Payload of a packet in bytes; not in the paper."""
 FACTS: Final = ModelFacts(
     "FM-2.02",
     model="send/recv",
@@ -123,7 +125,7 @@ class FastMessagesLayer(ModelLayer):
         node: int,
         port: int = 0,
         nodes: Iterable[int] = (0, 1),
-        payload: int = min(PAYLOAD, 1024),
+        payload: int = PACKET,
         *,
         registered: bool = False,
     ) -> None:
@@ -265,9 +267,7 @@ class RegisteredFastMessagesLayer(FastMessagesLayer):
     number = 5
     facts = REGISTERED_FACTS
 
-    def __init__(
-        self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = min(PAYLOAD, 1024)
-    ) -> None:
+    def __init__(self, node: int, port: int = 0, nodes: Iterable[int] = (0, 1), payload: int = PACKET) -> None:
         super().__init__(node, port, nodes, payload, registered=True)
 
 

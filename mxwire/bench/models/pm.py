@@ -57,7 +57,7 @@ class PmBuffer:
 
 
 @dataclass(slots=True)
-class _Flow:
+class _PmFlow:
     """Frames to and from one partner."""
 
     next: int = 0
@@ -70,6 +70,8 @@ class _Flow:
     unreported: int = 0
     ack_at: int | None = None
     refused: bool = False
+    behind: bool = False
+    """True until the refused frame arrives again: others were in flight behind it."""
 
 
 class PmLayer(ModelLayer):
@@ -92,7 +94,7 @@ class PmLayer(ModelLayer):
         super().__init__(node, port, nodes, payload)
         self.key = key
         self.running = True
-        self._flows: dict[Address, _Flow] = {}
+        self._flows: dict[Address, _PmFlow] = {}
         self._free = deque(self._buffer() for _ in range(2 * WINDOW))
         self._free_receive: deque[PmBuffer] = deque()
         self._buffers = 0
@@ -103,8 +105,8 @@ class PmLayer(ModelLayer):
     def _buffer(self) -> PmBuffer:
         return PmBuffer(memoryview(bytearray(self.payload)))
 
-    def _flow(self, partner: Address) -> _Flow:
-        return self._flows.setdefault(partner, _Flow())
+    def _flow(self, partner: Address) -> _PmFlow:
+        return self._flows.setdefault(partner, _PmFlow())
 
     def shares_node(self) -> bool:
         """Return True: the processes of a node take turns."""
@@ -209,22 +211,23 @@ class PmLayer(ModelLayer):
         elif frame.kind in (FrameKind.ACK, FrameKind.NACK):
             self._take_answer(source, flow, frame)
 
-    def _take_data(self, source: Address, flow: _Flow, frame: ModelFrame) -> None:
+    def _take_data(self, source: Address, flow: _PmFlow, frame: ModelFrame) -> None:
         if frame.sequence != flow.expected:
             # Frames behind a refused one are retransmitted; any other gap is a loss.
-            if frame.sequence > flow.expected and flow.refused:
+            if frame.sequence > flow.expected and flow.behind:
                 self.counts["dropped behind a nack"] += 1
             else:
                 self.fail(f"network error: frame {frame.sequence} of node {source[0]} instead of {flow.expected}")
             return
         if not self.running or (frame.kind is FrameKind.DATA and not self._free_receive):
             if not flow.refused:
-                flow.refused = True
+                flow.refused = flow.behind = True
                 flow.unreported, flow.ack_at = 0, None
                 self.counts["nacks"] += 1
                 self.emit(source, ModelFrame(FrameKind.NACK, ack=flow.expected, key=self.key))
             return
         self._store(source, frame)
+        flow.behind = False
         flow.expected += 1
         flow.unreported += 1
         if flow.unreported >= ACK_EVERY:
@@ -245,11 +248,11 @@ class PmLayer(ModelLayer):
         else:
             self.counts["refused"] += 1
 
-    def _ack(self, partner: Address, flow: _Flow) -> None:
+    def _ack(self, partner: Address, flow: _PmFlow) -> None:
         flow.unreported, flow.ack_at = 0, None
         self.emit(partner, ModelFrame(FrameKind.ACK, ack=flow.expected, key=self.key))
 
-    def _take_answer(self, source: Address, flow: _Flow, frame: ModelFrame) -> None:
+    def _take_answer(self, source: Address, flow: _PmFlow, frame: ModelFrame) -> None:
         if frame.ack > flow.next:
             self.fail(f"forged frame of node {source[0]}: it acknowledges frame {frame.ack} of {flow.next}")
             return
@@ -271,7 +274,7 @@ class PmLayer(ModelLayer):
             self._go_back(source, flow)
         self._push(source)
 
-    def _go_back(self, target: Address, flow: _Flow) -> None:
+    def _go_back(self, target: Address, flow: _PmFlow) -> None:
         """Retransmit from the refused frame, within the window, which has become smaller."""
         flow.next = flow.unacked[0][0] if flow.unacked else flow.next
         flow.waiting.extendleft((buffer, frame) for _, buffer, frame in reversed(flow.unacked))

@@ -28,7 +28,9 @@ class ModelPort(ABC, Generic[Layer_]):
     def __init__(
         self, layer: Layer_, partner: Address, *, copied: bool = False, depth: int = 8, size: int = 4096
     ) -> None:
-        self.layer, self.partner, self.copied, self.depth, self.size = layer, partner, copied, depth, max(size, 1)
+        self.layer, self.partner, self.copied, self.size = layer, partner, copied, max(size, 1)
+        # The receiver may still hold a message, and another one may announce that all have been sent.
+        self.depth = depth + 2
         self.pieces: list[memoryview] = []
         """The last received message; the pieces are valid until the next call."""
         self.program = DataCount()

@@ -55,6 +55,22 @@ def test_no_credit_limits_the_sender():
     assert there.counts["dropped behind a nack"] > 0
 
 
+def test_frames_in_flight_behind_a_refused_one_do_not_count_as_lost():
+    here, there, wire = joined(buffers=1)
+    for _ in range(3):
+        here.send(THERE, here.acquire(), 1)
+    frames = [frame for _, frame in here.outgoing]
+    here.outgoing.clear()
+    for each in frames[:2]:
+        there.take((0, 0), each)
+    there.release(there.receive())
+    there.take((0, 0), frames[2])
+    assert there.counts["dropped behind a nack"] == 1
+    wire.run(lambda: (found := there.receive()) is not None and there.release(found) is None)
+    assert here.drained()
+    assert not there.catastrophe
+
+
 def test_a_forged_channel_is_refused():
     here, there, wire = joined(key=5)
     here.emit(THERE, ModelFrame(FrameKind.DATA, ONLY, data=b"forged"))

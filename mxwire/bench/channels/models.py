@@ -1,0 +1,163 @@
+"""Messages of the classic libraries: a layer of ``bench/models`` that runs inside the calls of its side.
+
+The library does the adapter's work, too, whenever it is called. Therefore its time is part of both overheads, also of
+libraries whose receiver takes no part on real adapters.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mxwire.bench.channels.channel import POLLS, Channel, ChannelSetup, SilenceError, end_of_wait
+from mxwire.bench.models.catalogue import model_of
+from mxwire.bench.models.header import HEADER, packed
+from mxwire.bench.models.layer import CatastropheError
+from mxwire.bench.models.port import ModelPort, content
+from mxwire.bench.models.wire import AdapterInlet
+from mxwire.bench.roles.common import BARE_ETHERTYPE, CONTENT
+from mxwire.ethernet import HEADER_SIZE, SHORTEST_FRAME
+from mxwire.frames import FrameBatch
+from mxwire.link import FewLink, Link, open_link
+
+_LINGER_NS: Final = 20_000_000
+"""Time in ns for which a side that closes answers its partner."""
+_NAP: Final = 0.02
+"""Maximum time in seconds for which a side that does not poll waits for a frame."""
+
+
+class ModelChannel(Channel):
+    """One process with a library, over a packet socket with mapped rings or a network in memory."""
+
+    def __init__(self, setup: ChannelSetup) -> None:
+        super().__init__(setup)
+        if setup.network is not None:
+            self._link: Link = setup.network.attach(setup.interface, setup.own)
+        else:
+            self._link = open_link(setup.interface, "packet", spin=setup.spin, ethertype=BARE_ETHERTYPE)
+        # In memory both sides share the interpreter: a polling side would starve the other.
+        self._polls = setup.spin and setup.network is None and isinstance(self._link, FewLink)
+        model, copied = model_of(setup.carrier)
+        node = 0 if setup.active else 1
+        self._partner = 1 - node
+        self._layer = model.layer(node, payload=min(model.payload, self._link.mtu - HEADER.size))
+        options: dict[str, Any] = {"copied": copied, "depth": setup.depth, "size": setup.size}
+        self.port: ModelPort[Any] = model.port(self._layer, (self._partner, 0), **options)
+        self._inlet = AdapterInlet()
+        self._inlet.attach(self._layer)
+        ethertype = BARE_ETHERTYPE if setup.network is None else setup.network.ethertype
+        self._head = setup.other + setup.own + ethertype.to_bytes(2, "big")
+        self._queued: list[bytes] = []
+        self._begun = False
+        self.data = memoryview(bytearray(CONTENT[: len(self.buffer)]))
+        """The content of messages that this side sends."""
+
+    def send(self, size: int) -> None:
+        """Hand a message to the library."""
+        layer, port = self._layer, self.port
+        layer.now = self.clock()
+        if not self._begun:
+            # The other side is open now: it is the passive one, or has sent a message.
+            self._begun = True
+            port.start()
+            self._until(port.started)
+        try:
+            port.send(self.data[:size])
+            if not port.sent():
+                self._flush()
+                if not port.sent():
+                    self._until(port.sent)
+        except CatastropheError as error:
+            raise SilenceError(str(error)) from None
+        self._flush()
+
+    def receive(self, size: int) -> None:
+        """Wait for the next message."""
+        self._layer.now = self.clock()
+        try:
+            self.port.expect(size)
+            self._until(lambda: self.port.received(size))
+        except CatastropheError as error:
+            raise SilenceError(str(error)) from None
+        self._flush()
+
+    def exchange(self, size: int) -> None:
+        """Post the receive, where the library wants that, before the send: both sides may wait for it."""
+        self.port.expect(size)
+        self._flush()
+        super().exchange(size)
+
+    def _until(self, condition: Any) -> None:
+        """Run the library until a condition holds."""
+        end = 0.0
+        while True:
+            for _ in range(POLLS if self._polls else 1):
+                if condition():
+                    return
+                if self._layer.outgoing:
+                    # A synchronous send ends when its frames are transmitted.
+                    self._flush()
+                else:
+                    self._turn()
+            try:
+                end = end_of_wait(end)
+            except SilenceError as error:
+                left = self._layer.work()
+                raise SilenceError(f"{error}; {self._layer.name}: {left}" if left else str(error)) from None
+
+    def _turn(self, nap: float = _NAP) -> None:
+        """Hand over the frames that have arrived, do what is due, and transmit."""
+        self._flush()
+        if self._polls:
+            found = self._link.receive_few()  # type: ignore[attr-defined]
+        else:
+            found = self._link.receive(nap)
+        now = self.clock()
+        # Frames that are kept must not lie in the ring, which the next call reuses.
+        frames = found if isinstance(found, list) else [found.frame(place) for place in range(len(found))]
+        for each in frames:
+            self._inlet.arrive(self._partner, memoryview(each)[HEADER_SIZE:], now)
+        if self._inlet.stopped_at is not None:
+            self._inlet.advance(now)
+        due = self._layer.deadline()
+        if due is not None and due <= now:
+            self._layer.expire(now)
+        self.port.progress()
+        self._flush()
+
+    def _flush(self) -> None:
+        """Transmit the frames of the layer."""
+        outgoing, head, number = self._layer.outgoing, self._head, self._layer.number
+        while outgoing:
+            _, frame = outgoing.popleft()
+            self._queued.append((head + packed(number, frame)).ljust(SHORTEST_FRAME, b"\0"))
+        if not self._queued:
+            return
+        queued = self._queued
+        if self._polls:
+            sent = self._link.send_few(queued)  # type: ignore[attr-defined]
+        else:
+            sent = self._link.send(FrameBatch.from_frames(queued))
+        # A full queue refuses the rest until the receiver has taken frames from it.
+        self._queued = queued[sent:]
+
+    def check(self, size: int) -> None:
+        """Compare the last received message with the content that was sent."""
+        if content(self.port) != CONTENT[:size]:
+            raise AssertionError(f"{self.setup.carrier}: a message of {size} bytes is not what was sent")
+
+    def frames(self) -> dict[str, int]:
+        """The counters of the link, and the frames that the library has transmitted again."""
+        counters = self._link.statistics()
+        counts = {"sent": counters.sent, "received": counters.received, "dropped": counters.dropped}
+        return counts | {"retransmitted": self._layer.counts["retransmitted"]}
+
+    def close(self) -> None:
+        """Answer the partner for a moment, and close the link."""
+        end = self.clock() + _LINGER_NS
+        try:
+            while self.clock() < end and (self._queued or self._layer.outgoing or self._layer.work()):
+                self._turn(_NAP / 10)
+        except (CatastropheError, SilenceError):
+            # A partner that has closed first does not answer.
+            pass
+        self._link.close()

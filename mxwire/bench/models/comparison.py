@@ -1,0 +1,233 @@
+"""The study ``models``: LogP, three bandwidths and two patterns of all models, beside the null model.
+
+The series of :mod:`mxwire.bench.logp` have one curve per carrier: models, and mx, tcp and udp. A model runs within the
+calls of its side, which also do the adapter's work. The rate of the null model, which has the same frames and no
+library, is the ceiling: the others' share of it is printed. Further series:
+
+* ``o_s, burst`` and ``o_r, knee`` (µs, over ``size``): the paper's own methods for Active Messages, all of whose
+  requests are answered. o_s is the time per request of bursts that need no reply, since they are shorter than the
+  tokens. The sender's work is raised until it decides the interval: up to this knee it fills the idle time, so o_r is
+  the interval less o_s and the idle time.
+* ``producer-consumer`` and ``central queue`` (µs per message, over ``size``): contestants are the models by name, in
+  place, and with `` copied``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from mxwire.bench.logp import BANDWIDTH, BANDWIDTHS, PARAMETERS, LogpStudy, expanded, logp_figures
+from mxwire.bench.models.active_messages import TOKENS
+from mxwire.bench.models.catalogue import COPIED, MODELS, OTHERS, VARIANTS, check_model, is_model
+from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.report import SERIES_CAPTION, PageFigure, marks_legend, series_figure, shared_marks, spread
+from mxwire.bench.roles.patterns import QUEUED
+from mxwire.bench.stage import StudyStage
+from mxwire.bench.study import Points, StudyOptions, Turns, kept, round_marks
+from mxwire.errors import MxwireError
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.report.plot import number_text
+
+STUDY: Final = "models"
+SIZES: Final = (4, 256, 4096, 65536, 1 << 20)
+_QUICK_SIZES: Final = (4, 4096)
+CEILING: Final = "null"
+ACTIVE: Final = ("gam", "am2")
+"""Models whose messages are all answered."""
+BURST: Final = "o_s, burst"
+KNEE: Final = "o_r, knee"
+PATTERNS: Final = ("producer-consumer", "central queue")
+_WORKS: Final = (25, 50, 75, 100, 125, 150, 200)
+"""Work of the floods that look for the knee, in hundredths of the interval without work."""
+_AT_KNEE: Final = 1.1
+"""Factor by which work may lengthen the interval and still count as idle time."""
+_SHORTEST: Final = 4
+_LONGEST_BURST: Final = 4096
+"""Length of the longest request."""
+_SECTION_NS: Final = 10_000_000
+
+
+def compared(names: Sequence[str]) -> list[str]:
+    """The carriers of a comparison, with the null model at the end; all if ``names`` are ``all``.
+
+    Raises :class:`~mxwire.errors.MxwireError` for unknown names, and for libraries without code.
+    """
+    chosen = [*MODELS, *(each for each in OTHERS if each != "myricom-api")] if list(names) == ["all"] else list(names)
+    for each in chosen:
+        if each == "myricom-api":
+            raise MxwireError("myricom-api has no code: it cannot be measured")
+        if each not in VARIANTS:
+            check_model(each)
+    return [each for each in expanded(chosen) if each != CEILING] + [CEILING]
+
+
+def compare_models(
+    stage: StudyStage, options: StudyOptions, names: Sequence[str] = ("all",), sizes: Sequence[int] | None = None
+) -> Recording:
+    """Measure libraries on a stage, and return the recording."""
+    recording = options.begin(STUDY, stage.conditions)
+    carriers = compared(names)
+    sizes = tuple(sizes or (_QUICK_SIZES if options.quick else SIZES))
+    LogpStudy(stage, recording, options, sizes).run(carriers)
+    # A study replaces the series of its recording when it ends.
+    rest = Recording(STUDY, recording.conditions)
+    try:
+        _measure_rest(stage, rest, options, [each for each in carriers if is_model(each)], sizes)
+    finally:
+        recording.series += rest.series
+        recording.remarks += rest.remarks
+        recording.complete &= rest.complete
+    return recording
+
+
+def _measure_rest(
+    stage: StudyStage, recording: Recording, options: StudyOptions, models: list[str], sizes: tuple[int, ...]
+) -> None:
+    points = Points(recording)
+    points.declare("µs", BURST, KNEE, *PATTERNS)
+    contestants: dict[str, Callable[[int], None]] = {}
+    for name in models:
+        lengths = [each for each in sizes if each % _SHORTEST == 0]
+        for carrier in (name, name + COPIED):
+            contestants[f"{carrier}, patterns"] = partial(_patterns, stage, points, options, carrier, lengths)
+        if name in ACTIVE:
+            lengths = [each for each in sizes if each <= _LONGEST_BURST]
+            contestants[f"{name}, bursts"] = partial(_active_messages, stage, points, options, name, lengths)
+    with kept(recording, points):
+        Turns(recording, options.progress).play(contestants, options.rounds, warm_up=options.warm_up)
+
+
+def _patterns(
+    stage: StudyStage, points: Points, options: StudyOptions, carrier: str, sizes: list[int], number: int
+) -> None:
+    spin = stage.spins and not options.quick
+    for pattern in PATTERNS:
+        for size in sizes:
+            count = options.operations(size + 50_000, _SECTION_NS)
+            found, _ = stage.run(pattern, carrier=carrier, spin=spin, size=size, count=count, depth=QUEUED)
+            if number >= 0:
+                marks = (*stage.marks, *round_marks(found, spinning=spin))
+                points.add(pattern, carrier, found["interval"] / 1e3, marks=marks, size=size)
+
+
+def _active_messages(
+    stage: StudyStage, points: Points, options: StudyOptions, carrier: str, sizes: list[int], number: int
+) -> None:
+    spin = stage.spins and not options.quick
+    for size in sizes:
+        run = partial(stage.run, carrier=carrier, spin=spin, size=size, depth=2 * TOKENS)
+        sent = run("bursts", number=TOKENS // 2, repetitions=options.operations(100_000, _SECTION_NS))[0]["median"]
+        flood = partial(run, "flood", count=options.operations(50_000, _SECTION_NS) + 2 * TOKENS, window=TOKENS)
+        gap = flood()[0]["interval"]
+        loaded = {}
+        for each in _WORKS:
+            work = int(gap * each / 100)
+            loaded[work] = flood(work=work)[0]["interval"]
+        if number >= 0:
+            points.add(BURST, carrier, sent / 1e3, marks=stage.marks, size=size)
+            points.add(KNEE, carrier, (gap - sent - idle_time(gap, loaded)) / 1e3, marks=stage.marks, size=size)
+
+
+def idle_time(gap: float, loaded: dict[int, float]) -> int:
+    """The longest work of a sender up to which its interval is ``gap``; ``loaded`` are intervals by work, in ns."""
+    idle = 0
+    for work, interval in sorted(loaded.items()):
+        if interval > _AT_KNEE * gap:
+            break
+        idle = work
+    return idle
+
+
+# Report
+
+
+def comparison_blocks(recording: Recording) -> Iterator[Block]:
+    """LogP by size, the bandwidths with their share of the null model's, Active Messages' own methods, and patterns."""
+    every = [each for series in recording.series for each in series.measurements]
+    known = shared_marks(every)
+    named = {series.name: series for series in recording.series}
+    trips = named.get("RTT/2")
+    if trips is not None:
+        for size in _sizes(trips):
+            yield Heading(", ".join([f"LogP at {size:,} bytes, µs", *known]))
+            yield _table(
+                trips.contestants(), {name: (named[name], "") for name in PARAMETERS if name in named}, size, known
+            )
+        yield from marks_legend(every)
+    rates = named.get(BANDWIDTH)
+    if rates is not None and trips is not None:
+        yield Heading(f"Bandwidth, {rates.unit}, and its share of that of {CEILING}")
+        yield Table(
+            (Column("library"), Column("size, bytes", right=True), *number_columns(*BANDWIDTHS)),
+            tuple(_rates(rates, trips.contestants())),
+        )
+    if BURST in named:
+        yield Heading("Active Messages by the methods of the paper, µs")
+        columns = {
+            "o_s": (named["o_s"], ""),
+            BURST: (named[BURST], ""),
+            "o_r": (named["o_r"], ""),
+            KNEE: (named[KNEE], ""),
+        }
+        for size in _sizes(named[BURST]):
+            yield Heading(f"{size:,} bytes", 3)
+            yield _table(named[BURST].contestants(), columns, size, known)
+    patterns = {
+        f"{each}, {how}": (named[each], suffix)
+        for each in PATTERNS
+        if each in named
+        for how, suffix in (("in place", ""), ("copied", COPIED))
+    }
+    if patterns:
+        yield Heading("Data that are produced and consumed, µs per message")
+        first = next(iter(patterns.values()))[0]
+        names = [each for each in first.contestants() if not each.endswith(COPIED)]
+        for size in _sizes(first):
+            yield Heading(f"{size:,} bytes", 3)
+            yield _table(names, patterns, size, known)
+    yield Paragraph(
+        "Each library runs within the calls of its side, and does the adapter's work there: o_s and o_r contain it, "
+        "also those of libraries whose receiver takes no part."
+    )
+
+
+def _sizes(series: Series) -> list[int]:
+    return sorted({int(each.parameters["size"]) for each in series.measurements})
+
+
+def _table(names: Sequence[str], columns: dict[str, tuple[Series, str]], size: int, known: tuple[str, ...]) -> Table:
+    """One row per name; each column is a series and the end of the names of its curves."""
+    rows = []
+    for name in names:
+        if name.endswith("round trips"):
+            continue
+        points = [series.point(name + suffix, size) for series, suffix in columns.values()]
+        rows.append(Row((name, *("" if each is None else spread(each, known, short=True) for each in points))))
+    return Table((Column("library"), *number_columns(*columns)), tuple(rows), divisible=True)
+
+
+def _rates(series: Series, names: Sequence[str]) -> Iterator[Row]:
+    for name in names:
+        for size in _sizes(series):
+            curves = [(f"{name}, {kind}", f"{CEILING}, {kind}") for kind in BANDWIDTHS]
+            cells = [_share(series.point(one, size), series.point(ceiling, size)) for one, ceiling in curves]
+            if any(cells):
+                yield Row((name, f"{size:,}", *cells))
+
+
+def _share(rate: Measurement | None, ceiling: Measurement | None) -> str:
+    if rate is None:
+        return ""
+    share = "" if ceiling is None or not ceiling.median else f" ({rate.median / ceiling.median:.0%})"
+    return number_text(rate.median) + share
+
+
+def comparison_figures(recording: Recording) -> Iterator[PageFigure]:
+    """The figures of LogP, in which the null model is the ceiling, and the patterns over size."""
+    for each in logp_figures(recording):
+        yield PageFigure(each.figure, f"{each.caption} The curve of {CEILING} is the ceiling of the models.")
+    shown = [each for each in recording.series if each.name in PATTERNS]
+    if shown:
+        yield PageFigure(series_figure(shown, "Data that are produced and consumed"), SERIES_CAPTION)

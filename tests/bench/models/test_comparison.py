@@ -1,0 +1,74 @@
+"""Models as carriers of studies: messages through links, and the comparison of all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from mxwire.bench.channels.carriers import check_carrier
+from mxwire.bench.models.catalogue import MODELS, UNSYNCHRONISED
+from mxwire.bench.models.comparison import (
+    BURST,
+    KNEE,
+    PATTERNS,
+    compare_models,
+    compared,
+    comparison_blocks,
+    comparison_figures,
+    idle_time,
+)
+from mxwire.bench.stage import MemoryStage
+from mxwire.bench.study import StudyOptions
+from mxwire.errors import MxwireError
+from mxwire.report.document import plain
+
+
+@pytest.mark.parametrize("suffix", ["", " copied"])
+@pytest.mark.parametrize("name", MODELS)
+def test_messages_pass_through_a_link_as_they_were_sent(name, suffix):
+    with MemoryStage() as stage:
+        found, _ = stage.run("trips", carrier=name + suffix, spin=False, sizes=[4, 5000], counts=[3, 3])
+    assert {size: each["count"] for size, each in found["points"].items()} == {"4": 3, "5000": 3}
+    assert found["frames"]["sent"] >= 6
+
+
+def test_a_comparison_has_all_series_of_the_study():
+    names = ["gam", "vmmc2"]
+    with MemoryStage() as stage:
+        recording = compare_models(stage, StudyOptions.of(1, True), names, (4, 4096))
+    assert recording.complete, recording.remarks
+    by = {each.name: set(each.contestants()) for each in recording.series}
+    assert {"gam", "vmmc2", "null"} <= by["RTT/2"]
+    assert by[BURST] == by[KNEE] == {"gam"}
+    for pattern in PATTERNS:
+        assert by[pattern] == {name + how for name in (*names, "null") for how in ("", " copied")}
+    text = plain(list(comparison_blocks(recording)), 120)
+    for heading in ("LogP at 4 bytes", "its share of that of null", "Active Messages by the methods", "copied"):
+        assert heading in text
+    assert text.count("(100%)") == 8
+    assert len(list(comparison_figures(recording))) == 3
+
+
+def test_the_knee_is_the_longest_work_that_does_not_lengthen_the_interval():
+    assert idle_time(100, {25: 101, 50: 100, 75: 109, 100: 130, 125: 100}) == 75
+    assert idle_time(100, {25: 140}) == 0
+
+
+def test_libraries_are_compared_with_the_null_model_once():
+    assert compared(["gam", "null", "gam"]) == ["gam", "null"]
+    assert compared(["all"])[-1] == "null"
+    assert {"mxoe", "tcp", "udp", *MODELS} <= set(compared(["all"]))
+    with pytest.raises(MxwireError, match="myricom-api has no code"):
+        compared(["myricom-api"])
+    with pytest.raises(MxwireError, match="did you mean portals"):
+        compared(["portal"])
+
+
+def test_models_are_carriers_and_unknown_ones_suggest_the_nearest():
+    assert check_carrier(UNSYNCHRONISED) == UNSYNCHRONISED
+    with pytest.raises(MxwireError, match=r"there is no carrier 'vmmc' \(did you mean vmmc2"):
+        check_carrier("vmmc")
+
+
+def test_patterns_need_a_model():
+    with MemoryStage() as stage, pytest.raises(MxwireError, match="ring is not a model"):
+        stage.run("central queue", carrier="ring", spin=False, size=4, count=1)
