@@ -173,7 +173,7 @@ class Benchmark:
         value = number_text(sample.value)
         print(f"{sample.series}: {name}{at}: {value} {sample.unit} ({label})", file=sys.stderr, flush=True)
         if counts:
-            self._points.declare(sample.series, sample.unit, axis, axis_unit)
+            self._points.declare(sample.unit, sample.series, x=axis, x_unit=axis_unit)
             place = {} if sample.size is None else {axis: sample.size}
             self._points.add(sample.series, name, float(f"{sample.value:.5g}"), **place)
 
