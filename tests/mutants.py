@@ -5,7 +5,7 @@ them, each with the smallest plan of faults that kills it in a small workload (f
 traces in a capture; the tests repeat these runs, and the documentation lists them.
 
 Run as a script, it prints a table of all mutants with the seed and the invariant that killed each; the exit code is 1
-if one survives.
+if one survives. With ``--cells``, the mutants are those of the models of libraries, one per cell of their tables.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ class Mutant:
     """The reason why no capture shows it."""
     unseen_seed: int = 0
     """Of a scenario in which the simulator notices a mutant that no capture shows."""
+    room: str = "protocol"
+    """Folder below ``mxwire`` with the function."""
 
     def fixed(self) -> dict[str, object]:
         """The fields of the scenarios that are not drawn, as :func:`mxwire.simulation.draw_scenario` takes them."""
@@ -98,8 +100,8 @@ class Mutant:
 
     @property
     def file(self) -> str:
-        """Path of the function below ``mxwire/protocol``."""
-        files = _files().get(self.function, [])
+        """Path of the function below its room."""
+        files = _files(self.room).get(self.function, [])
         if len(files) != 1:
             raise LookupError(f"{self.name}: {len(files)} files have the function {self.function}")
         return files[0]
@@ -107,11 +109,11 @@ class Mutant:
     @property
     def module(self) -> str:
         """The module of the file."""
-        return ".".join(("mxwire", "protocol", *Path(self.file).with_suffix("").parts))
+        return ".".join(("mxwire", *Path(self.room, self.file).with_suffix("").parts))
 
     def code(self) -> CodeType:
         """The code of the function that is changed."""
-        tree = tree_of(f"protocol/{self.file}")
+        tree = tree_of(f"{self.room}/{self.file}")
         function = next(found for name, found in functions_of(tree) if name == self.function)
         old, new = (ast.parse(text).body for text in (self.old, self.new))
         places = [*_places(function, old, new)]
@@ -120,18 +122,18 @@ class Mutant:
         replace, *arguments = places[0]
         replace(*arguments)
         line = min(each.lineno for each in (function, *function.decorator_list))
-        codes = functions_in(compiled(f"protocol/{self.file}", tree))
+        codes = functions_in(compiled(f"{self.room}/{self.file}", tree))
         return next(each for each in codes if (each.co_qualname, each.co_firstlineno) == (self.function, line))
 
 
 @cache
-def _files() -> dict[str, list[str]]:
-    """The files below ``mxwire/protocol`` by the functions that they have."""
-    folder = PACKAGE / "protocol"
+def _files(room: str) -> dict[str, list[str]]:
+    """The files below a room by the functions that they have."""
+    folder = PACKAGE / room
     found: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("*.py")):
         file = str(path.relative_to(folder))
-        for name, _ in functions_of(tree_of(f"protocol/{file}")):
+        for name, _ in functions_of(tree_of(f"{room}/{file}")):
             found.setdefault(name, []).append(file)
     return found
 
@@ -277,4 +279,10 @@ def main(bound: int | None = None) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--exhaustive", type=int, metavar="FAULTS")
-    sys.exit(main(parser.parse_args().exhaustive))
+    parser.add_argument("--cells", action="store_true", help="try those of the models of libraries instead")
+    arguments = parser.parse_args()
+    if arguments.cells:
+        from tests.bench.models.cell_mutants import try_all
+
+        sys.exit(try_all())
+    sys.exit(main(arguments.exhaustive))

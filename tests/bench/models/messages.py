@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from struct import pack
 from typing import Any
 
-from mxwire.bench.models.catalogue import MODELS
+from mxwire.bench.models.catalogue import model_of
 from mxwire.bench.models.layer import CatastropheError, ModelLayer
 from mxwire.bench.models.port import ModelPort, content
 from mxwire.bench.models.wire import ModelWire
@@ -14,7 +14,7 @@ from mxwire.bench.models.wire import ModelWire
 
 def body(number: int, size: int) -> bytes:
     """The content of a message, which begins with its number."""
-    return (pack("!I", number) * (size // 4 + 1))[:size]
+    return (pack("!I", number) + pack("!I", number + 1) * (size // 4))[:size]
 
 
 @dataclass
@@ -30,7 +30,7 @@ class MessageStream:
     sent: int = 0
 
     def __post_init__(self) -> None:
-        model = MODELS[self.name]
+        model = model_of(self.name)[0]
         self.layers: list[ModelLayer] = [model.layer(0), model.layer(1)]
         options: dict[str, Any] = {"copied": self.copied, "size": self.size, "depth": 64}
         self.ports: list[ModelPort] = [model.port(layer, (1 - layer.node, 0), **options) for layer in self.layers]
@@ -46,13 +46,14 @@ class MessageStream:
         """Play until all messages have arrived, or nothing happens any more; return self."""
         for each in self.ports:
             each.start()
-        self.wire.run(lambda: self._step(receiving), self._done)
+        self.wire.run(lambda: self.step(receiving), self._done)
         return self
 
     def _done(self) -> bool:
         return len(self.received) == self.count and not any(each.work() for each in self.layers)
 
-    def _step(self, receiving: bool) -> bool:
+    def step(self, receiving: bool) -> bool:
+        """Make the calls of both programs; return True if a message was sent or received."""
         sender, receiver = self.ports
         did = False
         try:
