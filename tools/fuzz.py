@@ -85,6 +85,15 @@ def engine(data: bytes) -> None:
         node.transmit(number * _STEP_NS)
 
 
+def agent(data: bytes) -> None:
+    """Send records to an agent and to an application, a few bytes each."""
+    from tests.protocol.agent_channel import answer_records, record_from, serve_records
+
+    records = [record_from(data[place : place + 4]) for place in range(0, min(len(data), 400), 4)]
+    serve_records(records)
+    answer_records(records)
+
+
 def scenario(data: bytes) -> None:
     """Parse a text as a scenario."""
     from contextlib import suppress
@@ -97,7 +106,7 @@ def scenario(data: bytes) -> None:
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    each.__name__: each for each in (decoder, follower, rules, engine, scenario)
+    each.__name__: each for each in (decoder, follower, rules, engine, agent, scenario)
 }
 
 

@@ -42,6 +42,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("perf", "-i eth0 -d alpha:0", "Measure latency and bandwidth as omx_perf does"),
         Entry("ping", "alpha:0 -i eth0", "Measure round trips to a host"),
         Entry("serve", "--echo -i eth0", "Open an endpoint that echoes or consumes messages"),
+        Entry("agent", "-i eth0", "Run the endpoints of other programs, while they compute"),
         Entry("send", "alpha:0 -i eth0 FILE", "Send files as messages"),
         Entry("receive", "-i eth0 > FILE", "Receive messages into files"),
         Entry("replay", "FILE -i eth0", "Resend a capture, or play one of its hosts (--as MAC)"),

@@ -7,6 +7,7 @@ from random import Random
 from types import TracebackType
 
 from mxwire.host.async_endpoint import AsyncEndpoint
+from mxwire.host.attachment import Attachment
 from mxwire.host.driver import AsyncioDriver
 from mxwire.host.host import DEFAULT_PROFILE, BaseHost, open_links
 from mxwire.host.peer_names import Peers, peer_key
@@ -38,8 +39,9 @@ class AsyncHost(BaseHost):
         rng: Random | None = None,
         small_mtu: bool = False,
         sharing: MachineSharing | None = None,
+        attachment: Attachment | None = None,
     ) -> None:
-        super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing)
+        super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing, attachment)
         self.driver = AsyncioDriver(self.core)
         """Runs the host on the event loop."""
         self._report_state(self.driver)
@@ -58,15 +60,16 @@ class AsyncHost(BaseHost):
         rng: Random | None = None,
         small_mtu: bool = False,
         link: LinkKind | str = LinkKind.PACKET,
+        agent: bool = False,
     ) -> AsyncHost:
         """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`AsyncHost`.
 
-        ``link`` is that of :meth:`Host.open`.
+        ``link`` and ``agent`` are those of :meth:`Host.open`.
 
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
         not use.
         """
-        with open_links(interfaces, link) as (links, sharing):
+        with open_links(interfaces, link, agent=agent) as (links, sharing, attachment):
             return cls(
                 links,
                 name=name,
@@ -78,6 +81,7 @@ class AsyncHost(BaseHost):
                 rng=rng,
                 small_mtu=small_mtu,
                 sharing=sharing,
+                attachment=attachment,
             )
 
     def open_endpoint(

@@ -37,6 +37,7 @@ from mxwire.link.errors import LinkError
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
 from mxwire.native import native
 from mxwire.protocol import EngineEndpoint, Event, Node, Status
+from mxwire.protocol.agent_records import AgentEndedError
 from mxwire.protocol.card.outgoing import FEW
 from mxwire.units import MILLISECOND
 
@@ -322,6 +323,9 @@ class Core:
         handler = endpoint.matching.handler
         if message is None or handler is None:
             return
+        if endpoint.answers_later:
+            handler(message)
+            return
         if self.before_handler is not None:
             self.before_handler()
         consumed = False
@@ -355,6 +359,10 @@ class Core:
         if not self._due_known:
             self._due, self._due_known = self.node.deadline(), True
         return None if self._due is None else max(0, self._due - self.clock())
+
+    def check_deadline(self) -> None:
+        """Read the engine's deadline again at the next step, since a call may have changed it."""
+        self._due_known = False
 
     def _has_news(self, channels: Sequence[SharedMemoryChannel]) -> bool:
         """Return False if the channels contain only records that their endpoints cannot take now."""
@@ -441,6 +449,9 @@ class Core:
     def _fail(self, error: Exception) -> None:
         if isinstance(error, LinkError):
             self.end(HostClosedError(Status.NO_DEVICE, str(error)))
+            return
+        if isinstance(error, AgentEndedError):
+            self.end(HostClosedError(Status.REMOTE_ENDPOINT_CLOSED, str(error)))
             return
         _log.error("the engine has failed", exc_info=error)
         why = HostClosedError(Status.BAD_ERROR, f"the engine has failed, which is a defect of mxwire: {error!r}")

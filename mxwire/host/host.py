@@ -20,6 +20,7 @@ from typing import Any
 
 from mxwire.errors import MxwireError
 from mxwire.ethernet import mac_text
+from mxwire.host.attachment import Attachment
 from mxwire.host.core import Core
 from mxwire.host.driver import AsyncioDriver, BlockingDriver
 from mxwire.host.endpoint import BaseEndpoint, Endpoint, ErrorHandler
@@ -32,6 +33,7 @@ from mxwire.host.state_socket import StateServer
 from mxwire.host.waits import PendingPeer
 from mxwire.link import Link, LinkKind, open_link
 from mxwire.protocol import EngineEndpoint, Event, EventKind, Node, Peer, Profile, Status, profile_by_name
+from mxwire.protocol.agent_records import ANY_ENDPOINT, AgentRefusalError
 from mxwire.protocol.library.partner import LibraryEndpoint
 from mxwire.wire.dialect import MXOE, Dialect, as_dialect
 from mxwire.wire.numbers import DEFAULT_KEY, NO_PEER_INDEX
@@ -71,9 +73,10 @@ def _known(peer: Peer) -> KnownPeer:
 
 @contextmanager
 def open_links(
-    interfaces: str | Sequence[str], kind: LinkKind | str, spin: bool | float = False
-) -> Iterator[tuple[list[Link], MachineSharing]]:
-    """Yield links on interfaces of this machine, and the state shared with other processes that use them.
+    interfaces: str | Sequence[str], kind: LinkKind | str, spin: bool | float = False, agent: bool = False
+) -> Iterator[tuple[list[Link], MachineSharing | None, Attachment | None]]:
+    """Yield links on interfaces of this machine, and the state shared with other processes that use them; if ``agent``,
+    links without frames, and the attachment to the agent of these interfaces.
 
     An exception in the ``with`` block closes them. Raises :class:`~mxwire.link.errors.LinkError` if an interface does
     not exist, or may not be used.
@@ -83,12 +86,19 @@ def open_links(
         raise MxwireError(f"an interface is named twice: {', '.join(requested)}")
     with ExitStack() as opened:
         links: list[Link] = []
+        if agent:
+            attachment = Attachment(requested)
+            opened.callback(attachment.close)
+            links += attachment.links
+            yield links, None, attachment
+            opened.pop_all()
+            return
         for each in requested:
             links.append(open_link(each, kind, spin=spin is True))
             opened.callback(links[-1].close)
         sharing = MachineSharing(requested)
         opened.callback(sharing.close)
-        yield links, sharing
+        yield links, sharing, None
         opened.pop_all()
 
 
@@ -107,6 +117,7 @@ class BaseHost:
         rng: Random | None,
         small_mtu: bool = False,
         sharing: MachineSharing | None = None,
+        attachment: Attachment | None = None,
     ) -> None:
         found = tuple(links) if isinstance(links, Sequence) else (links,)
         for each in found:
@@ -114,6 +125,23 @@ class BaseHost:
                 raise TypeError(f"a host runs on links, not on {each!r}: for interfaces by name there is Host.open")
         if not found:
             raise MxwireError("a host needs at least one interface")
+        self.sharing = sharing
+        """State shared with other processes on the same interfaces; None for links of this process alone."""
+        self.attachment = attachment
+        """The agent that runs the endpoints; None if this host runs them."""
+        self._endpoints: dict[LibraryEndpoint, BaseEndpoint] = {}
+        self._on_event = on_event
+        self._state_server: StateServer | None = None
+        self.clients: Callable[[], list[dict[str, Any]]] | None = None
+        """Returns the applications attached to this host, if it is that of an agent, for ``mxwire ss``."""
+        self.error_handler: ErrorHandler | None = None
+        """The error handler of endpoints that have none of their own."""
+        if attachment is not None:
+            self.core = Core(found, attachment.node, on_event=self._handle_event, local=attachment.path)
+            attachment.begin(self.core, own_name(name) if name else None, dialect, profile, announce)
+            for address, known in static_peers(peers).items():
+                attachment.node.add_peer(address, known)
+            return
         dialect = as_dialect(dialect)
         profile = profile_by_name(profile) if isinstance(profile, str) else profile
         if not small_mtu:
@@ -133,13 +161,11 @@ class BaseHost:
             report_completed=False,
         )
         self.core = Core(found, node, on_event=self._handle_event, local=None if sharing is None else sharing.path)
-        self.sharing = sharing
-        """State shared with other processes on the same interfaces; None for links of this process alone."""
-        self._endpoints: dict[LibraryEndpoint, BaseEndpoint] = {}
-        self._on_event = on_event
-        self._state_server: StateServer | None = None
-        self.error_handler: ErrorHandler | None = None
-        """The error handler of endpoints that have none of their own."""
+
+    def observe_events(self, on_event: Callable[[Event], object] | None) -> None:
+        """Set the function that is called for each event, as ``on_event`` of :class:`Host`."""
+        with self.core.section:
+            self._on_event = on_event
 
     @property
     def name(self) -> str:
@@ -185,8 +211,11 @@ class BaseHost:
                 self._claim(place, wanted)
             try:
                 engine = core.node.open_endpoint(wanted, key, interface=place, **options)
-            except BaseException:
+            except BaseException as error:
                 self._release(place, wanted)
+                if isinstance(error, AgentRefusalError) and error.status is Status.BUSY:
+                    # Another process has the endpoint.
+                    raise HostError(error.status, str(error)) from None
                 raise
             endpoint: BaseEndpoint = make(self, engine)
             self._endpoints[engine] = endpoint
@@ -228,6 +257,8 @@ class BaseHost:
     def _free(self, interface: int) -> int:
         """Claim the lowest free number, and return it."""
         node = self.core.node
+        if self.attachment is not None:
+            return ANY_ENDPOINT
         maximum = node.profile.endpoint_maximum
         for number in range(maximum):
             if number in node.interfaces[interface].endpoints:
@@ -239,6 +270,10 @@ class BaseHost:
             return number
         name = self.core.links[interface].name
         raise HostError(Status.BUSY, f"all {maximum} endpoints of {name} are open: close one")
+
+    def endpoint_of(self, engine: EngineEndpoint) -> BaseEndpoint | None:
+        """The open endpoint with an endpoint of the engine."""
+        return self._endpoints.get(engine)
 
     def forget_endpoint(self, endpoint: BaseEndpoint) -> None:
         """Release a closed endpoint's number."""
@@ -298,8 +333,10 @@ class BaseHost:
     def _report_state(self, driver: BlockingDriver | AsyncioDriver) -> None:
         """Open the socket for ``mxwire ss``, if this host uses interfaces of the machine."""
         if self.sharing is not None:
-            state = partial(host_state, self.core, time.monotonic())
-            self._state_server = StateServer(lambda: driver.inspect(state))
+            started = time.monotonic()
+            self._state_server = StateServer(
+                lambda: driver.inspect(partial(host_state, self.core, started, self.clients))
+            )
 
     # Closing, in two steps, since the driver must leave the links before they are closed.
 
@@ -321,6 +358,8 @@ class BaseHost:
                 each.close()
             if self.sharing is not None:
                 self.sharing.close()
+            if self.attachment is not None:
+                self.attachment.close()
 
     def _handle_event(self, event: Event) -> None:
         if event.kind is EventKind.FAILED and event.request is not None:
@@ -377,8 +416,9 @@ class Host(BaseHost):
         spin: bool | float = False,
         background: bool = True,
         sharing: MachineSharing | None = None,
+        attachment: Attachment | None = None,
     ) -> None:
-        super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing)
+        super().__init__(links, name, dialect, profile, peers, announce, on_event, rng, small_mtu, sharing, attachment)
         self.driver = BlockingDriver(self.core, spin=spin, background=background)
         """Runs the host for callers that block."""
         self._report_state(self.driver)
@@ -399,16 +439,22 @@ class Host(BaseHost):
         spin: bool | float = False,
         background: bool = True,
         link: LinkKind | str = LinkKind.PACKET,
+        agent: bool = False,
     ) -> Host:
         """Open a host on ``interfaces`` of this machine, by name; the other arguments are those of :class:`Host`.
 
         ``link`` is "packet" (AF_PACKET), "xdp" (AF_XDP, which takes all frames of MXoE from other programs) or
         "xdp-send" (AF_XDP to send large messages, AF_PACKET for all else).
 
+        With ``agent`` the endpoints are those of the agent of these interfaces (``mxwire agent``): messages then
+        progress while the application computes, and the application needs no permission for the interface. Name,
+        dialect and profile are those of the agent, and must be equal to it if they are given; ``peers`` are added to
+        its table, and ``link``, ``rng`` and ``small_mtu`` have no effect.
+
         Raises :class:`~mxwire.link.errors.LinkError` for an interface that does not exist, or that this process may
-        not use, besides the errors of :class:`Host`.
+        not use, and for one without an agent, besides the errors of :class:`Host`.
         """
-        with open_links(interfaces, link, spin) as (links, sharing):
+        with open_links(interfaces, link, spin, agent) as (links, sharing, attachment):
             return cls(
                 links,
                 name=name,
@@ -422,6 +468,7 @@ class Host(BaseHost):
                 spin=spin,
                 background=background,
                 sharing=sharing,
+                attachment=attachment,
             )
 
     def open_endpoint(

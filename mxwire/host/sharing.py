@@ -11,6 +11,7 @@ import os
 import re
 import socket
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,8 @@ _BACKLOG: Final = 1024
 """Connections to an endpoint that wait to be accepted."""
 _SPEAKER: Final = 1 << 16
 """The byte of the file of an interface that the answering process locks; endpoints lock the byte of their number."""
+_AGENT: Final = (1 << 16) + 1
+"""The byte that the agent of an interface locks."""
 _NAMESPACE: Final = re.compile(r"[0-9a-f]+-[0-9a-f]+-[0-9a-f]+")
 
 
@@ -51,6 +54,7 @@ class MachineSharing:
         own = folder / namespace_key(self._namespace)
         remove_unused(each for each in folder.iterdir() if _NAMESPACE.fullmatch(each.name) and each != own)
         self._listeners: dict[tuple[int, int], socket.socket] = {}
+        self._agent_listeners: list[socket.socket] = []
         self._claims: list[LockableFile] = []
         self.path = SharedMemoryPath(self._socket_of)
         """Channels to the endpoints of the other processes."""
@@ -115,18 +119,11 @@ class MachineSharing:
             raise HostError(
                 Status.BUSY, f"endpoint {endpoint} of {self._interfaces[interface]} is taken by {owner}: choose another"
             )
-        path = self._socket_of(interface, endpoint)
-        listener = keep_from_children(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         try:
-            # Of a process that was killed: only the owner of the claim makes this socket.
-            path.unlink(missing_ok=True)
-            listener.bind(str(path))
-            path.chmod(0o600)
-            listener.listen(_BACKLOG)
-        except OSError as error:
-            listener.close()
+            listener = self._listen(self._socket_of(interface, endpoint))
+        except LinkError:
             self._claims[interface].unlock(endpoint)
-            raise LinkError(f"{path}: the socket of an endpoint cannot be made: {error.strerror or error}") from None
+            raise
         self._listeners[interface, endpoint] = listener
         self.path.listen(listener)
 
@@ -139,22 +136,52 @@ class MachineSharing:
             self._socket_of(interface, endpoint).unlink(missing_ok=True)
             self._claims[interface].unlock(endpoint)
 
+    def listen_as_agent(self) -> list[socket.socket]:
+        """Become the agent of all interfaces, and return the sockets to which applications connect.
+
+        Raises :class:`~mxwire.host.errors.HostError` if one of them has an agent.
+        """
+        listeners: list[socket.socket] = []
+        for place, each in enumerate(self._interfaces):
+            path = self._peers.folder / agent_socket(each)
+            if not self._claims[place].try_lock(_AGENT):
+                raise HostError(
+                    Status.BUSY,
+                    f"{each}: {_listener_at(path)} is the agent of this interface, which has one at most: end it first",
+                )
+            listeners.append(self._listen(path))
+            self._agent_listeners.append(listeners[-1])
+        return listeners
+
+    def _listen(self, path: Path) -> socket.socket:
+        """Make a socket at a path that only this process uses, and listen on it."""
+        listener = keep_from_children(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        try:
+            # Of a process that was killed: only the owner of the claim makes this socket.
+            path.unlink(missing_ok=True)
+            listener.bind(str(path))
+            path.chmod(0o600)
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            listener.close()
+            raise LinkError(f"{path}: the socket cannot be made: {error.strerror or error}") from None
+        return listener
+
     def owner(self, interface: int, endpoint: int) -> str | None:
         """``process 1234 (mxwire, user 0)``, or None if no other host has the endpoint."""
         if not self.elsewhere(interface, endpoint):
             return None
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as asking:
-            try:
-                asking.connect(str(self._socket_of(interface, endpoint)))
-                process, user = owner_of(asking)
-            except OSError:
-                return "another process"
-        return _holder(process, user) if process != os.getpid() else "another host of this process"
+        return _listener_at(self._socket_of(interface, endpoint))
 
     def close(self) -> None:
         """Release all claims, and close all channels."""
         for each in list(self._listeners):
             self.release(*each)
+        for listener in self._agent_listeners:
+            with suppress(OSError):
+                Path(listener.getsockname()).unlink(missing_ok=True)
+            listener.close()
+        self._agent_listeners.clear()
         self.path.close()
         for claims in self._claims:
             claims.close()
@@ -163,6 +190,33 @@ class MachineSharing:
 
     def _socket_of(self, interface: int, endpoint: int) -> Path:
         return self._peers.folder / f"{self._interfaces[interface]}-{endpoint}.sock"
+
+
+def agent_socket(interface: str) -> str:
+    """Name of the socket of an interface's agent, in the folder of the network namespace."""
+    return f"{interface}-agent.sock"
+
+
+def agent_path(interface: str) -> Path:
+    """The socket of an interface's agent, in the network namespace of this process."""
+    with closing(NetworkNamespace()) as namespace:
+        return runtime_folder() / namespace_key(namespace) / agent_socket(interface)
+
+
+def _listener_at(path: Path) -> str:
+    """``process 1234 (mxwire, user 0)``: the process that listens on a socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as asking:
+        try:
+            asking.connect(str(path))
+            process, user = owner_of(asking)
+        except OSError:
+            return "another process"
+    return _holder(process, user) if process != os.getpid() else "another host of this process"
+
+
+def process_text(process: int) -> str:
+    """``process 1234 (mxwire, user 0)``: a process of this user."""
+    return _holder(process, os.geteuid())
 
 
 def _holder(process: int | None, user: int) -> str:

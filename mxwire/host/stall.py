@@ -183,6 +183,16 @@ class StallObserver:
             return partner.tx_next, partner.tx_una, partner.rx_next, len(partner.incomplete), *pulls, *sends
 
     def _investigate(self, now: float) -> None:
+        attachment = self._endpoint.host.attachment
+        if attachment is not None:
+            # The state of the transfer and its frames are the agent's.
+            silence = self._allowed()
+            if silence is not None and now - self._since >= max(silence, SUSPICIOUS + _OBSERVE_FOR):
+                raise HostTimeoutError(
+                    f"no progress with {place_of(self._partner)} for {now - self._since:.1f} s: {attachment.agent} has "
+                    "the frames (mxwire ss, mxwire diagnose -i)"
+                )
+            return
         core = self._endpoint.host.core
         if self._observer is None:
             self._observer = PeerObserver(core)

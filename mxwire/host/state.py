@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,10 +28,11 @@ copied."""
 _COMMAND_SHOWN: Final = 200
 
 
-def host_state(core: Core, started: float) -> dict[str, Any]:
+def host_state(core: Core, started: float, clients: Callable[[], list[dict[str, Any]]] | None = None) -> dict[str, Any]:
     """Return the state of a host; call it while no other thread runs the core.
 
-    ``started`` is the time at which the host was opened, on the monotonic clock. Raises
+    ``started`` is the time at which the host was opened, on the monotonic clock; ``clients`` returns the applications
+    attached to it, if it is that of an agent. Raises
     :class:`~mxwire.host.errors.HostClosedError` if the host has ended: its links may be closed.
     """
     core.must_be_open()
@@ -46,6 +48,7 @@ def host_state(core: Core, started: float) -> dict[str, Any]:
         "next_timer_ns": core.pause(),
         "interfaces": [_interface(core, number) for number in range(len(core.links))],
         "endpoints": [_endpoint(core, each, now) for each in list(node.endpoints.values())],
+        **({} if clients is None else {"clients": clients()}),
     }
 
 

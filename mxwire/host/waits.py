@@ -260,7 +260,7 @@ class PendingReceive(HostReceive):
     def late(self, seconds: float) -> HostError:
         """Error with the criteria, or, once a message is being transferred, with the request, which continues."""
         inner: Any = self.inner
-        if inner.waiting:
+        if not inner.is_matched():
             return HostTimeoutError(f"no message {_criteria_text(inner.value, inner.mask)} within {seconds:g} s")
         return HostTimeoutError(f"the {self} has not ended within {seconds:g} s", HostReceive(self._posted, self._view))
 
@@ -288,11 +288,7 @@ class PendingAcks(Pending[None]):
     def ready(self) -> bool:
         """Return whether no message is unacknowledged."""
         engine = self._endpoint.engine
-        return not engine.open or not (
-            engine.local_sends
-            or engine.held_sends
-            or any(each.deliveries or each.waiting for each in engine.partners.values())
-        )
+        return not engine.open or engine.settled()
 
     def result(self) -> None:
         """Raise :class:`~mxwire.host.errors.HostError` if messages were lost since the wait began."""
@@ -305,9 +301,5 @@ class PendingAcks(Pending[None]):
 
     def late(self, seconds: float) -> HostError:
         """Error with the number of unacknowledged messages per partner."""
-        missing = [
-            f"{len(each.deliveries) + len(each.waiting)} by {place_of(each)}"
-            for each in self._endpoint.engine.partners.values()
-            if each.deliveries or each.waiting
-        ]
+        missing = [f"{count} by {place_of(each)}" for each, count in self._endpoint.engine.unacked()]
         return HostTimeoutError(f"not acknowledged within {seconds:g} s: {', '.join(missing)}")

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from mxwire.errors import MxwireError
+from mxwire.host.attachment import Attachment
 from mxwire.host.endpoint import BaseEndpoint
 from mxwire.host.errors import HostClosedError, HostError
 from mxwire.host.host import BaseHost, open_links
@@ -61,7 +62,9 @@ _log = logging.getLogger(__name__)
 class ProgramHost(BaseHost):
     """A host that a program in C runs: it has no driver, and no background thread."""
 
-    def __init__(self, options: ProgramOptions, links: list[Link], sharing: Any) -> None:
+    def __init__(
+        self, options: ProgramOptions, links: list[Link], sharing: Any, attachment: Attachment | None = None
+    ) -> None:
         super().__init__(
             links,
             options.name,
@@ -72,6 +75,7 @@ class ProgramHost(BaseHost):
             None,
             None,
             sharing=sharing,
+            attachment=attachment,
         )
         self._acked_sends = options.acked_sends
 
@@ -80,8 +84,8 @@ class ProgramHost(BaseHost):
         """Open the interfaces; without any, open a host that is alone on its network."""
         if not options.interfaces:
             return cls(options, [memory_pair()[0]], None)
-        with open_links(options.interfaces, "packet") as (links, sharing):
-            return cls(options, links, sharing)
+        with open_links(options.interfaces, "packet", agent=options.agent) as (links, sharing, attachment):
+            return cls(options, links, sharing, attachment)
 
     def open_endpoint(self, number: int | None, key: int, board: int, bits: int, shift: int) -> BaseEndpoint:
         """Open an endpoint on a board."""

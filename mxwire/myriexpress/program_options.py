@@ -24,6 +24,7 @@ DIALECT: Final = "MXWIRE_DIALECT"
 PROFILE: Final = "MXWIRE_PROFILE"
 PEERS: Final = "MXWIRE_PEERS"
 ANNOUNCE: Final = "MXWIRE_ANNOUNCE"
+AGENT: Final = "MXWIRE_AGENT"
 FILES: Final = frozenset({PEERS})
 """Variables with the name of a file."""
 
@@ -45,6 +46,8 @@ class ProgramOptions:
 
     interfaces: tuple[str, ...]
     """Interfaces by board number; none if the program communicates only with itself."""
+    agent: bool
+    """True if the endpoints are those of the agent of these interfaces."""
     name: str | None
     dialect: Dialect
     profile: Profile
@@ -88,6 +91,7 @@ def read_options(getenv: Getenv) -> ProgramOptions:
         profile = replace(profile, fragment_pipeline=min(max(pipeline, _SHORTEST_PIPELINE), longest))
     return ProgramOptions(
         interfaces=() if _is_set(mx("MX_NO_MYRINET")) else _interfaces(getenv(INTERFACE), dialect),
+        agent=_is_set(getenv(AGENT)),
         name=getenv(NAME) or None,
         dialect=dialect,
         profile=profile,

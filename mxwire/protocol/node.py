@@ -194,7 +194,16 @@ class Node:
         # The highest number means "no session", which an endpoint must refuse (R-CON-12).
         session = checked_integer("session", session, NO_SESSION - 1)
         card = board.open(number, session)
-        endpoint = EngineEndpoint(
+        endpoint = self.make_endpoint(card, key, context_bits, context_shift, completions, acked_sends)
+        self.endpoints[card] = endpoint
+        self._open = list(self.endpoints.values())
+        return endpoint
+
+    def make_endpoint(
+        self, card: CardEndpoint, key: int, context_bits: int, context_shift: int, completions: bool, acked_sends: bool
+    ) -> EngineEndpoint:
+        """The library's side of an endpoint with the card's side ``card``."""
+        return EngineEndpoint(
             self,
             card,
             key,
@@ -203,9 +212,6 @@ class Node:
             completions=completions,
             acked_sends=acked_sends,
         )
-        self.endpoints[card] = endpoint
-        self._open = list(self.endpoints.values())
-        return endpoint
 
     def endpoint_at(self, peer: Peer, number: int) -> EngineEndpoint | None:
         """The open endpoint with a number on the local interface ``peer``."""

@@ -240,6 +240,11 @@ class PeerTable:
         peer = None if self._never_replaced else self._least()
         if peer is None:
             return False
+        self.withdraw(peer)
+        return True
+
+    def withdraw(self, peer: Peer) -> None:
+        """Remove a peer, whose index another one may get."""
         del self.entries[peer.index], self._by_address[peer.address]
         self._new.pop(peer, None)
         peer.removed = True
@@ -248,7 +253,6 @@ class PeerTable:
             self._sharing.leave(peer.address)
         else:
             self._free.append(peer.index)
-        return True
 
     def _least(self) -> Peer | None:
         """Take the peer that a new one replaces from the lists; None if all are in use."""

@@ -26,6 +26,12 @@ _PULLS: Final = (
     Column("pull from", code=True),
     *number_columns("length", "requested", "blocks", "missing frames", "timer"),
 )
+_CLIENTS: Final = (
+    *number_columns("process"),
+    Column("program", code=True),
+    Column("endpoints"),
+    *number_columns("requests", "bytes to send", "records waiting", "attached for"),
+)
 _OWED: Final = {"nothing owed": "-", "immediate": "now"}
 
 
@@ -49,6 +55,11 @@ def _blocks(state: Mapping[str, Any]) -> Iterator[Block]:
         printable(f"{interfaces}; dialect {state['dialect']}, {state['profile']}, {count_of(state['peers'], 'peer')}, ")
         + f"open for {state['age_ns'] // SECOND} s"
     )
+    clients = state.get("clients")
+    if clients is not None:
+        yield Paragraph(f"Agent of {count_of(len(clients), 'program')}.")
+    if clients:
+        yield Table(_CLIENTS, tuple(map(_client_row, clients)))
     endpoints = state["endpoints"]
     if not endpoints:
         yield Paragraph("No endpoint is open.")
@@ -63,6 +74,18 @@ def _blocks(state: Mapping[str, Any]) -> Iterator[Block]:
     hidden = sum(each["partner_count"] - len(each["partners"]) for each in endpoints)
     if hidden:
         yield Paragraph(f"{count_of(hidden, 'more partner')} without unfinished work not shown.")
+
+
+def _client_row(client: Mapping[str, Any]) -> Row:
+    return Row(
+        (
+            str(client["pid"]),
+            printable(str(client["program"])),
+            ", ".join(map(str, client["endpoints"])) or "none",
+            *(f"{client[key]:,}" for key in ("requests", "bytes", "records_waiting")),
+            f"{client['age_ns'] // SECOND} s",
+        )
+    )
 
 
 def _endpoint_row(state: Mapping[str, Any]) -> Row:

@@ -116,7 +116,10 @@ CASES = {
     ),
 }
 ON_AN_INTERFACE = frozenset(
-    {"watch", "discover", "ping", "capture", "serve", "send", "receive", "perf", "ss", "doctor", "linerate", "bench"}
+    {
+        *("agent", "watch", "discover", "ping", "capture", "serve", "send", "receive", "perf", "ss", "doctor"),
+        *("linerate", "bench"),
+    }
 )
 """Commands that cannot do anything without one: tests/live/test_live_streams.py runs them, and replay."""
 

@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import pytest
 
 from mxwire.host import Endpoint, Host
-from mxwire.link import MemoryNetwork
+from mxwire.link import Link, MemoryNetwork
+
+from .agents import attached, interface_name
 
 PATIENCE = 20.0
 """Seconds after which a wait that should end at once fails: a slow machine must not fail a test."""
 
 
 class Pair:
-    """Two hosts with an endpoint each, alpha connected to beta's endpoint 3; ``options`` are alpha's."""
+    """Two hosts with an endpoint each, alpha connected to beta's endpoint 3; ``options`` are alpha's. With ``agent``,
+    the host of that name is attached to an agent."""
 
-    def __init__(self, stack: ExitStack, **options: Any) -> None:
+    def __init__(self, stack: ExitStack, agent: str = "", **options: Any) -> None:
         self.network = MemoryNetwork()
-        links = self.network.attach("a"), self.network.attach("b")
+        self.links = links = self.network.attach(interface_name("a")), self.network.attach(interface_name("b"))
         known = {"peers": {links[1].address: "beta:0"}}
-        self.alpha = stack.enter_context(Host(links[0], name="alpha", **known | options))
-        self.beta = stack.enter_context(Host(links[1], name="beta"))
+        self.alpha = stack.enter_context(_open(links[0], agent == "alpha", name="alpha", **known | options))
+        self.beta = stack.enter_context(_open(links[1], agent == "beta", name="beta"))
         self.one: Endpoint = self.alpha.open_endpoint(0)
         self.two: Endpoint = self.beta.open_endpoint(3)
         self.partner = self.one.connect("beta", 3, timeout=PATIENCE)
+
+
+without_agent = pytest.mark.parametrize("pair", [""], indirect=True, ids=["plain"])
+"""For a test of something that an agent does for its applications, or of the engine inside a host."""
+
+
+def _open(link: Link, agent: bool, **options: Any) -> AbstractContextManager[Host]:
+    return attached(link, **options) if agent else Host(link, **options)
 
 
 @pytest.fixture
@@ -35,8 +46,8 @@ def network() -> MemoryNetwork:
     return MemoryNetwork()
 
 
-@pytest.fixture
-def pair() -> Iterator[Pair]:
-    """Two connected hosts."""
+@pytest.fixture(params=["", "alpha", "beta"], ids=["plain", "agent of alpha", "agent of beta"])
+def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
+    """Two connected hosts, of which one may be attached to an agent."""
     with ExitStack() as stack:
-        yield Pair(stack)
+        yield Pair(stack, request.param)

@@ -4,7 +4,8 @@
 
 There is a rank per endpoint of each host in the list; the first host is this one. Each rank connects to all others,
 itself included, sends messages of all size classes to each, and checks the ones that it receives. An interface named
-"memory…" has no wire, so that frames on it are lost. FACE is "blocking" or "asyncio".
+"memory…" has no wire, so that frames on it are lost. FACE is "blocking" or "asyncio"; with "agent-" before it, every
+second rank is attached to the agent of the interface.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ def number_of(member: Member) -> int:
     return sum(member[0].encode()) << 8 & 0xFF00 | member[1]
 
 
-def opened(kind: Any, interface: str, copies: int = 1, name: str = "ranks") -> Any:
-    """A host that shares an interface with other processes."""
+def opened(kind: Any, interface: str, copies: int = 1, name: str = "ranks", agent: bool = False) -> Any:
+    """A host that shares an interface with other processes, or is attached to its agent."""
+    if agent:
+        return kind.open(interface, name=name, agent=True)
     if interface.startswith("memory"):
         sharing = MachineSharing([interface])
         host = kind(MemoryNetwork().attach(), sharing=sharing, name=name, announce=False)
@@ -48,8 +51,8 @@ def opened(kind: Any, interface: str, copies: int = 1, name: str = "ranks") -> A
     return host
 
 
-def blocking(interface: str, me: Member, members: list[Member], copies: int) -> None:
-    with opened(Host, interface, copies, me[0]) as host:
+def blocking(interface: str, me: Member, members: list[Member], copies: int, agent: bool) -> None:
+    with opened(Host, interface, copies, me[0], agent) as host:
         endpoint = host.open_endpoint(me[1])
         partners: dict[Member, Any] = {}
         limit = time.monotonic() + PATIENCE
@@ -87,8 +90,8 @@ def blocking(interface: str, me: Member, members: list[Member], copies: int) -> 
         assert frames == 0 or len({name for name, _ in members}) > 1, f"{frames} frames were sent"
 
 
-async def with_asyncio(interface: str, me: Member, members: list[Member], copies: int) -> None:
-    async with opened(AsyncHost, interface, copies, me[0]) as host:
+async def with_asyncio(interface: str, me: Member, members: list[Member], copies: int, agent: bool) -> None:
+    async with opened(AsyncHost, interface, copies, me[0], agent) as host:
         endpoint = host.open_endpoint(me[1])
         partners: dict[Member, Any] = {}
         limit = time.monotonic() + PATIENCE
@@ -120,10 +123,11 @@ async def with_asyncio(interface: str, me: Member, members: list[Member], copies
 
 def run_rank(face: str, interface: str, me: Member, members: list[Member], copies: int) -> int:
     try:
-        if face == "blocking":
-            blocking(interface, me, members, copies)
+        agent = face.startswith("agent-") and me[1] % 2 == 0
+        if face.endswith("blocking"):
+            blocking(interface, me, members, copies, agent)
         else:
-            asyncio.run(with_asyncio(interface, me, members, copies))
+            asyncio.run(with_asyncio(interface, me, members, copies, agent))
     except BaseException:
         traceback.print_exc()
         return 1

@@ -18,7 +18,7 @@ from mxwire.link import MemoryNetwork
 from mxwire.protocol import LocalProtocolError, Status
 from mxwire.units import MILLISECOND
 
-from .conftest import PATIENCE, Pair
+from .conftest import PATIENCE, Pair, without_agent
 from .test_async import connected
 from .test_threads import until
 
@@ -26,18 +26,18 @@ from .test_threads import until
 class QueuePair(Pair):
     """Two hosts; beta's endpoint keeps completed requests, and is connected to alpha's."""
 
-    def __init__(self, stack: ExitStack, **options) -> None:
-        super().__init__(stack, **options)
+    def __init__(self, stack: ExitStack, agent: str = "", **options) -> None:
+        super().__init__(stack, agent, **options)
         self.two.close()
         self.two = self.beta.open_endpoint(3, completions=True)
         self.partner = self.one.connect("beta", 3, timeout=PATIENCE)
         self.back = self.two.connect("alpha", 0, timeout=PATIENCE)
 
 
-@pytest.fixture
-def pair() -> Iterator[QueuePair]:
+@pytest.fixture(params=["", "beta"], ids=["plain", "agent"])
+def pair(request: pytest.FixtureRequest) -> Iterator[QueuePair]:
     with ExitStack() as stack:
-        yield QueuePair(stack)
+        yield QueuePair(stack, request.param)
 
 
 def test_requests_are_shown_in_the_order_of_their_end(pair):
@@ -447,6 +447,7 @@ def test_other_threads_may_call_while_the_handler_waits_for_them(pair):
     assert bytes(pair.two.wait(receives[0], PATIENCE)) == b"x"
 
 
+@without_agent
 def test_a_deadline_set_after_the_handler_is_known(pair):
     """A thread that is about to sleep while the handler runs asks for the deadline before the ack is owed."""
     core = pair.beta.core

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from random import Random
 
@@ -27,6 +27,7 @@ from mxwire.protocol import Partner, Status
 from mxwire.protocol.neighbours import RECORD_MAXIMUM
 from tests.forked import start
 
+from .agents import agent_program
 from .local_ranks import PATIENCE, content, opened
 
 FOLDER = Path(__file__).parent
@@ -66,14 +67,19 @@ def echo(interface: str, copies: int = 1) -> Iterator[subprocess.Popen[str]]:
         process.stdout.close()
 
 
-@pytest.mark.parametrize(("face", "count", "copies"), [("blocking", 8, 1), ("blocking", 3, 2), ("asyncio", 4, 1)])
+@pytest.mark.parametrize(
+    ("face", "count", "copies"),
+    [("blocking", 8, 1), ("blocking", 3, 2), ("asyncio", 4, 1), ("agent-blocking", 5, 1), ("agent-asyncio", 3, 2)],
+)
 def test_all_to_all(interface, face, count, copies):
-    """R-LOC-02: each rank with each, itself included, in all size classes; no frame leaves."""
+    """R-LOC-02: each rank with each, itself included, in all size classes; no frame leaves. Ranks that are attached to
+    an agent are ranks like others."""
     words = [sys.executable, FOLDER / "local_ranks.py", face, interface, f"ranks:{count}", str(copies)]
-    ranks = start(words, stderr=subprocess.PIPE, text=True)
-    assert ranks is not None
-    _, errors = ranks.communicate(timeout=PATIENCE * 3)
-    assert ranks.returncode == 0, errors
+    with agent_program(interface, "ranks") if face.startswith("agent-") else nullcontext():
+        ranks = start(words, stderr=subprocess.PIPE, text=True)
+        assert ranks is not None
+        _, errors = ranks.communicate(timeout=PATIENCE * 3)
+        assert ranks.returncode == 0, errors
 
 
 @pytest.mark.parametrize("copies", [1, 2])

@@ -184,7 +184,7 @@ def test_endpoints_of_one_host_talk_without_the_wire(pair):
 def test_all_endpoints_of_a_host_serve(pair):
     served = [pair.two, *(pair.beta.open_endpoint() for _ in range(31))]
     assert sorted(each.number for each in served) == list(range(32))
-    with pytest.raises(HostError, match="all 32 endpoints of b are open"):
+    with pytest.raises(HostError, match=r"all 32 endpoints of b\S* are open"):
         pair.beta.open_endpoint()
     for each in served:
         pair.one.send(pair.one.connect("beta:0", each.number, timeout=PATIENCE), bytes([each.number]))

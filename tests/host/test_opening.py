@@ -16,7 +16,7 @@ from mxwire.protocol import Counter, EngineEndpoint, LocalProtocolError, Status
 from mxwire.protocol.profile import OPEN_MX_1_5
 from mxwire.wire.dialect import MXOE, omx
 
-from .conftest import PATIENCE
+from .conftest import PATIENCE, without_agent
 
 
 def test_the_name_of_a_host():
@@ -89,7 +89,9 @@ def test_hosts_find_each_other_by_announcement(network):
 
 
 def test_a_missing_peer_is_reported_with_the_attempts(pair):
-    with pytest.raises(HostTimeoutError, match=r"gamma:0 was not found within 0.01 s: hosts seen on a: beta:0 \(02:"):
+    with pytest.raises(
+        HostTimeoutError, match=r"gamma:0 was not found within 0.01 s: hosts seen on a\S*: beta:0 \(02:"
+    ):
         pair.alpha.wait_for_peer("gamma", 0.01)
     none = pytest.raises(HostTimeoutError, match=r"no other host was seen on lonely \(0 frames heard\); sent \d+ ann")
     with Host(MemoryNetwork().attach("lonely"), name="alone") as alone, none:
@@ -249,6 +251,7 @@ def test_a_partner_that_vanishes_is_abandoned(network):
         assert not [each for each in gc.get_objects() if isinstance(each, EngineEndpoint) and each.session == session]
 
 
+@without_agent
 def test_memory_stays_flat(pair):
     import tracemalloc
 

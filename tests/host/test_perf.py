@@ -16,7 +16,7 @@ from mxwire.host.perf.roles import PerfWaiter, buffer
 from mxwire.protocol import Status
 from mxwire.wire.numbers import DEFAULT_KEY
 
-from .conftest import PATIENCE
+from .conftest import PATIENCE, without_agent
 
 DEFAULTS = bytes.fromhex(
     "000003e8 0000000a"  # 1000 iterations, 10 before them
@@ -259,6 +259,7 @@ def test_senseless_parameters_are_refused_and_the_receiver_continues(pair, messa
     assert len(answering.refused) == 1
 
 
+@without_agent
 def test_a_receiver_that_falls_silent_is_abandoned(pair):
     sender = PerfSender(PerfWaiter(pair.one, silence=0.3), pair.partner, PerfParameters(1, 0, 0, 1))
     with pytest.raises(HostTimeoutError, match="its program does not answer: it waits for something else"):

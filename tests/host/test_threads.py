@@ -17,7 +17,7 @@ from mxwire.host import Host, HostClosedError, HostError
 from mxwire.link import MemoryNetwork
 from mxwire.protocol import Request, Status
 
-from .conftest import PATIENCE, Pair
+from .conftest import PATIENCE, Pair, without_agent
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -172,7 +172,7 @@ def test_closing_in_the_middle_of_transfers_ends_them_all(pair):
     with ThreadPoolExecutor(2) as pool:
         receiving = pool.submit(pair.two.receive)
         sending = pool.submit(pair.one.wait_all, requests)
-        until(lambda: pair.beta.core.links[0].statistics().received > 100)
+        until(lambda: pair.links[1].statistics().received > 100)
         pair.alpha.close()
         with pytest.raises(HostError, match="closed"):
             sending.result(PATIENCE)
@@ -182,13 +182,14 @@ def test_closing_in_the_middle_of_transfers_ends_them_all(pair):
     assert all(each.done for each in requests)
 
 
+@without_agent
 def test_a_removed_interface_ends_every_wait_and_call(pair):
     with ThreadPoolExecutor(2) as pool:
         waits = [pool.submit(pair.two.receive), pool.submit(pair.two.receive, maximum=1)]
         until(lambda: len(pair.beta.core.waiters) == 2)
         pair.network.remove(pair.beta.core.links[0])
         for each in waits:
-            with pytest.raises(HostClosedError, match="b: the interface is gone") as error:
+            with pytest.raises(HostClosedError, match=r"b\S*: the interface is gone") as error:
                 each.result(PATIENCE)
             assert error.value.status is Status.NO_DEVICE
     with pytest.raises(HostClosedError, match="the interface is gone"):

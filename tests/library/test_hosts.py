@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -131,6 +132,35 @@ def test_messages_of_all_kinds_follow_the_rules(machines: Machines, tmp_path: Pa
     judged = mxwire("verify", capture)
     assert judged.code == 0, judged.out
     assert judged.out.count(" pass ") == 2 and "fail" not in judged.out
+
+
+@pytest.fixture
+def agent(machines: Machines) -> Iterator[None]:
+    """An agent on alpha."""
+    port = machines.ports["alpha"]
+    words = (sys.executable, "-m", "mxwire", "agent", "-i", port.interface, "--name", "alpha")
+    with port.namespace.start(*words, cwd=Path(__file__).parents[2]) as process:
+        try:
+            expect_line(process, f"agent on {port.interface} as alpha:0, dialect mxoe; Ctrl-C ends it\n")
+            yield
+        finally:
+            process.terminate()
+            process.communicate(timeout=LONGEST)
+
+
+@pytest.mark.usefixtures("agent")
+@pytest.mark.parametrize("host", ["alpha", "beta"])
+def test_a_program_that_is_attached_to_an_agent(machines: Machines, host: str):
+    """Messages of all kinds with a program on another host, and with one on the same host without the agent."""
+    with machines.running("alpha", str(machines.pair), "serve", "36", MXWIRE_AGENT="1") as server:
+        expect_line(server, "ready\n")
+        succeeded(machines.play("talk", host=host))
+        ended(server)
+
+
+def test_a_program_without_its_agent_ends_with_one_line(machines: Machines):
+    done = machines.play("talk", host="alpha", MXWIRE_AGENT="1")
+    assert done.returncode != 0 and "no agent of this user has the interface: start one (mxwire agent -i" in done.stderr
 
 
 def test_two_processes_of_one_host(machines: Machines):

@@ -13,6 +13,7 @@ from mxwire.host import Endpoint, Host, Message
 from mxwire.link import FaultyLink, PacketLink
 from mxwire.link.faults import Faults
 from mxwire.protocol import Partner
+from tests.host.agents import running_agent
 
 from .namespaces import Port
 
@@ -112,11 +113,19 @@ class LivePair:
 
 @contextmanager
 def near_and_far(ports: tuple[Port, Port], process: FarProcess, dialect: str, **options: Any) -> Iterator[Joined]:
-    """A host of this process, and one of another process, on ports with the MTU that the dialect is spoken at."""
+    """A host of this process, and one of another process, on ports with the MTU that the dialect is spoken at; after
+    "agent " in ``dialect``, the near one is attached to an agent."""
+    attached, dialect = dialect.startswith("agent "), dialect.removeprefix("agent ")
     for port in ports:
         port.link("mtu", str(DIALECTS[dialect]))
     with ExitStack() as stack:
+        if attached:
+            options_of_agent = options | {"background": False}
+            stack.enter_context(
+                running_agent(stack.enter_context(open_host(ports[0], "near", dialect=dialect, **options_of_agent)))
+            )
+            options = {"agent": True}
         near = stack.enter_context(open_host(ports[0], "near", dialect=dialect, **options))
-        far = process.open_host("far", dialect=dialect, **options)
+        far = process.open_host("far", dialect=dialect, **({} if attached else options))
         stack.callback(far.close)
         yield Joined(ports[0], near, far)

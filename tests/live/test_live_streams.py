@@ -150,6 +150,14 @@ class TestEachPairOfStreams:
         # That is its usual end.
         assert b"interrupted" not in reported
 
+    def test_agent(self, ports, out, err):
+        agent = Watched(ports[1], out, err, "agent", *FAR)
+        agent.out.wait_for(b"Ctrl-C ends it\n")
+        code, said, reported = agent.end(signal.SIGINT)
+        assert code == INTERRUPTED, reported
+        assert [each.split()[0] for each in lines(said)] == ["agent", "served"]
+        assert b"interrupted" not in reported
+
     def test_capture_until_an_interrupt(self, ports, out, err):
         recorder = Watched(ports[1], out, err, "capture", "-l", "--ethertype", "0x88b5")
         recorder.err.wait_for(b"listening on veth1 until Ctrl-C\n")

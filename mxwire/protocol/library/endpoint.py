@@ -123,6 +123,8 @@ class EngineEndpoint(ProgressEndpoint):
         self._progressing = True
         self._suspended = False
         self._handling = False
+        self.answers_later = False
+        """True if the unexpected handler only passes the message on, and :meth:`resolve` is called later."""
         if completions:
             self.completions = CompletionQueue()
         self._acked_sends = acked_sends
@@ -477,6 +479,17 @@ class EngineEndpoint(ProgressEndpoint):
         """
         if not partner.pending_connects:
             self.connecting.append(ConnectCall(partner, self.key, self.resend_maximum, own=True))
+
+    def unacked(self) -> list[tuple[Partner, int]]:
+        """The partners that have not acked all messages, each with the number of those."""
+        counts = [(each, len(each.deliveries) + len(each.waiting)) for each in self.partners.values()]
+        return [each for each in counts if each[1]]
+
+    def settled(self) -> bool:
+        """Return whether no message is unacked, or waits for its transmission."""
+        if self.local_sends or self.held_sends:
+            return False
+        return not any(each.deliveries or each.waiting for each in self.partners.values())
 
     # Deferred calls of the unexpected handler.
 

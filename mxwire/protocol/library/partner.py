@@ -384,6 +384,15 @@ class LibraryEndpoint(ABC):
     def answer_consumed(self, message: Unexpected) -> None:
         """Answer a message that the unexpected handler has consumed: a RNDV needs its NOTIFY (R-MAT-06)."""
 
+    def take_back(self, message: Unexpected, position: int) -> None:
+        """Pass a message that a receive had taken to the next one that matches, or keep it before all messages that
+        were kept after ``position``."""
+        following = self.matching.arrive(message.match_info)
+        if following is not None:
+            following.take_unexpected(message)
+        else:
+            self.matching.put_back(message, position)
+
     def drop_claim(self, message: Unexpected) -> None:
         """End the receive that has claimed a message, since the message's partner was disconnected."""
         claimant = self.matching.handled(message, consumed=True)

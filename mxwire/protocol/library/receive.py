@@ -91,11 +91,11 @@ class Receive(MessageTarget):
     __slots__ = (
         "_epoch",
         "_maximum",
-        "_position",
         "_pull_limit",
         "buffer",
         "mask",
         "outcome",
+        "position",
         "posting",
         "rendezvous",
         "value",
@@ -121,7 +121,7 @@ class Receive(MessageTarget):
         """The RNDV of a message to pull."""
         self._epoch = 0
         self._pull_limit: int | None = None
-        self._position = 0
+        self.position = 0
         """The order of the newest unexpected message at the match."""
         self.outcome = _NOTHING
         """Status and number of bytes of a finished pull, until the NOTIFY is transmitted."""
@@ -131,6 +131,10 @@ class Receive(MessageTarget):
         """True while it waits for a message."""
         return self.posting is not None and self.posting.receive is not None
 
+    def is_matched(self) -> bool:
+        """Return whether it has taken a message, which may still be in transfer."""
+        return not self.waiting
+
     def _taken(self, partner: Partner, match_info: int, length: int, data: bytes | memoryview | None = None) -> None:
         """Note the message that was matched, and allocate memory for it if there is none.
 
@@ -139,7 +143,7 @@ class Receive(MessageTarget):
         self.partner = partner
         self.match_info = match_info
         self.length = length
-        self._position = self.endpoint.matching.arrivals
+        self.position = self.endpoint.matching.arrivals
         if self.memory is _UNALLOCATED:
             try:
                 if data is not None and length <= self._maximum:
@@ -170,12 +174,7 @@ class Receive(MessageTarget):
         data = bytes(self.buffer) if self.buffer is not None else self.memory.copy()
         data = data[: self.transferred]
         message = Unexpected(partner, self.match_info, self.length, data=data)
-        matching = self.endpoint.matching
-        following = matching.arrive(self.match_info)
-        if following is not None:
-            following.take_unexpected(message)
-        else:
-            matching.put_back(message, self._position)
+        self.endpoint.take_back(message, self.position)
         self.status = Status.CANCELLED
         return True
 

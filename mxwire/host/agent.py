@@ -1,0 +1,295 @@
+"""Agents: hosts whose endpoints belong to other processes.
+
+Theory of operation
+-------------------
+An agent is a host (``host.py``) that opens no endpoint for itself. Applications of the same user connect to a Unix
+socket in the runtime folder, and exchange records with it through shared memory (``link/local.py``), as neighbours do;
+``protocol/agent_records.py`` describes the records, ``protocol/served.py`` handles those of one application, and
+``attachment.py`` is the other side. Card and library run here, for all endpoints: acks, pulls, matching and
+retransmissions continue while an application computes, and no application needs a permission for the interface.
+
+**The loop** takes records of the applications, steps the host, and sleeps until a frame, a record, or a deadline. All
+applications share its processor; at most 256 records of one are taken before the next has its turn. With ``spin`` it
+polls without sleeping for some time after the last frame or record.
+
+**The end of an application** is reported by the kernel, on its socket and on its pidfd. Its endpoints are closed as if
+it had closed them: its receives are cancelled, its pulls end, its memory is released, and its partners notice nothing
+but the missing endpoint. A process that is stopped (SIGSTOP, a debugger) could hold messages and pulls without limit,
+so it is dropped too, after half a second; it finds its endpoints closed when it continues. An application that does not
+read its records is dropped when 131,072 of them wait.
+
+**The end of the agent** is reported to the applications likewise: all their requests and waits end with REMOTE ENDPOINT
+CLOSED. Partners retransmit; an application may open the host again as soon as another agent runs.
+
+**Trust.** Only processes of the same user can reach the socket. The process id of an application comes from the
+kernel. Its records are checked in full before anything is done; one that sends an impossible record is dropped, and the
+reason is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mxwire import __version__
+from mxwire.errors import MxwireError
+from mxwire.host.endpoint import BaseEndpoint
+from mxwire.host.errors import HostError
+from mxwire.host.host import Host
+from mxwire.host.sharing import process_text
+from mxwire.link.listeners import program_of
+from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
+from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Status
+from mxwire.protocol.served import ServedClient
+from mxwire.units import MILLISECOND, SECOND
+
+_CHECK_INTERVAL: Final = SECOND // 4
+"""Nanoseconds between two checks for stopped applications and for new peers."""
+_CHECKS_STOPPED: Final = 2
+"""Successive checks after which a stopped application is dropped."""
+_LONGEST: Final = 100
+"""Maximum sleep in ms."""
+_NEWS_OF_PEERS: Final = (EventKind.PEER_FOUND, EventKind.PEER_NAMED)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class AgentClient:
+    """One application."""
+
+    served: ServedClient
+    channel: SharedMemoryChannel
+    program: str
+    """Name of its program, or an empty text."""
+    attached_at: float
+    """Time at which it has attached, on the monotonic clock."""
+    stopped: int = 0
+    """Number of successive checks at which it was stopped."""
+
+    @property
+    def process(self) -> int:
+        """Its process id."""
+        return self.channel.process
+
+
+class Agent:
+    """Serves applications on ``host``, which must have interfaces of this machine; close it before the host.
+
+    ``spin`` is the number of seconds after the last frame or record for which the loop does not sleep; True: always.
+    ``on_change`` is called with True for each application that attaches, with False and the reason for each that is
+    dropped or leaves. Raises :class:`~mxwire.host.errors.HostError` if an interface has an agent already.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        spin: bool | float = False,
+        on_change: Callable[[AgentClient, bool, str], object] | None = None,
+    ) -> None:
+        if host.sharing is None:
+            raise MxwireError("an agent needs a host on interfaces of this machine: see Host.open")
+        self.host = host
+        self.core = host.core
+        self.clients: list[AgentClient] = []
+        """The applications, in the order in which they have attached."""
+        self.dropped = 0
+        """Number of applications that were dropped because of their records, or because they were stopped."""
+        self._spin = float("inf") if spin is True else float(spin) * SECOND
+        self._on_change = on_change
+        self._by_channel: dict[int, AgentClient] = {}
+        self._path = SharedMemoryPath(lambda _interface, _endpoint: Path())
+        self._check_at = 0
+        self._active = 0
+        self._new_peers = False
+        self._closed = False
+        links = host.core.links
+        self._facts = {
+            "version": __version__,
+            "name": host.name.rpartition(":")[0],
+            "interfaces": [each.name for each in links],
+            "addresses": [each.address.hex() for each in links],
+            "mtus": [each.mtu for each in links],
+            "dialect": self.core.node.dialect.name,
+            "profile": self.core.node.profile.name,
+        }
+        try:
+            for listener in host.sharing.listen_as_agent():
+                self._path.listen(listener)
+        except BaseException:
+            self._path.close()
+            raise
+        self._poller = select.poll()
+        for descriptor in (*self.core.descriptors(), self._path.fileno()):
+            self._poller.register(descriptor, select.POLLIN)
+        with self.core.section:
+            self.core.after = self._report
+        host.observe_events(self._take_event)
+        host.clients = self._states
+
+    def run(self, seconds: float | None = None, over: Callable[[], bool] | None = None) -> None:
+        """Serve for ``seconds`` (None: without limit), or until ``over`` returns True; it is called after each step.
+
+        Raises :class:`~mxwire.host.errors.HostClosedError` if the host loses an interface.
+        """
+        core = self.core
+        limit = None if seconds is None else core.clock() + int(seconds * SECOND)
+        while True:
+            with core.section:
+                core.must_be_open()
+                self._serve()
+                core.step()
+                core.must_be_open()
+                pause = self._pause()
+            if over is not None and over():
+                return
+            if limit is not None:
+                left = limit - core.clock()
+                if left <= 0:
+                    return
+                pause = min(pause, left)
+            if pause > 0:
+                self._poller.poll(pause / MILLISECOND)
+
+    def _pause(self) -> int:
+        """Nanoseconds for which the loop may sleep; within the section."""
+        core = self.core
+        if core.now - max(core.active, self._active) < self._spin:
+            return 0
+        pause = core.pause()
+        if self._path.arm():
+            return 0
+        longest = min(_LONGEST * MILLISECOND, max(0, self._check_at - core.clock()))
+        return longest if pause is None else min(longest, pause)
+
+    def _serve(self) -> None:
+        """Take records of the applications, and check whether any has stopped."""
+        now = self.core.clock()
+        channels = self._path.poll(now)
+        for channel in channels:
+            self._active = now
+            client = self._by_channel.get(id(channel)) or self._admit(channel)
+            if not client.served.receive():
+                self._drop(client, "has ended" if channel.ended else "has sent an impossible record, or reads none")
+        if channels:
+            self.core.check_deadline()
+            self.core.transmit()
+        if now >= self._check_at:
+            self._check_at = now + _CHECK_INTERVAL
+            self._check_clients()
+            self._new_peers = True
+        if self._new_peers:
+            self._new_peers = False
+            if self.host.query_shared_peers():
+                self.core.transmit()
+            for client in self.clients:
+                if client.served.attached:
+                    client.served.report_peers()
+
+    def _admit(self, channel: SharedMemoryChannel) -> AgentClient:
+        served = ServedClient(self.core.node, channel, self._facts, self._open_endpoint, self._close_endpoint)
+        client = AgentClient(served, channel, program_of(channel.process) or "", time.monotonic())
+        self._by_channel[id(channel)] = client
+        self.clients.append(client)
+        self._tell(client, True, "")
+        return client
+
+    def _drop(self, client: AgentClient, reason: str) -> None:
+        gone = client.channel.ended and not client.stopped
+        if not gone:
+            self.dropped += 1
+            _log.warning("process %d (%s) %s: its endpoints are closed", client.process, client.program, reason)
+        del self._by_channel[id(client.channel)]
+        self.clients.remove(client)
+        client.served.close()
+        self._tell(client, False, reason)
+
+    def _tell(self, client: AgentClient, attached: bool, reason: str) -> None:
+        if self._on_change is not None:
+            self._on_change(client, attached, reason)
+
+    def _check_clients(self) -> None:
+        for client in list(self.clients):
+            client.stopped = client.stopped + 1 if _is_stopped(client.process) else 0
+            if client.stopped >= _CHECKS_STOPPED:
+                self._drop(client, "is stopped")
+
+    def _open_endpoint(self, number: int | None, key: int, interface: int, **options: Any) -> EngineEndpoint:
+        for client in self.clients:
+            for served in client.served.endpoints.values():
+                if (served.engine.number, served.engine.card.port.number) == (number, interface):
+                    name = self.core.links[interface].name
+                    owner = process_text(client.process)
+                    raise HostError(Status.BUSY, f"endpoint {number} of {name} is taken by {owner}: choose another")
+        if not 0 <= interface < len(self.core.links):
+            raise LocalProtocolError(Status.BOARD_NOT_FOUND, f"the agent has no interface {interface}")
+        opened: BaseEndpoint = self.host._open_endpoint(BaseEndpoint, number, key, interface, **options)
+        return opened.engine
+
+    def _close_endpoint(self, engine: EngineEndpoint) -> None:
+        endpoint = self.host.endpoint_of(engine)
+        if endpoint is not None:
+            endpoint._close()
+
+    def _report(self) -> None:
+        for client in self.clients:
+            client.served.report()
+
+    def _take_event(self, event: Event) -> None:
+        if event.kind in _NEWS_OF_PEERS:
+            self._new_peers = True
+        for client in self.clients:
+            client.served.take_event(event)
+
+    def _states(self) -> list[dict[str, Any]]:
+        """The applications, for ``mxwire ss``."""
+        now = time.monotonic()
+        return [
+            {
+                "pid": each.process,
+                "program": each.program,
+                "age_ns": int((now - each.attached_at) * SECOND),
+                "endpoints": sorted(served.engine.number for served in each.served.endpoints.values()),
+                "requests": each.served.request_count,
+                "bytes": each.served.held_bytes,
+                "records_waiting": each.served.waiting_count,
+            }
+            for each in self.clients
+        ]
+
+    def close(self) -> None:
+        """Drop all applications; closing again does nothing. The host stays open."""
+        if self._closed:
+            return
+        self._closed = True
+        with self.core.section:
+            self.core.after = None
+            for client in list(self.clients):
+                client.channel.ended = True
+                self._drop(client, "is left, since the agent ends")
+            self._path.close()
+        self.host.clients = None
+        self.host.observe_events(None)
+
+    def __enter__(self) -> Agent:
+        """Return self."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the agent."""
+        self.close()
+
+
+def _is_stopped(process: int) -> bool:
+    """Return whether a process is stopped by a signal or a debugger."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text()
+    except (OSError, ValueError):
+        return False
+    # The name of the program, in parentheses, may contain anything.
+    return text.rpartition(")")[2].split()[:1] in (["T"], ["t"])

@@ -1,0 +1,91 @@
+"""Agents on links in memory: in a thread of the test, and in a process of their own."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from mxwire.host import Host
+from mxwire.host.agent import Agent
+from mxwire.host.sharing import MachineSharing
+from mxwire.link import Link
+from tests.forked import start
+
+ROOT = Path(__file__).parents[2]
+_numbers = itertools.count()
+
+
+def interface_name(prefix: str) -> str:
+    """A name that no other test uses."""
+    return f"{prefix}{os.getpid()}-{next(_numbers)}"
+
+
+AGENT = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from mxwire.host import Host
+from mxwire.host.agent import Agent
+from mxwire.host.sharing import MachineSharing
+from mxwire.link import MemoryNetwork
+link, sharing = MemoryNetwork().attach(sys.argv[1]), MachineSharing([sys.argv[1]])
+with Host(link, name=sys.argv[2], sharing=sharing, background=False, announce=False) as host, Agent(host) as agent:
+    print("ready", flush=True)
+    agent.run()
+"""
+
+
+@contextmanager
+def program(text: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs a program, and has printed that it is ready."""
+    process = start([sys.executable, "-c", text, *words], stdout=subprocess.PIPE, text=True)
+    assert process is not None and process.stdout is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def agent_program(interface: str, name: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    """An agent whose host has a name, on an interface without a wire."""
+    return program(AGENT, interface, name)
+
+
+@contextmanager
+def running_agent(host: Host) -> Iterator[Agent]:
+    """An agent on a host, in a thread of this process."""
+    over = threading.Event()
+    with Agent(host) as agent:
+        thread = threading.Thread(target=lambda: agent.run(over=over.is_set))
+        thread.start()
+        try:
+            yield agent
+        finally:
+            over.set()
+            thread.join()
+
+
+@contextmanager
+def agent_on(link: Link, **options: Any) -> Iterator[Agent]:
+    """An agent whose host runs on a link; the link's name is that of its interface."""
+    sharing = MachineSharing([link.name])
+    with Host(link, sharing=sharing, background=False, **options) as host, running_agent(host) as agent:
+        yield agent
+
+
+@contextmanager
+def attached(link: Link, **options: Any) -> Iterator[Host]:
+    """A host that is attached to an agent on a link; ``options`` are those of the agent's host, except ``spin`` and
+    ``background``, which are the attached host's."""
+    own = {each: options.pop(each) for each in ("spin", "background") if each in options}
+    with agent_on(link, **options), Host.open(link.name, agent=True, **own) as host:
+        yield host

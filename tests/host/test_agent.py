@@ -1,0 +1,297 @@
+"""Agents: hosts whose endpoints belong to other processes, which are killed, stopped, hostile, or too many."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from mxwire.errors import MxwireError
+from mxwire.host import Host, HostClosedError, HostError
+from mxwire.host.agent import Agent
+from mxwire.host.sharing import MachineSharing, agent_path
+from mxwire.host.state_socket import read_states
+from mxwire.link import LinkError, MemoryNetwork
+from mxwire.link.local import SharedMemoryPath
+from mxwire.protocol import Status
+from mxwire.protocol.agent_records import AGENT_HEAD, AgentRecord
+
+from .agents import ROOT, agent_on, agent_program, interface_name, program
+from .conftest import PATIENCE
+from .test_threads import until
+
+CLIENT = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from mxwire.host import Host
+with Host.open(sys.argv[1], agent=True) as host:
+    endpoint = host.open_endpoint(int(sys.argv[2]))
+    print("ready", flush=True)
+    while True:
+        message = endpoint.receive()
+        endpoint.send(message.partner, message.data, message.match_info)
+"""
+
+
+@pytest.fixture
+def interface(runtime: Path) -> str:
+    """A name of an interface, in a runtime folder of the test alone."""
+    return interface_name("a")
+
+
+def test_a_killed_agent_ends_all_calls_and_the_next_one_serves(interface):
+    """Also waits in other threads; the host of before stays closed, and a new one attaches."""
+    with agent_program(interface, "alpha") as agent:
+        host = Host.open(interface, agent=True)
+        with host, host.open_endpoint(1) as endpoint:
+            posted = endpoint.ireceive(5, maximum=100)
+            errors: list[Status] = []
+
+            def wait() -> None:
+                try:
+                    endpoint.receive(6)
+                except HostError as error:
+                    errors.append(error.status)
+
+            waiting = threading.Thread(target=wait)
+            waiting.start()
+            until(lambda: host.core.waiters)
+            agent.kill()
+            with pytest.raises(HostError, match="endpoint closed") as error:
+                endpoint.wait(posted, PATIENCE)
+            assert error.value.status is Status.REMOTE_ENDPOINT_CLOSED
+            waiting.join(PATIENCE)
+            assert errors == [Status.REMOTE_ENDPOINT_CLOSED]
+            assert posted.status is Status.REMOTE_ENDPOINT_CLOSED
+            with pytest.raises(HostClosedError, match=rf"endpoint closed: the agent of {interface} .* has ended"):
+                endpoint.ireceive(7, maximum=1)
+            with pytest.raises(HostClosedError, match="endpoint closed"):
+                host.open_endpoint()
+    with agent_program(interface, "alpha"), Host.open(interface, agent=True) as host:
+        endpoint = host.open_endpoint(1)
+        endpoint.send(endpoint.own_partner, b"again", 3)
+        assert bytes(endpoint.receive(3, timeout=PATIENCE)) == b"again"
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_killed_or_stopped_program_loses_its_endpoints_and_others_continue(interface, how):
+    """In the middle of large messages, and with receives posted."""
+    network = MemoryNetwork()
+    changes = []
+    with ExitStack() as stack:
+        agent = stack.enter_context(agent_on(network.attach(interface), name="alpha"))
+        agent._on_change = lambda client, came, reason: changes.append((client.process, came, reason))
+        other = stack.enter_context(Host.open(interface, agent=True)).open_endpoint(2)
+        far = stack.enter_context(Host(network.attach("b"), name="beta")).open_endpoint(0)
+        with program(CLIENT, interface, "1") as client:
+            victim = far.connect("alpha", 1, timeout=PATIENCE)
+            far.send(victim, b"hello", 5, timeout=PATIENCE)
+            assert bytes(far.receive(5, timeout=PATIENCE)) == b"hello"
+            sends = [far.isend(victim, bytes(5_000_000), each) for each in range(3)]
+            client.send_signal(how)
+            if how is signal.SIGSTOP:
+                os.waitpid(client.pid, os.WUNTRACED)
+            partner = far.connect("alpha", 2, timeout=PATIENCE)
+            until(lambda: len(agent.clients) == 1)
+            for number in range(20):
+                far.send(partner, bytes([number]) * 3000, number)
+                assert bytes(other.receive(number, timeout=PATIENCE)) == bytes([number]) * 3000
+            reason = "has ended" if how is signal.SIGKILL else "is stopped"
+            seen = [(came, why) for process, came, why in changes if process == client.pid]
+            assert seen == [(True, ""), (False, reason)]
+            far.disconnect(victim)
+            assert all(each.done for each in sends)
+            with pytest.raises(HostError):
+                far.connect("alpha", 1, timeout=PATIENCE)
+        with Host.open(interface, agent=True) as host:
+            assert host.open_endpoint(1).number == 1
+        assert agent.core.ended is None
+
+
+@pytest.mark.interpreted("compiled code has the constant")
+def test_a_stopped_agent_is_reported(interface, monkeypatch):
+    monkeypatch.setattr("mxwire.host.attachment._PATIENCE", 0.1)
+    with agent_program(interface, "alpha") as agent, Host.open(interface, agent=True) as host:
+        agent.send_signal(signal.SIGSTOP)
+        os.waitpid(agent.pid, os.WUNTRACED)
+        with pytest.raises(HostClosedError, match="has not answered for"):
+            host.open_endpoint()
+        assert host.closed
+
+
+def test_an_interface_without_an_agent(interface):
+    with pytest.raises(LinkError, match=f"{interface}: no agent of this user has the interface: start one"):
+        Host.open(interface, agent=True)
+
+
+def test_an_interface_has_one_agent(interface):
+    with agent_on(MemoryNetwork().attach(interface), name="alpha"):
+        sharing = MachineSharing([interface])
+        with Host(MemoryNetwork().attach(interface), name="alpha", sharing=sharing, background=False) as second:
+            with pytest.raises(HostError, match=f"{interface}: another host of this process is the agent") as error:
+                Agent(second)
+            assert error.value.status is Status.BUSY
+    with agent_on(MemoryNetwork().attach(interface), name="alpha"), Host.open(interface, agent=True):
+        pass
+
+
+@pytest.mark.interpreted("compiled code has the constant")
+def test_another_version_is_refused_by_name(interface, monkeypatch):
+    with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent:
+        monkeypatch.setattr("mxwire.protocol.attached.AGENT_VERSION", 1)
+        monkeypatch.setattr("mxwire.protocol.served.AGENT_VERSION", 2)
+        with pytest.raises(LinkError, match=r"refuses: mxwire .*, whose protocol for applications is 2, not 1; end it"):
+            Host.open(interface, agent=True)
+        until(lambda: not agent.clients)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"name": "gamma"}, "has the name alpha, not gamma: omit the name"),
+        ({"dialect": "omx:1500"}, "uses dialect mxoe, not omx:1500: omit the dialect"),
+        ({"profile": "native-mx"}, "has profile open-mx-1.5, not native-mx: omit the profile"),
+        ({"announce": False}, "decides whether it announces itself"),
+    ],
+)
+def test_options_that_contradict_the_agent_are_refused(interface, options, text):
+    with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent:
+        with pytest.raises(MxwireError, match=text):
+            Host.open(interface, agent=True, **options)
+        with pytest.raises(LinkError, match=f"has {interface}, not {interface}, other: name its interfaces"):
+            Host.open([interface, "other"], agent=True)
+        until(lambda: not agent.clients)
+
+
+def test_an_endpoint_of_another_program_is_taken(interface):
+    with (
+        agent_on(MemoryNetwork().attach(interface), name="alpha"),
+        program(CLIENT, interface, "1") as client,
+        Host.open(interface, agent=True) as host,
+    ):
+        with pytest.raises(HostError, match=f"endpoint 1 of {interface} is taken by process {client.pid}") as error:
+            host.open_endpoint(1)
+        assert error.value.status is Status.BUSY
+        assert [host.open_endpoint().number for _ in range(2)] == [0, 2]
+
+
+def test_the_state_of_an_agent_lists_its_programs(interface):
+    with (
+        agent_on(MemoryNetwork().attach(interface), name="alpha") as agent,
+        program(CLIENT, interface, "1") as client,
+        Host.open(interface, agent=True) as host,
+    ):
+        host.open_endpoint(4).ireceive(1, maximum=10)
+        until(lambda: all(each.served.request_count for each in agent.clients))
+        [state] = read_states()
+        rows = [(each["pid"], each["endpoints"], each["requests"]) for each in state["clients"]]
+        assert sorted(rows) == sorted([(client.pid, [1], 1), (os.getpid(), [4], 1)])
+        assert sorted(each["endpoint"] for each in state["endpoints"]) == [1, 4]
+
+
+def test_programs_of_one_agent_and_hosts_without_it_exchange_messages(interface):
+    """Through the agent, and past it: another process on the same interface."""
+    own = "Host(MemoryNetwork().attach(sys.argv[1]), name='alpha', sharing=MachineSharing([sys.argv[1]]))"
+    imports = "from mxwire.link import MemoryNetwork\nfrom mxwire.host.sharing import MachineSharing\n"
+    echo = CLIENT.replace("Host.open(sys.argv[1], agent=True)", own).replace("from mxwire", f"{imports}from mxwire", 1)
+    with agent_on(MemoryNetwork().attach(interface), name="alpha"), ExitStack() as stack:
+        stack.enter_context(program(CLIENT, interface, "1"))
+        stack.enter_context(program(echo, interface, "2"))
+        endpoint = stack.enter_context(Host.open(interface, agent=True)).open_endpoint(3)
+        for number, size in itertools.product((1, 2, 3), (0, 100, 4097, 32_768, 32_769, 2_000_000)):
+            content = Random(size).randbytes(size)
+            partner = endpoint.own_partner if number == 3 else endpoint.connect("alpha", number, timeout=PATIENCE)
+            send = endpoint.isend(partner, content, size)
+            assert bytes(endpoint.receive(size, timeout=PATIENCE)) == content
+            endpoint.wait(send, PATIENCE)
+        endpoint.flush(PATIENCE)
+
+
+def test_a_returned_message_is_received_by_another_receive(interface):
+    """A wait that is abandoned after its message has arrived: in order, and of any length."""
+    with agent_on(MemoryNetwork().attach(interface), name="alpha"), Host.open(interface, agent=True) as host:
+        endpoint = host.open_endpoint(1)
+        for size in (10, 100_000):
+            contents = [Random(each).randbytes(size) for each in range(3)]
+            taken = endpoint.ireceive(7, maximum=size)
+            sends = [endpoint.isend(endpoint.own_partner, each, 7) for each in contents]
+            until(lambda request=taken: endpoint.test(request))
+            assert taken.inner.give_back()
+            assert [bytes(endpoint.receive(7, timeout=PATIENCE)) for _ in contents] == contents
+            endpoint.wait_all(sends, PATIENCE)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [b"", b"\x05", bytes(64), AGENT_HEAD.pack(5, 0, 2, 1, 1, 0, 0, 0, 5, 0)],
+    ids=["empty", "short", "nothing", "early"],
+)
+def test_a_program_with_an_impossible_record_is_dropped(interface, record):
+    with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent, Host.open(interface, agent=True) as good:
+        endpoint = good.open_endpoint(1)
+        path = SharedMemoryPath(lambda *_: agent_path(interface))
+        channel = path.reach(0, 0)
+        assert channel is not None
+        channel.put(record)
+        until(lambda: agent.dropped == 1)
+        assert len(agent.clients) == 1
+        endpoint.send(endpoint.own_partner, b"on", 3)
+        assert bytes(endpoint.receive(3, timeout=PATIENCE)) == b"on"
+        path.close()
+
+
+def test_a_program_names_only_its_own_endpoints(interface):
+    """The handle of an endpoint means nothing in the records of another program."""
+    with agent_on(MemoryNetwork().attach(interface), name="alpha") as agent, ExitStack() as stack:
+        first, second = (stack.enter_context(Host.open(interface, agent=True)) for _ in range(2))
+        endpoint = first.open_endpoint(1)
+        endpoint.ireceive(5, maximum=10)
+        until(lambda: agent.clients[0].served.request_count == 1)
+        node = second.core.node
+        node.out.put(AgentRecord.CLOSE, handle=endpoint.engine.handle, number=99)
+        until(lambda: len(agent.clients) == 1)
+        assert not endpoint.closed and agent.clients[0].served.request_count == 1
+
+
+@pytest.mark.interpreted("compiled code has the constants")
+def test_more_requests_than_an_agent_allows_end_without_resources(interface, monkeypatch):
+    monkeypatch.setattr("mxwire.protocol.served._REQUESTS_MAXIMUM", 4)
+    monkeypatch.setattr("mxwire.protocol.served._STAGED_MAXIMUM", 100_000)
+    with agent_on(MemoryNetwork().attach(interface), name="alpha"), Host.open(interface, agent=True) as host:
+        endpoint = host.open_endpoint(1)
+        posted = [endpoint.ireceive(each, maximum=1) for each in range(5)]
+        with pytest.raises(HostError) as error:
+            endpoint.wait(posted[-1], PATIENCE)
+        assert error.value.status is Status.NO_RESOURCES
+        for each in posted[:3]:
+            assert endpoint.cancel(each)
+        sends = [endpoint.isend(endpoint.own_partner, bytes(60_000), 9) for _ in range(2)]
+        with pytest.raises(HostError) as error:
+            endpoint.wait(sends[1], PATIENCE)
+        assert error.value.status is Status.NO_RESOURCES
+        assert len(endpoint.receive(9, timeout=PATIENCE)) == 60_000
+        assert endpoint.wait(sends[0], PATIENCE) is Status.SUCCESS
+
+
+def test_a_message_does_not_wait_for_a_program_that_computes(interface):
+    """The progress of a large message needs no call of its receiver."""
+    network = MemoryNetwork()
+    with (
+        agent_on(network.attach(interface), name="alpha"),
+        Host(network.attach("b"), name="beta") as beta,
+        Host.open(interface, agent=True, background=False) as host,
+    ):
+        endpoint, far = host.open_endpoint(1), beta.open_endpoint(0)
+        content = Random(1).randbytes(1_000_000)
+        posted = endpoint.ireceive(3, maximum=len(content))
+        send = far.isend(far.connect("alpha", 1, timeout=PATIENCE), content, 3)
+        # The sender learns of the end of the transfer while the receiver makes no call.
+        far.wait(send, PATIENCE)
+        assert not posted.done
+        assert bytes(endpoint.wait(posted, PATIENCE)) == content

@@ -1,0 +1,78 @@
+"""``mxwire agent`` on a virtual cable, with programs of two processes and a partner without an agent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from mxwire.host import Host, HostError
+from mxwire.host.state_socket import read_states
+from mxwire.link import LinkError
+from mxwire.protocol import Status
+from tests.host.agents import ROOT
+
+from .commands import CLI, INTERRUPTED, LONGEST, mxwire, running
+from .hosts import PATIENCE
+from .namespaces import Laboratory, Port
+
+PROGRAM = """
+import sys
+from mxwire.host import Host
+with Host.open(sys.argv[1], agent=True) as host, host.open_endpoint(4) as endpoint:
+    print("ready", flush=True)
+    message = endpoint.receive()
+    endpoint.send(message.partner, message.data, message.match_info)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def ports(laboratory: Laboratory) -> Iterator[tuple[Port, Port]]:
+    yield laboratory.pair(9000)
+
+
+def test_an_agent_serves_programs_until_its_end(ports: tuple[Port, Port]) -> None:
+    near, far = ports
+    with running(near, "agent", "--name", "alpha:0") as agent:
+        agent.until("Ctrl-C ends it")
+        with near.namespace.inside():
+            host = Host.open(near.interface, agent=True)
+        with far.namespace.inside():
+            partner_host = Host.open(far.interface, name="beta")
+        with host, partner_host:
+            endpoint, remote = host.open_endpoint(3), partner_host.open_endpoint(1)
+            agent.until(f"process {os.getpid()} ")
+            partner = endpoint.connect("beta", 1, timeout=PATIENCE)
+            for size in (0, 100, 32_768, 32_769, 1_000_000):
+                content = Random(size).randbytes(size)
+                send = endpoint.isend(partner, content, size)
+                assert bytes(remote.receive(size, timeout=PATIENCE)) == content
+                endpoint.wait(send, PATIENCE)
+            with near.namespace.start(sys.executable, "-c", PROGRAM, near.interface, cwd=ROOT) as program:
+                assert program.stdout is not None and program.stdout.readline() == "ready\n"
+                state = next(each for each in read_states() if each.get("pid") == agent.process.pid)
+                pids = {each["pid"]: each["endpoints"] for each in state["clients"]}
+                assert pids == {os.getpid(): [3], program.pid: [4]}
+                shown = subprocess.run(
+                    [sys.executable, CLI, "ss"], capture_output=True, text=True, timeout=LONGEST
+                ).stdout
+                assert "Agent of 2 programs." in shown and str(program.pid) in shown
+                program.kill()
+            agent.until(f"process {program.pid} (python) has ended")
+            second = mxwire(near, "agent", "--name", "alpha:0")
+            assert second.returncode == 2 and second.stdout == ""
+            assert "is the agent of this interface, which has one at most: end it first" in second.stderr
+            assert second.stderr.count("\n") == 1
+            posted = endpoint.ireceive(7, maximum=10)
+            assert agent.end(signal.SIGTERM) == INTERRUPTED
+            with pytest.raises(HostError, match="endpoint closed") as error:
+                endpoint.wait(posted, PATIENCE)
+            assert error.value.status is Status.REMOTE_ENDPOINT_CLOSED
+        with near.namespace.inside(), pytest.raises(LinkError, match="no agent of this user has the interface"):
+            Host.open(near.interface, agent=True)

@@ -1,0 +1,119 @@
+"""An agent and an application in one thread, joined by a channel in memory; and records of hostile ones."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from mxwire.protocol import Node
+from mxwire.protocol.agent_records import AGENT_HEAD, AgentRecord
+from mxwire.protocol.attached import AttachedNode
+from mxwire.protocol.served import ServedClient
+from mxwire.simulation.local_path import SimulatedChannel, SimulatedPath
+
+ADDRESS = b"\2\0\0\0\0\1"
+FACTS: dict[str, Any] = {
+    "version": "1",
+    "name": "alpha",
+    "interfaces": ["a"],
+    "addresses": [ADDRESS.hex()],
+    "mtus": [9000],
+    "dialect": "mxoe",
+    "profile": "open-mx-1.5",
+}
+
+
+def channel_pair() -> tuple[SimulatedChannel, SimulatedChannel]:
+    """The two sides of a channel."""
+    paths: list[SimulatedPath] = []
+    for _ in range(2):
+        paths.append(SimulatedPath(paths))
+    sides = tuple(SimulatedChannel(paths[place], paths[1 - place], 2, 1 << 17) for place in range(2))
+    sides[0].other, sides[1].other = sides[1], sides[0]
+    return sides[0], sides[1]
+
+
+class Served:
+    """An agent's node with one application, whose side of the channel is ``near``."""
+
+    def __init__(self) -> None:
+        self.near, far = channel_pair()
+        self.node = Node(ADDRESS, "alpha", rng=Random(1), report_completed=False)
+        self.node.handler_calls.deferred = True
+        self.client = ServedClient(self.node, far, FACTS, self._open, lambda engine: engine.close())
+        self.now = 0
+
+    def _open(self, number: int | None, key: int, interface: int, **options: Any) -> Any:
+        free = [each for each in range(32) if each not in self.node.interfaces[0].endpoints]
+        return self.node.open_endpoint(free[0] if number is None else number, key, interface=interface, **options)
+
+    def turn(self) -> bool:
+        """Take records, make a pass and report; return False if the application must be dropped."""
+        kept = self.client.receive()
+        for _ in range(4):
+            self.now += 1_000_000
+            self.node.transmit(self.now)
+            for endpoint in list(self.node.offering):
+                message = endpoint.next_offer()
+                if message is not None and endpoint.matching.handler is not None:
+                    endpoint.matching.handler(message)
+        for event in self.node.events():
+            self.client.take_event(event)
+        self.client.report()
+        return kept
+
+    def attach(self) -> AttachedNode:
+        """The node of the application."""
+        return AttachedNode(self.near, lambda: (self.turn(), None)[1], "the agent")
+
+
+def serve_records(records: list[bytes]) -> None:
+    """Serve an application that attaches, opens an endpoint, and sends ``records``; the agent's node stays usable."""
+    served = Served()
+    served.attach().open_endpoint(1)
+    for record in records:
+        if not served.near.put(record):
+            served.turn()
+            while served.near.peek() is not None:
+                served.near.advance()
+            served.near.put(record)
+        if not served.turn():
+            break
+    served.client.close()
+    assert not served.node.endpoints and served.client.request_count == served.client.held_bytes == 0
+    served.node.open_endpoint(1)
+
+
+def answer_records(records: list[bytes]) -> None:
+    """Have an application take ``records`` from its agent, while it has requests of each kind."""
+    served = Served()
+    node = served.attach()
+    endpoint = node.open_endpoint(1)
+    own = endpoint.own_partner()
+    endpoint.receive(bytearray(100), 1)
+    endpoint.receive(None, 2, maximum=50)
+    endpoint.send(own, bytes(40_000), 3)
+    endpoint.connect(ADDRESS, 1, 0)
+    served.near.arrived.clear()
+    for record in records:
+        served.near.arrived.append(record)
+        node._take_all()
+        if node.ended:
+            break
+    node.leave()
+
+
+def record_from(data: bytes) -> bytes:
+    """A record with a plausible head from a few bytes: most numbers are small, so that they name something."""
+    draw = Random(data)
+    kinds = [int(each) for each in AgentRecord]
+    small = [0, 1, 2, 3, 5, 9, 0x100, 0x101, 40_000, 1 << 32, (1 << 64) - 1]
+    number = draw.choice
+    head = AGENT_HEAD.pack(
+        draw.choice(kinds),
+        draw.choice((0, 0, 0, 95, 255)),
+        draw.randrange(256),
+        draw.choice((0, 1, 1, 1, 2)),
+        *(number(small) for _ in range(6)),
+    )
+    return head + draw.randbytes(draw.choice((0, 0, 8, 24, 40, 300, 32_768)))
