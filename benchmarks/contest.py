@@ -94,14 +94,14 @@ Run = Callable[[], Iterable[Sample]]
 """Measures a contestant once."""
 
 
-def command_line(name: str, about: str | None, rounds: int) -> argparse.ArgumentParser:
+def command_line(name: str, about: str | None, rounds: int, minutes: float = MINUTES) -> argparse.ArgumentParser:
     """Return the parser of the options that all benchmarks have."""
     parser = argparse.ArgumentParser(
         prog=f"benchmarks/{name}.py", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=positive, default=rounds, help="measurements of each (%(default)s)")
     parser.add_argument(
-        "--minutes", type=float, default=MINUTES, help="begin no round after this time; one is complete (%(default)g)"
+        "--minutes", type=float, default=minutes, help="begin no round after this time; one is complete (%(default)g)"
     )
     parser.add_argument("--quick", action="store_true", help="one short round, as a test: nothing is judged")
     parser.add_argument("--only", default="", metavar="TEXT", help="only contests with this text in their name")
@@ -254,11 +254,17 @@ def _bound(minutes: float) -> Iterator[None]:
 
 
 def run_benchmark(
-    file: str, about: str | None, measure: Callable[[Benchmark], None], rounds: int = 5, *, network: bool = False
+    file: str,
+    about: str | None,
+    measure: Callable[[Benchmark], None],
+    rounds: int = 5,
+    minutes: float = MINUTES,
+    *,
+    network: bool = False,
 ) -> None:
     """Run a benchmark from the command line, and exit. One that needs a ``network`` must be able to make namespaces."""
     name = Path(file).stem
-    options = command_line(name, about, rounds).parse_args()
+    options = command_line(name, about, rounds, minutes).parse_args()
     refusal = namespaces_refusal() if network else None
     try:
         if refusal:

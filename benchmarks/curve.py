@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -93,7 +93,7 @@ def play(dialect: str, interface: str, peer: str | None) -> None:
     ):
         print("ready", flush=True)
         for line in sys.stdin:
-            measure, length, count = line.split()[0], *map(int, line.split()[1:])
+            measure, length, count, _ = line.split()[0], *map(int, line.split()[1:])
             print((trip if measure == "trip" else rate)(endpoint, length, count, peer), flush=True)
 
 
@@ -159,16 +159,29 @@ class Pairs:
 
     def hosts(self, dialect: str, kinds: list[Kind]) -> Iterator[tuple[Kind, float]]:
         """Measure mxwire's hosts."""
+        words = (sys.executable, __file__, ROLE, dialect)
+        return self.spoken([(*words, self.ports[0].interface), (*words, self.ports[1].interface, "alpha:0")], kinds)
+
+    def spoken(
+        self,
+        sides: list[tuple[str, ...]],
+        kinds: list[Kind],
+        environments: Sequence[dict[str, str] | None] = (None, None),
+    ) -> Iterator[tuple[Kind, float]]:
+        """Measure two programs that take a measurement per line of their input, the passive one first.
+
+        The active side is started when the passive side is ready: its first query, if too early, would be repeated only
+        after a second in which both poll.
+        """
         with ExitStack() as stack:
-            sides = []
-            for place, peer in enumerate(([], ["alpha:0"])):
-                words = (sys.executable, __file__, ROLE, dialect, self.ports[place].interface, *peer)
-                sides.append(stack.enter_context(self.started(place, *words)))
-                line_of(sides[-1])
+            running = []
+            for place, (words, environment) in enumerate(zip(sides, environments, strict=True)):
+                running.append(stack.enter_context(self.started(place, *words, environment=environment)))
+                line_of(running[-1])
             for kind in kinds:
-                for side in sides:
-                    side.write_line(" ".join(map(str, kind)).encode())
-                yield kind, [float(line_of(side)) for side in sides][1]
+                for each in running:
+                    each.write_line(" ".join(map(str, (*kind, window_of(kind[1])))).encode())
+                yield kind, [float(line_of(each)) for each in running][-1]
 
     def peer(self, program: Path, name: str, kinds: list[Kind]) -> Iterator[tuple[Kind, float]]:
         """Measure a peer in C, which is started for each measurement."""
@@ -206,31 +219,21 @@ class Library:
             raise BenchmarkError(program)
         self._program = program
 
-    def _side(self, place: int, *words: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    def _environment_of(self, place: int) -> dict[str, str]:
         own = {"MXWIRE_INTERFACE": self._pairs.ports[place].interface, "MXWIRE_NAME": ("alpha", "beta")[place]}
-        return (str(self._program), *words), self._environment | own
+        return self._environment | own
 
     def measured(self, kinds: list[Kind]) -> Iterator[tuple[Kind, float]]:
-        """Measure messages. The active side connects when the passive side is ready: its first query, if too early,
-        would be repeated only after a second in which both poll.
-        """
-        for kind in kinds:
-            measure, length, count = kind
-            words = (measure, str(count), str(length), str(window_of(length)))
-            passive_words, passive_environment = self._side(0, *words)
-            active_words, active_environment = self._side(1, *words, "alpha:0")
-            with self._pairs.started(0, *passive_words, environment=passive_environment) as passive:
-                line_of(passive)
-                with self._pairs.started(1, *active_words, environment=active_environment) as active:
-                    yield kind, float(line_of(active))
+        """Measure messages."""
+        sides = [(str(self._program),), (str(self._program), "alpha:0")]
+        return self._pairs.spoken(sides, kinds, [self._environment_of(place) for place in (0, 1)])
 
     def alone(self, quick: bool) -> Iterator[Sample]:
         """Measure the library in one process."""
-        for measure, (series, unit, factor, count) in ALONE.items():
-            words, its = self._side(0, measure, str(min(count, 10_000) if quick else count), "1", "1")
-            with self._pairs.started(0, *words, environment=its) as process:
-                line_of(process)
-                yield Sample(series, unit, float(line_of(process)) * factor)
+        kinds = [(measure, 1, min(count, 10_000) if quick else count) for measure, (*_, count) in ALONE.items()]
+        for (measure, *_), value in self._pairs.spoken([(str(self._program),)], kinds, [self._environment_of(0)]):
+            series, unit, factor, _ = ALONE[measure]
+            yield Sample(series, unit, value * factor)
 
 
 def line_of(process: ChildProcess) -> str:

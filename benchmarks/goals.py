@@ -45,11 +45,14 @@ class Goal:
     other_series: str = ""
     enough: float | None = None
     """A value that is sufficient, whatever the ratio."""
+    other_size: float | None = None
+    """The size of the other point, if not the same."""
 
     @property
     def compared(self) -> str:
         """The limit in words."""
-        other = ", ".join(each for each in (self.other, self.other_series) if each)
+        at = "" if self.other_size is None else f"{self.other_size:,.0f}"
+        other = ", ".join(each for each in (self.other, self.other_series, at) if each)
         text = {
             "ratio": f"{self.limit:g} x {other}",
             "difference": f"{other} + {self.limit:g}",
@@ -105,7 +108,8 @@ def judged(goal: Goal, recording: Recording) -> Verdict | None:
         size = each.parameters.get(series.x) if series is not None else None
         other = None
         if goal.how != "value":
-            other = others.point(goal.other or goal.contestant, size) if others is not None else None
+            place = size if goal.other_size is None else goal.other_size
+            other = others.point(goal.other or goal.contestant, place) if others is not None else None
         if (other is None and goal.how != "value") or not goal.sizes[0] <= (size or 0) <= goal.sizes[1]:
             continue
         found.append(_verdict(goal, each, other, size))
@@ -169,6 +173,12 @@ def _curve() -> Iterator[Goal]:
             for other in ("udp", "tcp"):
                 yield Goal("curve", rate + way, dialect, 0.6, other, (4096, 4096))
             yield Goal("curve", rate + way, dialect, 0.95, limit, (4 * _MIB, 4 * _MIB))
+    for contestant in OURS:
+        yield Goal("curve", trip, contestant, 1.5, sizes=(129, 129), other_size=128)
+    for dialect in DIALECTS:
+        cost = "processor time, half round trip"
+        yield Goal("live_processor", cost, dialect, 1.2, sizes=(129, 129), other_size=128)
+        yield Goal("live_processor", f"{cost}, 2 bytes in two segments", dialect, 1.2, other_series=f"{cost}, 2 bytes")
     yield Goal("curve", trip, library, 1.0, "mxoe", how="difference")
     yield Goal("curve", rate, library, 0.95, "mxoe")
     yield Goal("curve", "mx_test with nothing new", library, 20.0, how="value")

@@ -1,10 +1,9 @@
 /* The contestant of benchmarks/curve.py and mpi.py that uses the C interface of MX.
  *
- *   library_program MEASURE COUNT LENGTH WINDOW [HOST]     with HOST the active side, which prints its result
+ *   library_program [HOST]     with HOST the active side; start it when the passive side is ready
  *
- * The passive side prints a line when its endpoint is open; start the active side after it.
- *
- * MEASURE: trip (half round trip in s), rate (messages/s, with WINDOW messages answered by one), test (s per mx_test with
+ * Both print a line when their endpoints are open, and then a result for each line of their input, MEASURE LENGTH COUNT
+ * WINDOW: trip (half round trip in s), rate (messages/s, with WINDOW messages answered by one), test (s per mx_test with
  * nothing new), or start (s of mx_init). */
 
 #include <stdio.h>
@@ -56,6 +55,10 @@ static mx_status_t finish(mx_request_t request)
 
 static void reply_to(mx_status_t status)
 {
+    static int connected;
+    if (connected)
+        return;
+    connected = 1;
     uint64_t nic_id;
     uint32_t number;
     mx_decompose_endpoint_addr(status.source, &nic_id, &number);
@@ -122,39 +125,44 @@ static double test(int count)
     double start = seconds();
     for (int number = 0; number < count; number++)
         mx_test(endpoint, &request, &status, &done);
-    return (seconds() - start) / count;
+    double taken = seconds() - start;
+    mx_cancel(endpoint, &request, &done);
+    return taken / count;
 }
 
 int main(int words, char **word)
 {
-    if (words < 5)
-        return 2;
-    int count = atoi(word[2]), window = atoi(word[4]), active = words > 5;
-    uint32_t length = (uint32_t)atoi(word[3]);
-    if (window < 1 || window > MOST_UNDER_WAY)
-        return 2;
-    for (int each = 0; each < MOST_UNDER_WAY; each++)
-        memory[each] = each < window || each < 2 ? calloc(1, length + 1) : NULL;
-    double start = seconds(), result;
+    char measure[16];
+    int count, window, active = words > 1;
+    uint32_t length;
+    double start = seconds(), begun, result;
     mx_init();
-    result = seconds() - start;
+    begun = seconds() - start;
     mx_open_endpoint(0, active, KEY, NULL, 0, &endpoint);
     if (active) {
         uint64_t nic_id;
-        mx_hostname_to_nic_id(word[5], &nic_id);
+        mx_hostname_to_nic_id(word[1], &nic_id);
         mx_connect(endpoint, nic_id, 0, KEY, 10000, &partner);
-    } else {
-        puts("ready");
-        fflush(stdout);
     }
-    if (!strcmp(word[1], "trip"))
-        result = trip(active, count, length);
-    else if (!strcmp(word[1], "rate"))
-        result = rate(active, count, length, window);
-    else if (!strcmp(word[1], "test"))
-        result = test(count);
-    if (active || !strcmp(word[1], "test") || !strcmp(word[1], "start"))
+    puts("ready");
+    fflush(stdout);
+    while (scanf("%15s %u %d %d", measure, &length, &count, &window) == 4) {
+        if (window < 1 || window > MOST_UNDER_WAY)
+            return 2;
+        for (int each = 0; each < window || each < 2; each++)
+            memory[each] = calloc(1, length + 1);
+        result = begun;
+        if (!strcmp(measure, "trip"))
+            result = trip(active, count, length);
+        else if (!strcmp(measure, "rate"))
+            result = rate(active, count, length, window);
+        else if (!strcmp(measure, "test"))
+            result = test(count);
         printf("%.9g\n", result);
+        fflush(stdout);
+        for (int each = 0; each < window || each < 2; each++)
+            free(memory[each]);
+    }
     mx_close_endpoint(endpoint);
     mx_finalize();
     return 0;

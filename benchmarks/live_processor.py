@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from random import Random
+from typing import Any
 
 from contest import Benchmark, Sample, cable, run_benchmark
 
@@ -25,6 +26,9 @@ DIALECTS = ("mxoe", "omx:9000")
 LARGE = 4 << 20
 UNDER_WAY = 4
 BURST = 64
+TRIPS = (0, 1, 32, 33, 128, 129, 4096)
+"""Lengths of the messages of round trips."""
+LONGEST = 4096
 _PATIENCE = 30.0
 
 
@@ -65,14 +69,14 @@ class Pair:
             if time.monotonic() > limit:
                 raise SystemExit("the hosts do not get on")
 
-    def trips(self, count: int) -> None:
-        """Run half round trips of messages without data."""
+    def trips(self, count: int, data: Any = b"") -> None:
+        """Run half round trips of a message, of bytes or of segments."""
         one, two = self.one, self.two
         for _ in range(count // 2):
-            question, answer = two.ireceive(maximum=0), one.ireceive(maximum=0)
-            one.isend(self.there, b"")
+            question, answer = two.ireceive(maximum=LONGEST), one.ireceive(maximum=LONGEST)
+            one.isend(self.there, data)
             two.wait(question, _PATIENCE)
-            two.isend(self.back, b"")
+            two.isend(self.back, data)
             one.wait(answer, _PATIENCE)
 
     def tinies(self, count: int) -> None:
@@ -110,19 +114,25 @@ def _open(port: NamespacePort, name: str, other: NamespacePort, dialect: str) ->
         return host, host.open_endpoint(0)
 
 
+def processor(series: str, run: Callable[[int], None], count: int, size: int | None = None) -> Sample:
+    """Measure the processor time of a message of one kind, after some that warm up."""
+    run(max(count // 10, UNDER_WAY))
+    start = time.process_time_ns()
+    run(count)
+    return Sample(f"processor time, {series}", "µs", (time.process_time_ns() - start) / count / 1000, size)
+
+
 def costs(ports: tuple[NamespacePort, NamespacePort], dialect: str, quick: bool) -> Iterator[Sample]:
     """Measure all kinds of messages in one dialect."""
     pair = Pair(ports, dialect)
     try:
-        for series, run, count in (
-            ("half round trip, 0 bytes", pair.trips, 400 if quick else 4000),
-            ("8 bytes, 64 under way", pair.tinies, (1 if quick else 100) * BURST),
-            ("4 MiB, 4 under way", pair.larges, (1 if quick else 10) * UNDER_WAY),
-        ):
-            run(count if quick else count // 10)
-            start = time.process_time_ns()
-            run(count)
-            yield Sample(f"processor time, {series}", "µs", (time.process_time_ns() - start) / count / 1000)
+        trips = 400 if quick else 4000
+        for size in TRIPS:
+            yield processor("half round trip", partial(pair.trips, data=bytes(size)), trips, size)
+        yield processor("half round trip, 2 bytes", partial(pair.trips, data=b"12"), trips)
+        yield processor("half round trip, 2 bytes in two segments", partial(pair.trips, data=[b"1", b"2"]), trips)
+        yield processor("8 bytes, 64 under way", pair.tinies, (1 if quick else 100) * BURST)
+        yield processor("4 MiB, 4 under way", pair.larges, (1 if quick else 10) * UNDER_WAY)
     finally:
         pair.close()
 

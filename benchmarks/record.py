@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from contest import MINUTES, ROOT, is_quiet, positive
+from contest import ROOT, is_quiet, positive
 from goals import RECORDING, TENTH, at_most, same_machine
 
 from mxwire.bench.comparison import compare_recordings
@@ -52,7 +52,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"benchmarks: {', '.join(BENCHMARKS)}")
     parser.add_argument("--compare", action="store_true", help="compare with the recording, and record nothing")
     parser.add_argument("--rounds", type=positive, help="measurements of each, instead of the benchmark's own number")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="of each benchmark, as its option (%(default)g)")
+    parser.add_argument("--minutes", type=float, help="of each benchmark, as its option, instead of its own number")
     parser.add_argument("--quick", action="store_true", help="one short round, as a test")
     parser.add_argument("--interpreted", action="store_true", help="measure mxwire without compiling it")
     options = parser.parse_args()
@@ -76,8 +76,9 @@ def main() -> int:
 
 def measured(name: str, options: argparse.Namespace) -> Recording | None:
     """Run a benchmark, and keep its output; None if it has failed."""
-    words = [sys.executable, str(HERE / f"{name}.py"), "--json", f"--minutes={options.minutes}"]
-    words += [f"--rounds={options.rounds}"] if options.rounds else []
+    words = [sys.executable, str(HERE / f"{name}.py"), "--json"]
+    given = {each: getattr(options, each) for each in ("rounds", "minutes")}
+    words += [f"--{each}={value}" for each, value in given.items() if value is not None]
     words += [f"--{each}" for each in ("quick", "interpreted") if getattr(options, each)]
     KEPT.mkdir(parents=True, exist_ok=True)
     path = KEPT / f"{name}.jsonl"

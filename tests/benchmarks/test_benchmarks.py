@@ -40,7 +40,13 @@ SERIES: dict[str, dict[str, set[str]]] = {
     | {f"memory of a process, {moment}": {"mxoe and omx:9000"} for moment in ("at the start", "at the end")},
     "live_processor": {
         f"processor time, {what}": {"mxoe", "omx:9000"}
-        for what in ("half round trip, 0 bytes", "8 bytes, 64 under way", "4 MiB, 4 under way")
+        for what in (
+            "half round trip",
+            "half round trip, 2 bytes",
+            "half round trip, 2 bytes in two segments",
+            "8 bytes, 64 under way",
+            "4 MiB, 4 under way",
+        )
     },
     "local": {"half round trip within a host": {"mxwire", "socket pair", "pipe", "C"}},
     "mpi": {
@@ -65,7 +71,7 @@ SERIES: dict[str, dict[str, set[str]]] = {
     "analysis": {
         "start of a command, processor time": COMMANDS,
         "tiny messages, calls": CALLS,
-        "tiny messages, 100 hosts, commands": COMMANDS,
+        "tiny messages, 100 hosts, commands": COMMANDS - TSHARK,
         "large messages, calls": CALLS,
         "JSON per frame, tiny messages": {"messages --json", "decode --json"},
         "peak memory, large messages, twice": {"messages", "verification"},
