@@ -28,7 +28,7 @@ _POLL_SECONDS = 0.05
 class FaultyCable:
     """Two new machines with an interface each, and a third between them whose thread passes frames on, with faults."""
 
-    def __init__(self, laboratory: Laboratory, mtu: int, seed: int) -> None:
+    def __init__(self, laboratory: Laboratory, mtu: int, seed: int, ethertype: int = ETHERTYPE_MXOE) -> None:
         middle = laboratory.machine()
         self.ports: list[Port] = []
         """The interfaces of the two machines."""
@@ -38,7 +38,7 @@ class FaultyCable:
             outer, inner = laboratory.cable(laboratory.machine(), middle, ("eth0", f"socket{number}"), mtu)
             self.ports.append(outer)
             self.sockets.append(inner)
-        self._ends = [_open(each) for each in self.sockets]
+        self._ends = [_open(each, ethertype) for each in self.sockets]
         self._paths = [FaultyPath(Faults(), Random(f"{seed} {number}")) for number in range(2)]
         """By the socket that the frames arrive at."""
         self._ended = threading.Event()
@@ -79,15 +79,15 @@ class FaultyCable:
                         other.send(frame)
 
 
-def _open(port: Port) -> socket.socket:
-    """Return a socket for all frames of MXoE that arrive at an interface."""
+def _open(port: Port, ethertype: int) -> socket.socket:
+    """Return a socket for all frames with an EtherType that arrive at an interface."""
     with port.namespace.inside():
         opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
         opened.setsockopt(socket.SOL_SOCKET, _FORCED_RECEIVE_BUFFER, _BUFFER)
         opened.setsockopt(_PACKET, _IGNORE_OUTGOING, 1)
         index = socket.if_nametoindex(port.interface)
         opened.setsockopt(_PACKET, _ADD_MEMBERSHIP, struct.pack("iHH8x", index, _PROMISCUOUS, 0))
-        opened.bind((port.interface, ETHERTYPE_MXOE))
+        opened.bind((port.interface, ethertype))
     opened.setblocking(False)
     return opened
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from mxwire.bench.models.catalogue import MODELS, all_facts, check_model
 from mxwire.bench.models.header import HEADER, unpacked
 from mxwire.errors import MxwireError
+from mxwire.simulation import Simulation, draw_scenario
+from mxwire.simulation.scenario import INCIDENTS
 from tests.bench.models.messages import MessageStream, body
 
 SIZES = (0, 4, 255, 256, 4096, 20_000)
@@ -55,6 +57,21 @@ def test_10000_messages_over_a_faulty_network(name):
             assert stream.catastrophe == ""
             assert len(set(numbers)) + counted["lost"] == numbers[-1] + 1
             assert sum(each - 1 for each in Counter(numbers).values()) == counted["duplicate"] > 0
+
+
+@pytest.mark.parametrize("name", [name for name, each in MODELS.items() if each.facts.errors == "tolerated"])
+def test_reordered_frames_are_repaired_where_errors_are_tolerated(name):
+    stream = MessageStream(name, 500, 300, faults={"reorder": 0.1, "seed": 2}).run()
+    assert stream.received == [body(number, 300) for number in range(500)]
+
+
+def test_mx_delivers_each_of_10000_messages_once_over_a_faulty_network():
+    quiet = dict.fromkeys(INCIDENTS, 0) | {"tamper": 0.0, "corrupt": 0.0, "gap": 0, "jitter": 0, "resend_maximum": 40}
+    pair = {"hosts": 2, "processes": 1, "interfaces": 1, "workload": "stream", "messages": MESSAGES, "largest": 129}
+    outcome = Simulation(draw_scenario(1, delay=10_000, loss=0.01, duplicate=0.01, **pair, **quiet)).run()
+    assert outcome.held
+    assert outcome.counts["delivered"] == MESSAGES
+    assert outcome.counts["frames lost"] > 0
 
 
 @pytest.mark.parametrize("name", MODELS)
