@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -28,6 +28,19 @@ def test_the_fitted_values_of_1998_are_those_of_the_fit():
     found = fit(MYRINET, steps=1)
     for name in MYRINET_FITTED:
         assert getattr(found, name) == pytest.approx(getattr(MYRINET, name), rel=0.02), name
+
+
+def test_the_data_paths_follow_from_the_facts_of_the_models():
+    flags = {name: {key for key, value in asdict(path).items() if value is True} for name, path in PATHS.items()}
+    assert flags == {
+        "AM": {"combined", "copied", "receive_copies", "protected", "replies"},
+        "BIP": {"waits_for_receive"},
+        "FM": {"combined", "receive_copies", "protected"},
+        "PM": {"returns_at_once", "protected", "cuts_through"},
+        "VMMC": {"returns_at_once", "protected", "reliable", "deposits"},
+    }
+    lengths = [(path.packet, path.written) for path in PATHS.values()]
+    assert lengths == [(4096, 16), (4096, 252), (1024, 1 << 30), (4096, 0), (4096, 64)]
 
 
 def test_one_table_meets_the_papers_numbers_but_two_of_am():

@@ -5,9 +5,9 @@ Theory of operation
 
 A message is cut into packets. Each passes five stations in order: the sender's processor, the sender's adapter, the
 link, the receiver's adapter and the receiver's processor. A station handles one packet after another, so a packet
-leaves it at max(arrival, end of the packet before) + cost. The paper's tables 1 to 3 decide the costs of a library: a
-processor writes short messages to the adapter word by word, or copies a message, or leaves a descriptor; a send returns
-when its buffer may be reused, or at once.
+leaves it at max(arrival, end of the packet before) + cost. The paper's tables 1 to 3 decide the costs of a library, as
+the models of :mod:`mxwire.bench.models` have them: a processor writes short messages to the adapter word by word, or
+copies a message, or leaves a descriptor; a send returns when its buffer may be reused, or at once.
 
 Neither the calls of the libraries nor their recovery are modelled. LogP and bandwidths are measured by the paper's
 fragments, as :mod:`mxwire.bench.logp` does live. All libraries use one table. The numbers to which it was fitted, and
@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxwire.bench.cost.tables import MYRINET_FITTED, Costs, FittedNumber
+from mxwire.bench.models import active_messages, bip, vmmc2
+from mxwire.bench.models.catalogue import MODELS
 
 HEADER: Final = 16
 """Bytes of a header; not in the paper."""
@@ -72,12 +74,32 @@ class DataPath:
     """True if a packet enters the network while its DMA still runs."""
 
 
+def _path(name: str, model: str, **more: Any) -> DataPath:
+    """The data path of a model, which its rows of tables 1 to 3 decide, except for ``more``."""
+    facts = MODELS[model].facts
+    gathered, to_adapter, _, delivered, taken = facts.stages
+    return DataPath(
+        name,
+        MODELS[model].payload,
+        copied=gathered != "-",
+        receive_copies=taken != "-",
+        # A stage that is part of L occupies no processor; BIP's sender is occupied until the message is delivered.
+        returns_at_once=to_adapter == "L",
+        waits_for_receive=delivered == "o_s",
+        protected=facts.within,
+        reliable=facts.reliability == "firmware",
+        replies=facts.model == "RPC",
+        deposits=facts.model == "direct deposit",
+        **more,
+    )
+
+
 LIBRARIES: Final = (
-    DataPath("AM", written=16, combined=True, copied=True, receive_copies=True, protected=True, replies=True),
-    DataPath("BIP", written=252, waits_for_receive=True),
-    DataPath("FM", 1024, written=1 << 30, combined=True, receive_copies=True, protected=True),
-    DataPath("PM", returns_at_once=True, protected=True, cuts_through=True),
-    DataPath("VMMC", written=64, returns_at_once=True, protected=True, reliable=True, deposits=True),
+    _path("AM", "gam", written=active_messages.SHORT, combined=True),
+    _path("BIP", "bip", written=bip.SHORT - WORD),
+    _path("FM", "fm2", written=1 << 30, combined=True),
+    _path("PM", "pm", cuts_through=True),
+    _path("VMMC", "vmmc2", written=vmmc2.WRITTEN),
 )
 """The measured libraries. The packets of FM are a guess."""
 
