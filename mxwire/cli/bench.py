@@ -10,6 +10,7 @@ import click
 from mxwire.cli.bench_claims import claims
 from mxwire.cli.bench_compare import compare
 from mxwire.cli.bench_imb import imb
+from mxwire.cli.bench_intranode import intranode
 from mxwire.cli.bench_models import models
 from mxwire.cli.bench_mtu import mtu
 from mxwire.cli.bench_options import (
@@ -153,6 +154,7 @@ def serve(interface: str, as_json: bool) -> None:
 
 command.add_command(imb)
 command.add_command(models)
+command.add_command(intranode)
 command.add_command(mtu)
 command.add_command(overlap)
 command.add_command(claims)

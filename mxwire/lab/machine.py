@@ -20,6 +20,7 @@ from mxwire.native import is_compiled
 from mxwire.words import count_of
 
 _GET_ADDRESS: Final = 0x8915
+_USUAL_CACHES: Final = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
 _BUSY: Final = 0.3
 """Load per processor above which a machine counts as busy."""
 
@@ -70,6 +71,18 @@ def processor_name() -> str:
     lines = _processor_facts().splitlines()
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(named, platform.machine())
+
+
+def cache_bytes(level: int) -> int:
+    """Size of the cache of a level for data of the first processor; a usual size if the kernel does not report it."""
+    for folder in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            own, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+        except OSError:
+            continue
+        if own == str(level) and kind != "Instruction" and size.removesuffix("K").isdigit():
+            return int(size.removesuffix("K")) << 10
+    return _USUAL_CACHES[level]
 
 
 def is_virtual() -> bool:

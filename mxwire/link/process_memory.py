@@ -92,14 +92,14 @@ def permit_reading() -> bool:
     With ``ptrace_scope`` 1 a process must name the process that may read it: a single one, or any. There may be several
     neighbours, so this names any.
     """
-    if _yama_scope() != 1:
+    if yama_scope() != 1:
         return False
     prctl = ctypes.CDLL(None).prctl
     prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
     return bool(prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY, 0, 0, 0) == 0)
 
 
-def _yama_scope() -> int:
+def yama_scope() -> int:
     """Restriction on reading memory: 0 for none, 1 for processes that do not permit it, 2 and 3 for all."""
     try:
         return int(_YAMA.read_text())
@@ -119,7 +119,7 @@ def copy_refusal() -> str | None:
         os._exit(0 if can_read(process, *own_token()) else 1)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
         return None
-    scope = _yama_scope()
+    scope = yama_scope()
     if scope:
         return f"Yama forbids it (kernel.yama.ptrace_scope is {scope})"
     return "the kernel does not permit process_vm_readv, as in many containers"

@@ -95,7 +95,7 @@ def traced_library(interface: str, other: str, size: int, count: int) -> dict[st
     with tempfile.TemporaryDirectory(prefix="mxwire-bench-") as folder:
         program = str(Path(folder, "trips"))
         library = f"-I{installation.include}", f"-L{installation.folder}", "-lmyriexpress"
-        _compile(_SOURCE, program, *library)
+        compile_program(_SOURCE, program, *library)
         peers = Path(folder, "peers")
         peers.write_text(f"{other} beta:0\n", encoding="utf-8")
         variables = {"MXWIRE_INTERFACE": interface, "MXWIRE_NAME": "alpha:0", "MXWIRE_PEERS": str(peers)}
@@ -112,7 +112,7 @@ def frame_trips(interface: str, own: str, other: str, active: bool, size: int, c
     """
     with tempfile.TemporaryDirectory(prefix="mxwire-bench-") as folder:
         program = str(Path(folder, "frame-trips"))
-        _compile(files("mxwire.bench.roles").joinpath("frame_trips.c").read_text(encoding="utf-8"), program)
+        compile_program(files("mxwire.bench.roles").joinpath("frame_trips.c").read_text(encoding="utf-8"), program)
         side = "active" if active else "passive"
         words = [program, interface, f"{BARE_ETHERTYPE:#x}", own, other, side, str(size), str(count)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -124,7 +124,7 @@ def frame_trips(interface: str, own: str, other: str, active: bool, size: int, c
     return {"points": {str(size): summary(times, 2)}} if active else {}
 
 
-def _compile(source: str, program: str, *options: str) -> None:
+def compile_program(source: str, program: str, *options: str) -> None:
     """Compile a program in C. Raises :class:`~mxwire.errors.MxwireError` if that fails."""
     command = [*compiler(), "-O2", "-x", "c", "-", "-o", program, *options]
     done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)

@@ -1,0 +1,74 @@
+"""mxwire's own path between the processes of a machine: two hosts on one interface, with all of MX's semantics."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import ClassVar, Final
+
+from mxwire.bench.intranode.mechanism import Facts, Mechanism, MechanismError, Piece
+from mxwire.host import Host, HostError
+from mxwire.host.sharing import MachineSharing
+from mxwire.link import MemoryNetwork
+from mxwire.protocol import Partner
+
+_PATIENCE: Final = 60.0
+_MATCH: Final = 5
+
+
+class LocalPath(Mechanism):
+    """Up to 4,096 bytes through a ring; longer messages by one copy of the receiver (rule R-LOC-02)."""
+
+    facts: ClassVar[Facts] = Facts(copies=1, actor="both", permission="ptrace attach", containers=False)
+    JOINS_ALONE = False
+    SINGLE_COPY: ClassVar[bool] = True
+
+    def open(self) -> None:
+        """Name the interface, which has no wire."""
+        self._interface = f"intranode{os.getpid()}"
+
+    def join(self, rank: int, partner: int) -> None:
+        """Open a host with an endpoint, and connect: side 1 by the first message, for which it polls."""
+        super().join(rank, partner)
+        sharing = MachineSharing([self._interface])
+        sharing.path.single_copy = self.SINGLE_COPY
+        self._host = Host(
+            MemoryNetwork().attach(), sharing=sharing, name="local", announce=False, spin=True, background=False
+        )
+        self._endpoint = self._host.open_endpoint(rank)
+        there = self._endpoint.receive(timeout=_PATIENCE).partner if rank else self._connected()
+        if there is None:
+            raise MechanismError("the other process has closed its endpoint")
+        self._there = there
+        if not rank:
+            self._endpoint.send(there, b"", _MATCH)
+
+    def _connected(self) -> Partner:
+        """The other side, as soon as it has opened its endpoint."""
+        limit = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return self._endpoint.connect(self._host.name, 1)
+            except HostError:
+                if time.monotonic() > limit:
+                    raise MechanismError("the other process has not opened its endpoint") from None
+
+    def give(self, piece: Piece) -> None:
+        """Send, and wait until the memory may be reused."""
+        self._endpoint.send(self._there, piece.view, _MATCH)
+
+    def take(self, piece: Piece) -> None:
+        """Receive into the piece."""
+        self._endpoint.receive(_MATCH, buffer=piece.view)
+
+    def close(self) -> None:
+        """Close the host."""
+        if hasattr(self, "_host"):
+            self._host.close()
+
+
+class LocalPathTwoCopies(LocalPath):
+    """All messages through the ring, as where the kernel permits no other way."""
+
+    facts: ClassVar[Facts] = Facts(copies=2, actor="both")
+    SINGLE_COPY = False

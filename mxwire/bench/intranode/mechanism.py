@@ -1,0 +1,332 @@
+"""The frame of all mechanisms: facts, the parts of both sides, flags in shared memory, and why one is refused."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import platform
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal
+
+from mxwire.errors import MxwireError
+from mxwire.link.process_memory import yama_scope
+
+LINE: Final = 64
+"""Bytes per cache line."""
+_WORD: Final = 8
+_POLLS: Final = 256
+"""Polls before the processor is yielded."""
+_YIELDS: Final = 64
+"""Yields before the other side is checked."""
+_PR_GET_DUMPABLE: Final = 3
+PACKET: Final = 8192
+"""Bytes per message of a queue of the kernel: the default of Linux for both kinds."""
+
+Actor = Literal["both", "initiator", "kernel"]
+
+
+class MechanismError(MxwireError):
+    """A mechanism cannot be used here, or the other side has gone."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The properties of a mechanism that need no measurement."""
+
+    copies: int
+    """Copies of the data, those in the kernel included."""
+    actor: Actor
+    """The side whose processor copies."""
+    one_sided: tuple[Literal["get", "put"], ...] = ()
+    bound: bool = False
+    """True if a region must be registered before its data can move."""
+    permission: str = "none"
+    """The permission that it needs."""
+    freezes: bool = False
+    """True if the other process is stopped while data moves."""
+    largest: int | None = None
+    """Largest message in bytes; None if there is no limit."""
+    yama: bool = True
+    """True if it works with kernel.yama.ptrace_scope at 1, between processes that are not related."""
+    containers: bool = True
+    """True if it works between containers that share a memory or a network, but no processes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A message in the memory of a side."""
+
+    view: memoryview
+    address: int
+
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+        return len(self.view)
+
+
+PATTERN: Final = bytes(range(251))
+"""Content of a source: its period divides the size of no buffer, so that an exchange of parts is detected."""
+
+
+class Pool:
+    """Memory of a side, of which messages are pieces: full of :data:`PATTERN`, or zeros. All its pages exist."""
+
+    def __init__(self, length: int, *, full: bool) -> None:
+        content = PATTERN if full else bytes(len(PATTERN))
+        self._memory = bytearray(content * -(-length // len(content)))
+        self.view = memoryview(self._memory)[:length]
+        self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+
+    def check(self, piece: Piece, found: memoryview) -> None:
+        """Raise :class:`MechanismError` unless a message that arrived has the content of the source's piece."""
+        begin = (piece.address - self._address) % len(PATTERN)
+        if found != (PATTERN * (len(found) // len(PATTERN) + 2))[begin : begin + len(found)]:
+            raise MechanismError("a message arrived with other content than it was sent with")
+
+    def piece(self, begin: int, size: int) -> Piece:
+        """The message at ``begin``."""
+        return Piece(self.view[begin : begin + size], self._address + begin)
+
+    def pieces(self, size: int, count: int, step: int) -> Sequence[Piece]:
+        """Messages that begin ``step`` bytes after each other, and from the start again at the end of the pool."""
+        if not step:
+            return [self.piece(0, size)] * count
+        places = max((len(self.view) - size) // step + 1, 1)
+        distinct = [self.piece(place * step, size) for place in range(min(places, count))]
+        return [distinct[number % len(distinct)] for number in range(count)]
+
+
+class SharedFlags:
+    """Words in memory that both processes share, each in a cache line of its own."""
+
+    def __init__(self, count: int) -> None:
+        self._memory = mmap.mmap(-1, max(count * LINE, mmap.PAGESIZE))
+        self.words = memoryview(self._memory).cast("Q")
+        self._child = self._yields = 0
+
+    def watch(self, child: int) -> None:
+        """Fail instead of waiting if this child has ended."""
+        self._child = child
+
+    def set(self, place: int, value: int) -> None:
+        """Set a flag."""
+        self.words[place * LINE // _WORD] = value
+
+    def get(self, place: int) -> int:
+        """The value of a flag."""
+        return self.words[place * LINE // _WORD]
+
+    def wait(self, place: int, value: int) -> None:
+        """Poll a flag until it has a value."""
+        words, index = self.words, place * LINE // _WORD
+        while words[index] != value:
+            for _ in range(_POLLS):
+                if words[index] == value:
+                    return
+            self.pause()
+
+    def wait_least(self, place: int, least: int) -> int:
+        """Poll a flag until it has at least a value, and return it."""
+        words, index = self.words, place * LINE // _WORD
+        while words[index] < least:
+            for _ in range(_POLLS):
+                if words[index] >= least:
+                    break
+            else:
+                self.pause()
+        return words[index]
+
+    def pause(self) -> None:
+        """Yield the processor; raise :class:`MechanismError` if the other side has ended."""
+        os.sched_yield()
+        self._yields += 1
+        if self._child and not self._yields % _YIELDS and _ended(self._child):
+            raise MechanismError("the other process has ended")
+
+
+def _ended(child: int) -> bool:
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+class Mechanism(ABC):
+    """A mechanism between two processes: opened before the second one is forked, and joined by both afterwards.
+
+    ``slot`` is the size of its buffers or cells in bytes where it has some; None for :attr:`SLOT`.
+    """
+
+    facts: ClassVar[Facts]
+    SLOT: ClassVar[int | None] = None
+    """Default size of a buffer or cell; None for mechanisms without."""
+    JOINS_ALONE: ClassVar[bool] = True
+    """False if a side can join only together with the other one."""
+
+    def __init__(self, slot: int | None = None) -> None:
+        self.slot = slot or self.SLOT or 0
+        self.rank = 0
+        self.partner = 0
+        """Process id of the other side."""
+        self.open()
+
+    @abstractmethod
+    def open(self) -> None:
+        """Create what both processes share."""
+
+    def join(self, rank: int, partner: int) -> None:
+        """Begin as side 0 or 1, after the fork; ``partner`` is the id of the other process."""
+        self.rank, self.partner = rank, partner
+
+    def start(self) -> None:
+        """Begin to use the other side, which has joined."""
+        return
+
+    @abstractmethod
+    def give(self, piece: Piece) -> None:
+        """The source's part of a message."""
+
+    @abstractmethod
+    def take(self, piece: Piece) -> memoryview | None:
+        """The destination's part. Return where the data is, if it is not in the piece but in place."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release everything."""
+
+
+_TOLD, _DONE, _PLACE = 0, 2, 4
+"""Flags of each side's messages: the number of the last one announced, of the last one moved, and its address."""
+
+
+class OneSided(Mechanism):
+    """A mechanism with which an initiator moves data between its memory and that of the other process."""
+
+    def open(self) -> None:
+        """Create the flags that announce memory, and data in it."""
+        self._flags = SharedFlags(6)
+        self._given = self._taken = 0
+
+    def join(self, rank: int, partner: int) -> None:
+        """Take the side's place, and watch the other side if it is a child."""
+        super().join(rank, partner)
+        self._flags.watch(0 if rank else partner)
+
+    def offer(self, piece: Piece) -> None:
+        """Announce a piece of this side's memory."""
+        self._flags.set(_PLACE + self.rank, piece.address)
+        self._given += 1
+        self._flags.set(_TOLD + self.rank, self._given)
+
+    def await_moved(self) -> None:
+        """Wait until the other side has moved the data of the last offer."""
+        self._flags.wait(_DONE + self.rank, self._given)
+
+    def offered(self) -> int:
+        """Wait for the next offer of the other side, and return its address."""
+        self._taken += 1
+        self._flags.wait(_TOLD + 1 - self.rank, self._taken)
+        return self._flags.get(_PLACE + 1 - self.rank)
+
+    def report_moved(self) -> None:
+        """Report to the other side that the data of its offer has moved."""
+        self._flags.set(_DONE + 1 - self.rank, self._taken)
+
+    @abstractmethod
+    def move(self, piece: Piece, address: int) -> None:
+        """Move data between a piece of this process and the other one's memory, in the mechanism's direction."""
+
+    def close(self) -> None:
+        """Keep nothing: the flags end with the processes."""
+
+
+class GetMechanism(OneSided):
+    """The destination reads the source's memory."""
+
+    def give(self, piece: Piece) -> None:
+        """Offer the data, and wait until it was read."""
+        self.offer(piece)
+        self.await_moved()
+
+    def take(self, piece: Piece) -> None:
+        """Read the data that is offered."""
+        self.move(piece, self.offered())
+        self.report_moved()
+
+
+class PutMechanism(OneSided):
+    """The source writes into the destination's memory."""
+
+    def give(self, piece: Piece) -> None:
+        """Write to the memory that is offered."""
+        self.move(piece, self.offered())
+        self.report_moved()
+
+    def take(self, piece: Piece) -> None:
+        """Offer the memory, and wait until it was written."""
+        self.offer(piece)
+        self.await_moved()
+
+
+def check_machine() -> None:
+    """Raise :class:`MechanismError` on a processor that may reorder the stores of flags and data."""
+    if platform.machine() != "x86_64":
+        raise MechanismError(f"not on {platform.machine()}: only x86-64 keeps the order of stores without fences")
+
+
+def checked(result: int, call: str) -> int:
+    """Return the result of a function of the C library, or raise the error that it left in ``errno``."""
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), call)
+    return result
+
+
+def library(*names: str) -> tuple[Any, ...]:
+    """Functions of the C library, which leave their errors for :func:`checked`."""
+    shared = ctypes.CDLL(None, use_errno=True)
+    found = []
+    for name in names:
+        function = getattr(shared, name, None)
+        if function is None:
+            raise MechanismError(f"the C library has no {name}")
+        function.restype = ctypes.c_ssize_t
+        found.append(function)
+    return tuple(found)
+
+
+def refusal_of(error: OSError) -> str:
+    """The reason for which the kernel refused a mechanism, as far as this process can detect it."""
+    call = f"{error.filename}: " if error.filename else ""
+    text = f"{call}{error.strerror or error}"
+    if error.errno not in (errno.EPERM, errno.EACCES):
+        return text
+    reasons = []
+    scope = yama_scope()
+    if scope:
+        reasons.append(f"kernel.yama.ptrace_scope is {scope}")
+    if _status("Seccomp") not in ("", "0"):
+        reasons.append("a seccomp filter is active")
+    if "4294967295" not in _read("/proc/self/uid_map"):
+        reasons.append("this is a user namespace")
+    if not ctypes.CDLL(None).prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0):
+        reasons.append("the processes are not dumpable")
+    if os.geteuid():
+        reasons.append("not root")
+    return text + (f" ({', '.join(reasons)})" if reasons else "")
+
+
+def _status(field: str) -> str:
+    """A field of the status of this process; empty if the kernel does not have it."""
+    lines = (line.partition(":") for line in _read("/proc/self/status").splitlines())
+    return next((value.strip() for name, _, value in lines if name == field), "")
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError:
+        return ""

@@ -1,0 +1,362 @@
+"""The program of a pair: two processes with a mechanism between them, which play roles for the study.
+
+    python -m mxwire.bench.intranode.pair MECHANISM SLOT PROCESSOR PROCESSOR
+
+It reads one role per line, as a name with numbers, and writes one line of JSON: the values of both sides, or an error.
+The twin in C (``mechanisms.c``) has the same lines for the first two roles. Data moves from side 0 to side 1, and in
+round trips back. Messages begin ``step`` bytes after each other in a pool of ``length`` bytes, and all at its begin if
+``step`` is 0. Times are in ns.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+
+from mxwire.bench.intranode.catalogue import mechanism_named
+from mxwire.bench.intranode.mechanism import (
+    LINE,
+    GetMechanism,
+    Mechanism,
+    MechanismError,
+    OneSided,
+    Pool,
+    SharedFlags,
+    check_machine,
+    refusal_of,
+)
+from mxwire.bench.intranode.memory import cold_bytes
+from mxwire.bench.intranode.registration import registration_times
+from mxwire.bench.intranode.window import Window
+from mxwire.errors import MxwireError
+from mxwire.lab.machine import cache_bytes, pin
+
+Values = dict[str, float]
+_ARRIVED, _STOP, _COUNTED = 0, 2, 3
+"""Flags of the pair: barriers passed by each side, the end of a role, and messages moved in it."""
+_LOOP: Final = 2000
+"""Iterations of the loop that the other side runs: about 50 µs."""
+_SETUP_NS: Final = 200_000_000
+_PR_SET_PDEATHSIG: Final = 1
+_LONGEST_LINE: Final = 1 << 16
+
+
+class Pair:
+    """A side of a pair."""
+
+    def __init__(self, mechanism: Mechanism, flags: SharedFlags, rank: int, lock_file: int) -> None:
+        self.mechanism, self.flags, self.rank = mechanism, flags, rank
+        self.lock_file = lock_file
+        """Descriptor of a file without content, for locks."""
+        self._barriers = 0
+
+    def barrier(self) -> None:
+        """Return when both sides have called it."""
+        self._barriers += 1
+        self.flags.set(_ARRIVED + self.rank, self._barriers)
+        # The other side may have passed this barrier, and arrived at the next one.
+        self.flags.wait_least(_ARRIVED + 1 - self.rank, self._barriers)
+
+    def pool(self, length: int) -> Pool:
+        """Memory of this side, with the content of a source on side 0."""
+        return Pool(length, full=not self.rank)
+
+    @contextmanager
+    def measured(self, turns: int, found: Values) -> Iterator[None]:
+        """Add the processor time of this side per turn to the values."""
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        yield
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        found["user"] = (after.ru_utime - before.ru_utime) * 1e9 / turns
+        found["system"] = (after.ru_stime - before.ru_stime) * 1e9 / turns
+
+
+def trips(pair: Pair, size: int, turns: int, step: int, length: int) -> Values:
+    """Half round trips of ``turns`` messages in either direction, and the processor time per message."""
+    pool = pair.pool(length)
+    pieces = pool.pieces(size, turns + max(turns // 10, 1), step)
+    give, take, clock = pair.mechanism.give, pair.mechanism.take, time.perf_counter_ns
+    found: Values = {}
+    arrived = None
+    for counted in (False, True):
+        part = pieces[-turns:] if counted else pieces[:-turns]
+        pair.barrier()
+        begin = clock()
+        with pair.measured(2 * turns, found):
+            if pair.rank:
+                for piece in part:
+                    arrived = take(piece)
+                    give(piece)
+            else:
+                for piece in part:
+                    give(piece)
+                    take(piece)
+        found["ns"] = (clock() - begin) / (2 * turns)
+    if pair.rank:
+        pool.check(pieces[-1], pieces[-1].view if arrived is None else arrived)
+    return found
+
+
+def operations(pair: Pair, size: int, turns: int, step: int, length: int) -> Values:
+    """The paper's method: a barrier and a message, without the time of barriers alone."""
+    pool = pair.pool(length)
+    part = pair.mechanism.take if pair.rank else pair.mechanism.give
+    clock, found = time.perf_counter_ns, dict[str, float]()
+    pair.barrier()
+    part(pool.piece(0, size))
+    pair.barrier()
+    begin = clock()
+    for _ in range(turns):
+        pair.barrier()
+    alone = clock() - begin
+    pieces = pool.pieces(size, turns, step)
+    pair.barrier()
+    begin = clock()
+    with pair.measured(turns, found):
+        for piece in pieces:
+            pair.barrier()
+            part(piece)
+    found["ns"] = (clock() - begin - alone) / turns
+    pair.barrier()
+    return found
+
+
+def _run_loop() -> None:
+    for _ in range(_LOOP):
+        pass
+
+
+def slowdown(pair: Pair, size: int, turns: int) -> Values:
+    """The time that a message adds to a loop of the other side, in ns and as a share of the loop's time."""
+    mechanism, clock = pair.mechanism, time.perf_counter_ns
+    piece = pair.pool(size).piece(0, size)
+    found: Values = {}
+    pair.flags.set(_STOP, 0)
+    busy = 0 if isinstance(mechanism, GetMechanism) else 1
+    alone = 0
+    if pair.rank == busy:
+        begin = clock()
+        for _ in range(turns):
+            _run_loop()
+        alone = clock() - begin
+    pair.barrier()
+    if isinstance(mechanism, OneSided):
+        if pair.rank != busy:
+            address, moved = mechanism.offered(), 0
+            while not pair.flags.get(_STOP):
+                mechanism.move(piece, address)
+                moved += 1
+            pair.flags.set(_COUNTED, moved)
+            mechanism.report_moved()
+        else:
+            mechanism.offer(piece)
+            begin = clock()
+            for _ in range(turns):
+                _run_loop()
+            took = clock() - begin
+            pair.flags.set(_STOP, 1)
+            mechanism.await_moved()
+            found = _burden(took, alone, pair.flags.get(_COUNTED))
+    elif pair.rank:
+        begin = clock()
+        for _ in range(turns):
+            _run_loop()
+            mechanism.take(piece)
+        found = _burden(clock() - begin, alone, turns)
+    else:
+        for _ in range(turns):
+            mechanism.give(piece)
+    pair.barrier()
+    return found
+
+
+def _burden(took: int, alone: int, messages: int) -> Values:
+    share = took / alone - 1
+    return {"ns": (took - alone) / messages, "share": share, "messages": messages} if messages else {"share": share}
+
+
+def accesses(pair: Pair, size: int, turns: int) -> Values:
+    """The time of an access to a window by its initiator: between two fences, and under a lock.
+
+    Only side 0 accesses the window while the lock is measured, and side 1 runs its loop.
+    """
+    mechanism, clock, found = pair.mechanism, time.perf_counter_ns, dict[str, float]()
+    if not isinstance(mechanism, OneSided):
+        return found
+    piece = pair.pool(size).piece(0, size)
+    window = Window(mechanism, piece, pair.barrier, pair.lock_file)
+    pair.flags.set(_STOP, 0)
+    window.fence()
+    begin = clock()
+    for _ in range(turns):
+        if not pair.rank:
+            window.access(piece)
+        window.fence()
+    found["active"] = (clock() - begin) / turns
+    if pair.rank:
+        while not pair.flags.get(_STOP):
+            _run_loop()
+    else:
+        begin = clock()
+        for _ in range(turns):
+            window.lock()
+            window.access(piece)
+            window.unlock()
+        found["passive"] = (clock() - begin) / turns
+        pair.flags.set(_STOP, 1)
+    window.close()
+    pair.barrier()
+    return found
+
+
+def setups(pair: Pair, most: int) -> Values:
+    """The time to open and to close the mechanism, once more, on side 0."""
+    kind, clock = type(pair.mechanism), time.perf_counter_ns
+    opened: list[int] = []
+    closed: list[int] = []
+    end = clock() + _SETUP_NS
+    while not pair.rank and len(opened) < most and (not opened or clock() < end):
+        begin = clock()
+        again = kind(pair.mechanism.slot)
+        if kind.JOINS_ALONE:
+            again.join(0, pair.mechanism.partner)
+            again.start()
+        middle = clock()
+        again.close()
+        opened.append(middle - begin)
+        closed.append(clock() - middle)
+    return {"open": median(opened), "close": median(closed), "count": len(opened)} if opened else {}
+
+
+def registrations(pair: Pair, size: int, count: int) -> Values:
+    """The times of :func:`~mxwire.bench.intranode.registration.registration_times`, on side 0."""
+    return {} if pair.rank else registration_times(size, count)
+
+
+def disturbance(pair: Pair, size: int, turns: int, level: int) -> Values:
+    """The share of a buffer of half a cache that a message drives out of the cache of ``level``, on each side.
+
+    Measured by time, between that of the buffer in the cache and that of the buffer out of it, of the same round.
+    """
+    lines = cache_bytes(level) // 2 // LINE
+    buffer = np.zeros(lines * LINE // 8, np.int64)
+    order = np.random.default_rng(1).permutation(lines) * (LINE // 8)
+    walk = np.zeros(cold_bytes() // 8, np.int64)
+    piece = pair.pool(size).piece(0, size)
+    clock, shares = time.perf_counter_ns, []
+    into = np.zeros(lines, np.int64)
+
+    def read() -> int:
+        begin = clock()
+        np.take(buffer, order, out=into)
+        return clock() - begin
+
+    for _ in range(turns):
+        walk += 1
+        cold = read()
+        for _ in range(3):
+            hot = read()
+        pair.barrier()
+        if pair.rank:
+            pair.mechanism.take(piece)
+        else:
+            pair.mechanism.give(piece)
+        after = read()
+        pair.barrier()
+        shares.append(min(max((after - hot) / max(cold - hot, 1), 0.0), 1.0))
+    return {"share": median(shares)}
+
+
+ROLES: Final[dict[str, Callable[..., Values]]] = {
+    each.__name__: each for each in (trips, operations, slowdown, accesses, setups, registrations, disturbance)
+}
+
+
+def _played(pair: Pair, line: str) -> Values:
+    name, *numbers = line.split()
+    return ROLES[name](pair, *map(int, numbers))
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, EOFError | ConnectionError):
+        return "the other process has ended"
+    return refusal_of(error) if isinstance(error, OSError) else str(error)
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def serve(name: str, slot: int, processors: tuple[int, int]) -> None:
+    """Play roles until the input ends."""
+    check_machine()
+    mechanism = mechanism_named(name)(slot or None)
+    flags = SharedFlags(4)
+    control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    lock_file = os.memfd_create("mxwire-intranode", os.MFD_CLOEXEC)
+    child = os.fork()
+    rank = 0 if child else 1
+    connection = control[rank]
+    control[1 - rank].close()
+    try:
+        if rank:
+            _end_with_parent()
+        else:
+            flags.watch(child)
+        pin(processors[rank])
+        mechanism.join(rank, child or os.getppid())
+        pair = Pair(mechanism, flags, rank, lock_file)
+        pair.barrier()
+        mechanism.start()
+        pair.barrier()
+        if rank:
+            while role := connection.recv(_LONGEST_LINE):
+                connection.send(json.dumps(_played(pair, role.decode())).encode())
+        for line in sys.stdin if not rank else ():
+            connection.send(line.encode())
+            own = _played(pair, line)
+            answer: dict[str, Any] = json.loads(connection.recv(_LONGEST_LINE) or "{}")
+            if "error" in answer:
+                raise MechanismError(answer["error"])
+            print(json.dumps([own, answer]), flush=True)
+    except (OSError, EOFError, MxwireError) as error:
+        reason = _reason(error)
+        if rank:
+            connection.send(json.dumps({"error": reason}).encode())
+        else:
+            # The reason of the other side, if it has ended, is the first one.
+            connection.settimeout(1.0)
+            with suppress(OSError, ValueError):
+                reason = json.loads(connection.recv(_LONGEST_LINE)).get("error", reason)
+            raise MechanismError(reason) from None
+    finally:
+        mechanism.close()
+        if rank:
+            os._exit(0)
+
+
+def main() -> int:
+    """Run the program; its last line is the error, if there is one."""
+    name, slot, *processors = sys.argv[1:]
+    try:
+        serve(name, int(slot), (int(processors[0]), int(processors[1])))
+    except (OSError, MxwireError) as error:
+        print(json.dumps({"error": _reason(error)}), flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

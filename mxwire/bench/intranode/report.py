@@ -1,0 +1,278 @@
+"""Report of ``bench intranode``: tables with a row per mechanism, its suitability, and the fastest one by size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from mxwire.bench.intranode.catalogue import MECHANISMS, mechanism_named
+from mxwire.bench.intranode.study import (
+    ACCESS,
+    DISTURBANCE,
+    IN_C,
+    LARGE,
+    MISSING,
+    REGISTRATION,
+    SET_UP,
+    SLOTS,
+    SLOWDOWN,
+    TEAR_DOWN,
+    TRIP,
+    operation_series,
+)
+from mxwire.bench.record import Measurement, Recording, Series
+from mxwire.bench.report import PageFigure, estimate, series_blocks, series_figure
+from mxwire.protocol.corridor import SHARED_THRESHOLD
+from mxwire.report.document import Block, Column, Heading, Paragraph, Row, Table, number_columns
+from mxwire.report.plot import number_text
+
+_MIB: Final = 1 << 20
+_LOW, _MEDIUM = 0.15, 0.4
+"""Shares of lines below which a disturbance of a cache is low and medium."""
+_FREE: Final = 0.5
+"""Largest slowdown, as a share of the time of a message, with which the other side counts as free."""
+_IN_PLACE: Final = "heap"
+
+
+def intranode_blocks(recording: Recording) -> Iterator[Block]:
+    """All tables."""
+    yield Heading("Moving data within a machine")
+    trips = recording.named(TRIP)
+    if trips is not None:
+        yield Heading("Half round trip, µs", 3)
+        yield _by_mechanism(trips, estimate)
+        yield from _ratio_blocks(trips)
+        yield from _processor_blocks(trips)
+    for memory in ("warm", "paper", "cold"):
+        series = recording.named(operation_series(memory))
+        if series is not None:
+            yield Heading(f"Rate of operations, {memory}, MiB/s", 3)
+            yield _by_mechanism(series, _rate_text)
+    for name in (SLOTS, SLOWDOWN, ACCESS, REGISTRATION):
+        series = recording.named(name)
+        if series is not None and name in (SLOTS, REGISTRATION):
+            yield from series_blocks(series)
+        elif series is not None:
+            yield Heading(f"{name[:1].upper()}{name[1:]}, {series.unit}", 3)
+            yield _by_mechanism(series, estimate)
+    yield from suitability_blocks(recording)
+
+
+def _size_text(size: int) -> str:
+    """A length in the unit that makes it short."""
+    for power, unit in ((20, "MiB"), (10, "KiB")):
+        if size >= 1 << power and not size % (1 << power):
+            return f"{size >> power} {unit}"
+    return f"{size} B"
+
+
+def _rate(point: Measurement) -> float:
+    """Rate in MiB/s of a time in µs."""
+    return float(point.parameters["size"]) / _MIB / point.median * 1e6
+
+
+def _rate_text(point: Measurement) -> str:
+    return number_text(_rate(point))
+
+
+def _by_mechanism(series: Series, text: Callable[[Measurement], str]) -> Table:
+    """A row per contestant, and a column per value of the axis."""
+    values = sorted({each.parameters[series.x] for each in series.measurements})
+    rows = []
+    for name in series.contestants():
+        points = (series.point(name, value) for value in values)
+        rows.append(Row((name, *("" if point is None else text(point) for point in points))))
+    return Table((Column("mechanism"), *number_columns(*map(_size_text, values))), tuple(rows), divisible=True)
+
+
+def _ratio_blocks(trips: Series) -> Iterator[Block]:
+    """The time of a message in Python as a multiple of that in C."""
+    twins = [name for name in trips.contestants() if name + IN_C in trips.contestants()]
+    if not twins:
+        return
+    values = sorted({each.parameters["size"] for each in trips.measurements})
+    rows = []
+    for name in twins:
+        pairs = [(trips.point(name, value), trips.point(name + IN_C, value)) for value in values]
+        texts = (f"{one.median / other.median:.2f}" if one and other else "" for one, other in pairs)
+        rows.append(Row((name, *texts)))
+    yield Heading("Time in Python as a multiple of that in C", 3)
+    yield Table((Column("mechanism"), *number_columns(*map(_size_text, values))), tuple(rows), divisible=True)
+
+
+def _processor_blocks(trips: Series) -> Iterator[Block]:
+    """Processor time of both sides per GiB, of the longest message of each mechanism in round trips."""
+    rows = []
+    for name in trips.contestants():
+        point = trips.curve(name)[-1]
+        scale = (1 << 30) / point.parameters["size"] / 1e6
+        both = [point.details.get(f"{kind} {side}", 0.0) for side in ("near", "far") for kind in ("user", "system")]
+        rows.append(Row((name, _size_text(point.parameters["size"]), *(f"{each * scale:.2f}" for each in both))))
+    yield Heading("Processor time of the longest messages, s per GiB", 3)
+    columns = number_columns("message", "user, side 0", "system, side 0", "user, side 1", "system, side 1")
+    yield Table((Column("mechanism"), *columns), tuple(rows))
+
+
+def suitability_blocks(recording: Recording) -> Iterator[Block]:
+    """The table of properties, measured and known, and the fastest mechanism by size."""
+    yield Heading("Suitability", 3)
+    missing = recording.facts.get(MISSING, {})
+    known = [
+        each for each in MECHANISMS if each in missing or any(each in _heads(series) for series in recording.series)
+    ]
+    yield Table(_SUITABILITY, tuple(_suitability_row(recording, name, missing) for name in known), divisible=True)
+    yield Paragraph(
+        "caches: share of half a second-level cache that a message drives out, at source and destination: low below "
+        "15 %, medium below 40 %, high above. free: the other side's processor computes while data moves. passive: the "
+        "target of a one-sided access does nothing."
+    )
+    rows = list(_fastest_rows(recording))
+    if rows:
+        yield Heading("The fastest by size", 3)
+        yield Table((Column("use"), Column("mechanisms", wraps=True)), tuple(rows))
+    crossover = _crossover(recording)
+    if crossover:
+        yield Paragraph(crossover)
+
+
+_SUITABILITY: Final = (
+    Column("mechanism"),
+    *number_columns("1 B, µs", "4 MiB, MiB/s", "set-up, µs", "tear-down, µs", "copies"),
+    Column("copied by"),
+    Column("free"),
+    Column("active"),
+    Column("passive"),
+    Column("caches"),
+    Column("permission"),
+    Column("Yama 1"),
+    Column("containers"),
+)
+
+
+def _heads(series: Series) -> set[str]:
+    return {name.partition(", ")[0] for name in series.contestants()}
+
+
+def _median(recording: Recording, series: str, name: str, x: int) -> float | None:
+    found = recording.named(series)
+    point = None if found is None else found.point(name, x)
+    return None if point is None else point.median
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _suitability_row(recording: Recording, name: str, missing: dict[str, str]) -> Row:
+    facts = mechanism_named(name).facts
+    if name in missing:
+        return Row((name, *[""] * 4, str(facts.copies), facts.actor, *[""] * 4, f"missing: {missing[name]}", "", ""))
+    latency, large = (_median(recording, TRIP, name, size) for size in (1, LARGE))
+    set_up, down = (_median(recording, series, name, 1) for series in (SET_UP, TEAR_DOWN))
+    numbers = (latency, None if large is None else LARGE / _MIB / large * 1e6, set_up, down)
+    alone = facts.actor != "both"
+    return Row(
+        (
+            name,
+            *("" if each is None else number_text(each) for each in numbers),
+            str(facts.copies),
+            facts.actor,
+            _yes(_is_free(recording, name)),
+            "/".join(facts.one_sided) or "with both",
+            _yes(alone) if facts.one_sided else "with a thread",
+            _caches(recording, name),
+            facts.permission,
+            _yes(facts.yama),
+            _yes(facts.containers),
+        )
+    )
+
+
+def _is_free(recording: Recording, name: str) -> bool:
+    """Return whether the other side of a mechanism computes while messages move."""
+    facts = mechanism_named(name).facts
+    slowdown, trips = recording.named(SLOWDOWN), recording.named(TRIP)
+    if facts.actor == "both" or facts.freezes or slowdown is None or trips is None:
+        return facts.actor != "both" and not facts.freezes
+    points = [(point, trips.point(name, point.parameters["message"])) for point in slowdown.curve(name)]
+    return all(point.median <= _FREE * trip.median for point, trip in points if trip is not None)
+
+
+def _caches(recording: Recording, name: str) -> str:
+    series = recording.named(DISTURBANCE[2])
+    if series is None:
+        return ""
+    texts = []
+    for side in ("source", "destination"):
+        curve = series.curve(f"{name}, {side}")
+        if curve:
+            share = curve[-1].median
+            texts.append("low" if share < _LOW else "medium" if share < _MEDIUM else "high")
+    return ", ".join(texts)
+
+
+def _fastest_rows(recording: Recording) -> Iterator[Row]:
+    """The fastest mechanism per range of sizes, by use."""
+    trips, accesses = recording.named(TRIP), recording.named(ACCESS)
+    if trips is not None:
+        two_sided = [each for each in trips.contestants() if IN_C not in each]
+        yield Row(("two-sided", _ranges(trips, [each for each in two_sided if each != _IN_PLACE])))
+        if _IN_PLACE in two_sided:
+            yield Row(("two-sided, built in shared memory", _ranges(trips, [_IN_PLACE])))
+    for use in ("active", "passive") if accesses is not None else ():
+        names = [each for each in accesses.contestants() if each.endswith(f", {use}")] if accesses else []
+        if accesses is not None and names:
+            yield Row((f"one-sided, {use}", _ranges(accesses, names)))
+
+
+def _ranges(series: Series, names: Sequence[str]) -> str:
+    """The fastest of some contestants at each size, one range per mechanism."""
+    best: list[tuple[str, int, int]] = []
+    for value in sorted({each.parameters[series.x] for each in series.measurements}):
+        points = [point for name in names if (point := series.point(name, value)) is not None]
+        if not points:
+            continue
+        name = min(points, key=lambda each: each.median).name.partition(", ")[0]
+        if best and best[-1][0] == name:
+            best[-1] = name, best[-1][1], value
+        else:
+            best.append((name, value, value))
+    parts = []
+    for name, least, most in best:
+        reach = f"at {_size_text(least)}" if least == most else f"from {_size_text(least)} to {_size_text(most)}"
+        parts.append(f"{name} {reach}")
+    return "; ".join(parts)
+
+
+def _crossover(recording: Recording) -> str:
+    """The size from which one copy is faster than two on mxwire's local path."""
+    series = recording.named(TRIP)
+    if series is None:
+        return ""
+    sizes = [each.parameters["size"] for each in series.curve("mx-local") if each.parameters["size"] > SHARED_THRESHOLD]
+    for size in sizes:
+        rest = [
+            (series.point("mx-local", each), series.point("mx-local-two-copies", each))
+            for each in sizes
+            if each >= size
+        ]
+        if all(one and two and one.median < two.median for one, two in rest):
+            return (
+                f"mxwire's local path: one copy is faster than two from {_size_text(size)} (measured above "
+                f"{SHARED_THRESHOLD:,} bytes, up to which rule R-LOC-02 demands two)."
+            )
+    return "mxwire's local path: one copy is at no measured size faster than two from there on." if sizes else ""
+
+
+def intranode_figures(recording: Recording) -> Iterator[PageFigure]:
+    """Times and rates over size, the sizes of buffers, and accesses to windows."""
+    figures = (
+        ([TRIP], "Half round trips", "Dashed: the same mechanism in C."),
+        ([operation_series(each) for each in ("warm", "paper", "cold")], "Operations", "The paper's method."),
+        ([SLOTS], "Sizes of buffers and cells", "Rate of one long message."),
+        ([ACCESS], "Accesses to a window", "Active: between fences. Passive: under a lock, while the target computes."),
+    )
+    for names, title, caption in figures:
+        shown = [series for name in names if (series := recording.named(name)) is not None]
+        if shown:
+            yield PageFigure(series_figure(shown, title), caption)

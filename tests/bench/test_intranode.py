@@ -1,0 +1,261 @@
+"""Mechanisms within a machine: each delivers what was sent, in Python and in C; never their times."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from mxwire.bench.intranode.catalogue import MECHANISMS, WITHOUT_TWIN, mechanism_named
+from mxwire.bench.intranode.mechanism import MechanismError, Pool
+from mxwire.bench.intranode.memory import MEMORIES, pool_of
+from mxwire.bench.intranode.registration import RegistrationCache, registration_times
+from mxwire.bench.intranode.report import intranode_blocks, intranode_figures, suitability_blocks
+from mxwire.bench.intranode.study import (
+    ACCESS,
+    EXPERIMENTS,
+    IN_C,
+    MISSING,
+    TRIP,
+    IntranodeStudy,
+    PairStarter,
+    refusals,
+    run_intranode,
+)
+from mxwire.bench.record import Conditions, Measurement, Recording, Series
+from mxwire.bench.study import StudyOptions
+from mxwire.errors import MxwireError
+from mxwire.report.document import Table
+from mxwire.report.plot import rendered
+from tests.cli.support import mxwire
+
+QUICK = StudyOptions.of(1, True)
+TWINS = [each + IN_C for each in MECHANISMS if each not in WITHOUT_TWIN]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and ip")
+
+
+@pytest.fixture
+def pairs() -> Iterator[PairStarter]:
+    with ExitStack() as held:
+        yield PairStarter(held)
+
+
+@pytest.mark.parametrize("contestant", [*MECHANISMS, *TWINS])
+def test_data_arrives_as_it_was_sent(pairs, contestant):
+    """The destination compares the last message, which lies elsewhere in memory than the others."""
+    pair = pairs.pair(contestant)
+    for role, size in (("trips", 1), ("trips", 60_000), ("operations", 4097)):
+        both = pair.play(role, size, 3, 64, 4 * size)
+        assert [set(each) for each in both] == [{"ns", "user", "system"}] * 2
+
+
+def test_other_content_is_an_error():
+    source, destination = Pool(1000, full=True), Pool(1000, full=False)
+    for begin in (0, 300):
+        piece, own = source.piece(begin, 500), destination.piece(begin, 500)
+        with pytest.raises(MechanismError, match="other content"):
+            destination.check(own, own.view)
+        own.view[:] = piece.view
+        destination.check(own, own.view)
+        own.view[499] ^= 1
+        with pytest.raises(MechanismError, match="other content"):
+            destination.check(own, own.view)
+
+
+@pytest.mark.parametrize("slot", [512, 100_000])
+@pytest.mark.parametrize("contestant", ["shared-buffer", "memfd", "cell-queue", "shared-buffer, C", "cell-queue, C"])
+def test_buffers_and_cells_have_any_size(pairs, contestant, slot):
+    pairs.pair(contestant, slot).play("trips", 150_001, 2, 0, 150_001)
+
+
+def test_a_pair_whose_process_is_killed_reports_it(pairs):
+    pair = pairs.pair("shared-buffer")
+    pair.play("trips", 1, 1, 0, 1)
+    children = Path(f"/proc/{pair.pid}/task/{pair.pid}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    with pytest.raises(MechanismError, match="the other process has ended"):
+        pair.play("trips", 1, 1, 0, 1)
+
+
+def test_nothing_outlives_a_pair():
+    def left() -> tuple[str, str]:
+        queues = Path("/proc/sysvipc/msg").read_text()
+        return queues, subprocess.run(["ip", "netns"], capture_output=True, text=True, timeout=60).stdout
+
+    with ExitStack() as held:
+        pairs = PairStarter(held)
+        started = [pairs.pair(each) for each in ("system-v-queue", "veth", "system-v-queue, C", "veth, C")]
+        for each in started:
+            each.play("trips", 100, 1, 0, 100)
+        during = left()
+        own = [name for name in during[1].split() if name.startswith("mxintra-")]
+        assert any(str(started[1].pid) in name for name in own)
+        numbers = {line.split()[1] for line in during[0].splitlines()[1:]}
+        assert len(numbers) >= 4
+    after = left()
+    assert not any(str(started[1].pid) in name for name in after[1].split())
+    gone = numbers - {line.split()[1] for line in after[0].splitlines()[1:]}
+    assert len(gone) >= 4
+
+
+DROPPED = """
+import os, sys
+from mxwire.bench.intranode import pair, cross_memory, raw_veth
+os.setgid(65534), os.setuid(65534)
+sys.argv = ["pair", sys.argv[1], "0", "0", "0"]
+sys.exit(pair.main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "reason"),
+    [
+        ("cma-get", r"process_vm_readv: Operation not permitted \(.*the processes are not dumpable, not root\)"),
+        ("veth", "creating network namespaces needs root: run with sudo"),
+    ],
+)
+def test_a_trial_finds_the_reason_of_a_refusal(mechanism, reason):
+    """A process that drops root is not dumpable afterwards: no other one may read its memory."""
+    words = [sys.executable, "-P", "-c", DROPPED, mechanism]
+    done = subprocess.run(words, input="trips 1 1 0 1\n", capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stderr == ""
+    assert re.fullmatch(reason, json.loads(done.stdout)["error"])
+
+
+def locked_kib() -> int:
+    found = re.search(r"VmLck:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1])
+
+
+def test_registered_memory_is_pinned_until_it_is_released():
+    before = locked_kib()
+    pieces = Pool(8 * 4096, full=True).pieces(4096, 2, 3 * 4096)
+    at_once, kept = RegistrationCache(0), RegistrationCache(2)
+    at_once.register(pieces[0])
+    assert locked_kib() > before
+    at_once.deregister(pieces[0])
+    assert locked_kib() == before
+    for each in pieces:
+        kept.register(each)
+        kept.deregister(each)
+    held = locked_kib()
+    assert held > before
+    kept.register(pieces[0])
+    assert locked_kib() == held
+    # The region in use stays.
+    kept.release()
+    assert before < locked_kib() < held
+    kept.deregister(pieces[0])
+    kept.release()
+    assert locked_kib() == before
+    assert set(registration_times(4096, 2)) == {"register", "deregister", "cached", "deferred"}
+    assert locked_kib() == before
+
+
+def test_memory_of_messages():
+    assert pool_of("warm", 100) == (0, 100)
+    step, length = pool_of("cold", 5000)
+    assert step == 3 * 4096 and length >= 4 << 20
+    assert pool_of("paper", 5000)[0] == 64
+    pieces = Pool(1000, full=True).pieces(100, 20, 64)
+    assert [each.address - pieces[0].address for each in pieces[:16]] == [*range(0, 901, 64), 0]
+    with pytest.raises(MxwireError, match=r"no memory 'cool' \(did you mean cold\?\): use warm, paper, cold"):
+        pool_of("cool", 1)
+    assert len(MEMORIES) == 3
+
+
+def test_a_quick_study_has_all_series_and_reports(tmp_path):
+    """One mechanism of each kind: both sides act, one acts, and mxwire's own."""
+    study = IntranodeStudy(("cell-queue", "cma-put", "mx-local"), sizes=(1, 65536))
+    recording = run_intranode(study, QUICK)
+    assert recording.complete and recording.facts[MISSING] == {}
+    assert {each.name for each in recording.series} >= {
+        *(TRIP, "rate by buffer size", "slowdown", "cache disturbance, L2", "cache disturbance, L3"),
+        *(ACCESS, "set-up", "tear-down", "registration"),
+    }
+    trips = recording.named(TRIP)
+    assert trips is not None
+    assert trips.contestants() == ["cell-queue", "cell-queue, C", "cma-put", "cma-put, C", "mx-local"]
+    assert all(each.parameters["size"] in (1, 65536) and each.median > 0 for each in trips.measurements)
+    tables = [each for each in intranode_blocks(recording) if isinstance(each, Table)]
+    suitability = next(each for each in tables if each.columns[-1].heading == "containers")
+    shown = {row.cells[0]: row.cells for row in suitability.rows}
+    assert list(shown) == ["cell-queue", "cma-put", "mx-local"]
+    assert shown["cma-put"][5:7] == ("1", "initiator") and shown["cma-put"][8:10] == ("put", "yes")
+    assert shown["cell-queue"][8:10] == ("with both", "with a thread")
+    path = tmp_path / "recording.jsonl"
+    recording.write(path)
+    figures = list(intranode_figures(recording))
+    assert len(figures) >= 3
+    for each in figures:
+        assert rendered(each.figure, "svg")
+
+
+def test_missing_mechanisms_are_listed_with_their_reasons(monkeypatch):
+    monkeypatch.setattr(mechanism_named("mx-local"), "facts", mechanism_named("mx-local").facts)
+    monkeypatch.setenv("MXWIRE_RUNTIME_DIR", "/nowhere/at/all")
+    found = refusals(("pipe", "mx-local"))
+    assert list(found) == ["mx-local"] and "/nowhere/at/all" in found["mx-local"]
+
+
+def recorded(*points: tuple[str, str, int, float]) -> Recording:
+    recording = Recording("intranode", Conditions())
+    for series, name, size, value in points:
+        found = recording.named(series)
+        if found is None:
+            found = Series(series, "µs")
+            recording.series.append(found)
+        found.measurements.append(Measurement(name, "µs", (value,), {"size": size}))
+    return recording
+
+
+def test_the_fastest_by_size_and_the_crossover_of_the_local_path():
+    sizes = (1, 4096, 8192, 65536)
+    times = {
+        "shared-buffer": (1, 2, 3, 30),
+        "cma-get": (2, 2.5, 4, 10),
+        "mx-local": (9, 9, 12, 20),
+        "mx-local-two-copies": (9, 9, 11, 30),
+    }
+    points = [(TRIP, name, size, time) for name, row in times.items() for size, time in zip(sizes, row, strict=True)]
+    recording = recorded(*points, (TRIP, "shared-buffer, C", 65536, 1.0), (ACCESS, "cma-get, passive", 1, 2.0))
+    texts = [str(each) for each in suitability_blocks(recording)]
+    shown = "\n".join(texts)
+    assert "shared-buffer from 1 B to 8 KiB; cma-get at 64 KiB" in shown
+    assert "one-sided, passive" in shown and "one-sided, active" not in shown
+    assert "one copy is faster than two from 64 KiB" in shown
+
+
+def test_the_command_prints_the_table_alone(tmp_path):
+    words = ("bench", "intranode", "--quick", "--rounds", "1", "--mechanisms", "pipe", "--experiment", "trips")
+    done = mxwire(*words, "--suitability", "-w", tmp_path / "recording.jsonl")
+    assert done.code == 0 and done.out.startswith("Suitability") and "Half round trip" not in done.out
+    assert '"half round trip"' in (tmp_path / "recording.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("option", "error"),
+    [
+        (("--mechanisms", "pipes"), "no mechanism 'pipes' (did you mean pipe?)"),
+        (("--experiment", "slot"), "no experiment 'slot' (did you mean slots?)"),
+        (("--buffers", "hot"), "no memory 'hot': use warm, paper, cold"),
+    ],
+)
+def test_unknown_names_are_refused(option, error):
+    done = mxwire("bench", "intranode", *option)
+    assert done.code == 2 and error in done.err and done.out == ""
+
+
+def test_the_help_lists_all_names():
+    text = " ".join(mxwire("bench", "intranode", "--help").out.split())
+    assert [each for each in (*MECHANISMS, *EXPERIMENTS, *MEMORIES) if each not in text] == []
