@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import IO, Final
 
 _READ_BYTES: Final = 1 << 16
+_PR_SET_PDEATHSIG: Final = 1
 _REST_SECONDS: Final = 5.0
 """Longest wait for the output of programs that were killed: one that has left their session may keep the pipe open."""
 
@@ -166,3 +168,8 @@ def run_program(
                 printed = ""
             raise ProgramLateError(printed) from None
     return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
+
+
+def end_with_parent() -> None:
+    """Have the kernel kill this process when the thread that has forked it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -33,9 +33,10 @@ _CLASSES: Final = {
     "veth": "raw_veth.RawVeth",
     "mx-local": "local_path.LocalPath",
     "mx-local-two-copies": "local_path.LocalPathTwoCopies",
+    "adapter-copy": "adapter_copy.AdapterCopy",
 }
 MECHANISMS: Final = tuple(_CLASSES)
-WITHOUT_TWIN: Final = ("mx-local", "mx-local-two-copies")
+WITHOUT_TWIN: Final = ("mx-local", "mx-local-two-copies", "adapter-copy")
 """Mechanisms that have no twin in C: what they do without MX's semantics is ``cma-get`` and ``shared-buffer``."""
 
 

@@ -1,9 +1,10 @@
-"""mxwire's own path between the processes of a machine: two hosts on one interface, with all of MX's semantics."""
+"""mxwire's own path between the processes of a machine: two hosts on one interface."""
 
 from __future__ import annotations
 
 import os
 import time
+from abc import abstractmethod
 from typing import ClassVar, Final
 
 from mxwire.bench.intranode.mechanism import Facts, Mechanism, MechanismError, Piece
@@ -16,25 +17,25 @@ _PATIENCE: Final = 60.0
 _MATCH: Final = 5
 
 
-class LocalPath(Mechanism):
-    """Up to 4,096 bytes through a ring; longer messages by one copy of the receiver (rule R-LOC-02)."""
+class MxMechanism(Mechanism):
+    """An endpoint of MX on each side, with all of its semantics."""
 
-    facts: ClassVar[Facts] = Facts(copies=1, actor="both", permission="ptrace attach", containers=False)
     JOINS_ALONE = False
-    SINGLE_COPY: ClassVar[bool] = True
+    _made: ClassVar[int] = 0
 
     def open(self) -> None:
         """Name the interface, which has no wire."""
-        self._interface = f"intranode{os.getpid()}"
+        MxMechanism._made += 1
+        self.interface = f"intranode{os.getpid()}-{MxMechanism._made}"
+
+    @abstractmethod
+    def open_host(self) -> Host:
+        """Open the host of a side."""
 
     def join(self, rank: int, partner: int) -> None:
         """Open a host with an endpoint, and connect: side 1 by the first message, for which it polls."""
         super().join(rank, partner)
-        sharing = MachineSharing([self._interface])
-        sharing.path.single_copy = self.SINGLE_COPY
-        self._host = Host(
-            MemoryNetwork().attach(), sharing=sharing, name="local", announce=False, spin=True, background=False
-        )
+        self._host = self.open_host()
         self._endpoint = self._host.open_endpoint(rank)
         there = self._endpoint.receive(timeout=_PATIENCE).partner if rank else self._connected()
         if there is None:
@@ -65,6 +66,20 @@ class LocalPath(Mechanism):
         """Close the host."""
         if hasattr(self, "_host"):
             self._host.close()
+
+
+class LocalPath(MxMechanism):
+    """Up to 4,096 bytes through a ring; longer messages by one copy of the receiver (rule R-LOC-02)."""
+
+    facts: ClassVar[Facts] = Facts(copies=1, actor="both", permission="ptrace attach", yama=False, containers=False)
+    SINGLE_COPY: ClassVar[bool] = True
+
+    def open_host(self) -> Host:
+        """Open a host that shares the interface."""
+        sharing = MachineSharing([self.interface])
+        sharing.path.single_copy = self.SINGLE_COPY
+        link = MemoryNetwork().attach()
+        return Host(link, sharing=sharing, name="local", announce=False, spin=True, background=False)
 
 
 class LocalPathTwoCopies(LocalPath):

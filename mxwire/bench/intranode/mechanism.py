@@ -27,7 +27,7 @@ _PR_GET_DUMPABLE: Final = 3
 PACKET: Final = 8192
 """Bytes per message of a queue of the kernel: the default of Linux for both kinds."""
 
-Actor = Literal["both", "initiator", "kernel"]
+Actor = Literal["both", "initiator", "agent"]
 
 
 class MechanismError(MxwireError):

@@ -10,11 +10,9 @@ round trips back. Messages begin ``step`` bytes after each other in a pool of ``
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import resource
-import signal
 import socket
 import sys
 import time
@@ -41,6 +39,7 @@ from mxwire.bench.intranode.memory import cold_bytes
 from mxwire.bench.intranode.registration import registration_times
 from mxwire.bench.intranode.window import Window
 from mxwire.errors import MxwireError
+from mxwire.lab.child import end_with_parent
 from mxwire.lab.machine import cache_bytes, pin
 
 Values = dict[str, float]
@@ -49,7 +48,6 @@ _ARRIVED, _STOP, _COUNTED = 0, 2, 3
 _LOOP: Final = 2000
 """Iterations of the loop that the other side runs: about 50 µs."""
 _SETUP_NS: Final = 200_000_000
-_PR_SET_PDEATHSIG: Final = 1
 _LONGEST_LINE: Final = 1 << 16
 
 
@@ -295,10 +293,6 @@ def _reason(error: BaseException) -> str:
     return refusal_of(error) if isinstance(error, OSError) else str(error)
 
 
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
 def serve(name: str, slot: int, processors: tuple[int, int]) -> None:
     """Play roles until the input ends."""
     check_machine()
@@ -312,7 +306,7 @@ def serve(name: str, slot: int, processors: tuple[int, int]) -> None:
     control[1 - rank].close()
     try:
         if rank:
-            _end_with_parent()
+            end_with_parent()
         else:
             flags.watch(child)
         pin(processors[rank])
