@@ -1,4 +1,4 @@
-"""Texts of the package that are data: Markdown with tables, and TOML."""
+"""Texts of the package that are data: plain ones, Markdown with tables, and TOML."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 
+def file_text(module: str, name: str) -> str:
+    """Return the text of a file beside ``module`` (its ``__file__``)."""
+    return Path(module).parent.joinpath(name).read_text(encoding="utf-8")
+
+
 def table_rows(module: str, name: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the rows of all tables of a Markdown file beside ``module`` (its ``__file__``), each with the heading above
-    its table.
-    """
+    """Yield the rows of all tables of a Markdown file beside ``module``, each with the heading above its table."""
     heading, below_head = "", False
-    for line in Path(module).parent.joinpath(name).read_text(encoding="utf-8").splitlines():
+    for line in file_text(module, name).splitlines():
         if line.startswith("#"):
             heading = line.lstrip("# ")
         elif line.startswith("|-"):
@@ -27,8 +30,7 @@ def entries(module: str, name: str) -> dict[str, dict[str, Any]]:
     """Return the tables of a TOML file beside ``module`` by name; line breaks in their texts are spaces."""
     import tomllib  # only if a text is shown
 
-    with Path(module).parent.joinpath(name).open("rb") as file:
-        tables = tomllib.load(file)
+    tables = tomllib.loads(file_text(module, name))
     return {name: {key: _fold(value) for key, value in table.items()} for name, table in tables.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
@@ -25,10 +25,12 @@ def test_each_diagnosis_has_its_text_and_each_text_its_diagnosis():
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_a_diagnosis_has_all_texts_and_no_unknown_ones(name):
     values = entries(registry.__file__, f"texts/{CATALOGUE[name].group}.toml")[name]
-    assert set(values) == {each.name for each in fields(DiagnosisText)}
-    advice = values.pop("advice")
+    known = {each.name: each.default is MISSING for each in fields(DiagnosisText)}
+    assert {each for each, needed in known.items() if needed} <= set(values) <= set(known)
+    advice, needs, causes = (values.pop(each, ()) for each in ("advice", "needs", "follows_from"))
     assert isinstance(advice, tuple) and advice
-    for each in (*values.values(), *advice):
+    assert set(causes) <= set(CATALOGUE)
+    for each in (*values.values(), *advice, *needs):
         assert isinstance(each, str) and each and each == " ".join(each.split())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from mxwire.analysis.marks import FLAGS
 from mxwire.analysis.table import COLUMN_NAMES, TableBuilder
@@ -12,32 +11,8 @@ from mxwire.frames import FrameBatch
 from mxwire.report.document import Block, Column, Paragraph, Row, Table
 from mxwire.report.formats import type_names, views
 from mxwire.report.json_line import json_line
+from mxwire.texts import table_rows
 from mxwire.wire.decoder import Decoder
-
-_MEANINGS: Final = {
-    "file": "The capture, as named on the command line.",
-    "frame": "Frame number in its capture, from 1, including frames of other protocols.",
-    "time_ns": "Capture time in nanoseconds since 1970 (UTC).",
-    "wire_length": "Length of the frame on the wire in bytes, without frame check sequence.",
-    "captured": "Captured bytes of the frame; fewer than wire_length if a snap length cut it.",
-    "source": "Ethernet address of the sender.",
-    "destination": "Ethernet address of the receiver; null in Linux cooked captures, which do not record it.",
-    "vlan": "VLAN ids, outermost first; null for untagged frames.",
-    "dialect": "Dialect of the pair of hosts; null if undetermined, in which case the frame was decoded as mxoe.",
-    "type": "Packet type: name, or number if it has no name.",
-    "message": "Number of the message to which the frame belongs, as in mxwire messages; of an ack of its own, the "
-    "newest message that it acknowledges. Null for other frames, and with --no-analysis.",
-    "role": "Role of the frame in the message: data, rndv, pull, reply, notify, ack or nack.",
-    "flags": f"Marks of the frame: {', '.join(FLAGS)}.",
-    "repeat": "Which retransmission of the message, or re-request of the block, the frame is, from 1.",
-    "acknowledges": "Number of the newest message that the frame acknowledges.",
-    "hostname": "Host name in a HOST_REPLY.",
-    "payload_offset": "Offset of the data in the captured frame, in bytes.",
-    "payload_length": "Announced length of the data in bytes; null for frames without data and for malformed ones.",
-    "malformed_reason": "Reason why the frame is malformed; null for well-formed frames.",
-    "malformed_offset": "Offset of the offending byte in the captured frame.",
-}
-"""Meanings of the columns that are not packet fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +35,10 @@ def field_meanings() -> Iterator[FieldMeaning]:
             types = meanings.setdefault(field.name, {}).setdefault(field.meaning, [])
             if view.layout.packet_type.name not in types:
                 types.append(view.layout.packet_type.name)
+    for _, (name, meaning) in table_rows(__file__, "fields.md"):
+        meanings.setdefault(name, {meaning.format(flags=", ".join(FLAGS)): type_names()})
     for name in COLUMN_NAMES:
-        for meaning, types in (meanings.get(name) or {_MEANINGS[name]: type_names()}).items():
+        for meaning, types in meanings[name].items():
             yield FieldMeaning(name, str(schema[name]), tuple(types), meaning)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from mxwire.errors import write_file
 from mxwire.extras import import_extra
+from mxwire.texts import file_text
 from mxwire.wire.dialect import Dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD, SMALL_MAXIMUM, TINY_MAXIMUM
 
@@ -102,30 +103,12 @@ def rendered(figure: Callable[[Any], Any], kind: str) -> bytes:
     return image.getvalue()
 
 
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark }}
-body {{ font: 16px system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }}
-h1 {{ overflow-wrap: anywhere }}
-figure {{ margin: 0; overflow-x: auto; background: white }}
-svg {{ display: block; width: 100%; min-width: 44rem; height: auto }}
-pre {{ overflow-x: auto; font-size: 13px; line-height: 1.35 }}
-</style>
-<h1>{title}</h1>
-<figure tabindex="0">{figure}</figure>
-{text}</html>
-"""
-
-
 def page(title: str, drawing: bytes, text: str = "") -> str:
     """A self-contained HTML page with a drawing in SVG, which stays readable on a phone, and preformatted text."""
     figure = drawing.decode()
     shown = f'<pre tabindex="0">{html.escape(text)}</pre>\n' if text else ""
-    return _PAGE.format(title=html.escape(title), figure=figure[figure.index("<svg") :], text=shown)
+    template = file_text(__file__, "plot_page.html")
+    return template.format(title=html.escape(title), figure=figure[figure.index("<svg") :], text=shown)
 
 
 def panels(

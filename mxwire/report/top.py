@@ -34,6 +34,7 @@ from mxwire.report.traffic import (
     sorted_pairs,
     summary_text,
 )
+from mxwire.texts import file_text
 from mxwire.words import count_of, printable
 
 _WIDE: Final = 110
@@ -43,29 +44,6 @@ _ROWS: Final = 300
 _FINDINGS_LINES: Final = 4
 _COLOURS: Final = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
-HELP: Final = """\
-Columns of a pair of hosts (rates of the last 3 seconds, both directions):
-
-frames/s, bytes/s    frames, and bytes on the wire, per second (frm/s, B/s)
-messages/s           finished messages per second (msg/s)
-retransmits/s        retransmissions and re-requests per second (rtx/s)
-in flight            messages that are not finished
-oldest               age of the oldest of these
-dialect              mxoe or omx with its frame limit; - if no frame shows it
-
-"sampled 12.3%": too little processor time to follow the messages of all
-frames, only of this share. Frames and bytes stay exact, figures of messages are
-estimates, and "-" means that this pair is not followed now. "lost": frames that
-were not captured. "starved 3.2 s": for so long other programs had the
-processor, and frames waited; findings of that time are less certain.
-
-p h f   pairs, hosts, findings        enter    conversation of the pair
-s r     next column to sort by,       /        filter by name, address,
-        reverse the order                      dialect or finding
-space   pause the display             q        quit
-
-Press any key to close this page."""
-
 
 class HelpScreen(ModalScreen[None]):
     """The meaning of columns and keys."""
@@ -74,7 +52,7 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Make the page."""
-        yield Static(HELP, id="help", markup=False)
+        yield Static(file_text(__file__, "top_help.txt").rstrip(), id="help", markup=False)
 
     def on_key(self) -> None:
         """Close the page."""

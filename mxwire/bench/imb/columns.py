@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mxwire.bench.imb.patterns import ImbBenchmark
+from mxwire.texts import file_text
 
 _IMB_WIDTH: Final = 13
 _OSU_SIZE, _OSU_WIDTH, _OSU_LONE = 10, 20, 17
@@ -43,38 +44,20 @@ class ImbRow:
 
 def imb_banner(version: str, call: str, benchmarks: Sequence[str], least: int, most: int) -> Iterator[str]:
     """The lines before the first table. ``call`` is the command line, and lengths are from ``least`` to ``most``."""
-    rule = "#" + "-" * 64
     machine = platform.uname()
-    yield rule
-    yield "#    Intel(R) MPI Benchmarks 2021.3, MPI-1 part"
-    yield rule
-    yield f"# Date                  : {time.strftime('%a %b %d %H:%M:%S %Y')}"
-    yield f"# Machine               : {machine.machine}"
-    yield f"# System                : {machine.system}"
-    yield f"# Release               : {machine.release}"
-    yield f"# Version               : {machine.version}"
-    yield "# MPI Version           : none"
-    yield f"# mxwire {version}"
-    yield "# MPI Thread Environment: "
-    yield ""
-    yield ""
-    yield "# Calling sequence was: "
-    yield ""
-    yield f"# {call}"
-    yield ""
-    yield f"# Minimum message length in bytes:   {least}"
-    yield f"# Maximum message length in bytes:   {most}"
-    yield "#"
-    yield "# MPI_Datatype                   :   MPI_BYTE "
-    yield "# MPI_Datatype for reductions    :   MPI_FLOAT "
-    yield "# MPI_Op                         :   MPI_SUM  "
-    yield "# "
-    yield "# "
-    yield ""
-    yield "# List of Benchmarks to run:"
-    yield ""
-    for each in benchmarks:
-        yield f"# {each}"
+    yield from (
+        file_text(__file__, "imb_banner.txt")
+        .format(
+            date=time.strftime("%a %b %d %H:%M:%S %Y"),
+            machine=machine,
+            version=version,
+            call=call,
+            least=least,
+            most=most,
+            benchmarks="\n".join(f"# {each}" for each in benchmarks),
+        )
+        .splitlines()
+    )
 
 
 def imb_head(benchmark: ImbBenchmark, ranks: int, remark: str = "") -> Iterator[str]:

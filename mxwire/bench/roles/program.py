@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,60 +15,11 @@ from mxwire.bench.roles.tracing import PROGRAM_MARK, WARM_TRIPS, trace
 from mxwire.errors import MxwireError
 from mxwire.myriexpress.build import Installation, compiler, default_prefix
 from mxwire.myriexpress.launch import environment
+from mxwire.texts import file_text
 from mxwire.wire.numbers import DEFAULT_KEY
 
 _SILENT: Final = 3
 """Exit code of a side to which nothing arrives."""
-_SOURCE: Final = f"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#include <myriexpress.h>
-
-#define MUST(call) if ((call) != MX_SUCCESS) {{ fprintf(stderr, "%s\\n", #call); return 1; }}
-
-static char *out, *in;
-static mx_endpoint_t endpoint;
-static mx_endpoint_addr_t partner;
-
-static int trip(uint32_t size)
-{{
-    mx_segment_t from = {{out, size}}, to = {{in, size}};
-    mx_request_t sent, received;
-    mx_status_t status;
-    uint32_t result;
-    MUST(mx_irecv(endpoint, &to, 1, 0, 0, NULL, &received));
-    MUST(mx_isend(endpoint, &from, 1, partner, 0, NULL, &sent));
-    MUST(mx_wait(endpoint, &sent, MX_INFINITE, &status, &result));
-    MUST(mx_wait(endpoint, &received, MX_INFINITE, &status, &result));
-    return 0;
-}}
-
-int main(int argc, char **argv)
-{{
-    uint32_t size = atoi(argv[1]), count = atoi(argv[2]), warm = atoi(argv[argc - 1]);
-    uint64_t nic_id;
-    out = calloc(1, size + 64);
-    in = calloc(1, size + 64);
-    MUST(mx_init());
-    MUST(mx_open_endpoint(0, 0, {DEFAULT_KEY:#x}, NULL, 0, &endpoint));
-    MUST(mx_hostname_to_nic_id("beta:0", &nic_id));
-    MUST(mx_connect(endpoint, nic_id, 0, {DEFAULT_KEY:#x}, 10000, &partner));
-    if (trip(0))
-        return 1;
-    for (uint32_t number = 0; number < warm + count; number++) {{
-        if (number >= warm)
-            syscall(SYS_getppid, out, size, {PROGRAM_MARK:#x}L);
-        if (trip(size))
-            return 1;
-    }}
-    syscall(SYS_getppid, out, size, {PROGRAM_MARK:#x}L);
-    mx_close_endpoint(endpoint);
-    mx_finalize();
-    return 0;
-}}
-"""
 
 
 def library_refusal() -> str | None:
@@ -95,7 +45,8 @@ def traced_library(interface: str, other: str, size: int, count: int) -> dict[st
     with tempfile.TemporaryDirectory(prefix="mxwire-bench-") as folder:
         program = str(Path(folder, "trips"))
         library = f"-I{installation.include}", f"-L{installation.folder}", "-lmyriexpress"
-        compile_program(_SOURCE, program, *library)
+        macros = f"-DKEY={DEFAULT_KEY:#x}", f"-DMARK={PROGRAM_MARK:#x}L"
+        compile_program(file_text(__file__, "library_trips.c"), program, *macros, *library)
         peers = Path(folder, "peers")
         peers.write_text(f"{other} beta:0\n", encoding="utf-8")
         variables = {"MXWIRE_INTERFACE": interface, "MXWIRE_NAME": "alpha:0", "MXWIRE_PEERS": str(peers)}
@@ -112,7 +63,7 @@ def frame_trips(interface: str, own: str, other: str, active: bool, size: int, c
     """
     with tempfile.TemporaryDirectory(prefix="mxwire-bench-") as folder:
         program = str(Path(folder, "frame-trips"))
-        compile_program(files("mxwire.bench.roles").joinpath("frame_trips.c").read_text(encoding="utf-8"), program)
+        compile_program(file_text(__file__, "frame_trips.c"), program)
         side = "active" if active else "passive"
         words = [program, interface, f"{BARE_ETHERTYPE:#x}", own, other, side, str(size), str(count)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)

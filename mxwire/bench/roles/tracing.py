@@ -25,6 +25,7 @@ from mxwire.bench.roles.common import CONTENT
 from mxwire.bench.roles.copies import SENT, CopyTrail, rings_of, routines_of
 from mxwire.bench.roles.exchanges import ping_pong
 from mxwire.errors import MxwireError
+from mxwire.texts import table_rows
 
 _TRACE_ME, _SYSCALL, _SET_OPTIONS, _INFO = 0, 24, 0x4200, 0x420E
 _POKE, _GET_REGISTERS, _SET_REGISTERS, _EVENT_MESSAGE = 4, 12, 13, 0x4201
@@ -49,36 +50,6 @@ WARM_TRIPS: Final = 2
 _STOP_AT_CALL: Final = signal.SIGTRAP | 0x80
 _ENTRY, _EXIT = 1, 2
 _WALL: Final = 0x40000000
-_CALLS: Final[dict[str, dict[int, str]]] = {
-    "x86_64": {
-        0: "read",
-        1: "write",
-        44: "sendto",
-        45: "recvfrom",
-        46: "sendmsg",
-        47: "recvmsg",
-        307: "sendmmsg",
-        299: "recvmmsg",
-        7: "poll",
-        281: "epoll_pwait",
-        232: "epoll_wait",
-        110: "getppid",
-    },
-    "aarch64": {
-        63: "read",
-        64: "write",
-        206: "sendto",
-        207: "recvfrom",
-        211: "sendmsg",
-        212: "recvmsg",
-        269: "sendmmsg",
-        243: "recvmmsg",
-        73: "ppoll",
-        22: "epoll_pwait",
-        173: "getppid",
-    },
-}
-"""Numbers of the calls that move data or wait, by machine."""
 _MARK: Final = "getppid"
 """A marker: a call with no other use, which the child makes before and after the counted operations."""
 _MESSAGE: Final = struct.Struct("=QI4xQQQQi4x")
@@ -169,8 +140,9 @@ def trace(play: Callable[[], None], operations: int = 1) -> TracedCalls:
     afterwards does not count. Raises :class:`~mxwire.errors.MxwireError` if this system does not permit it, or the
     function failed.
     """
-    names = _CALLS.get(platform.machine())
-    if names is None:
+    rows = table_rows(__file__, "system_calls.md")
+    names = {int(number): name for machine, (number, name) in rows if machine == platform.machine()}
+    if not names:
         raise MxwireError(f"system calls are not counted on {platform.machine()}")
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
