@@ -18,7 +18,7 @@ from typing import Any, Final
 from mxwire.bench.channels.carriers import is_host, mtu_refusal
 from mxwire.bench.channels.channel import SilenceError
 from mxwire.bench.imb.rank import MODULE, setup_of
-from mxwire.bench.record import Conditions, load_average, now_text
+from mxwire.bench.record import Conditions
 from mxwire.bench.stage import PATIENCE, ProcessSide, SideLostError, StageError, StudySide, StudyStage
 from mxwire.bench.worker import SideSetup, failure
 from mxwire.errors import MxwireError
@@ -143,7 +143,6 @@ class RemoteStage(StudyStage):
 
     def __init__(self, interface: str, address: bytes | None = None, package: Path | None = None) -> None:
         super().__init__()
-        self._load, self._time = load_average(), now_text()
         self._interface = interface
         self._package = package
         try:
@@ -195,19 +194,7 @@ class RemoteStage(StudyStage):
     @property
     def conditions(self) -> Conditions:
         """The circumstances of this machine."""
-        own = self.own
-        return Conditions(
-            **machine.machine_conditions(),
-            time=self._time,
-            stage="machines",
-            compiled=self.compiled,
-            load=self._load,
-            mtu=own["mtu"],
-            offloads=tuple(own["offloads"]),
-            driver=own["driver"],
-            coalescing=own["coalescing"],
-            placement=placement()[:1],
-        )
+        return self._conditions("machines", self.own, placement=placement()[:1])
 
 
 class StudyServer:

@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -235,12 +235,23 @@ class StudyStage(ABC):
     def __init__(self) -> None:
         self.lost = 0
         """Rounds that were repeated because messages were lost."""
+        self.compiled = is_compiled()
+        """True if the sides run compiled modules."""
         self._held = ExitStack()
+        self._load, self._time = load_average(), now_text()
 
     @property
     @abstractmethod
     def conditions(self) -> Conditions:
         """The circumstances, for the recording."""
+
+    def _conditions(self, stage: str, interface: Mapping[str, Any] | None = None, **more: Any) -> Conditions:
+        """The circumstances of this machine, of the record of an ``interface``, and ``more``."""
+        if interface is not None:
+            more |= {each: interface[each] for each in ("mtu", "driver", "coalescing")}
+            more["offloads"] = tuple(interface["offloads"])
+        about = machine.machine_conditions()
+        return Conditions(**about, time=self._time, stage=stage, compiled=self.compiled, load=self._load, **more)
 
     @property
     def spins(self) -> bool:
@@ -323,7 +334,6 @@ class NamespaceStage(StudyStage):
         self._ends = ((f"{prefix}-a", "veth0"), (f"{prefix}-b", "veth1"))
         self.placement = machine.placement()
         """Processor of each side."""
-        self._load, self._time = load_average(), now_text()
         try:
             self._set_up()
         except BaseException:
@@ -393,21 +403,9 @@ class NamespaceStage(StudyStage):
 
     @property
     def conditions(self) -> Conditions:
-        """The circumstances."""
-        return Conditions(
-            **machine.machine_conditions(),
-            time=self._time,
-            stage="namespaces",
-            compiled=self.compiled,
-            load=self._load,
-            steered=self.options.steered,
-            mtu=self.options.mtu,
-            offloads=tuple(self.about["offloads"]),
-            driver=self.about["driver"],
-            delay=self.options.delay,
-            coalescing=self.about["coalescing"],
-            placement=self.placement,
-        )
+        """The circumstances, with the interface of the active side."""
+        own = {"steered": self.options.steered, "delay": self.options.delay, "placement": self.placement}
+        return self._conditions("namespaces", self.about, **own)
 
 
 def _delay(port: NamespacePort, seconds: float) -> None:
@@ -429,7 +427,6 @@ class MemoryStage(StudyStage):
     def __init__(self, mtu: int = 9000) -> None:
         super().__init__()
         self._mtu = mtu
-        self._load, self._time = load_average(), now_text()
         network, bare = MemoryNetwork(mtu=mtu), MemoryNetwork(mtu=mtu, ethertype=BARE_ETHERTYPE)
         names, addresses = ("memory0", "memory1"), ("020000000001", "020000000002")
         self.sides = (
@@ -449,10 +446,8 @@ class MemoryStage(StudyStage):
 
     @property
     def conditions(self) -> Conditions:
-        """The circumstances."""
-        compiled = is_compiled()
-        about = machine.machine_conditions()
-        return Conditions(**about, time=self._time, stage="memory", compiled=compiled, load=self._load, mtu=self._mtu)
+        """The circumstances, without those of a cable."""
+        return self._conditions("memory", mtu=self._mtu)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
 from mxwire.bench.cost.ranks import ModelFabric
 from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import HERE, Costs, FittedNumber, Source
-from mxwire.bench.imb.patterns import benchmark_by_name, measured
+from mxwire.bench.imb.patterns import benchmark_by_name
 from mxwire.errors import MxwireError
 from mxwire.wire.dialect import MXOE, Dialect, as_dialect
 from mxwire.wire.numbers import RENDEZVOUS_THRESHOLD
@@ -164,7 +164,7 @@ def tcp_half_round_trip(costs: Costs, length: int) -> float:
 
 def _half_round_trip(fabric: ModelFabric, length: int) -> float:
     benchmark = benchmark_by_name("PingPong")
-    times = fabric.run(lambda comm: measured(comm, lambda rank: benchmark.make(rank, length, ""), 1, 2))[0]
+    times = fabric.run(lambda comm: benchmark.program(comm, length, "", 1, 2))[0]
     return sum(times) / len(times) / 2000
 
 

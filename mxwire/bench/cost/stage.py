@@ -12,11 +12,9 @@ from mxwire.bench.cost.hosts import EndpointFabric, ModelHostOptions
 from mxwire.bench.cost.ranks import ModelFabric
 from mxwire.bench.cost.streams import StreamFabric
 from mxwire.bench.cost.tables import Costs
-from mxwire.bench.record import VIRTUAL_TIME, Conditions, load_average, now_text
+from mxwire.bench.record import VIRTUAL_TIME, Conditions
 from mxwire.bench.stage import Found, StageError, StudyStage
 from mxwire.bench.worker import SideSetup, run_role
-from mxwire.lab import machine
-from mxwire.native import is_compiled
 from mxwire.units import SECOND
 from mxwire.wire.dialect import Dialect, as_dialect
 
@@ -41,7 +39,6 @@ class VirtualStage(StudyStage):
         self._mtu = mtu
         self._delay = delay
         self._coalescing = coalescing
-        self._load, self._time = load_average(), now_text()
 
     def host_options(self, place: int, dialect: Dialect, **more: Any) -> ModelHostOptions:
         """The options of a host of mxwire with the costs of its table."""
@@ -97,15 +94,8 @@ class VirtualStage(StudyStage):
 
     @property
     def conditions(self) -> Conditions:
-        """The circumstances."""
-        return Conditions(
-            **machine.machine_conditions(),
-            time=self._time,
-            stage=f"{VIRTUAL_TIME}, {self.tables[0].name}",
-            compiled=is_compiled(),
-            load=self._load,
-            delay=self._delay,
-        )
+        """The circumstances, with the table of costs of the first host."""
+        return self._conditions(f"{VIRTUAL_TIME}, {self.tables[0].name}", delay=self._delay)
 
 
 def _play(setup: SideSetup, request: Found, thread: RankThread) -> Found:

@@ -19,8 +19,8 @@ from mxwire.errors import MxwireError
 from mxwire.host import Host, HostError, HostTimeoutError
 from mxwire.link import FaultyLink, open_link
 from mxwire.link.faults import Faults
-from mxwire.protocol import Partner, Status, profile_by_name
-from mxwire.wire.dialect import as_dialect
+from mxwire.protocol import Partner, Profile, Status, profile_by_name
+from mxwire.wire.dialect import Dialect, as_dialect
 
 PATIENCE: Final = 20.0
 """Seconds without progress after which a rank stops."""
@@ -140,12 +140,20 @@ class EndpointCommunicator(LiveCommunicator):
         self._opened.close()
 
 
+def tuned_host(
+    dialect: str, profile: str, frames_per_block: int | None, blocks_in_flight: int | None
+) -> tuple[Dialect, Profile]:
+    """Return the dialect and the profile of a host, with other numbers if they are given."""
+    spoken, played = as_dialect(dialect), profile_by_name(profile)
+    if frames_per_block is not None:
+        spoken = replace(spoken, frames_per_block=frames_per_block)
+    if blocks_in_flight is not None:
+        played = replace(played, blocks_in_flight=blocks_in_flight)
+    return spoken, played
+
+
 def _open_host(setup: RankSetup) -> Host:
-    dialect, profile = as_dialect(setup.dialect), profile_by_name(setup.profile)
-    if setup.frames_per_block is not None:
-        dialect = replace(dialect, frames_per_block=setup.frames_per_block)
-    if setup.blocks_in_flight is not None:
-        profile = replace(profile, blocks_in_flight=setup.blocks_in_flight)
+    dialect, profile = tuned_host(setup.dialect, setup.profile, setup.frames_per_block, setup.blocks_in_flight)
     options: dict[str, Any] = {
         "name": f"side{setup.places[setup.rank][1].rpartition('.')[2]}",
         "dialect": dialect,

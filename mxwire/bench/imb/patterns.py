@@ -66,6 +66,10 @@ class ImbBenchmark:
             return (0,)
         return tuple(each for each in SIZES if each <= largest and (each == 0 or each >= self.smallest))
 
+    def program(self, comm: Communicator, length: int, algorithm: str, warmup: int, count: int) -> Program[list[int]]:
+        """The program of a rank that measures repetitions; see :func:`measured`."""
+        return measured(comm, lambda rank: self.make(rank, length, algorithm), warmup, count, apart=self.apart)
+
     def algorithm(self, length: int, wanted: str | None = None) -> str:
         """The name of the algorithm: ``wanted``, or the usual one; empty for a pattern between neighbours."""
         if self.operation is None:

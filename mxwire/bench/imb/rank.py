@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from mxwire.bench.imb.carriers import EndpointCommunicator, RankSetup, StreamCommunicator, open_communicator
 from mxwire.bench.imb.collectives import barrier_dissemination
-from mxwire.bench.imb.patterns import benchmark_by_name, measured
+from mxwire.bench.imb.patterns import benchmark_by_name
 from mxwire.bench.processors import read_use
 from mxwire.errors import MxwireError
 from mxwire.lab.machine import pin
@@ -63,11 +63,9 @@ def _serve(comm: EndpointCommunicator | StreamCommunicator) -> None:
 
 def _measure(comm: EndpointCommunicator | StreamCommunicator, asked: dict[str, Any]) -> dict[str, Any]:
     benchmark = benchmark_by_name(asked["benchmark"])
-    length, algorithm = asked["length"], asked["algorithm"]
     before, used = comm.counts(), read_use()
-    warmup, count = asked["warmup"], asked["count"]
-    program = measured(comm, lambda rank: benchmark.make(rank, length, algorithm), warmup, count, apart=benchmark.apart)
-    times = comm.run(program)
+    parameters = {each: asked[each] for each in ("length", "algorithm", "warmup", "count")}
+    times = comm.run(benchmark.program(comm, **parameters))
     frames = {name: value - before[name] for name, value in comm.counts().items()}
     return {"times": times, "frames": frames, "use": (read_use() - used).record()}
 

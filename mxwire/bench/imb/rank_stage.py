@@ -13,8 +13,8 @@ from mxwire.bench.cost.hosts import ModelHostOptions
 from mxwire.bench.cost.processor import ModelCore
 from mxwire.bench.cost.stage import VirtualStage
 from mxwire.bench.cost.tables import Costs
-from mxwire.bench.imb.carriers import RankSetup
-from mxwire.bench.imb.patterns import ImbBenchmark, measured
+from mxwire.bench.imb.carriers import RankSetup, tuned_host
+from mxwire.bench.imb.patterns import ImbBenchmark
 from mxwire.bench.imb.rank import MODULE
 from mxwire.bench.remote import RANK, RemoteStage
 from mxwire.bench.roles.common import IP_ADDRESSES
@@ -24,7 +24,6 @@ from mxwire.errors import MxwireError
 from mxwire.ethernet import HEADER_SIZE
 from mxwire.lab.machine import available_processors, compiled_folder, placement
 from mxwire.lab.namespaces import namespaces_refusal
-from mxwire.protocol import profile_by_name
 from mxwire.wire.dialect import as_dialect
 
 RANKS_MAXIMUM: Final = 8
@@ -109,22 +108,19 @@ class ModelRanks(VirtualStage, RankRunner):
         self.ranks = self.fabric(hosts, options.ranks, blocks=options.blocks)
 
     def _host(self, options: RankOptions, place: int) -> ModelHostOptions:
-        dialect, profile = as_dialect(options.dialect), profile_by_name(options.profiles[place % len(options.profiles)])
-        if options.frames_per_block is not None:
-            dialect = replace(dialect, frames_per_block=options.frames_per_block)
-        if options.blocks_in_flight is not None:
-            profile = replace(profile, blocks_in_flight=options.blocks_in_flight)
+        dialect, profile = tuned_host(
+            options.dialect,
+            options.profiles[place % len(options.profiles)],
+            options.frames_per_block,
+            options.blocks_in_flight,
+        )
         return self.host_options(
             place, dialect, profile=profile, offload=options.copy_engine, received_in_place=options.in_place
         )
 
     def measure(self, benchmark: ImbBenchmark, length: int, warmup: int, count: int, algorithm: str = "") -> RankTimes:
         """Run a benchmark."""
-        found = self.ranks.run(
-            lambda comm: measured(
-                comm, lambda rank: benchmark.make(rank, length, algorithm), warmup, count, apart=benchmark.apart
-            )
-        )
+        found = self.ranks.run(lambda comm: benchmark.program(comm, length, algorithm, warmup, count))
         return RankTimes(found[: benchmark.ranks or len(found)], {}, self.marks)
 
     @property

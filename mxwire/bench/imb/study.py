@@ -48,11 +48,8 @@ class ImbStudy:
         return tuple(each for each in self.sizes if each == 0 or each >= benchmark.smallest)
 
 
-def run_imb(
-    study: ImbStudy,
-    options: StudyOptions,
-) -> Recording:
-    """Run the study; ``started`` is called with its recording, which Ctrl-C or the end of a rank leaves partial."""
+def run_imb(study: ImbStudy, options: StudyOptions) -> Recording:
+    """Run the study; Ctrl-C or the end of a rank leaves its recording partial."""
     with ExitStack() as opened:
         stages = {}
         for each in study.carriers:
