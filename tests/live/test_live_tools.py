@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import shlex
@@ -24,7 +23,8 @@ from mxwire.capture import open_capture
 from mxwire.frames import FrameBatch
 from mxwire.host import Endpoint
 from mxwire.link import PacketLink
-from tests.cli import support
+from tests.cli.support import Run
+from tests.cli.support import mxwire as run_here
 
 from .hosts import open_endpoint, open_host
 from .namespaces import Laboratory, Namespace, Port
@@ -39,30 +39,20 @@ NOBODY = 65534
 BROADCAST_FRAME = b"\xff" * 6 + bytes.fromhex("02000000000186df") + bytes(1486)
 
 
-class Done:
-    """The exit code and output of a command."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        assert "Traceback" not in err, err
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def objects(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-def mxwire(where: Namespace, *words: object, **options: Any) -> Done:
+def mxwire(where: Namespace, *words: object, **options: Any) -> Run:
     done = where.run(*MXWIRE, *map(str, words), timeout=LONGEST, **options)
-    return Done(done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr, done.stderr
+    return Run(done.returncode, done.stdout, done.stderr)
 
 
 def start(where: Namespace, *words: object, **options: Any) -> subprocess.Popen[str]:
     return where.start(*MXWIRE, *map(str, words), **options)
 
 
-def ended(process: subprocess.Popen[str]) -> Done:
+def ended(process: subprocess.Popen[str]) -> Run:
     out, err = process.communicate(timeout=LONGEST)
-    return Done(process.returncode, out, err)
+    assert "Traceback" not in err, err
+    return Run(process.returncode, out, err)
 
 
 @contextmanager
@@ -335,12 +325,12 @@ def talk(port: Port, count: int = 5) -> None:
 
 
 def decoded(path: Path) -> list[dict[str, Any]]:
-    done = support.mxwire("decode", "--json=full", path)
+    done = run_here("decode", "--json=full", path)
     assert done.code == 0 or done.err == f"mxwire: {path}: no frames; record some with mxwire capture\n"
     return done.objects
 
 
-def interrupted(process: subprocess.Popen[str]) -> Done:
+def interrupted(process: subprocess.Popen[str]) -> Run:
     process.send_signal(signal.SIGINT)
     return ended(process)
 
@@ -479,20 +469,9 @@ def statistics_block(data: bytes) -> tuple[int, int]:
     return struct.unpack_from("<Q", block, 36)[0], struct.unpack_from("<Q", block, 48)[0]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ([], "give -w FILE, or -l"),
-        (["-w", "-", "-l"], "-w - and -l both write to standard output: choose one"),
-        (["-w", "-", "-C", "1"], "-C and -G start further files: name the first with -w FILE"),
-        (["-l", "-W", "2"], "give one of them"),
-        (["-w", "a.pcap"], "name it a.pcapng"),
-        (["-w", "/nowhere/a.pcapng"], "create its directory first"),
-    ],
-)
-def test_capture_refuses_senseless_options(silent, options, words):
-    done = mxwire(silent.namespace, "capture", "-i", "veth1", *options)
-    assert done.code == 2 and words in done.err and done.err.count("\n") == 1
+def test_capture_needs_the_directory_of_its_file(silent):
+    done = mxwire(silent.namespace, "capture", "-i", "veth1", "-w", "/nowhere/a.pcapng")
+    assert done.code == 2 and "create its directory first" in done.err and done.err.count("\n") == 1
 
 
 # doctor
@@ -677,7 +656,7 @@ def test_doctor_explains_how_to_get_permission(silent):
     assert done.out.count("CAP_NET_RAW") == 1 and "→ use sudo, or a shell with it" in done.out
 
 
-def as_nobody(port: Port, *words: str) -> Done:
+def as_nobody(port: Port, *words: str) -> Run:
     """Run a command as a user without privileges.
 
     Its modules are imported as root: this user may be unable to read the installation. difflib is among them, as click
@@ -690,4 +669,4 @@ def as_nobody(port: Port, *words: str) -> Done:
     script += "import mxwire.cli.discover, mxwire.cli.ping, mxwire.cli.capture, mxwire.cli.doctor\n"
     script += f"os.setgroups([])\nos.setgid({NOBODY})\nos.setuid({NOBODY})\nmain({[*words, '-i', port.interface]!r})"
     done = port.namespace.run(sys.executable, "-c", script, cwd=ROOT)
-    return Done(done.returncode, done.stdout, done.stderr)
+    return Run(done.returncode, done.stdout, done.stderr)
