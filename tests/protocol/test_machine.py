@@ -16,7 +16,7 @@ from mxwire.protocol.status import ImpossibleEventError
 from mxwire.units import SECOND
 
 from .tables import tables
-from .world import World
+from .world import World, pattern
 
 
 class Light(StrEnum):
@@ -138,3 +138,16 @@ def test_the_representation_for_debugging():
     assert repr(receive) == "<Receive posted pending match=0x5 length=0>"
     receive.cancel()
     assert repr(receive) == "<Receive done cancelled match=0x5 length=0>"
+
+
+def test_transmitted_packets_are_counted_by_type():
+    """Section 21."""
+    world = World()
+    one, two, there, _ = world.pair()
+    for data in (b"x", pattern(100), pattern(9000), pattern(40000)):
+        two.receive(bytearray(40000))
+        one.send(there, data)
+    world.seconds(1)
+    counters = [{each.value: node.counters[each] for each in Counter} for node in world.nodes]
+    assert [counters[0][f"Send {each}"] for each in ("Tiny", "Small", "MediumSQ Frag", "Rndv")] == [1, 1, 3, 1]
+    assert [counters[1][f"Send {each}"] for each in ("Pull Request", "Notify")] == [2, 1]

@@ -10,6 +10,7 @@ import pytest
 
 from mxwire.protocol import EventKind, LocalProtocolError, Node
 from mxwire.protocol.counters import Counter
+from mxwire.protocol.peers import query_is_due
 from mxwire.protocol.profile import OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
 from mxwire.units import SECOND
 from mxwire.wire.packets import Announcement, ConnectReply, ConnectRequest, HostQuery, HostReply, Tiny
@@ -271,3 +272,17 @@ def test_hosts_come_and_go_at_random():
         assert all(node.peers.by_address(each.address) is each is node.peers.at(each.index) for each in peers)
         assert not any(each.removed for each in peers)
         assert set(node._names._searches) <= set(peers)
+
+
+def test_of_two_queries_in_a_row_one_may_be_early():
+    """R-HOST-02: the one before must be a whole interval old."""
+    assert query_is_due(0, 20, 25, 10) and query_is_due(10, 20, 25, 10) and query_is_due(11, 20, 30, 10)
+    assert not query_is_due(11, 20, 25, 10) and not query_is_due(20, 20, 29, 10)
+
+
+def test_hosts_that_announce_themselves_are_heard():
+    """R-DISC-03."""
+    world = World(announce=True, acquainted=False)
+    world.lose = lambda _host, frame: type(frame) is not Announcement
+    world.seconds(2)
+    assert all(each.heard for node in world.nodes for each in node.peers if each.own is None)

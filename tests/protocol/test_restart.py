@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mxwire.protocol import Defect, EngineEndpoint, EventKind, Partner, Status
+from mxwire.protocol import Defect, EngineEndpoint, Partner, Status
 from mxwire.protocol.profile import NATIVE_MX, OPEN_MX_1_5, OPEN_MX_1_5_AS_FOUND
-from mxwire.wire.packets import ConnectReply, ConnectRequest, NackLib, Rndv, Tiny, Truc
+from mxwire.wire.packets import ConnectRequest, NackLib, Tiny, Truc
 
 from .world import KEY, World, address, frame_to, statuses
 
@@ -22,31 +22,6 @@ def _exchange(world, *ways):
         source.send(partner, b"abc", number)
         world.seconds(1)
         assert receive.status is Status.SUCCESS
-
-
-def test_a_restarted_partner_is_recognised_by_its_request():
-    """R-CLS-04, R-CLS-05, R-CON-10: everything unfinished ends as unreachable, both start from scratch."""
-    world = World()
-    one, two, there, back = world.pair()
-    world.lose = lambda host, frame: host == 0 and type(frame) in (Tiny, Rndv)
-    buffered, large = one.send(there, b"x"), one.send(there, bytes(40000))
-    early = two.send(back, b"unmatched", 99)
-    world.settle()
-    assert one.matching.unexpected == 1
-    assert statuses(buffered, large, early) == [Status.SUCCESS, None, Status.SUCCESS]
-    two = reopen(world, 1, two)
-    world.lose = lambda *_: False
-    world.connect(two, one, 0)
-    assert large.status is Status.REMOTE_ENDPOINT_UNREACHABLE
-    assert buffered.late_status is Status.REMOTE_ENDPOINT_UNREACHABLE
-    assert [each.request for each in world.reported(EventKind.UNDELIVERED, 0)] == [buffered]
-    assert one.matching.unexpected == 0
-    assert world.reported(EventKind.PARTNER_RESTARTED, 0)
-    assert (there.fwd, there.rev, there.tx_next, there.rx_next) == (two.session, two.session, 1, 1)
-    receive = two.receive(bytearray(2), 5)
-    one.send(there, b"hi", 5)
-    world.settle()
-    assert receive.status is Status.SUCCESS
 
 
 def test_a_restart_in_the_middle_of_a_pass():
@@ -97,34 +72,6 @@ def test_packets_for_the_former_session_are_nacked():
     assert not reopened.partners
 
 
-def test_abandoning_a_partner():
-    """R-RTX-03, R-RTX-05, R-SEQ-03: at the limit everything ends, and the session number goes up."""
-    world = World(profile=OPEN_MX_1_5)
-    one, two, there, _ = world.pair()
-    one.resend_maximum = 3
-    world.lose = lambda *_: True
-    tiny, large, connect = one.send(there, b"x"), one.send(there, bytes(40000)), one.connect(address(1), 2, KEY)
-    world.seconds(3)
-    assert len(world.sent(Tiny)) == len(world.sent(Rndv)) == 4
-    assert statuses(tiny, large, connect) == [
-        Status.SUCCESS,
-        Status.REMOTE_ENDPOINT_UNREACHABLE,
-        Status.REMOTE_ENDPOINT_UNREACHABLE,
-    ]
-    assert (there.rx_next, there.rx_done, there.fwd) == (0x70F1, 0x4F0E, None)
-    assert one.send(there, b"y").status is Status.REMOTE_ENDPOINT_UNREACHABLE
-    assert two.open
-
-
-def test_a_new_connect_after_an_abandonment_connects_both_again():
-    """R-RTX-05, R-SEQ-03, R-SEQ-07: without D-4 the other side follows to the new session number."""
-    world = World()
-    one, two, there, back = abandoned_pair(world)
-    world.connect(one, two, 1)
-    _exchange(world, (one, two, there), (two, one, back))
-    assert world.sent(Tiny, 1)[-1].lib_seqnum & 0xC000 == 0x4000
-
-
 def test_the_abandoned_side_may_connect_first():
     """D-4 off: the reply's session number shows it that it was abandoned."""
     world = World()
@@ -162,25 +109,6 @@ def test_the_survivor_connects_first():
             assert world.sent(Tiny, 1)[-1].lib_seqnum == 9
 
 
-def test_disconnecting_forgets_everything():
-    """R-CLS-03, R-ORD-01: the other side is not notified, the connect counter starts at 0 again."""
-    world = World()
-    one, two, there, back = world.pair()
-    one.send(there, b"x")
-    large = one.send(there, bytes(40000), 3)
-    world.settle()
-    one.disconnect(there)
-    one.disconnect(there)
-    assert large.status is Status.REMOTE_ENDPOINT_UNREACHABLE
-    world.clear()
-    two.send(back, b"lost")
-    world.settle()
-    assert not world.sent(NackLib)
-    assert len(world.sent(Tiny, 1)) == 1
-    world.connect(one, two, 1)
-    assert world.sent(ConnectRequest)[-1].connect_seqnum == 0
-
-
 def test_native_mx_keeps_its_partners():
     """Differences, section 1: disconnecting changes nothing there."""
     world = World(profile=NATIVE_MX)
@@ -205,17 +133,3 @@ def test_closing_sends_owed_acks():
     assert len(world.sent(Truc)) == 1
     assert statuses(pending, connect) == [Status.CANCELLED, Status.CANCELLED]
     assert not two.requests
-
-
-def test_a_reply_with_another_session_shows_a_restart():
-    """R-CON-05 a, R-CLS-04: detected by the reply to a local connect."""
-    world = World()
-    one, two, there, _ = world.pair()
-    world.lose = lambda host, frame: host == 0 and type(frame) is Rndv
-    large = one.send(there, bytes(40000))
-    world.settle()
-    two = reopen(world, 1, two)
-    again = one.connect(address(1), 2, KEY)
-    world.settle()
-    assert world.sent(ConnectReply)[-1].target_session_id == two.session
-    assert statuses(again, large) == [Status.SUCCESS, Status.REMOTE_ENDPOINT_UNREACHABLE]

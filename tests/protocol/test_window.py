@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mxwire.protocol import Counter, Defect, Status
 from mxwire.protocol.library.reliability import distance, number, same_session, session_bits, successor
 from mxwire.protocol.profile import OPEN_MX_1_5
-from mxwire.wire.packets import Medium, Notify, Rndv, Tiny, Truc
+from mxwire.wire.packets import Rndv, Tiny
 
 from .world import World, frame_to, lose_first, pattern
 
@@ -44,30 +44,6 @@ def world() -> World:
     return World()
 
 
-def test_the_next_number_is_taken(world):
-    """R-ORD-03, R-SEQ-04."""
-    one, two, there, _ = world.pair()
-    world.inject(0, tiny(world, one, two, 1), tiny(world, one, two, 2))
-    assert (there.rx_next, one.matching.unexpected) == (3, 2)
-
-
-def test_an_early_number_waits_for_the_others(world):
-    """R-ORD-03, R-ORD-04, R-ORD-05: not acked, and delivered in order; without D-5 all that are there."""
-    one, two, there, _ = world.pair()
-    for sequence in (5, 3, 4, 3, 2):
-        world.inject(0, tiny(world, one, two, sequence, match=sequence))
-    assert there.rx_next == 1
-    world.milliseconds(30)
-    assert not world.sent(Truc)
-    world.inject(0, tiny(world, one, two, 1, match=1))
-    assert there.rx_next == 6
-    order = []
-    while one.matching.unexpected:
-        buffer = bytearray(1)
-        order.append(one.receive(buffer, 0, 0).match_info)
-    assert order == [1, 2, 3, 4, 5]
-
-
 def test_with_its_defect_two_numbers_are_taken_at_a_time():
     """R-ORD-04, D-5: exactly two for each packet that closes a gap."""
     world = World(profile=OPEN_MX_1_5.with_defects(Defect.EARLY_DRAINED_BY_ONE))
@@ -77,64 +53,6 @@ def test_with_its_defect_two_numbers_are_taken_at_a_time():
     assert there.rx_next == 3
     world.inject(0, tiny(world, one, two, 3))
     assert there.rx_next == 5
-
-
-def test_the_early_window_has_255_numbers(world):
-    """R-ORD-03: one more is obsolete."""
-    one, two, there, _ = world.pair()
-    world.inject(0, tiny(world, one, two, 1 + 255), tiny(world, one, two, 1 + 256))
-    assert list(there.window.early) == [256]
-
-
-def test_the_number_before_is_acked_at_once_older_ones_are_not(world):
-    """R-ORD-03, R-ACK-10: an ack may have been lost."""
-    one, two, there, _ = world.pair()
-    for sequence in (1, 2, 3):
-        world.inject(0, tiny(world, one, two, sequence))
-    world.milliseconds(30)
-    world.clear()
-    world.inject(0, tiny(world, one, two, 2))
-    world.milliseconds(30)
-    assert not world.sent(Truc)
-    world.inject(0, tiny(world, one, two, 3))
-    world.settle()
-    (ack,) = world.sent(Truc)
-    assert ack.liback_lib_seqnum == there.rx_next == 4
-    assert one.matching.unexpected == 3
-
-
-def test_another_session_number_is_dropped(world):
-    """R-SEQ-07: in the number, and in the piggyback, which drops the message itself."""
-    one, two, there, _ = world.pair()
-    world.inject(0, tiny(world, one, two, 0x4001), tiny(world, one, two, 1, piggyback=0x8001))
-    assert there.rx_next == 1
-    world.inject(0, tiny(world, one, two, 1))
-    assert there.rx_next == 2
-
-
-def test_nothing_passes_before_the_handshake(world):
-    """R-SEQ-07, R-ORD-01: a stranger's packets are dropped without a nack."""
-    one, two = world.open(0), world.open(1, 2)
-    world.inject(0, tiny(world, one, two, 1))
-    world.settle()
-    assert world.nodes[0].counters["Recv Tiny"] == 1
-    assert not world.log
-    one.connect(world.nodes[1].interfaces[0].address, 2, 0)
-    world.inject(0, tiny(world, one, two, 1))
-    assert one.matching.unexpected == 0
-
-
-def test_piggybacks_of_early_and_duplicate_packets_count(world):
-    """R-ORD-02."""
-    one, two, there, _ = world.pair()
-    world.lose = lambda *_: True
-    for _ in range(2):
-        one.send(there, b"x")
-    world.settle()
-    world.inject(0, tiny(world, one, two, 9, piggyback=2))
-    assert there.tx_una == 2
-    world.inject(0, tiny(world, one, two, 9, piggyback=3))
-    assert there.tx_una == 3
 
 
 def test_no_memory_is_as_if_it_had_been_lost():
@@ -226,26 +144,15 @@ def test_a_full_ring_drops_and_retransmission_repairs():
     assert two.card.ring.room == 0
 
 
-def test_every_numbered_type_shares_one_sequence(world):
-    """R-SEQ-04: TINY, MEDIUM with one number for all fragments, NOTIFY."""
-    one, two, there, _ = world.pair()
-    two.receive(bytearray(50000), 3)
-    for length, match in ((1, 1), (5000, 2), (50000, 3), (2, 4)):
-        one.send(there, pattern(length), match)
-    world.settle()
-    numbers = [each.lib_seqnum for each in (*world.sent(Tiny, 0), *world.sent(Medium, 0))]
-    assert numbers == [1, 4, 2, 2]
-    assert [each.lib_seqnum for each in world.sent(Notify, 1)] == [1]
-
-
-def test_a_lost_message_holds_up_the_later_ones(world):
-    """R-ORD-05, R-RTX-02: in order, exactly once."""
+def test_a_reset_releases_the_memory_of_early_packets():
+    """R-CLS-05, R-ORD-03."""
+    world = World()
     one, two, there, _ = world.pair()
     world.lose = lose_first(Tiny)
-    for value in range(6):
-        one.send(there, bytes([value]), 5)
-    buffers = [bytearray(1) for _ in range(6)]
-    for buffer in buffers:
-        two.receive(buffer, 5)
-    world.seconds(2)
-    assert [buffer[0] for buffer in buffers] == list(range(6))
+    one.send(there, b"x")
+    one.send(there, pattern(100))
+    world.settle()
+    assert two.early_bytes >= 100
+    one.close()
+    world.connect(world.open(0, one.number), two, 1)
+    assert two.early_bytes == 0
