@@ -65,6 +65,23 @@ def test_the_page_is_that_of_the_recording():
     assert (DOCS / "studies.md").read_text(encoding="utf-8") == expected
 
 
+@pytest.mark.parametrize(
+    ("number", "numbers"),
+    [
+        ("S1-T1-a", "BIP-0.92 data loss, FM-2.02 prevented, FM-2.1 prevented, PM-1.2 tolerated, VMMC-2 impossible"),
+        ("S1-T1-b", "AM-II 2,000, BIP-0.92 129"),
+        ("S1-T1-c", "FM-2.02 no, FM-2.1 yes, PM-1.2 yes"),
+        ("S1-T2-a", "AM-II 2 + 1, BIP-0.92 0 + 0"),
+        ("S1-T2-b", "GAM 1, AM-II 2, VMMC-2 0"),
+        ("S1-D-a", "VMMC-2 1, 1.5, 2.5, 4.5; PM-1.2 1, 1, 1, 1"),
+    ],
+)
+def test_claims_on_calls_and_recovery_are_judged_by_the_models_without_a_recording(number, numbers):
+    verdict = verdict_of(number)
+    assert (verdict.outcome, verdict.how) == ("confirmed", "counted")
+    assert numbers in verdict.numbers
+
+
 def test_every_claim_of_the_three_texts_is_there():
     numbers = [each.number for each in CLAIMS]
     count = {text: sum(each.startswith(f"{text}-") for each in numbers) for text in ("S0", "S1", "S2")}
@@ -73,9 +90,9 @@ def test_every_claim_of_the_three_texts_is_there():
     assert next(each for each in CLAIMS if each.number == "S2-F12-d").derived
 
 
-def test_without_recordings_nothing_is_applicable():
+def test_without_recordings_only_counts_of_the_models_are_applicable():
     for claim, verdict in judged(ClaimEvidence([])):
-        assert verdict.outcome == "not applicable", claim.number
+        assert verdict.outcome == "not applicable" or verdict.how == "counted", claim.number
         assert verdict.numbers
 
 

@@ -285,6 +285,11 @@ class FastMessagesPort(ModelPort[FastMessagesLayer]):
         length = yield stream.receive_into(memory)
         self._messages.append(memory[:length])
 
+    @property
+    def handled(self) -> int:
+        """Number of messages that handlers have taken."""
+        return len(self._messages)
+
     def progress(self) -> None:
         """Run handlers."""
         self.layer.extract()

@@ -78,6 +78,11 @@ class ActivePort(ModelPort[ActiveLayer]):
     def _arrived(self, message: ActiveMessage) -> None:
         self._packets.append(message.data)
 
+    @property
+    def handled(self) -> int:
+        """Number of packets that the handler has taken."""
+        return len(self._packets)
+
     def started(self) -> bool:
         """Return whether the partner's node is known."""
         return self.partner[0] in self.layer.nodes

@@ -39,6 +39,16 @@ class ModelPort(ABC, Generic[Layer_]):
         self._memory = memoryview(bytearray(self.size))
         self._filled = 0
 
+    @property
+    def handled(self) -> int:
+        """Number of messages that handlers have taken, and the program has not received."""
+        return 0
+
+    @property
+    def program_memory(self) -> memoryview:
+        """The memory of the program into which messages are received."""
+        return self._memory
+
     def start(self) -> None:
         """Do the work that precedes all messages."""
 

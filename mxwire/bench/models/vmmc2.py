@@ -278,27 +278,32 @@ class VmmcPort(ModelPort[VmmcLayer]):
         super().__init__(layer, partner, **options)
         self._slots = memoryview(bytearray(self.size * self.depth))
         self._exported = layer.export(self._slots)
-        self._imported: ImportedBuffer | None = None
+        self.imported: ImportedBuffer | None = None
         self._sent = self._received = 0
+
+    @property
+    def program_memory(self) -> memoryview:
+        """The slots."""
+        return self._slots
 
     def start(self) -> None:
         """Import the partner's slots."""
-        self._imported = self.layer.import_buffer(self.partner, 0)
+        self.imported = self.layer.import_buffer(self.partner, 0)
 
     def started(self) -> bool:
         """Return whether they are imported."""
-        imported = self._imported
+        imported = self.imported
         if imported is not None and imported.refused:
             self.start()
         return imported is not None and imported.length is not None
 
     def offer(self, data: memoryview) -> int | None:
         """Deposit the message."""
-        if not self.started() or self._imported is None:
+        if not self.started() or self.imported is None:
             return None
         start = self._sent % self.depth * self.size
         self._sent += 1
-        self.layer.send(self._imported, start, data)
+        self.layer.send(self.imported, start, data)
         return len(data)
 
     def received(self, size: int) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from mxwire.bench.models.behaviour import ROWS
 from mxwire.bench.models.catalogue import MODELS
 from mxwire.bench.models.layer import CallError, CatastropheError
-from tests.bench.models.cells import ROWS
 from tests.mutants import Mutant, changed
 
 Change = tuple[str, str, str]
@@ -144,7 +144,7 @@ CHANGES: Final[dict[str, dict[str, Change]]] = {
     "protection": {
         "gam": ("GamLayer.move", "self.send_copies.copy(buffer, frame.data)", "buffer[:] = frame.data"),
         "am2": ("Am2Layer.move", "self.send_copies.note(length)", "pass"),
-        "bip": ("BipLayer.take", "state.queue.append(data)", "pass"),
+        "bip": ("BipLayer._tag", "_Tag()", "_Tag(0)"),
         **dict.fromkeys(
             _FM, ("FastMessagesLayer.send_piece", "self.send_copies.note(len(part))", "self.written.note(len(part))")
         ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mxwire.bench.models.behaviour import LIBRARIES, ROWS
 from mxwire.bench.models.catalogue import MODELS
 from tests.bench.models.cell_mutants import CELL_MUTANTS, shown
-from tests.bench.models.cells import LIBRARIES, ROWS
 from tests.mutants import Mutant
 
 YES, NO, BOTH = True, False, "DMA + copy"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from mxwire.bench.models.catalogue import MODELS, all_facts, check_model
 from mxwire.bench.models.header import HEADER, unpacked
+from mxwire.bench.models.stream import MessageStream, body
 from mxwire.errors import MxwireError
 from mxwire.simulation import Simulation, draw_scenario
 from mxwire.simulation.scenario import INCIDENTS
-from tests.bench.models.messages import MessageStream, body
 
 SIZES = (0, 4, 255, 256, 4096, 20_000)
 MESSAGES = 10_000

@@ -1,4 +1,4 @@
-"""Streams of numbered messages between two processes of a model, for its tests."""
+"""Streams of numbered messages between two processes of a model on a wire in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from struct import pack
 from typing import Any
 
 from mxwire.bench.models.catalogue import model_of
-from mxwire.bench.models.layer import CatastropheError, ModelLayer
+from mxwire.bench.models.layer import CatastropheError
 from mxwire.bench.models.port import ModelPort, content
 from mxwire.bench.models.wire import ModelWire
 
@@ -19,7 +19,10 @@ def body(number: int, size: int) -> bytes:
 
 @dataclass
 class MessageStream:
-    """``count`` messages of ``size`` bytes from one process to another; ``received`` has them as they arrive."""
+    """``count`` messages of ``size`` bytes from one process to another; ``received`` has them as they arrive.
+
+    ``faults`` are those of a :class:`~mxwire.bench.models.wire.ModelWire`.
+    """
 
     name: str
     count: int
@@ -30,10 +33,11 @@ class MessageStream:
     sent: int = 0
 
     def __post_init__(self) -> None:
+        """Make both processes."""
         model = model_of(self.name)[0]
-        self.layers: list[ModelLayer] = [model.layer(0), model.layer(1)]
+        self.layers: list[Any] = [model.layer(0), model.layer(1)]
         options: dict[str, Any] = {"copied": self.copied, "size": self.size, "depth": 64}
-        self.ports: list[ModelPort] = [model.port(layer, (1 - layer.node, 0), **options) for layer in self.layers]
+        self.ports: list[ModelPort[Any]] = [model.port(layer, (1 - layer.node, 0), **options) for layer in self.layers]
         self.wire = ModelWire(self.layers, **self.faults)
         self._busy = False
 
