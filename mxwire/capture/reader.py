@@ -260,7 +260,7 @@ class CaptureReader:
 def open_capture(
     source: str | Path | BinaryIO,
     *,
-    chunk_bytes: int = 8 << 20,
+    chunk_bytes: int = 6 << 20,
     numba: bool | None = None,
     damaged: Callable[[CaptureError], None] | None = None,
     skip_damage: bool = False,

@@ -19,6 +19,7 @@ from mxwire.rules.state import connects, discovery, numbered, pulls
 from mxwire.rules.state.flows import ANY_INDEX, ObservedFlow, ObservedPair
 from mxwire.rules.state.frame import JudgedFrame
 from mxwire.rules.state.hosts import ObservedHost
+from mxwire.rules.state.streams import kept_behind
 from mxwire.rules.vantage import CAPTURE, Vantage
 from mxwire.wire import packets
 from mxwire.wire.checks import Reason
@@ -118,6 +119,7 @@ class Judge:
         self._dialect = dialect
         self._hosts: dict[bytes, ObservedHost] = {}
         self._pairs: dict[bytes, ObservedPair] = {}
+        self._flows = 0
         self._seen = JudgedFrame(vantage)
 
     def observe(
@@ -283,12 +285,14 @@ class Judge:
     def _flow(self, pair: ObservedPair, frame: Any) -> ObservedFlow:
         source, destination = pair.source.endpoint(frame.src_endpoint), pair.destination.endpoint(frame.dst_endpoint)
         number, back_number = frame.src_endpoint, frame.dst_endpoint
-        flow = ObservedFlow(pair, source, destination, number, source.epoch)
+        kept = kept_behind(self._flows)
+        self._flows += 2
+        flow = ObservedFlow(pair, source, destination, number, source.epoch, kept)
         pair.flows[number << 8 | back_number] = flow
         if pair.back is pair and number == back_number:
             flow.back = flow
         else:
-            flow.back = ObservedFlow(pair.back, destination, source, back_number, destination.epoch, back=flow)
+            flow.back = ObservedFlow(pair.back, destination, source, back_number, destination.epoch, kept, back=flow)
             pair.back.flows[back_number << 8 | number] = flow.back
         for each in (flow, flow.back):
             if not each.source.fresh:

@@ -312,9 +312,10 @@ class _JudgedRun:
             flow.acknowledged_number = int(self.frames.number[at])
         if last > stream.acknowledged:
             stream.acknowledged = last
-            while last - stream.floor > 2 * KEPT_BEHIND:
-                at = int(np.searchsorted(positions, stream.floor + 2 * KEPT_BEHIND, side="right"))
-                stream.floor = int(positions[at]) - KEPT_BEHIND
+            kept = stream.kept_behind
+            while last - stream.floor > 2 * kept:
+                at = int(np.searchsorted(positions, stream.floor + 2 * kept, side="right"))
+                stream.floor = int(positions[at]) - kept
 
     def _create(self, flows: Sequence[_Flows], data: Data) -> None:
         """Create the messages that their streams remember, and discard those that they do not."""

@@ -19,7 +19,7 @@ nacks), and :class:`PlainTracker` consumes as many plain frames from their begin
    wait for late duplicates.
 3. Reports. The length of the queue of waiting messages after each frame follows from the times, and from its bound in
    steps of ``ROOM``.
-4. Entries. A stream removes its oldest entries when ``KEPT_BEHIND`` more were reported, or when it holds too many; it
+4. Entries. A stream removes its oldest entries when ``kept_behind`` more were reported, or when it holds too many; it
    removes the larger of the two numbers. Lost messages leave gaps, so entries are counted, not positions. While all
    entries are reported in turn (``Stream.in_turn``), the numbers of reports are enough.
 5. Objects. Message objects are created for messages in flight. Settled messages remain rows of
@@ -59,7 +59,7 @@ from mxwire.analysis.conversations.state import (
     FollowerState,
     note_missing,
 )
-from mxwire.analysis.conversations.streams import ENTRIES, KEPT_BEHIND, Stream, stream_at
+from mxwire.analysis.conversations.streams import ENTRIES, Stream, stream_at
 from mxwire.rules.lanes import LaneOrder
 from mxwire.wire.enums import TrucType
 from mxwire.wire.numbers import (
@@ -375,8 +375,11 @@ class _PlainStream:
         entries = (self.stream.entries[position] for position in range(self.stream.acked, end))
         return [each for each in entries if isinstance(each, CapturedMessage)]
 
-    def forget(self) -> bool:
-        """Set ``forgotten`` and ``kept`` as after the reports of the run; return False if they are not in turn."""
+    def forget(self, kept_behind: int) -> bool:
+        """Set ``forgotten`` and ``kept`` as after the reports of the run; return False if they are not in turn.
+
+        ``kept_behind`` is that of :class:`~mxwire.analysis.conversations.state.FollowerState`.
+        """
         stream = self.stream
         if len(stream.entries) + self.sent > ENTRIES:
             return False
@@ -384,11 +387,13 @@ class _PlainStream:
         if count:
             first = stream.acked
             order = [*stream.reported, *self.old_positions, *range(first, first + self.new)]
-            self.kept = order[-KEPT_BEHIND:]
-            self.forgotten = max(len(order) - KEPT_BEHIND, 0)
+            self.kept = order[-kept_behind:]
+            self.forgotten = max(len(order) - kept_behind, 0)
         return stream.in_turn or not count
 
-    def forget_out_of_turn(self, queue: _Integers, sent_at: NDArray[np.intp], reported_at: _Integers) -> bool:
+    def forget_out_of_turn(
+        self, queue: _Integers, sent_at: NDArray[np.intp], reported_at: _Integers, kept_behind: int
+    ) -> bool:
         """Set ``forgotten`` and ``kept`` for a stream whose messages are reported in any order, or that may hold too
         many entries.
 
@@ -406,8 +411,8 @@ class _PlainStream:
         # A stream that holds too many entries has lost the oldest when they are reported.
         lost = len(held) - ENTRIES + np.searchsorted(sent_at, reported_at[queue])
         kept = np.concatenate([np.arange(before), before + np.flatnonzero(rank[before:] >= lost)])
-        self.kept = order[kept[-KEPT_BEHIND:]].tolist()
-        end = int(rank[kept[:-KEPT_BEHIND]].max(initial=-1)) + 1
+        self.kept = order[kept[-kept_behind:]].tolist()
+        end = int(rank[kept[:-kept_behind]].max(initial=-1)) + 1
         self.forgotten = max(end, len(held) + self.sent - ENTRIES)
         # A message that was pulled or nacked is not reported in turn.
         rank = rank[known]
@@ -692,7 +697,8 @@ class _PlainRun:
         counts = np.bincount(self.settled_stream[:new], minlength=len(self.streams))
         for number in np.flatnonzero(counts).tolist():
             self.streams[number].new = int(counts[number])
-        return all(each.forget() or self._forget(number) for number, each in enumerate(self.streams))
+        kept_behind = self.state.kept_behind
+        return all(each.forget(kept_behind) or self._forget(number) for number, each in enumerate(self.streams))
 
     def _reported_objects(self) -> _Integers:
         """Return stream, place in the queue and position of the created messages that are reported; shape (3, n)."""
@@ -711,7 +717,8 @@ class _PlainRun:
         each, lane = self.streams[number], np.flatnonzero(self.stream_sent == number)
         queue = self.queued + np.flatnonzero(self.settled_stream == number)[: each.new]
         first = int(self.first_sent[lane[0]]) if len(lane) else 0
-        return each.forget_out_of_turn(queue, self.sent_by_lane[first : first + each.sent], self.reported_at)
+        sent_at = self.sent_by_lane[first : first + each.sent]
+        return each.forget_out_of_turn(queue, sent_at, self.reported_at, self.state.kept_behind)
 
     def finish(self, *, create_all: bool) -> None:
         """Set the state and ``earlier`` to those after the run; create the messages in flight, or all."""

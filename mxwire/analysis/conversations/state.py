@@ -21,6 +21,7 @@ from mxwire.analysis.conversations.message import (
 )
 from mxwire.analysis.conversations.partners import OPENINGS_KEPT, Conversation, EndpointDirection, Flow, PartnerPair
 from mxwire.analysis.conversations.rows import DirectionKey
+from mxwire.analysis.conversations.streams import KEPT_BEHIND, KEPT_IN_ALL, KEPT_LEAST
 from mxwire.rules import CAPTURE
 from mxwire.rules.vantage import pull_timer_least, resend_delay_least, slack
 from mxwire.words import count_of
@@ -106,6 +107,12 @@ class FollowerState:
         """Time at which :meth:`tick` is due."""
         self.take_replies: Callable[[CapturedMessage], None] = lambda message: None
         """Callback that processes the replies to a message's pulls that precede the current frame."""
+
+    @property
+    def kept_behind(self) -> int:
+        """Number of messages of a stream that are remembered after they were reported."""
+        share = KEPT_IN_ALL // (2 * len(self.conversations) + 1)
+        return KEPT_BEHIND if share >= KEPT_BEHIND else max(share, min(KEPT_LEAST, KEPT_BEHIND))
 
     # Conversations
 
@@ -287,11 +294,10 @@ class FollowerState:
         if not taken:
             self.out.append(message)
 
-    @staticmethod
-    def _forget(flow: Flow, entry: NumberedEntry) -> None:
+    def _forget(self, flow: Flow, entry: NumberedEntry) -> None:
         for stream in (flow.stream, flow.former):
             if stream is not None and stream.entries.get(entry.position) is entry:
-                stream.forget_one(entry.position)
+                stream.forget_one(entry.position, self.kept_behind)
                 return
 
     def report_all(self) -> None:

@@ -11,7 +11,10 @@ from mxwire.rules.state.streams import position_of
 from mxwire.wire.numbers import NUMBER_MASK, OUTSTANDING_MAXIMUM, SESSION_NUMBER_MASK
 
 KEPT_BEHIND: Final = 256
-"""Number of messages that are remembered after they were reported, to recognise late duplicates."""
+"""Number of messages of a stream that are remembered after they were reported, to recognise late duplicates."""
+KEPT_IN_ALL: Final = 1 << 17
+KEPT_LEAST: Final = 8
+"""Number of messages that all streams together remember, and the least per stream."""
 ENTRIES: Final = OUTSTANDING_MAXIMUM + KEPT_BEHIND
 """Maximum number of entries of a stream."""
 _LAP: Final = NUMBER_MASK + 1
@@ -123,11 +126,11 @@ class Stream:
             return self.entries.pop(next(iter(self.entries)))
         return None
 
-    def forget_one(self, position: int) -> None:
-        """Schedule an entry for removal, after ``KEPT_BEHIND`` more."""
+    def forget_one(self, position: int, kept_behind: int) -> None:
+        """Schedule an entry for removal, after ``kept_behind`` more."""
         self.in_turn = False
         self.reported.append(position)
-        if len(self.reported) > KEPT_BEHIND:
+        while len(self.reported) > kept_behind:
             self.entries.pop(self.reported.popleft(), None)
 
     def advance_one(self, ack: Acknowledgement) -> NumberedEntry | None:

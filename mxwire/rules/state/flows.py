@@ -70,6 +70,8 @@ class ObservedFlow:
     destination: ObservedEndpoint
     source_number: int
     epoch: int
+    kept_behind: int
+    """Messages of its streams that are remembered after they were acknowledged."""
     back: ObservedFlow = field(default=None, repr=False)  # type: ignore[assignment]
     """The flow in the reverse direction."""
     sessions: dict[int, KnownSession] = field(default_factory=dict)

@@ -295,14 +295,14 @@ def _new_stream(seen: JudgedFrame) -> ObservedStream:
     known = flow.sessions.get(frame.session)
     starts = known.starts if known else [start for each in flow.sessions.values() for start in each.starts]
     if frame.lib_seqnum in starts:
-        return stream_from(frame.lib_seqnum, session, adopted=not flow.fresh)
+        return stream_from(frame.lib_seqnum, session, flow.kept_behind, adopted=not flow.fresh)
     for start in reversed(starts):
         if (
             start & SESSION_NUMBER_MASK == frame.lib_seqnum & SESSION_NUMBER_MASK
             and (frame.lib_seqnum - start) & NUMBER_MASK < OUTSTANDING_MAXIMUM
         ):
-            return stream_from(start, session, adopted=not flow.fresh)
-    return stream_from(frame.lib_seqnum, session, adopted=not starts or not flow.fresh)
+            return stream_from(start, session, flow.kept_behind, adopted=not flow.fresh)
+    return stream_from(frame.lib_seqnum, session, flow.kept_behind, adopted=not starts or not flow.fresh)
 
 
 def _count(seen: JudgedFrame, message: ObservedMessage) -> None:

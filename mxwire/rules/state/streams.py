@@ -21,6 +21,14 @@ def position_of(number: int, near: int) -> int:
 
 KEPT_BEHIND: Final = 64
 """Messages that are remembered after they were acknowledged: their sender may not have received the ack yet."""
+KEPT_FLOWS: Final = 1 << 10
+KEPT_LEAST: Final = 8
+"""Number of flows that remember ``KEPT_BEHIND`` messages, and the number that each further flow remembers."""
+
+
+def kept_behind(flows: int) -> int:
+    """Return the number of messages that a new flow remembers, if there are ``flows`` already."""
+    return KEPT_BEHIND if flows < KEPT_FLOWS else min(KEPT_LEAST, KEPT_BEHIND)
 
 
 Content = tuple[int, int, tuple[int, int], tuple[int, int, int], bytes | None]
@@ -92,6 +100,8 @@ class ObservedStream:
     """Highest observed acknowledgement of the receiver, as a position."""
     floor: int
     """Messages below this position are forgotten."""
+    kept_behind: int
+    """Messages that are remembered after they were acknowledged; up to twice as many, until they are forgotten."""
     messages: dict[int, ObservedMessage] = field(default_factory=dict)
     adopted: bool = False
     """True if the beginning of the stream was not seen."""
@@ -127,8 +137,8 @@ class ObservedStream:
                 self.complete = position
                 self.next = max(self.next, position)
                 self.settle()
-            if position - self.floor > 2 * KEPT_BEHIND:
-                self._forget(position - KEPT_BEHIND)
+            if position - self.floor > 2 * self.kept_behind:
+                self._forget(position - self.kept_behind)
 
     def _forget(self, below: int) -> None:
         for position in range(self.floor, below):
@@ -146,8 +156,8 @@ class ObservedStream:
         return position & ~SESSION_NUMBER_MASK & 0xFFFF | self.session_bits
 
 
-def stream_from(number: int, session: int | None, *, adopted: bool = False) -> ObservedStream:
-    """Return a stream whose first number is ``number``, 16 bits as on the wire."""
+def stream_from(number: int, session: int | None, kept: int, *, adopted: bool = False) -> ObservedStream:
+    """Return a stream that remembers ``kept`` messages, whose first number is ``number``, 16 bits as on the wire."""
     first = (number & ~SESSION_NUMBER_MASK & 0xFFFF) + SESSION_NUMBER_STEP
     return ObservedStream(
         session=session,
@@ -157,5 +167,6 @@ def stream_from(number: int, session: int | None, *, adopted: bool = False) -> O
         complete=first,
         acknowledged=first,
         floor=first,
+        kept_behind=kept,
         adopted=adopted,
     )

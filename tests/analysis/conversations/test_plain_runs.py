@@ -287,6 +287,7 @@ small_bounds = st.fixed_dictionaries(
     {
         "LINGERING": st.sampled_from((20, 60, 8192)),
         "KEPT_BEHIND": st.sampled_from((3, 10)),
+        "KEPT_IN_ALL": st.sampled_from((10, 1 << 17)),
         "OUTSTANDING_MAXIMUM": st.sampled_from((8, 15, 8191)),
         "IN_FLIGHT": st.sampled_from((30, 1 << 16)),
         "LINGER_NS": st.sampled_from((500_000, 10_000_000, 1_200_000_000)),
