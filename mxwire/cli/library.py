@@ -15,7 +15,7 @@ prefix_option = click.option(
     "--prefix",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for lib/ and include/.  [default: the virtual environment of mxwire, or ~/.local]",
+    help="Folder with lib/ and include/.  [default: that of the last build, or mxwire's environment, or ~/.local]",
 )
 
 
@@ -39,9 +39,10 @@ def build(prefix: Path | None, libfabric: bool, as_json: bool) -> None:
     header files of libfabric. CC and CFLAGS in the environment are used.
     """
     from mxwire.myriexpress.build import build as compile_library
-    from mxwire.myriexpress.build import default_prefix
+    from mxwire.myriexpress.build import default_prefix, remember_prefix
 
     installation = compile_library((prefix or default_prefix()).absolute(), libfabric)
+    remember_prefix(installation.prefix)
     if as_json:
         _print_json(
             {
@@ -70,10 +71,10 @@ def check(prefix: Path | None, as_json: bool) -> None:
     The provider of libfabric, if it was built, must be found by fi_info, and carry the messages of fi_pingpong between
     2 processes in a network namespace of its own.
     """
-    from mxwire.myriexpress.build import Installation, default_prefix
+    from mxwire.myriexpress.build import Installation, last_prefix
     from mxwire.myriexpress.launch import check_provider, run_self_test
 
-    installation = Installation((prefix or default_prefix()).absolute())
+    installation = Installation((prefix or last_prefix()).absolute())
     installation.require()
     steps = run_self_test(installation)
     if installation.provider.is_file():
@@ -90,9 +91,9 @@ def check(prefix: Path | None, as_json: bool) -> None:
 @json_option("Print one JSON object with all paths.")
 def path(prefix: Path | None, packages: bool, as_json: bool) -> None:
     """Print the folder of the library, for LD_LIBRARY_PATH."""
-    from mxwire.myriexpress.build import Installation, default_prefix
+    from mxwire.myriexpress.build import Installation, last_prefix
 
-    installation = Installation((prefix or default_prefix()).absolute())
+    installation = Installation((prefix or last_prefix()).absolute())
     installation.require()
     if as_json:
         _print_json({"library": installation.library, "include": installation.include, "package": installation.package})

@@ -99,10 +99,10 @@ def command(
 
     The program itself opens the interface, so it needs the permission for that (CAP_NET_RAW).
     """
-    from mxwire.myriexpress.build import Installation, default_prefix
+    from mxwire.myriexpress.build import Installation, last_prefix
     from mxwire.myriexpress.launch import environment, mpi_environment, require_names_of_mx
 
-    installation = Installation((prefix or default_prefix()).absolute())
+    installation = Installation((prefix or last_prefix()).absolute())
     installation.require()
     given = host.variables()
     if mpi:

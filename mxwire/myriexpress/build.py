@@ -9,7 +9,7 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -131,6 +131,28 @@ class Installation:
 def default_prefix() -> Path:
     """The virtual environment of mxwire, or without one ``~/.local``."""
     return Path(sys.prefix) if sys.prefix != sys.base_prefix else Path.home() / ".local"
+
+
+def last_prefix() -> Path:
+    """The prefix that :func:`remember_prefix` was given last; without one, the default."""
+    try:
+        return Path(_prefix_file().read_text(encoding="utf-8"))
+    except OSError:
+        return default_prefix()
+
+
+def remember_prefix(prefix: Path) -> None:
+    """Let later commands of this environment use the library below ``prefix``, if a file for that can be written."""
+    with suppress(OSError):
+        if prefix == default_prefix():
+            _prefix_file().unlink(missing_ok=True)
+        else:
+            _prefix_file().parent.mkdir(parents=True, exist_ok=True)
+            _prefix_file().write_text(str(prefix), encoding="utf-8")
+
+
+def _prefix_file() -> Path:
+    return default_prefix() / "lib" / "mxwire" / "prefix"
 
 
 def _prefix_option(prefix: Path) -> str:

@@ -96,5 +96,5 @@ def test_rings_and_received_memory_are_followed_apart_from_sent_messages():
 
 
 def test_a_library_that_is_not_built_is_named_without_its_folder(monkeypatch, tmp_path):
-    monkeypatch.setattr(program, "default_prefix", lambda: tmp_path)
+    monkeypatch.setattr(program, "last_prefix", lambda: tmp_path)
     assert program.library_refusal().startswith("libmyriexpress.so is not built: run mxwire library build")

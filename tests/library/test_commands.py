@@ -7,12 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mxwire.errors import MxwireError
-from mxwire.myriexpress.build import LIBRARY, SECOND_NAME, Installation, build
+from mxwire.myriexpress.build import LIBRARY, SECOND_NAME, Installation, build, last_prefix, remember_prefix
 from mxwire.myriexpress.launch import environment
 from mxwire.myriexpress.stamp import stamp
 from tests.cli.support import Run, mxwire
@@ -88,10 +89,21 @@ def test_a_stale_library_is_refused_by_mx_init(installation: Installation, tmp_p
     )
 
 
+@pytest.fixture
+def _remembered() -> Iterator[None]:
+    """Whatever a test builds, the prefix of the last build stays that of the developer."""
+    before = last_prefix()
+    yield
+    remember_prefix(before)
+
+
+@pytest.mark.usefixtures("_remembered")
 def test_a_prefix_with_spaces(installation: Installation, tmp_path: Path, alone: dict[str, str]):
-    """The shell command that is printed and the flags of pkg-config are quoted; LD_PRELOAD cannot be."""
+    """The shell command that is printed and the flags of pkg-config are quoted; LD_PRELOAD cannot be. Later commands
+    use this prefix, too."""
     spaced = tmp_path / "my prefix"
     done = mxwire("library", "build", "--prefix", spaced)
+    assert mxwire("library", "path").out == f"{spaced}/lib/mxwire\n"
     export = done.out.splitlines()[-1].partition("export ")[2]
     assert export == f"PKG_CONFIG_PATH='{spaced}/lib/pkgconfig'"
     source, program = tmp_path / "program.c", tmp_path / "program"

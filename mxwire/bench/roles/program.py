@@ -13,7 +13,7 @@ from mxwire.bench.roles.common import BARE_ETHERTYPE
 from mxwire.bench.roles.exchanges import summary
 from mxwire.bench.roles.tracing import PROGRAM_MARK, WARM_TRIPS, trace
 from mxwire.errors import MxwireError
-from mxwire.myriexpress.build import Installation, compiler, default_prefix
+from mxwire.myriexpress.build import Installation, compiler, last_prefix
 from mxwire.myriexpress.launch import environment
 from mxwire.texts import file_text
 from mxwire.wire.numbers import DEFAULT_KEY
@@ -24,7 +24,7 @@ _SILENT: Final = 3
 
 def library_refusal() -> str | None:
     """Return the reason why programs cannot use libmyriexpress here; None if they can."""
-    installation = Installation(default_prefix())
+    installation = Installation(last_prefix())
     try:
         installation.require()
         compiler()
@@ -40,7 +40,7 @@ def traced_library(interface: str, other: str, size: int, count: int) -> dict[st
     The host plays ``traced trips``. Raises :class:`~mxwire.errors.MxwireError` if the library is not built, or the
     program fails.
     """
-    installation = Installation(default_prefix())
+    installation = Installation(last_prefix())
     installation.require()
     with tempfile.TemporaryDirectory(prefix="mxwire-bench-") as folder:
         program = str(Path(folder, "trips"))
