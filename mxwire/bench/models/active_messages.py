@@ -146,17 +146,21 @@ class ActiveLayer(ModelLayer):
         """Number and transmit a frame."""
 
     @abstractmethod
-    def trusted(self, source: Address, problem: str) -> None:
-        """Handle a frame whose handler or memory does not exist."""
+    def trusted(self, source: Address, frame: ModelFrame, problem: str) -> None:
+        """Handle a frame that no partner may send."""
 
     def keep(self, source: Address, frame: ModelFrame) -> None:
         """Put a received frame into the library's buffers, for the next poll."""
         self.transferred.note(len(frame.data))
+        # A partner has at most as many requests and replies in flight as there are tokens.
+        if sum(each == source for each, _ in self._arrived) >= 2 * TOKENS:
+            self.trusted(source, frame, "a request without token")
+            return
         self._arrived.append((source, frame))
 
     def _handle(self, source: Address, frame: ModelFrame) -> None:
         if frame.kind is FrameKind.REPLY:
-            self._return_token(source)
+            self._return_token(source, frame)
         if self.catastrophe:
             return
         data = memoryview(frame.data)
@@ -173,7 +177,7 @@ class ActiveLayer(ModelLayer):
                 words, data = unpack_from(f"!{len(data) // 4}I", data), data[:0]
             handler = self._handler(frame.place)
         except (LookupError, ValueError) as error:
-            self.trusted(source, str(error))
+            self.trusted(source, frame, str(error))
             return
         message = ActiveMessage(self, source, words, data, request=frame.kind is not FrameKind.REPLY)
         self._handling = True
@@ -185,11 +189,11 @@ class ActiveLayer(ModelLayer):
         if message.request and not message.replied:
             self.answer(source, NO_HANDLER, ())
 
-    def _return_token(self, source: Address) -> None:
+    def _return_token(self, source: Address, frame: ModelFrame) -> None:
         self.tokens[source] = self.tokens.get(source, TOKENS) + 1
         if self.tokens[source] > TOKENS:
             self.tokens[source] = TOKENS
-            self.trusted(source, "a reply without request")
+            self.trusted(source, frame, "a reply without request")
 
     def _handler(self, number: int) -> ActiveHandler | None:
         if number == NO_HANDLER:

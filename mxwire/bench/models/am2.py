@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from mxwire.bench.models.active_messages import KINDS, NO_HANDLER, TOKENS, ActiveLayer
+from mxwire.bench.models.active_messages import KINDS, TOKENS, ActiveLayer
 from mxwire.bench.models.gam import FACTS as GAM_FACTS
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
 from mxwire.bench.models.layer import BROADCAST, Address, CallError
@@ -120,11 +120,9 @@ class Am2Layer(ActiveLayer):
         else:
             self.keep(source, frame)
 
-    def trusted(self, source: Address, problem: str) -> None:
+    def trusted(self, source: Address, frame: ModelFrame, problem: str) -> None:
         """Refuse a frame: no partner is trusted."""
-        self.counts["refused"] += 1
-        if "reply" not in problem:
-            self.transmit(source, ModelFrame(FrameKind.NACK, ONLY, place=NO_HANDLER))
+        self._refuse(source, frame)
 
     def _refuse(self, source: Address, frame: ModelFrame) -> None:
         self.counts["refused"] += 1

@@ -15,11 +15,13 @@ from typing import Any, Final
 
 from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
-from mxwire.bench.models.layer import Address, CallError, ModelLayer
+from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.port import ModelPort
 
 SHORT: Final = 256
 """Length in bytes from which a message is long."""
+TAGS: Final = 256
+"""Number of tags."""
 ROOM: Final = 10
 """Messages in the queue of a tag, unless :meth:`BipLayer.initialise` sets another number."""
 FACTS: Final = ModelFacts(
@@ -68,6 +70,8 @@ class BipLayer(ModelLayer):
         self._tags: dict[int, _Tag] = {}
 
     def _tag(self, tag: int) -> _Tag:
+        """The messages with a tag; those with a number that is too high share one."""
+        tag = min(tag, TAGS)
         return self._tags.setdefault(tag, _Tag())
 
     def initialise(self, tag: int, room: int) -> None:
@@ -102,6 +106,7 @@ class BipLayer(ModelLayer):
     def post(self, tag: int, memory: memoryview) -> None:
         """Post the receive of a tag."""
         self.check_alive()
+        check_writable_memory(memory)
         state = self._tag(tag)
         if state.posted is not None:
             raise CallError(f"{self.name}: one receive per tag at a time")

@@ -60,7 +60,7 @@ class GamLayer(ActiveLayer):
         if frame.kind in KINDS and self.order.take(source, frame):
             self.keep(source, frame)
 
-    def trusted(self, source: Address, problem: str) -> None:
+    def trusted(self, source: Address, frame: ModelFrame, problem: str) -> None:
         """End: the receiver has jumped or written to an address that is not its own."""
         self.fail(f"forged frame of node {source[0]}: {problem}")
 

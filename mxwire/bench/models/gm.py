@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import PAYLOAD, FrameFlag, FrameKind, ModelFrame
-from mxwire.bench.models.layer import Address, CallError, ModelLayer
+from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.order import ReliableOrder
 from mxwire.bench.models.port import ModelPort
 
@@ -83,12 +83,14 @@ class GmLayer(ModelLayer):
 
     def register(self, memory: memoryview) -> int:
         """Register memory for transfers and for directed sends of partners; return its number."""
+        check_writable_memory(memory)
         self._registered.append(memory)
         return len(self._registered) - 1
 
     def provide(self, memory: memoryview, priority: int = 0) -> None:
         """Provide a buffer for messages of the size class of its length, which must be a power of 2."""
         self.check_alive()
+        check_writable_memory(memory)
         size = size_class(len(memory))
         if len(memory) != 1 << size:
             raise CallError(f"{self.name}: a receive buffer has a power of 2 bytes, not {len(memory)}")

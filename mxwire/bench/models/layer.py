@@ -46,6 +46,12 @@ class DataCount:
         self.note(len(source))
 
 
+def check_writable_memory(memory: memoryview) -> None:
+    """Raise :class:`CallError` for memory into which nothing can be received."""
+    if memory.readonly:
+        raise CallError("received data need memory that can be written")
+
+
 class ModelLayer(ABC):
     """One process that uses a library: the base of all models.
 

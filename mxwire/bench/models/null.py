@@ -12,6 +12,8 @@ from mxwire.bench.models.layer import Address, ModelLayer
 from mxwire.bench.models.order import UncheckedOrder
 from mxwire.bench.models.port import ModelPort
 
+QUEUE: Final = 1 << 16
+"""Packets that wait to be received; others are lost, and counted."""
 FACTS: Final = ModelFacts(
     "null",
     model="send/recv",
@@ -57,6 +59,9 @@ class NullLayer(ModelLayer):
     def take(self, source: Address, frame: ModelFrame) -> None:
         """Keep a packet."""
         if frame.kind is FrameKind.DATA and self.order.take(source, frame):
+            if len(self.arrived) >= QUEUE:
+                self.counts["lost"] += 1
+                return
             self.transferred.note(len(frame.data))
             self.arrived.append(memoryview(frame.data))
 

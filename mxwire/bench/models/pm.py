@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameKind, ModelFrame
-from mxwire.bench.models.layer import Address, CallError, ModelLayer
+from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.port import ModelPort
 
 WINDOW: Final = 32
@@ -133,6 +133,7 @@ class PmLayer(ModelLayer):
 
     def lock(self, memory: memoryview) -> int:
         """Return the number of memory to which partners may write."""
+        check_writable_memory(memory)
         self._locked.append(memory)
         return len(self._locked) - 1
 

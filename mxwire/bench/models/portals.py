@@ -23,12 +23,14 @@ from typing import Any, Final, Literal
 
 from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
-from mxwire.bench.models.layer import Address, CallError, ModelLayer
+from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.port import ModelPort
 
 INDEXES: Final = 8
 """Length of the table of portals."""
 UNLIMITED: Final = -1
+EVENTS: Final = 4096
+"""Events that a queue holds; others are lost, and counted."""
 _OPERATION: Final = 0xFFFFFF
 FACTS: Final = ModelFacts(
     "Portals 3.0",
@@ -90,6 +92,11 @@ class MemoryDescriptor:
     threshold: int = UNLIMITED
     offset: int = 0
     """Place of the next data, if the initiator does not choose it."""
+
+    def __post_init__(self) -> None:
+        """Raise :class:`~mxwire.bench.models.layer.CallError` for memory that cannot take a put."""
+        if self.options & MemoryOption.PUT:
+            check_writable_memory(self.memory)
 
     def room(self, remote_offset: int) -> tuple[int, int]:
         """The place for the next data, and the length that fits there."""
@@ -216,7 +223,7 @@ class PortalsLayer(ModelLayer):
             at = offset + start
             frame = ModelFrame(FrameKind.DATA, flags, place=place, offset=at, ack=len(data), key=match, data=part)
             self.order.send(target, frame)
-        descriptor.queue.append(PortalEvent("sent", descriptor, target, match, len(data), len(data), 0))
+        self._log(PortalEvent("sent", descriptor, target, match, len(data), len(data), 0))
 
     def get(self, descriptor: MemoryDescriptor, target: Address, index: int, match: int, offset: int = 0) -> None:
         """Read a partner's portal into the memory of a descriptor."""
@@ -282,7 +289,7 @@ class PortalsLayer(ModelLayer):
         self._land(arrival, frame)
         if frame.flags & FrameFlag.LAST:
             del self._arrivals[source]
-            arrival.event.descriptor.queue.append(arrival.event)
+            self._log(arrival.event)
             if arrival.acked is not None:
                 moved = pack("!I", arrival.event.moved)
                 self.order.send(source, ModelFrame(FrameKind.NOTIFY, ONLY, place=arrival.acked, data=moved))
@@ -307,7 +314,7 @@ class PortalsLayer(ModelLayer):
             number = frame.place & _OPERATION
             reply = ModelFrame(FrameKind.REPLY, flags, place=number, ack=len(memory), data=part)
             self.order.send(source, reply)
-        descriptor.queue.append(PortalEvent("get", descriptor, source, frame.key, length, len(memory), place))
+        self._log(PortalEvent("get", descriptor, source, frame.key, length, len(memory), place))
 
     def _take_answer(self, source: Address, frame: ModelFrame) -> None:
         """Take the data of a get, or the ack of a put."""
@@ -325,7 +332,14 @@ class PortalsLayer(ModelLayer):
             del self._operations[frame.place]
             descriptor, length = operation.descriptor, operation.length
             moved = frame.ack if kind == "reply" else int.from_bytes(frame.data, "big")
-            descriptor.queue.append(PortalEvent(kind, descriptor, source, operation.match, length, moved, 0))
+            self._log(PortalEvent(kind, descriptor, source, operation.match, length, moved, 0))
+
+    def _log(self, event: PortalEvent) -> None:
+        """Append an event to the queue of its descriptor."""
+        if len(event.descriptor.queue) < EVENTS:
+            event.descriptor.queue.append(event)
+        else:
+            self.counts["events lost"] += 1
 
     def work(self) -> str:
         """Describe operations without answer."""

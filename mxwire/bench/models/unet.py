@@ -21,6 +21,8 @@ from mxwire.bench.models.port import ModelPort
 CELL: Final = 40
 """Maximum length of a message in a descriptor."""
 BUFFERS: Final = 64
+QUEUE: Final = 8192
+"""Length of the receive queue."""
 FACTS: Final = ModelFacts(
     "U-Net",
     model="send/recv",
@@ -133,7 +135,9 @@ class UnetLayer(ModelLayer):
             return
         self.order.take(source, frame)
         length = len(frame.data)
-        if length <= CELL:
+        if len(self._arrived) >= QUEUE:
+            self.counts["dropped"] += 1
+        elif length <= CELL:
             self._arrived.append(ReceiveDescriptor(frame.place, length, bytes(frame.data)))
         elif not self._free or length > self.payload:
             self.counts["dropped"] += 1

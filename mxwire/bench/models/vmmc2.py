@@ -17,13 +17,17 @@ from typing import Any, Final
 
 from mxwire.bench.models.facts import ModelFacts
 from mxwire.bench.models.header import ONLY, PAYLOAD, FrameFlag, FrameKind, ModelFrame
-from mxwire.bench.models.layer import Address, CallError, ModelLayer
+from mxwire.bench.models.layer import Address, CallError, ModelLayer, check_writable_memory
 from mxwire.bench.models.order import ReliableOrder
 from mxwire.bench.models.port import ModelPort
 
 WRITTEN: Final = 64
 """Maximum length of a message that a processor writes to the adapter."""
 EVERYONE: Final = None
+NOTIFICATIONS: Final = 1024
+"""Notifications that wait for the program; others are lost, and counted."""
+PARTS: Final = 4096
+"""Parts of an exported buffer that are distinguished; with more, a redirection copies all of it."""
 FACTS: Final = ModelFacts(
     "VMMC-2",
     model="direct deposit",
@@ -56,8 +60,8 @@ class ExportedBuffer:
     key: int
     target: memoryview | None = None
     """Memory of a redirection."""
-    filled: list[tuple[int, int]] = field(default_factory=list)
-    """Offsets and lengths of what has arrived in the default memory."""
+    filled: dict[tuple[int, int], None] = field(default_factory=dict)
+    """Offsets and lengths of the data that have arrived in the default memory, in order."""
     arrived: int = 0
     """Messages deposited so far. It stands for the last word of a message, which a program polls in its memory."""
 
@@ -101,6 +105,7 @@ class VmmcLayer(ModelLayer):
 
     def export(self, memory: memoryview, allowed: Iterable[int] | None = EVERYONE) -> ExportedBuffer:
         """Let the processes of some nodes, or of all, deposit into memory."""
+        check_writable_memory(memory)
         number = len(self._exported)
         # Any number that a forger does not know; the same in each run.
         key = (number + 1) * 0x9E3779B1 + self.node * 0x85EBCA6B + self.port & 0xFFFFFFFF
@@ -164,6 +169,7 @@ class VmmcLayer(ModelLayer):
         Data that have arrived since the last redirection are copied there.
         """
         if memory is not None:
+            check_writable_memory(memory)
             for offset, length in buffer.filled:
                 self.receive_copies.copy(memory[offset:], buffer.default[offset : offset + length])
         buffer.filled.clear()
@@ -229,12 +235,17 @@ class VmmcLayer(ModelLayer):
         target = buffer.target
         if target is None or end > len(target):
             target = buffer.default
-            buffer.filled.append((frame.offset, len(data)))
+            buffer.filled[frame.offset, len(data)] = None
+            if len(buffer.filled) > PARTS:
+                buffer.filled = {(0, len(buffer.default)): None}
         self.transferred.copy(target[frame.offset :], data)
         self.translated.note(len(data))
         buffer.arrived += bool(frame.flags & FrameFlag.LAST)
         if frame.flags & FrameFlag.NOTIFIES:
-            self._notified.append((source, frame.place, end))
+            if len(self._notified) < NOTIFICATIONS:
+                self._notified.append((source, frame.place, end))
+            else:
+                self.counts["notifications lost"] += 1
 
     def _take_read(self, source: Address, frame: ModelFrame) -> None:
         if len(frame.data) != 8:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from dataclasses import replace
 from struct import unpack_from
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mxwire.bench.models.active_messages import NO_HANDLER
 from mxwire.bench.models.catalogue import MODELS, all_facts, check_model
-from mxwire.bench.models.header import HEADER, unpacked
+from mxwire.bench.models.header import HEADER, ONLY, FrameFlag, FrameKind, ModelFrame, unpacked
+from mxwire.bench.models.layer import CallError
+from mxwire.bench.models.portals import EVENTS, MemoryDescriptor, MemoryOption
 from mxwire.bench.models.stream import MessageStream, body
+from mxwire.bench.models.unet import QUEUE
+from mxwire.bench.models.vmmc2 import NOTIFICATIONS
 from mxwire.errors import MxwireError
 from mxwire.simulation import Simulation, draw_scenario
 from mxwire.simulation.scenario import INCIDENTS
@@ -100,3 +106,63 @@ def test_an_unknown_name_suggests_the_nearest():
 def test_a_library_without_code_has_a_row_that_declares_it():
     assert "no code" in all_facts()["myricom-api"].remark
     assert "myricom-api" not in MODELS
+
+
+FLOODS = {
+    "gam": ModelFrame(FrameKind.REQUEST, ONLY, place=NO_HANDLER),
+    "am2": ModelFrame(FrameKind.REQUEST, ONLY, place=NO_HANDLER),
+    "bip": ModelFrame(FrameKind.DATA, ONLY, key=4, data=b"flow"),
+    "fm2": ModelFrame(FrameKind.DATA, ONLY),
+    "fm2.1": ModelFrame(FrameKind.DATA, ONLY),
+    "pm": ModelFrame(FrameKind.DATA, ONLY),
+    "null": ModelFrame(FrameKind.DATA, ONLY),
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_of_frames_occupies_limited_memory_and_is_counted(name):
+    layer = MODELS[name].layer(1)
+    for number in range(100_000 if name == "null" else 3000):
+        if not layer.catastrophe:
+            frame = replace(FLOODS[name], sequence=number, place=number if name == "bip" else FLOODS[name].place)
+            layer.take((0, 0), frame)
+        layer.outgoing.clear()
+    kept = sum(len(each) for each in vars(layer).values() if isinstance(each, (deque, dict)))
+    assert kept < 70_000
+    counted = ("lost", "refused", "catastrophes", "nacks", "dropped behind a nack")
+    assert sum(layer.counts[each] for each in counted) > 0
+
+
+def test_events_notifications_and_descriptors_have_a_limit():
+    portals, vmmc2, unet = (MODELS[each].layer(1) for each in ("portals", "vmmc2", "unet"))
+    events = deque()
+    taken = MemoryDescriptor(memoryview(bytearray()), events, MemoryOption.PUT | MemoryOption.TRUNCATE)
+    portals.attach(0, 0).descriptor = taken
+    exported = vmmc2.export(memoryview(bytearray(1)))
+    unet.open_channel(0, (0, 0))
+    for number in range(10_000):
+        for layer, frame in (
+            (portals, ModelFrame(FrameKind.DATA, ONLY)),
+            (vmmc2, ModelFrame(FrameKind.DEPOSIT, ONLY | FrameFlag.NOTIFIES, key=exported.key)),
+            (unet, ModelFrame(FrameKind.DATA, ONLY)),
+        ):
+            layer.take((0, 0), replace(frame, sequence=number))
+            layer.outgoing.clear()
+    assert (len(events), portals.counts["events lost"]) == (EVENTS, 10_000 - EVENTS)
+    assert vmmc2.counts["notifications lost"] == 10_000 - NOTIFICATIONS
+    assert unet.counts["dropped"] == 10_000 - QUEUE
+
+
+def test_memory_that_cannot_be_written_is_refused_in_calls():
+    fixed = memoryview(b"fixed")
+    vmmc2, pm, gm, bip = (MODELS[each].layer(1) for each in ("vmmc2", "pm", "gm", "bip"))
+    for call in (
+        lambda: vmmc2.export(fixed),
+        lambda: pm.lock(fixed),
+        lambda: gm.register(fixed),
+        lambda: gm.provide(fixed),
+        lambda: bip.post(1, fixed),
+        lambda: MemoryDescriptor(fixed, deque(), MemoryOption.PUT),
+    ):
+        with pytest.raises(CallError, match="memory that can be written"):
+            call()
