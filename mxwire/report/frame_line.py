@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mxwire.ethernet import mac_text
 from mxwire.report.ascii_text import cut
 from mxwire.report.summary import endpoints_text, ends_text, summaries, summary, type_text
-from mxwire.report.times import day_text, seconds_texts, time_text
+from mxwire.report.times import day_text, seconds_columns, time_text
 from mxwire.wire.checks import Reason
 from mxwire.wire.decoder import DecodedBatch
 from mxwire.wire.enums import packet_type_name
@@ -104,16 +104,16 @@ class FrameLines:
         its first word before the mark is.
         """
         listed = places.tolist()
-        heads = self._heads(decoded, places, listed)
         texts = self._texts(decoded, listed)
-        shown = list(map(str.__add__, heads, texts))
+        shown = self._whole(decoded, places, texts)
         noted = {position: f"  [{mark}]" for position, mark in (marks or {}).items()}
         for position, mark in noted.items():
             shown[position] += mark
         if self._width is not None:
             for position, line in enumerate(shown):
                 if len(line) > self._width:
-                    head, text, mark = heads[position], texts[position], noted.get(position, "")
+                    text, mark = texts[position], noted.get(position, "")
+                    head = line[: len(line) - len(text) - len(mark)]
                     is_malformed = decoded.columns.reason[listed[position]] != Reason.NONE
                     shown[position] = self._fitted(self._width, head, text, mark, is_malformed)
         return shown
@@ -142,18 +142,55 @@ class FrameLines:
         ]
         return texts if self._layout is _WHOLE else [_LEADING_ZEROS.sub("match 0x", each) for each in texts]
 
-    def _heads(self, decoded: DecodedBatch, places: NDArray[np.intp], wanted: list[int]) -> list[str]:
-        """The columns before the summaries of the frames at ``places``."""
-        layout, located = self._layout, decoded.located
-        hosts = self._pairs(located.source[places].tolist(), located.destination[places].tolist(), decoded)
-        kinds = self._kinds(decoded)
-        for place in (place for place in wanted if not kinds[place]):  # frames without a complete header
-            frame = decoded.frame(place)
-            kinds[place] = self._kind(endpoints_text(frame), type_text(frame))
-        times = self._times(decoded.batch.timestamp_ns[places])
-        row = layout.gap.join((f"%{layout.number}d", "%s", "%s", "%s", ""))
+    def _whole(self, decoded: DecodedBatch, places: NDArray[np.intp], texts: list[str]) -> list[str]:
+        """The lines of the frames at ``places``, with their summaries ``texts``."""
+        layout = self._layout
+        time, *times = self._times(decoded.batch.timestamp_ns[places])
+        row = layout.gap.join((f"%{layout.number}d", time, "%s%s"))
         numbers = decoded.batch.number[places].tolist()
-        return list(map(row.__mod__, zip(numbers, times, hosts, map(kinds.__getitem__, wanted), strict=True)))
+        return list(map(row.__mod__, zip(numbers, *times, self._labels(decoded, places), texts, strict=True)))
+
+    def _labels(self, decoded: DecodedBatch, places: NDArray[np.intp]) -> list[str]:
+        """The hosts, endpoints and packet types of the frames at ``places``, as shown.
+
+        Few differ, so each is formatted once.
+        """
+        hosts, kinds, blocks = decoded.assignment, np.full(len(decoded), _INCOMPLETE), decoded.columns.blocks
+        for number, block in enumerate(blocks):
+            kinds[block.place] = number << 16
+            for name, shift in _ENDS.items():
+                if name in block.names:
+                    kinds[block.place] |= block[name].astype(np.int64) << shift
+        _, pair = np.unique(
+            hosts.source[places].astype(np.int64) << 32 | hosts.destination[places], return_inverse=True
+        )
+        # The copies of frames without a complete header differ in what they lack.
+        kinds = kinds[places]
+        incomplete = np.flatnonzero(kinds == _INCOMPLETE)
+        kinds[incomplete] = _INCOMPLETE + incomplete
+        _, first, which = np.unique(pair << 32 | kinds, return_index=True, return_inverse=True)
+        at = places[first]
+        pairs = self._pairs(decoded.located.source[at].tolist(), decoded.located.destination[at].tolist(), decoded)
+        shown: dict[int, str] = {}
+        labels = np.empty(len(first), object)
+        for number, (place, kind, both) in enumerate(zip(at.tolist(), kinds[first].tolist(), pairs, strict=True)):
+            if kind not in shown:
+                shown[kind] = self._kind(decoded, place, kind)
+            labels[number] = both + shown[kind]
+        found: list[str] = labels[which].tolist()
+        return found
+
+    def _kind(self, decoded: DecodedBatch, place: int, kind: int) -> str:
+        """The endpoints and the packet type of a frame as shown."""
+        if kind >= _INCOMPLETE:
+            frame = decoded.frame(place)
+            ends, name = endpoints_text(frame), type_text(frame)
+        else:
+            block = decoded.columns.blocks[kind >> 16]
+            both = (kind >> shift & 0xFF if each in block.names else None for each, shift in _ENDS.items())
+            ends, name = ends_text(*both), packet_type_name(block.layout.packet_type)
+        gap = self._layout.gap
+        return f"{gap}{ends:>{self._layout.endpoints}}{gap}{name:{_TYPE}}{gap}"
 
     def _pairs(self, sources: list[int], destinations: list[int], decoded: DecodedBatch) -> list[str]:
         """The hosts of frames as shown."""
@@ -173,38 +210,24 @@ class FrameLines:
             known[pair] = f"{source:{layout.address}}{layout.arrow}{destination:{layout.address}}"
         return [known[pair] for pair in pairs]
 
-    def _kinds(self, decoded: DecodedBatch) -> list[str]:
-        """The endpoints and the packet type of all frames of a batch as shown."""
-        kinds: list[str] = [""] * len(decoded)
-        for block in decoded.columns.blocks:
-            ends = (
-                block[name].tolist() if name in block.names else [None] * len(block)
-                for name in ("src_endpoint", "dst_endpoint")
-            )
-            shown: dict[tuple[int | None, int | None], str] = {}
-            for place, pair in zip(block.place.tolist(), zip(*ends, strict=True), strict=True):
-                text = shown.get(pair)
-                if text is None:
-                    text = shown[pair] = self._kind(ends_text(*pair), packet_type_name(block.layout.packet_type))
-                kinds[place] = text
-        return kinds
-
-    def _kind(self, ends: str, name: str) -> str:
-        return f"{ends:>{self._layout.endpoints}}{self._layout.gap}{name:{_TYPE}}"
-
-    def _times(self, timestamps_ns: NDArray[np.int64]) -> list[str]:
+    def _times(self, timestamps_ns: NDArray[np.int64]) -> tuple[str, *tuple[list[Any], ...]]:
+        """A template of the times, and its values."""
         digits = self._layout.digits
         if self._clock == "absolute":
             if digits == _WHOLE.digits:
-                return list(map(time_text, timestamps_ns.tolist()))
-            return [day_text(each, digits) for each in timestamps_ns.tolist()]
+                return "%s", list(map(time_text, timestamps_ns.tolist()))
+            return "%s", [day_text(each, digits) for each in timestamps_ns.tolist()]
         if self._clock == "delta" and len(timestamps_ns):
             last = timestamps_ns[0] if self._last_ns is None else self._last_ns
             self._last_ns = int(timestamps_ns[-1])
-            return seconds_texts(np.diff(timestamps_ns, prepend=last), digits)
-        return seconds_texts(timestamps_ns - self.start_ns, digits)
+            return seconds_columns(np.diff(timestamps_ns, prepend=last), digits)
+        return seconds_columns(timestamps_ns - self.start_ns, digits)
 
 
+_ENDS: Final = {"src_endpoint": 8, "dst_endpoint": 0}
+"""Fields with endpoints, and their bits in the codes of kinds, which have the number of the block above."""
+_INCOMPLETE: Final = 1 << 30
+"""Code of the kind of frames without a complete header."""
 _SMALLEST_ROOM: Final = 20
 """Minimum width of wrapped text, however narrow the terminal."""
 WORTH: Final = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mxwire.units import SECOND
 
@@ -21,11 +21,16 @@ def seconds_text(nanoseconds: int, digits: int = 9) -> str:
 
 def seconds_texts(nanoseconds: NDArray[np.int64], digits: int = 9) -> list[str]:
     """The texts of :func:`seconds_text` for several durations."""
+    template, *columns = seconds_columns(nanoseconds, digits)
+    return list(map(template.__mod__, zip(*columns, strict=True)))
+
+
+def seconds_columns(nanoseconds: NDArray[np.int64], digits: int = 9) -> tuple[str, *tuple[list[Any], ...]]:
+    """A template of the operator ``%`` for the texts of :func:`seconds_text`, and its values for several durations."""
     if len(nanoseconds) and int(nanoseconds.min()) < 0:
-        return [seconds_text(each, digits) for each in nanoseconds.tolist()]
+        return "%s", [seconds_text(each, digits) for each in nanoseconds.tolist()]
     whole, rest = nanoseconds // SECOND, nanoseconds % SECOND
-    pairs = zip(whole.tolist(), (rest // 10 ** (9 - digits)).tolist(), strict=True)
-    return list(map(f"%4d.%0{digits}d".__mod__, pairs))
+    return f"%4d.%0{digits}d", whole.tolist(), (rest // 10 ** (9 - digits)).tolist()
 
 
 def time_text(timestamp_ns: int) -> str:
