@@ -789,13 +789,13 @@ RecordWriter_put(Records *self, PyObject *const *arguments, Py_ssize_t given)
     /* The parts may have run code that closed the ring. */
     int closed = self->memory.obj == NULL, fits = closed ? 0 : has_room(self, span);
     if (fits == 0 && !closed) {
-        self->blocked = 1;
         store(self->starved, 1);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         fits = has_room(self, span);
+        /* A shorter record that fits later does not end the wait for room. */
+        self->blocked |= fits == 0;
     }
     if (fits > 0) {
-        self->blocked = 0;
         uint64_t place = self->position & (self->room - 1);
         if (place + span > self->room) {
             *(uint64_t *)(self->data + place) = UINT64_MAX;

@@ -42,7 +42,6 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("perf", "-i eth0 -d alpha:0", "Measure latency and bandwidth as omx_perf does"),
         Entry("ping", "alpha:0 -i eth0", "Measure round trips to a host"),
         Entry("serve", "--echo -i eth0", "Open an endpoint that echoes or consumes messages"),
-        Entry("agent", "-i eth0", "Run the endpoints of other programs, while they compute"),
         Entry("send", "alpha:0 -i eth0 FILE", "Send files as messages"),
         Entry("receive", "-i eth0 > FILE", "Receive messages into files"),
         Entry("replay", "FILE -i eth0", "Resend a capture, or play one of its hosts (--as MAC)"),
@@ -52,6 +51,7 @@ GROUPS: Final[dict[str, tuple[Entry, ...]]] = {
     "Run MX programs": (
         Entry("library", "build", "Build libmyriexpress.so, the C interface of MX"),
         Entry("run", "-i eth0 -- PROGRAM", "Start an MX program on an interface"),
+        Entry("agent", "-i eth0", "Run the endpoints of programs, also while they compute"),
     ),
     "Test implementations": (
         Entry("simulate", "--loss 0.05", "Run hosts in a simulated network with faults"),

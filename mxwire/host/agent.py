@@ -21,6 +21,10 @@ read its records is dropped when 131,072 of them wait.
 **The end of the agent** is reported to the applications likewise: all their requests and waits end with REMOTE ENDPOINT
 CLOSED. Partners retransmit; an application may open the host again as soon as another agent runs.
 
+**Memory.** Long messages are read from and written to the memory of the application, through /proc/PID/mem, which is
+opened when it attaches: unlike a process id, it never becomes that of another process. A page that the application has
+mapped from a slow file system, or that it handles itself (userfaultfd), delays the agent.
+
 **Trust.** Only processes of the same user can reach the socket. The process id of an application comes from the
 kernel. Its records are checked in full before anything is done; one that sends an impossible record is dropped, and the
 reason is logged.
@@ -44,6 +48,7 @@ from mxwire.host.host import Host
 from mxwire.host.sharing import process_text
 from mxwire.link.listeners import program_of
 from mxwire.link.local import SharedMemoryChannel, SharedMemoryPath
+from mxwire.link.process_memory import ProcessMemory
 from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Status
 from mxwire.protocol.served import ServedClient
 from mxwire.units import MILLISECOND, SECOND
@@ -64,6 +69,8 @@ class AgentClient:
 
     served: ServedClient
     channel: SharedMemoryChannel
+    memory: ProcessMemory | None
+    """Its memory, if the agent may access it."""
     program: str
     """Name of its program, or an empty text."""
     attached_at: float
@@ -81,8 +88,9 @@ class Agent:
     """Serves applications on ``host``, which must have interfaces of this machine; close it before the host.
 
     ``spin`` is the number of seconds after the last frame or record for which the loop does not sleep; True: always.
-    ``on_change`` is called with True for each application that attaches, with False and the reason for each that is
-    dropped or leaves. Raises :class:`~mxwire.host.errors.HostError` if an interface has an agent already.
+    With ``single_copy=False`` long messages pass through the channels, as where processes may not access each other's
+    memory. ``on_change`` is called with True for each application that attaches, with False and the reason for each
+    that is dropped or leaves. Raises :class:`~mxwire.host.errors.HostError` if an interface has an agent already.
     """
 
     def __init__(
@@ -90,6 +98,7 @@ class Agent:
         host: Host,
         *,
         spin: bool | float = False,
+        single_copy: bool = True,
         on_change: Callable[[AgentClient, bool, str], object] | None = None,
     ) -> None:
         if host.sharing is None:
@@ -104,6 +113,7 @@ class Agent:
         self._on_change = on_change
         self._by_channel: dict[int, AgentClient] = {}
         self._path = SharedMemoryPath(lambda _interface, _endpoint: Path())
+        self._path.single_copy = single_copy
         self._check_at = 0
         self._active = 0
         self._new_peers = False
@@ -192,8 +202,9 @@ class Agent:
                     client.served.report_peers()
 
     def _admit(self, channel: SharedMemoryChannel) -> AgentClient:
-        served = ServedClient(self.core.node, channel, self._facts, self._open_endpoint, self._close_endpoint)
-        client = AgentClient(served, channel, program_of(channel.process) or "", time.monotonic())
+        memory = channel.open_memory()
+        served = ServedClient(self.core.node, channel, self._facts, self._open_endpoint, self._close_endpoint, memory)
+        client = AgentClient(served, channel, memory, program_of(channel.process) or "", time.monotonic())
         self._by_channel[id(channel)] = client
         self.clients.append(client)
         self._tell(client, True, "")
@@ -207,6 +218,8 @@ class Agent:
         del self._by_channel[id(client.channel)]
         self.clients.remove(client)
         client.served.close()
+        if client.memory is not None:
+            client.memory.close()
         self._tell(client, False, reason)
 
     def _tell(self, client: AgentClient, attached: bool, reason: str) -> None:

@@ -40,7 +40,7 @@ from typing import Any, Final, Protocol
 
 from mxwire.errors import InvalidRecordError
 from mxwire.link.fork import keep_from_children
-from mxwire.link.process_memory import can_read, copy_from, own_token, permit_reading
+from mxwire.link.process_memory import ProcessMemory, can_read, copy_from, own_token, permit_reading
 from mxwire.link.record_ring import (
     ASLEEP,
     CONTROL,
@@ -79,7 +79,7 @@ class Memory(Protocol):
     """The memory of a message."""
 
     def places(self) -> list[tuple[int, int]]:
-        """Address and length of each segment in the memory of this process."""
+        """Address and length of each segment in the memory of this process; none if it is that of another process."""
 
 
 class SharedMemoryChannel:
@@ -111,6 +111,8 @@ class SharedMemoryChannel:
         self.process = owner_of(connection)[0]
         self.reads = False
         """True if this process may read the memory of the other process."""
+        self._token: tuple[bytes, int] | None = None
+        """The token in the memory of the other process, and its address."""
         self.pidfd = -1
         with suppress(OSError):
             self.pidfd = os.pidfd_open(self.process)
@@ -148,13 +150,14 @@ class SharedMemoryChannel:
 
     def read(self, described: bytes, memory: Memory, length: int, endpoint: int) -> bool:
         """Copy from the memory of the other process; return False if that is impossible, or was withdrawn."""
-        if not self.reads or len(described) % 16 != 8:
+        target = memory.places()
+        if not self.reads or len(described) % 16 != 8 or not target:
             return False
         words = array("Q", described)
         places = list(zip(words[1::2], words[2::2], strict=True))
         if sum(size for _, size in places) < length:
             return False
-        if not copy_from(self.process, places, memory.places(), length):
+        if not copy_from(self.process, places, target, length):
             return False
         fence()
         # Check afterwards: if the process has ended, its id may belong to another process now; if it has withdrawn the
@@ -226,7 +229,17 @@ class SharedMemoryChannel:
         if magic != _MAGIC:
             return False
         self.reads = can_read(self.process, token, place) and self._path.single_copy
+        self._token = token, place
         return True
+
+    def open_memory(self) -> ProcessMemory | None:
+        """Open the memory of the other process for reading and writing; None if that is forbidden."""
+        if self._token is None or not self._path.single_copy:
+            return None
+        try:
+            return ProcessMemory(self.process, *self._token)
+        except OSError:
+            return None
 
     def _has_room(self) -> bool:
         try:

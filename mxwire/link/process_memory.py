@@ -1,4 +1,4 @@
-"""Memory of other processes, read by process_vm_readv, and the permission for it.
+"""Memory of other processes, read by process_vm_readv or through /proc, and the permission for it.
 
 Each of two processes announces the address of a token of random bytes, and the other checks whether it can read them. A
 container or the user may forbid it, and so may Yama unless the owner of the memory permits it (prctl).
@@ -84,6 +84,42 @@ def can_read(process: int, token: bytes, place: int) -> bool:
     memory = array("B", bytes(TOKEN_SIZE))
     copied = copy_from(process, [(place, TOKEN_SIZE)], [memory.buffer_info()], TOKEN_SIZE)
     return copied and memory.tobytes() == token
+
+
+class ProcessMemory:
+    """The memory of another process, opened once: it stays that of this process, whose id may be reused after its end.
+
+    ``process`` must have ``token`` at the address ``place``. Raises :class:`OSError` if the memory may not be opened,
+    or is that of another process.
+    """
+
+    def __init__(self, process: int, token: bytes, place: int) -> None:
+        self._descriptor = os.open(f"/proc/{process}/mem", os.O_RDWR | os.O_CLOEXEC)
+        found = bytearray(TOKEN_SIZE)
+        if not self.read(place, [found]) or found != token:
+            self.close()
+            raise PermissionError(f"the memory of process {process} is not the announced one")
+
+    def read(self, place: int, parts: list[Any]) -> bool:
+        """Read from an address into writable buffers, at most 1,024; return False if any of it does not exist."""
+        return self._move(os.preadv, place, parts)
+
+    def write(self, place: int, parts: list[Any]) -> bool:
+        """Write buffers, at most 1,024, to an address; return False if any of it does not exist."""
+        return self._move(os.pwritev, place, parts)
+
+    def _move(self, call: Any, place: int, parts: list[Any]) -> bool:
+        try:
+            return bool(call(self._descriptor, parts, place) == sum(map(len, parts)))
+        except (OSError, OverflowError):
+            # Addresses above the user's half do not fit, or do not exist.
+            return False
+
+    def close(self) -> None:
+        """Close the memory; closing it again does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def permit_reading() -> bool:

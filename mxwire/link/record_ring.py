@@ -84,7 +84,7 @@ class RingSide:
         self.seen = 0
         """Position of the other side, when it was last read."""
         self.blocked = False
-        """True if the last record did not fit, and no room was made since."""
+        """True if a record did not fit, and no room was made since; shorter records may have fitted."""
         self._span = 0
         """Bytes that the record of the last ``peek`` occupies."""
 
@@ -131,12 +131,11 @@ class RecordWriter(RingSide):
         length = len(head) + len(data)
         span = _span_of(length)
         if not self.has_room(span):
-            self.blocked = True
             self._control[self._starved] = 1
             fence()
             if not self.has_room(span):
+                self.blocked = True
                 return False
-        self.blocked = False
         place = self.position & _MASK
         if place + span > RING_BYTES:
             self._words[place >> 3] = _SKIP

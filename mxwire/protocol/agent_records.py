@@ -16,7 +16,7 @@ ATTACH     version of this protocol                                ANSWER: facts
 OPEN       number, key and options of an endpoint                  ANSWER: its handle, number and session
 CLOSE      an endpoint                                             ANSWER, when its memory is not used any more
 CONNECT    peer, endpoint number, key                              COMPLETED
-SEND       a message; DATA precedes a longer one                   COMPLETED, and LOST if that was too early
+SEND       a message, its memory, or nothing after its DATA                   COMPLETED, and LOST if that was too early
 RECEIVE    match information, mask, number of bytes                COMPLETED; DATA precedes a longer message
 RETURN     a message that a receive has taken, for another one     none
 CLAIM      identity of an unexpected message, bytes                ANSWER; COMPLETED, as for RECEIVE
@@ -37,14 +37,21 @@ Unasked, the agent sends PEER (an entry of its peer table, before any record tha
 of unexpected messages of an endpoint, when it has changed), TRANSMITTED (of a connect), and EVENT (a partner that has
 restarted, or was lost).
 
+**Memory.** A message of up to 32 KiB is in a record. The agent reads and writes a longer one in the memory of the
+application, by the addresses in the record of the call (``remote_segments.py``), so that it is copied once, as by the
+card of a real host. Where a process may not access the memory of another one, and for a receive without a buffer, DATA
+records carry the message.
+
 **Order.** Each side takes the records in order, and each handles a record completely before the next. A message
 therefore cannot overtake another one, however long: the data of a long message is in the channel before the record of
 the next. A side whose channel is full keeps its records in a queue (:class:`RecordOutbox`), which holds views of long
 messages, not copies.
 
 **Trust.** Each side checks every number, length and handle that it receives. A record that no correct process sends
-ends the channel; a call that the protocol does not allow, but that a correct application may make (its peer has just
-left the table), ends with a status. An application can name only endpoints, requests and partners of its own.
+ends the channel. Addresses mean something in the application's own memory only; memory that does not exist there reads
+as zeros, and the request ends as MESSAGE ABORTED. A call that the protocol does not allow, but that a correct
+application may make (its peer has just left the table), ends with a status. An application can name only endpoints,
+requests and partners of its own.
 """
 
 from __future__ import annotations
@@ -83,6 +90,8 @@ OPEN_OPTIONS: Final = Struct("=IIQBBBB")
 UNACKED_ROW: Final = Struct("=QQ")
 """Partner, and number of messages that it has not acked."""
 SECONDS: Final = Struct("=d")
+PLACE: Final = Struct("=QQ")
+"""Address and length of a segment."""
 _STATUSES: Final = {int(each): each for each in Status}
 
 
@@ -141,6 +150,8 @@ class RecordFlag(IntEnum):
     """A connect that has ended at the resend limit."""
     STARVED = 128
     """There was no memory for the message."""
+    IN_PLACE = 256
+    """The record ends with addresses and lengths of the message's segments in the memory of the application."""
 
 
 class AgentEndedError(MxwireError):

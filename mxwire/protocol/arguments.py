@@ -160,6 +160,15 @@ class Segments:
             done += count
         return room
 
+    def put_rows(self, offset: int, rows: Bytes) -> bool:
+        """Store ``rows``, of shape (n, length), one after another from ``offset``; return False if they do not fit into
+        one segment."""
+        view = self.view(offset, rows.size)
+        if view is None:
+            return False
+        view.reshape(rows.shape)[:] = rows
+        return True
+
     def copy(self) -> bytes:
         """A copy of all bytes."""
         if self._only is not None:
@@ -171,7 +180,7 @@ class Segments:
         return self if isinstance(self._only, bytes) else Segments(self.copy())
 
     def places(self) -> list[tuple[int, int]]:
-        """Address and length of each segment in the memory of this process."""
+        """Address and length of each segment in the memory of this process; none if it is that of another process."""
         return [(each.__array_interface__["data"][0], len(each)) for each in self._pieces]
 
     def _spans(self, offset: int, length: int) -> Iterator[tuple[int, int, int]]:

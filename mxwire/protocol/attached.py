@@ -23,6 +23,7 @@ from mxwire.protocol.agent_records import (
     INLINE_MAXIMUM,
     NO_PARTNER,
     OPEN_OPTIONS,
+    PLACE,
     SECONDS,
     UNACKED_ROW,
     AgentEndedError,
@@ -306,8 +307,10 @@ class AttachedEndpoint(EngineEndpoint):
             del self.pending[number]
             request.dropped(Status.REMOTE_ENDPOINT_UNREACHABLE)
             return request
-        out = self.agent.out
-        if length <= INLINE_MAXIMUM:
+        out, places = self.agent.out, self.agent.describe(memory)
+        if places:
+            flags |= RecordFlag.IN_PLACE
+        elif length <= INLINE_MAXIMUM:
             flags |= RecordFlag.DATA
         else:
             out.put_data(self.handle, number, memory, length)
@@ -319,7 +322,7 @@ class AttachedEndpoint(EngineEndpoint):
             partner=_place(partner),
             match_info=match_info,
             length=length,
-            data=memory.copy() if length <= INLINE_MAXIMUM else b"",
+            data=memory.copy() if length <= INLINE_MAXIMUM else places,
         )
         return request
 
@@ -340,13 +343,16 @@ class AttachedEndpoint(EngineEndpoint):
         request = AttachedReceive(self, memory, match_info, mask, maximum, number)
         self.pending[number] = request
         self._calls += 1
+        places = b"" if memory is None else self.agent.describe(memory)
         self.agent.out.put(
             AgentRecord.RECEIVE,
+            flags=RecordFlag.IN_PLACE if places else 0,
             handle=self.handle,
             number=number,
             match_info=match_info,
             mask=mask,
             length=maximum if memory is None else memory.length,
+            data=places,
         )
         return request
 
@@ -657,6 +663,8 @@ class AttachedNode(Node):
         """Records for the agent."""
         self.wait = wait
         self.agent = agent
+        self.in_place = False
+        """True if the agent can access the memory of this process."""
         self._numbers = 0
         self._answers: dict[int, tuple[AgentHead, bytes]] = {}
         self._early: list[tuple[AgentHead, bytes]] = []
@@ -691,8 +699,15 @@ class AttachedNode(Node):
         self.out.put(AgentRecord.ATTACH, number=AGENT_VERSION)
         # The number of this record is the version, which the answer repeats.
         assert number == AGENT_VERSION
-        _, data = self._answer_to(number)
+        answer, data = self._answer_to(number)
+        self.in_place = bool(answer.flags & RecordFlag.IN_PLACE)
         return AgentFacts(data)
+
+    def describe(self, memory: Segments) -> bytes:
+        """Addresses and lengths of the segments of a long message, for the agent; empty if it cannot access them."""
+        if not self.in_place or memory.length <= INLINE_MAXIMUM:
+            return b""
+        return b"".join(PLACE.pack(*each) for each in memory.places() if each[1])
 
     # Records.
 

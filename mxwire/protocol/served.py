@@ -2,8 +2,9 @@
 
 ``agent_records.py`` describes the records. Each endpoint of the application is an ordinary endpoint of the node, whose
 completed requests become records at the end of each step (:meth:`ServedClient.report`). A short message is in the
-record of its send or of its completion. A longer one that is sent is collected from DATA records before it is handed to
-the engine; one that is received is collected in memory of the agent, and then passed on.
+record of its send or of its completion. A longer one is sent from and received into the memory of the application
+(``remote_segments.py``). Without access to it, a message that is sent is collected from DATA records before it is
+handed to the engine; one that is received is collected in memory of the agent, and then passed on.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mxwire.protocol.agent_records import (
     INLINE_MAXIMUM,
     NO_PARTNER,
     OPEN_OPTIONS,
+    PLACE,
     SECONDS,
     UNACKED_ROW,
     AgentHead,
@@ -36,6 +38,7 @@ from mxwire.protocol.library.receive import Receive
 from mxwire.protocol.neighbours import LocalChannel
 from mxwire.protocol.node import Node
 from mxwire.protocol.peers import Peer
+from mxwire.protocol.remote_segments import RemoteMemory, RemoteSegments
 from mxwire.protocol.status import EventKind, LocalProtocolError, Status
 from mxwire.wire.numbers import NO_PEER_INDEX
 
@@ -48,7 +51,7 @@ _REQUESTS_MAXIMUM: Final = 1 << 18
 _STAGED_MAXIMUM: Final = 1 << 30
 """Maximum number of bytes of the messages of an application that the agent holds until they are sent."""
 _ENDPOINT: Final = 0xFF
-_FAILED: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
+_SUCCEEDED: Final = (Status.SUCCESS, Status.MESSAGE_TRUNCATED)
 
 OpenCall = Callable[..., EngineEndpoint]
 """Opens an endpoint of the node: number (None: any), key, interface, and the options of ``Node.open_endpoint``."""
@@ -57,7 +60,18 @@ OpenCall = Callable[..., EngineEndpoint]
 class ServedEndpoint:
     """An endpoint of the node that belongs to an application, and its requests by their numbers."""
 
-    __slots__ = ("connects", "engine", "flush", "handle", "held", "offered", "requests", "staged", "unexpected")
+    __slots__ = (
+        "connects",
+        "engine",
+        "flush",
+        "handle",
+        "held",
+        "offered",
+        "remote",
+        "requests",
+        "staged",
+        "unexpected",
+    )
 
     def __init__(self, handle: int, engine: EngineEndpoint) -> None:
         self.handle = handle
@@ -69,6 +83,8 @@ class ServedEndpoint:
         """Messages that are being collected from DATA records."""
         self.held: dict[int, int] = {}
         """Bytes of the messages of unfinished sends that were collected."""
+        self.remote: dict[int, RemoteSegments] = {}
+        """The memory of unfinished requests that is the application's."""
         self.offered: Unexpected | None = None
         """The message with which the application's unexpected handler is called now."""
         self.flush: int | None = None
@@ -80,8 +96,8 @@ class ServedEndpoint:
 class ServedClient:
     """One application that is attached to an agent, on the agent's ``node``.
 
-    ``facts`` describe the host to the application, and ``name`` is the agent's version, for refusals. ``open_endpoint``
-    and ``close_endpoint`` open and close endpoints of the node.
+    ``facts`` describe the host to the application. ``open_endpoint`` and ``close_endpoint`` open and close endpoints of
+    the node. ``memory`` is the application's, if the agent may access it.
     """
 
     def __init__(
@@ -91,6 +107,7 @@ class ServedClient:
         facts: dict[str, Any],
         open_endpoint: OpenCall,
         close_endpoint: Callable[[EngineEndpoint], None],
+        memory: RemoteMemory | None = None,
     ) -> None:
         self.node = node
         self.channel = channel
@@ -101,6 +118,7 @@ class ServedClient:
         self._facts = facts
         self._open_endpoint = open_endpoint
         self._close_endpoint = close_endpoint
+        self._memory = memory
         self._out = RecordOutbox(channel)
         self._handles = 0
         self._peers: dict[int, tuple[bytes, str | None, bool, int]] = {}
@@ -176,7 +194,8 @@ class ServedClient:
             return
         self.attached = True
         self.report_peers()
-        self._answer(head, data=json.dumps(self._facts).encode())
+        flags = 0 if self._memory is None else RecordFlag.IN_PLACE
+        self._answer(head, flags=flags, data=json.dumps(self._facts).encode())
 
     def _answer(self, head: AgentHead, **fields: Any) -> None:
         self._out.put(AgentRecord.ANSWER, number=head.number, **fields)
@@ -217,6 +236,9 @@ class ServedClient:
         self._requests -= len(served.requests)
         self._staged -= sum(map(len, served.staged.values())) + sum(served.held.values())
         self._close_endpoint(served.engine)
+        # Pulls of a closed endpoint continue (R-CLS-08).
+        for remote in served.remote.values():
+            remote.detach()
 
     def close(self) -> None:
         """Close all endpoints, and the channel."""
@@ -253,6 +275,7 @@ class ServedClient:
 
     def _end(self, served: ServedEndpoint, number: int, status: Status) -> None:
         """End a request that the engine does not have."""
+        served.remote.pop(number, None)
         self._staged -= served.held.pop(number, 0)
         self._out.put(AgentRecord.COMPLETED, status=status, handle=served.handle, number=number)
 
@@ -286,6 +309,8 @@ class ServedClient:
             return
         if head.flags & RecordFlag.DATA:
             message: Any = bytes(data)
+        elif head.flags & RecordFlag.IN_PLACE:
+            message = self._remote(served, head.number, data)
         else:
             message = served.staged.pop(head.number, b"")
             served.held[head.number] = len(message)
@@ -321,11 +346,25 @@ class ServedClient:
         memory += data
         self._staged += len(data)
 
-    def _receive(self, served: ServedEndpoint, head: AgentHead, _data: bytes | memoryview) -> None:
+    def _remote(self, served: ServedEndpoint, number: int, data: bytes | memoryview) -> RemoteSegments:
+        """The memory of the application that a record describes."""
+        if self._memory is None or len(data) % PLACE.size:
+            raise InvalidRecordError("addresses of another length, or without permission")
+        try:
+            remote = RemoteSegments(self._memory, list(PLACE.iter_unpack(data)))
+        except ValueError as error:
+            raise InvalidRecordError(str(error)) from None
+        if remote.length > LENGTH_MAXIMUM:
+            raise InvalidRecordError("memory that is too long")
+        served.remote[number] = remote
+        return remote
+
+    def _receive(self, served: ServedEndpoint, head: AgentHead, data: bytes | memoryview) -> None:
         if not self._number(served, head):
             return
         try:
-            request = served.engine.receive(None, head.match_info, head.mask, min(head.length, LENGTH_MAXIMUM))
+            memory = self._remote(served, head.number, data) if head.flags & RecordFlag.IN_PLACE else None
+            request = served.engine.receive(memory, head.match_info, head.mask, min(head.length, LENGTH_MAXIMUM))
         except LocalProtocolError as error:
             self._end(served, head.number, error.status)
             return
@@ -387,6 +426,9 @@ class ServedClient:
         if served.requests.pop(number, None) is not None:
             self._requests -= 1
             self._staged -= served.held.pop(number, 0)
+            remote = served.remote.pop(number, None)
+            if remote is not None:
+                remote.detach()
             served.connects.pop(number, None)
 
     def _disconnect(self, served: ServedEndpoint, head: AgentHead, _data: bytes | memoryview) -> None:
@@ -481,17 +523,21 @@ class ServedClient:
             number = request.context
             if served.requests.get(number) is not request:
                 continue
+            remote = served.remote.get(number)
             self._forget(served, number)
-            self._report_end(served, number, request)
+            self._report_end(served, number, request, remote)
 
-    def _report_end(self, served: ServedEndpoint, number: int, request: Request) -> None:
-        assert request.status is not None
+    def _report_end(self, served: ServedEndpoint, number: int, request: Request, remote: RemoteSegments | None) -> None:
+        status = request.status
+        assert status is not None
+        if remote is not None and remote.failed and status in _SUCCEEDED:
+            status = Status.MESSAGE_ABORTED
         flags, data, position = 0, b"", 0
         if isinstance(request, Receive):
             position = request.position
             if request.starved:
                 flags |= RecordFlag.STARVED
-            elif request.status in _FAILED:
+            elif status in _SUCCEEDED and remote is None:
                 memory = request.memory if request.buffer is None else Segments(request.buffer)
                 if request.transferred <= INLINE_MAXIMUM:
                     data = memory.copy()[: request.transferred]
@@ -502,7 +548,7 @@ class ServedClient:
             flags |= RecordFlag.EXHAUSTED
         self._out.put(
             AgentRecord.COMPLETED,
-            status=request.status,
+            status=status,
             flags=flags,
             handle=served.handle,
             number=number,

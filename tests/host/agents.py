@@ -61,10 +61,10 @@ def agent_program(interface: str, name: str) -> AbstractContextManager[subproces
 
 
 @contextmanager
-def running_agent(host: Host) -> Iterator[Agent]:
+def running_agent(host: Host, *, single_copy: bool = True) -> Iterator[Agent]:
     """An agent on a host, in a thread of this process."""
     over = threading.Event()
-    with Agent(host) as agent:
+    with Agent(host, single_copy=single_copy) as agent:
         thread = threading.Thread(target=lambda: agent.run(over=over.is_set))
         thread.start()
         try:
@@ -75,10 +75,13 @@ def running_agent(host: Host) -> Iterator[Agent]:
 
 
 @contextmanager
-def agent_on(link: Link, **options: Any) -> Iterator[Agent]:
+def agent_on(link: Link, *, single_copy: bool = True, **options: Any) -> Iterator[Agent]:
     """An agent whose host runs on a link; the link's name is that of its interface."""
     sharing = MachineSharing([link.name])
-    with Host(link, sharing=sharing, background=False, **options) as host, running_agent(host) as agent:
+    with (
+        Host(link, sharing=sharing, background=False, **options) as host,
+        running_agent(host, single_copy=single_copy) as agent,
+    ):
         yield agent
 
 

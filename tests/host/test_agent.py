@@ -263,7 +263,8 @@ def test_a_program_names_only_its_own_endpoints(interface):
 def test_more_requests_than_an_agent_allows_end_without_resources(interface, monkeypatch):
     monkeypatch.setattr("mxwire.protocol.served._REQUESTS_MAXIMUM", 4)
     monkeypatch.setattr("mxwire.protocol.served._STAGED_MAXIMUM", 100_000)
-    with agent_on(MemoryNetwork().attach(interface), name="alpha"), Host.open(interface, agent=True) as host:
+    link = MemoryNetwork().attach(interface)
+    with agent_on(link, single_copy=False, name="alpha"), Host.open(interface, agent=True) as host:
         endpoint = host.open_endpoint(1)
         posted = [endpoint.ireceive(each, maximum=1) for each in range(5)]
         with pytest.raises(HostError) as error:

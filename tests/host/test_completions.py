@@ -219,8 +219,7 @@ def test_a_message_after_a_wake_up_is_not_lost(pair):
         with pair.beta.core.section:
             pair.two.wake_up()
             pair.one.send(pair.partner, b"y", 98)
-            pair.beta.core.step()
-            assert pair.two.engine.matching.unexpected == 1
+            until(lambda: pair.beta.core.step() or pair.two.engine.matching.unexpected == 1)
         with pytest.raises(HostWakeupError):
             woken.result(PATIENCE)
     assert bytes(pair.two.receive(98, timeout=PATIENCE)) == b"y"

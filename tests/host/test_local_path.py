@@ -432,3 +432,12 @@ def test_a_process_that_has_ended_keeps_no_other_one_awake(interface):
         rest(target)
         assert two.engine.matching.unexpected == 1100
         assert not target.core.local.channels
+
+
+def test_a_short_record_does_not_end_the_wait_of_a_long_one_for_room():
+    """The data of a message would stay in its sender until the next record of the receiver."""
+    memory = memoryview(bytearray(record_ring.SIDE))
+    writer = record_ring.make_writer(memory, *record_ring.RING_LAYOUT)
+    while writer.put(b"", bytes(32_768)):
+        pass
+    assert writer.blocked and writer.put(b"", b"short") and writer.blocked

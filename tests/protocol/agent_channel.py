@@ -5,8 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import numpy as np
+
 from mxwire.protocol import Node
-from mxwire.protocol.agent_records import AGENT_HEAD, AgentRecord
+from mxwire.protocol.agent_records import AGENT_HEAD, PLACE, AgentRecord
 from mxwire.protocol.attached import AttachedNode
 from mxwire.protocol.served import ServedClient
 from mxwire.simulation.local_path import SimulatedChannel, SimulatedPath
@@ -33,14 +35,39 @@ def channel_pair() -> tuple[SimulatedChannel, SimulatedChannel]:
     return sides[0], sides[1]
 
 
+class OwnMemory:
+    """Memory of the application, from the address 4096."""
+
+    def __init__(self, size: int) -> None:
+        self.content = bytearray(size)
+
+    def read(self, place: int, parts: list[Any]) -> bool:
+        """Read from an address."""
+        for part in parts:
+            found = self.content[place - 4096 : place - 4096 + len(part)]
+            if place < 4096 or len(found) < len(part):
+                return False
+            part[:] = np.frombuffer(found, np.uint8)
+            place += len(part)
+        return True
+
+    def write(self, place: int, parts: list[Any]) -> bool:
+        """Write to an address."""
+        data = b"".join(map(bytes, parts))
+        if not 4096 <= place <= 4096 + len(self.content) - len(data):
+            return False
+        self.content[place - 4096 : place - 4096 + len(data)] = data
+        return True
+
+
 class Served:
     """An agent's node with one application, whose side of the channel is ``near``."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: OwnMemory | None = None) -> None:
         self.near, far = channel_pair()
         self.node = Node(ADDRESS, "alpha", rng=Random(1), report_completed=False)
         self.node.handler_calls.deferred = True
-        self.client = ServedClient(self.node, far, FACTS, self._open, lambda engine: engine.close())
+        self.client = ServedClient(self.node, far, FACTS, self._open, lambda engine: engine.close(), memory)
         self.now = 0
 
     def _open(self, number: int | None, key: int, interface: int, **options: Any) -> Any:
@@ -69,7 +96,7 @@ class Served:
 
 def serve_records(records: list[bytes]) -> None:
     """Serve an application that attaches, opens an endpoint, and sends ``records``; the agent's node stays usable."""
-    served = Served()
+    served = Served(OwnMemory(100_000))
     served.attach().open_endpoint(1)
     for record in records:
         if not served.near.put(record):
@@ -112,8 +139,13 @@ def record_from(data: bytes) -> bytes:
     head = AGENT_HEAD.pack(
         draw.choice(kinds),
         draw.choice((0, 0, 0, 95, 255)),
-        draw.randrange(256),
+        draw.randrange(512),
         draw.choice((0, 1, 1, 1, 2)),
         *(number(small) for _ in range(6)),
     )
+    if draw.random() < 0.3:
+        return head + b"".join(
+            PLACE.pack(draw.choice((0, 4096, 50_000, 100_000, 1 << 63)), draw.choice((0, 1, 40_000, 90_000)))
+            for _ in range(draw.randrange(4))
+        )
     return head + draw.randbytes(draw.choice((0, 0, 8, 24, 40, 300, 32_768)))

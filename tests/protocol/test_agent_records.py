@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mxwire.errors import InvalidRecordError
 from mxwire.protocol import LocalProtocolError, Status
-from mxwire.protocol.agent_records import AGENT_HEAD, AgentEndedError, AgentRecord
+from mxwire.protocol.agent_records import AGENT_HEAD, PLACE, AgentEndedError, AgentHead, AgentRecord
+from mxwire.protocol.arguments import Segments
 from mxwire.protocol.attached import AgentFacts
+from mxwire.protocol.remote_segments import RemoteSegments
 
-from .agent_channel import ADDRESS, Served, answer_records, record_from, serve_records
+from .agent_channel import ADDRESS, OwnMemory, Served, answer_records, record_from, serve_records
 
 SEEDS = st.lists(st.binary(min_size=4, max_size=4), max_size=30)
 
@@ -169,3 +172,76 @@ def test_a_record_of_another_program_ends_the_channel():
     served.attach().open_endpoint(1)
     served.near.put(AGENT_HEAD.pack(AgentRecord.SEND, 0, 2, 7, 1, 0, 0, 0, 0, 0))
     assert not served.turn()
+
+
+@given(st.lists(st.integers(0, 60), max_size=6), st.integers(0, 250), st.integers(0, 250), st.booleans())
+def test_remote_segments_are_like_those_of_the_own_process(sizes, offset, length, missing):
+    memory = OwnMemory(1000)
+    starts = [4096 + 100 * number for number in range(len(sizes))]
+    remote = RemoteSegments(memory, list(zip(starts, sizes, strict=True)))
+    own = Segments([bytearray(size) for size in sizes], writable=True)
+    assert len(remote) == len(own)
+    data = bytes(number & 0xFF for number in range(1, length + 1))
+    assert remote.put(offset, data) == own.put(offset, data)
+    assert remote.copy() == own.copy() == remote.kept().copy()
+    within = max(0, min(length, len(own) - offset))
+    for read in (np.empty(within, np.uint8), np.empty(within, np.uint8)):
+        remote.take(offset, read)
+        assert read.tobytes() == own.copy()[offset : offset + within] == bytes(remote.part(offset, within))
+    assert not remote.failed and remote.places() == [] and remote.only is None
+    if missing and len(own):
+        memory.content.clear()
+        assert remote.copy() == bytes(len(own)) and remote.failed
+    remote.detach()
+    assert remote.put(0, b"x") == min(1, len(own)) and remote.copy() == bytes(len(own))
+
+
+@pytest.mark.parametrize(("places", "together"), [([(4096, 90)], True), ([(4096, 50), (4200, 40)], False)])
+def test_rows_are_written_together_into_one_segment_only(places, together):
+    memory = OwnMemory(200)
+    remote = RemoteSegments(memory, places)
+    rows = np.arange(80, dtype=np.uint8).reshape(8, 10)
+    assert remote.put_rows(10, rows) is together
+    assert memory.content[10:90] == (rows.tobytes() if together else bytes(80))
+
+
+def test_a_long_message_is_received_into_the_memory_of_the_application():
+    """And one to memory that does not exist ends as aborted, for this application only."""
+    memory = OwnMemory(200_000)
+    served = Served(memory)
+    node = served.attach()
+    assert node.in_place
+    endpoint = node.open_endpoint(1)
+    handle, own = endpoint.handle, endpoint.own_partner()
+    memory.content[:100_000] = content = bytes(range(250)) * 400
+    for match, target in ((1, 104_096), (2, 1 << 40)):
+        node.out.put(
+            AgentRecord.RECEIVE,
+            flags=256,
+            handle=handle,
+            number=90 + match,
+            match_info=match,
+            mask=(1 << 64) - 1,
+            data=PLACE.pack(target, 90_000),
+        )
+        node.out.put(
+            AgentRecord.SEND,
+            flags=256,
+            handle=handle,
+            number=80 + match,
+            partner=own.peer.index << 8 | 1,
+            match_info=match,
+            length=100_000,
+            data=PLACE.pack(4096, 60_000) + PLACE.pack(64_096, 40_000),
+        )
+    for _ in range(5):
+        served.turn()
+    statuses = {}
+    while (record := served.near.peek()) is not None:
+        head = AgentHead(record)
+        if head.kind == AgentRecord.COMPLETED:
+            statuses[head.number] = head.status
+        served.near.advance()
+    assert memory.content[100_000:190_000] == content[:90_000]
+    truncated = Status.MESSAGE_TRUNCATED
+    assert statuses == {91: truncated, 92: Status.MESSAGE_ABORTED, 81: truncated, 82: truncated}

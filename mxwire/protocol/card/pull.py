@@ -427,13 +427,13 @@ class PullTransfer(Machine):
         frame = (offset + self._reserve) // payload
         count = len(run.offsets) - place - (run.lengths[-1] != payload)
         parts, count = self._awaited(frame, count)
-        view = self.memory.view(offset, count * payload) if offset + count * payload <= self.total else None
-        if count < 2 or view is None or run.sequences[place] != frame & 0xFF:
+        if count < 2 or offset + count * payload > self.total or run.sequences[place] != frame & 0xFF:
             return 0
         start, gap = run.starts[place], run.starts[1] - run.starts[0]
         head = gap - payload
         rows = run.buffer[start - head : start - head + count * gap].reshape(count, gap)
-        view.reshape(count, payload)[:] = rows[:, head:]
+        if not self.memory.put_rows(offset, rows[:, head:]):
+            return 0
         self._took(parts, now)
         return count
 

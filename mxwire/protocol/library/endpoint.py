@@ -200,7 +200,7 @@ class EngineEndpoint(ProgressEndpoint):
                 return self._send_buffered(partner, data, match_info, maximum)
             if type(data) is bytearray and len(data) <= self.medium_threshold:
                 return self._send_buffered(partner, bytes(data), match_info, maximum)
-        memory = Segments(data)
+        memory = data if isinstance(data, Segments) else Segments(data)
         if memory.length > LENGTH_MAXIMUM:
             raise LocalProtocolError(
                 Status.BAD_INFO_LENGTH, f"{memory.length} bytes exceed the maximum length of a message"
@@ -235,7 +235,7 @@ class EngineEndpoint(ProgressEndpoint):
             raise LocalProtocolError(
                 Status.BAD_MATCHING_FOR_CONTEXT_ID_MASK, f"mask {mask:#x} does not contain the context id"
             )
-        memory = None if buffer is None else Segments(buffer, writable=True)
+        memory = buffer if buffer is None or isinstance(buffer, Segments) else Segments(buffer, writable=True)
         if type(maximum) is not int or not 0 <= maximum <= LENGTH_MAXIMUM:
             maximum = checked_integer("maximum", maximum, LENGTH_MAXIMUM)
         request = Receive(self, memory, match_info, mask, maximum)
