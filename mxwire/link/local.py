@@ -14,9 +14,10 @@ process that spins sets no flag, so that no system call is made. A producer with
 consumer answers likewise. A socket is used rather than an eventfd because the remote process cannot make a write to it
 block.
 
-**Large messages** are read from the sender's memory (``process_memory.py``). The process id is taken from the socket's
-credentials, so that a sender can offer only its own memory, and the kernel checks the permission. Each side offers its
-token in its greeting; if the other one cannot read it, messages are copied through the ring.
+**Long messages**, and unexpected ones, are read from the sender's memory (``process_memory.py``). The process id is
+taken from the socket's credentials, so that a sender can offer only its own memory, and the kernel checks the
+permission. Each side offers its token in its greeting; if the other one cannot read it, messages are copied through the
+ring.
 
 **Trust.** Only processes of the same user can enter the folder of the sockets, and only they are accepted. The seals
 keep the other process from truncating the memory; ``record_ring.py`` checks each position and length in it before its
@@ -59,7 +60,7 @@ _COUNTS: Final = 1024
 _ENDPOINTS: Final = 256
 _GREETING: Final = struct.Struct("=8s16sQ")
 """Magic with version, random bytes, and their address."""
-_MAGIC: Final = b"mxlocal\x01"
+_MAGIC: Final = b"mxlocal\x02"
 _CREDENTIALS: Final = struct.Struct("3i")
 _SEALS: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 _CHECK_INTERVAL: Final = MILLISECOND

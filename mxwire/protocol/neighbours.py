@@ -15,13 +15,18 @@ record     from the initiator of the exchange                 answer
 CONNECT    endpoint and key                                   ANSWER: session of the endpoint, or a status
 MESSAGE    a message that is buffered, with its data          only if it is refused: LOST
 OFFER      a longer or synchronous message: where its data is ENDED: status, and number of bytes taken
+           and, up to 256 KiB, its first bytes
+DATA       the bytes that follow those of such an OFFER
 PULL       (of the receiver) the data of an offered message   DATA, several
 WITHDRAWN  an endpoint has closed: its offers are void; or, with
            a number, only this offer is void
 ========== ================================================== ============================================
 
-A message is complete for its sender when its record is in the channel; there are no acks. The receiver of an OFFER
-copies the data out of the sender's memory if the channel can (one copy); otherwise it requests it with a PULL.
+A buffered message is complete for its sender when its record is in the channel; there are no acks. The data of an OFFER
+reaches its receiver in one of three ways. If a receive matches at once and the message is at most 256 KiB long, the
+data is taken from the OFFER and the DATA behind it: two copies through the channel, which both processes make at the
+same time, take half as long as one by the kernel (``benchmarks/local.py``). An unexpected or longer message is copied
+out of the sender's memory if the channel can (one copy); otherwise it is requested with a PULL.
 
 **Order.** The records of one endpoint to another one pass the same channel in the order of the sends. A record that the
 target cannot take now, because its library makes no progress and its ring is full, or because the unexpected queue is
@@ -45,7 +50,7 @@ import numpy as np
 
 from mxwire.errors import InvalidRecordError
 from mxwire.native import quick_struct
-from mxwire.protocol.arguments import Segments
+from mxwire.protocol.arguments import SEGMENTS_MAXIMUM, Segments
 from mxwire.protocol.corridor import SHARED_THRESHOLD, LocalMessage
 from mxwire.protocol.library.partner import LocalRoute, LocalRoutes
 from mxwire.protocol.peers import Peer, place_of
@@ -62,9 +67,14 @@ if TYPE_CHECKING:
 DATA_MAXIMUM: Final = 8 * SHARED_THRESHOLD
 """Bytes of a DATA record: a small part of a channel, so that both sides copy at the same time."""
 RECORD_HEAD: Final[Any] = quick_struct(Struct("=BBHI2Q2I3Q"))
-"""Kind, status, two unused fields, source, target, session of the source, session of the target, number, match
-information, length. Source and target are an Ethernet address and, in the lowest byte, an endpoint number."""
-RECORD_MAXIMUM: Final[int] = RECORD_HEAD.size + DATA_MAXIMUM
+"""Kind, status, length of the description in an OFFER, an unused field, source, target, session of the source, session
+of the target, number, match information, length. Source and target are an Ethernet address and, in the lowest byte, an
+endpoint number."""
+CARRIED_MAXIMUM: Final = 8 * DATA_MAXIMUM
+"""Length in bytes of the longest message whose OFFER carries data: about as much as a channel holds, so that its sender
+need not wait in a call until it is received."""
+_DESCRIPTION_MAXIMUM: Final = 8 + 16 * SEGMENTS_MAXIMUM
+RECORD_MAXIMUM: Final[int] = RECORD_HEAD.size + _DESCRIPTION_MAXIMUM + DATA_MAXIMUM
 """Length of the longest record in bytes."""
 _HEAD: Final[int] = RECORD_HEAD.size
 _pack_head: Final[Callable[..., bytes]] = RECORD_HEAD.pack
@@ -156,6 +166,7 @@ class NeighbourMessage:
         "_filled",
         "_receive",
         "_wanted",
+        "carried",
         "data",
         "done",
         "endpoint",
@@ -199,6 +210,8 @@ class NeighbourMessage:
         """True if the sender has withdrawn the message, or has received the answer."""
         self.endpoint: EngineEndpoint | None = None
         """The target, while the data is being transferred."""
+        self.carried: bytes | memoryview = b""
+        """The first bytes of an offered message, while its record is handled."""
         self._described = described
         self._receive: Any = None
         self._wanted = 0
@@ -206,17 +219,27 @@ class NeighbourMessage:
 
     def fetch(self, receive: Any, length: int) -> bool:
         """Copy ``length`` bytes into the memory of a receive; return False if the data will arrive in records."""
-        if not length or self.neighbour.channel.read(self._described, receive.memory, length, self.source & _ENDPOINT):
+        first = self.carried[:length]
+        if first:
+            receive.memory.put(0, first)
+            self._filled = len(first)
+            if self._filled == length:
+                return True
+        elif not length or self.neighbour.channel.read(
+            self._described, receive.memory, length, self.source & _ENDPOINT
+        ):
             return True
+        else:
+            self.neighbour.answer(RecordKind.PULL, self.number, length=length)
         self._receive, self._wanted, self.endpoint = receive, length, receive.endpoint
-        self.neighbour.answer(RecordKind.PULL, self.number, length=length)
         return False
 
     def fill(self, offset: int, data: Any) -> None:
-        """Take a part of the data; data that was not requested is ignored, since the receive may have ended."""
+        """Take a part of the data, up to the end of the receive; ignore it if no receive waits for it."""
         receive = self._receive
-        if receive is None or offset != self._filled or offset + len(data) > self._wanted:
+        if receive is None or offset != self._filled:
             return
+        data = data[: self._wanted - offset]
         receive.memory.put(offset, data)
         self._filled += len(data)
         if self._filled == self._wanted:
@@ -302,11 +325,16 @@ class Neighbour(LocalRoute):
             if self.channel.put(head, send.memory.copy()):
                 return True
         else:
-            head = self._head(RecordKind.OFFER, partner, self._next + 1, send.match_info, send.length)
-            if self.channel.put(head, self.channel.describe(send.memory, send.endpoint.number)):
+            described = self.channel.describe(send.memory, send.endpoint.number)
+            head = self._head(RecordKind.OFFER, partner, self._next + 1, send.match_info, send.length, len(described))
+            carried = min(send.length, DATA_MAXIMUM) if send.length <= CARRIED_MAXIMUM else 0
+            if self.channel.put(head + described, _part(send.memory, 0, carried)):
                 self._next += 1
                 send.neighbour, send.number = self, self._next
                 self.sends[send.number] = send
+                if carried and carried < send.length:
+                    self._pushes.append((send, carried, send.length))
+                    self._flush()
                 return True
         self.full = True
         return False
@@ -336,12 +364,14 @@ class Neighbour(LocalRoute):
         source = place_of(endpoint.card.port.address, endpoint.number)
         self._put(_pack_head(RecordKind.WITHDRAWN, 0, 0, 0, source, 0, endpoint.session, 0, send.number, 0, 0))
 
-    def _head(self, kind: int, partner: Partner, number: int, match_info: int, length: int) -> bytes:
+    def _head(
+        self, kind: int, partner: Partner, number: int, match_info: int, length: int, described: int = 0
+    ) -> bytes:
         endpoint = partner.endpoint
         return _pack_head(
             kind,
             0,
-            0,
+            described,
             0,
             partner.here,
             partner.there,
@@ -370,12 +400,8 @@ class Neighbour(LocalRoute):
             if count <= 0 or send.number not in self.sends:
                 pushes.popleft()
                 continue
-            data = send.memory.view(offset, count)
-            if data is None:
-                data = np.empty(count, np.uint8)
-                send.memory.take(offset, data)
             head = _pack_head(_DATA, 0, 0, 0, 0, 0, 0, 0, send.number, offset, count)
-            if not channel.put(head, data):
+            if not channel.put(head, _part(send.memory, offset, count)):
                 return
             pushes[0] = (send, offset + count, end)
         if self.full and not queue:
@@ -452,9 +478,10 @@ class Neighbour(LocalRoute):
         """Handle a record; return False if it must stay in the channel."""
         if len(record) < _HEAD:
             raise InvalidRecordError("a record without a whole head")
-        kind, code, _, _, source, target, from_session, session, number, match, length = _read_head(record)
+        kind, code, described, _, source, target, from_session, session, number, match, length = _read_head(record)
         if kind in (_MESSAGE, _OFFER):
-            return self._take_message(kind, source, target, from_session, session, number, match, length, record)
+            data = _HEAD if kind == _MESSAGE else _HEAD + described
+            return self._take_message(kind, source, target, from_session, session, number, match, length, record, data)
         if kind == _DATA:
             message = self.offers.get(number)
             if message is not None:
@@ -493,10 +520,14 @@ class Neighbour(LocalRoute):
         match_info: int,
         length: int,
         record: bytes | memoryview,
+        data: int,
     ) -> bool:
-        """Take a message for an endpoint of this node, or refuse it as the card does (R-NAK-01)."""
-        buffered = kind == _MESSAGE
-        if buffered and (length != len(record) - _HEAD or length > DATA_MAXIMUM):
+        """Take a message for an endpoint of this node, or refuse it as the card does (R-NAK-01).
+
+        The data in the record begins at the offset ``data``, behind the description of an offer.
+        """
+        buffered, carried = kind == _MESSAGE, len(record) - data
+        if not 0 <= carried <= min(length, DATA_MAXIMUM) or (buffered and carried != length):
             raise InvalidRecordError("a message of another length")
         if length >> 32:
             # Lengths have 32 bits on the wire, and in the status of a program in C.
@@ -526,14 +557,16 @@ class Neighbour(LocalRoute):
             return endpoint.take_from_neighbour(
                 peer, source & _ENDPOINT, from_session, match_info, record[_HEAD:], None
             )
-        kept, described = (bytes(record[_HEAD:]), b"") if buffered else (None, bytes(record[_HEAD:]))
+        kept = bytes(record[data:]) if buffered else None
         message = NeighbourMessage(
-            self, peer, source, from_session, target, number, match_info, length, kept, described
+            self, peer, source, from_session, target, number, match_info, length, kept, bytes(record[_HEAD:data])
         )
         if not endpoint.works or ring.received.count:
             taken = endpoint.card.offer(LocalMessage(message))
         else:
+            message.carried = record[data:]
             taken = endpoint.take_from_neighbour(peer, source & _ENDPOINT, from_session, match_info, None, message)
+            message.carried = b""
         if taken and not buffered and not message.done:
             self.offers[number] = message
         return taken
@@ -724,6 +757,16 @@ class Neighbourhood(LocalRoutes):
         if found is None:
             found = self.neighbours[id(channel)] = Neighbour(self, channel)
         return found
+
+
+def _part(memory: Segments, offset: int, count: int) -> Any:
+    """Bytes of a message, without a copy if it has one segment."""
+    part = memory.part(offset, count)
+    if part is None:
+        joined = np.empty(count, np.uint8)
+        memory.take(offset, joined)
+        return joined
+    return part
 
 
 def _intake(endpoint: EngineEndpoint) -> tuple[object, ...]:

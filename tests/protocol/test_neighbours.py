@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mxwire.frames import FrameBatch
 from mxwire.protocol import EngineEndpoint, Event, EventKind, LocalProtocolError, Node, Partner, Status
-from mxwire.protocol.neighbours import DATA_MAXIMUM, RECORD_HEAD, RecordKind, place_of
+from mxwire.protocol.neighbours import CARRIED_MAXIMUM, DATA_MAXIMUM, RECORD_HEAD, RecordKind, place_of
 from mxwire.protocol.profile import OPEN_MX_1_5, Profile
 from mxwire.simulation.local_path import SimulatedPath
 from mxwire.units import SECOND
@@ -20,7 +20,7 @@ from mxwire.units import SECOND
 from .world import KEY, REFUSED_CONNECTS, address, deliver, pattern, statuses
 
 MINE = address(0)
-SIZES = (0, 1, 32, 4096, 4097, DATA_MAXIMUM + 1, 300_000)
+SIZES = (0, 1, 32, 4096, 4097, DATA_MAXIMUM, DATA_MAXIMUM + 1, CARRIED_MAXIMUM, CARRIED_MAXIMUM + 1)
 
 
 class Machine:
@@ -209,12 +209,13 @@ def test_truncated(copies):
     """R-MSC-01: the sender of a large message learns it."""
     machine = Machine(copies=copies)
     one, two, there = machine.pair()
-    receives = [two.receive(bytearray(size), number) for number, size in ((1, 10), (2, 5000), (3, 0))]
-    sends = [one.send(there, pattern(length), number) for number, length in ((1, 100), (2, 9000), (3, 9000))]
+    receives = [two.receive(bytearray(size), number) for number, size in enumerate((10, 5000, 0, 40_000))]
+    sends = [one.send(there, pattern(length), number) for number, length in enumerate((100, 9000, 9000, 100_000))]
     machine.settle()
-    assert statuses(*receives) == [Status.MESSAGE_TRUNCATED] * 3
-    assert statuses(*sends) == [Status.SUCCESS, Status.MESSAGE_TRUNCATED, Status.MESSAGE_TRUNCATED]
-    assert sends[1].transferred == 5000
+    assert statuses(*receives) == [Status.MESSAGE_TRUNCATED] * 4
+    assert statuses(*sends) == [Status.SUCCESS, *[Status.MESSAGE_TRUNCATED] * 3]
+    assert [send.transferred for send in sends[1:]] == [5000, 0, 40_000]
+    assert receives[3].memory.copy() == pattern(100_000)[:40_000]
 
 
 @pytest.mark.parametrize("copies", [1, 2])
@@ -263,16 +264,27 @@ def test_the_sender_closes(copies):
     assert taking.status is (Status.SUCCESS if copies == 1 else Status.REMOTE_ENDPOINT_CLOSED)
 
 
-def test_an_offer_that_is_withdrawn_before_its_record_is_taken():
-    """R-CLS-02: the memory is not read, though the withdrawal is behind other records."""
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [
+        (9000, Status.SUCCESS),
+        (CARRIED_MAXIMUM, Status.REMOTE_ENDPOINT_CLOSED),
+        (CARRIED_MAXIMUM + 1, Status.REMOTE_ENDPOINT_CLOSED),
+    ],
+)
+def test_an_offer_that_is_withdrawn_before_its_record_is_taken(length, status):
+    """R-CLS-02: the memory is not read, though the withdrawal is behind other records; a message that the channel holds
+    as a whole is received."""
     machine = Machine()
     one, two, there = machine.pair()
-    receive = two.receive(bytearray(9000))
-    one.send(there, pattern(9000))
+    buffer = bytearray(length)
+    receive = two.receive(buffer)
+    one.send(there, pattern(length))
     machine.nodes[0].transmit(machine.now)
     one.close()
     machine.settle()
-    assert receive.status is Status.REMOTE_ENDPOINT_CLOSED
+    assert receive.status is status
+    assert status is not Status.SUCCESS or buffer == pattern(length)
 
 
 def test_the_receiver_closes_while_the_data_comes():
@@ -472,7 +484,7 @@ def test_the_wire_and_a_neighbour_at_the_same_time():
 HEADS = st.tuples(
     st.one_of(st.sampled_from([int(each) for each in RecordKind]), st.integers(0, 255)),
     st.one_of(st.sampled_from([0, 33, 93, 92]), st.integers(0, 255)),
-    st.integers(0, 0xFFFF),
+    st.one_of(st.integers(0, 24), st.integers(0, 0xFFFF)),
     st.integers(0, 0xFFFFFFFF),
     st.sampled_from([place_of(MINE, 1), place_of(MINE, 2), place_of(address(9), 1), 0, (1 << 64) - 1]),
     st.sampled_from([place_of(MINE, 2), place_of(MINE, 3), place_of(MINE, 255), 0, (1 << 64) - 1]),
@@ -526,6 +538,25 @@ def test_short_records_end_the_channel():
     assert kept.status is Status.REMOTE_ENDPOINT_CLOSED
     with pytest.raises(LocalProtocolError):
         two.send(there, b"x")
+
+
+@pytest.mark.parametrize(
+    ("described", "data", "ends"), [(8, 5, False), (13, 0, False), (0, 14, True), (14, 0, True), (0xFFFF, 13, True)]
+)
+def test_the_data_of_an_offer_is_within_its_record_and_its_message(described, data, ends):
+    """A neighbour that claims more ends the channel; an offer may carry a part of its message, or nothing."""
+    machine = Machine()
+    one, two, there = machine.pair()
+    kept, receive = one.send(there, pattern(9000)), one.receive(bytearray(20), 5)
+    machine.settle()
+    places = place_of(MINE, 2), place_of(MINE, 1), two.session, one.session
+    head = RECORD_HEAD.pack(RecordKind.OFFER, 0, described, 0, *places, 7, 5, 13)
+    machine.paths[1]._channels[0].put(head, bytes(min(described, 13)) + bytes(data))
+    machine.settle()
+    assert kept.status is (Status.REMOTE_ENDPOINT_CLOSED if ends else None)
+    assert not receive.done
+    one.close()
+    assert receive.status is Status.CANCELLED
 
 
 @pytest.mark.parametrize(("length", "ends"), [((1 << 32) - 1, False), (1 << 32, True)])
