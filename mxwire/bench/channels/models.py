@@ -12,6 +12,7 @@ from mxwire.bench.channels.channel import POLLS, Channel, ChannelSetup, SilenceE
 from mxwire.bench.models.catalogue import model_of
 from mxwire.bench.models.header import HEADER, packed
 from mxwire.bench.models.layer import CatastropheError
+from mxwire.bench.models.order import ReliableOrder
 from mxwire.bench.models.port import ModelPort, content
 from mxwire.bench.models.wire import AdapterInlet
 from mxwire.bench.roles.common import BARE_ETHERTYPE, CONTENT
@@ -21,6 +22,8 @@ from mxwire.link import FewLink, Link, open_link
 
 _LINGER_NS: Final = 20_000_000
 """Time in ns for which a side that closes answers its partner."""
+_RESEND: Final = 50_000_000
+"""Time in ns after which frames are retransmitted: a partner acknowledges in its calls only, between which it works."""
 _NAP: Final = 0.02
 """Maximum time in seconds for which a side that does not poll waits for a frame."""
 
@@ -40,6 +43,8 @@ class ModelChannel(Channel):
         node = 0 if setup.active else 1
         self._partner = 1 - node
         self._layer = model.layer(node, payload=min(model.payload, self._link.mtu - HEADER.size))
+        if isinstance(self._layer.order, ReliableOrder):
+            self._layer.order.resend = _RESEND
         options: dict[str, Any] = {"copied": copied, "depth": setup.depth, "size": setup.size}
         self.port: ModelPort[Any] = model.port(self._layer, (self._partner, 0), **options)
         self._inlet = AdapterInlet()
@@ -110,7 +115,8 @@ class ModelChannel(Channel):
         if self._polls:
             found = self._link.receive_few()  # type: ignore[attr-defined]
         else:
-            found = self._link.receive(nap)
+            due = self._layer.deadline()
+            found = self._link.receive(nap if due is None else max(min(nap, (due - self.clock()) / 1e9), 0))
         now = self.clock()
         # Frames that are kept must not lie in the ring, which the next call reuses.
         frames = found if isinstance(found, list) else [found.frame(place) for place in range(len(found))]

@@ -18,6 +18,7 @@ ACK_EVERY: Final = 8
 ACK_DELAY: Final = 100_000
 """Time in ns after which an ack is sent for fewer frames."""
 RESEND: Final = 2_000_000
+"""Time in ns without ack after which an adapter retransmits."""
 TRIES: Final = 50
 """Retransmissions without an answer before the partner counts as lost."""
 
@@ -97,6 +98,8 @@ class ReliableOrder(UncheckedOrder):
 
     def __init__(self, layer: ModelLayer, lost: Callable[[Address, list[ModelFrame]], object]) -> None:
         super().__init__(layer)
+        self.resend = RESEND
+        """Time in ns without ack after which frames are retransmitted."""
         self._lost = lost
         self._flows: dict[Address, _Flow] = {}
 
@@ -121,7 +124,7 @@ class ReliableOrder(UncheckedOrder):
             flow.next += 1
             self._transmit(target, flow, flow.unacked[-1][0], frame)
         if flow.unacked and flow.resend_at is None:
-            flow.resend_at = self._layer.now + RESEND
+            flow.resend_at = self._layer.now + self.resend
 
     def _transmit(self, target: Address, flow: _Flow, number: int, frame: ModelFrame) -> None:
         flow.owed, flow.ack_at = 0, None
@@ -142,7 +145,7 @@ class ReliableOrder(UncheckedOrder):
             if acked is not None:
                 acked()
         if progress:
-            flow.resend_at = self._layer.now + RESEND if flow.unacked else None
+            flow.resend_at = self._layer.now + self.resend if flow.unacked else None
             self._push(source)
         if frame.kind is FrameKind.ACK:
             return False
@@ -197,7 +200,7 @@ class ReliableOrder(UncheckedOrder):
             flow.resend_at = None
             self._lost(partner, frames)
             return
-        flow.resend_at = self._layer.now + RESEND
+        flow.resend_at = self._layer.now + self.resend
         for number, frame, _ in flow.unacked:
             self._layer.counts["retransmitted"] += 1
             self._transmit(partner, flow, number, frame)
