@@ -73,7 +73,7 @@ def test_reordered_frames_are_repaired_where_errors_are_tolerated(name):
 
 def test_mx_delivers_each_of_10000_messages_once_over_a_faulty_network():
     quiet = dict.fromkeys(INCIDENTS, 0) | {"tamper": 0.0, "corrupt": 0.0, "gap": 0, "jitter": 0, "resend_maximum": 40}
-    pair = {"hosts": 2, "processes": 1, "interfaces": 1, "workload": "stream", "messages": MESSAGES, "largest": 129}
+    pair = {"hosts": 2, "processes": 1, "interfaces": 1, "workload": "stream", "messages": MESSAGES, "largest": 16}
     outcome = Simulation(draw_scenario(1, delay=10_000, loss=0.01, duplicate=0.01, **pair, **quiet)).run()
     assert outcome.held
     assert outcome.counts["delivered"] == MESSAGES
