@@ -84,23 +84,6 @@ class TestBadPrograms:
         assert found["connect"].reason == "not played: mine does not support connect as 'echo' (status 127)"
 
 
-@pytest.mark.parametrize(
-    ("entry", "complaint"),
-    [
-        ("x", "--with 'x': use the form NAME=COMMAND, with a name of letters, digits, dots and hyphens"),
-        ("x=", "use the form NAME=COMMAND"),
-        ("=ls", "use the form NAME=COMMAND"),
-        ("a/b=ls", "use the form NAME=COMMAND"),
-        ("x=ls 'a", "is not a command line"),
-        ("x=/nowhere/program", "--with x: there is no program '/nowhere/program'"),
-        ("open-mx-1.5=ls", "two hosts are called open-mx-1.5"),
-    ],
-)
-def test_an_invalid_entry_is_refused_before_anything_is_played(entry: str, complaint: str) -> None:
-    done = mxwire("interop", "--with", entry)
-    assert done.code == 2 and complaint in done.err and done.err.count("\n") == 1
-
-
 def test_an_entry_is_one_host_per_dialect_and_knows_it_from_its_environment() -> None:
     configuration = configuration_with(["mine=ls -l"], ("open-mx-1.5", "native-mx", "open-mx-1.5-omx-9000"))
     first, second = configuration.externals

@@ -25,7 +25,6 @@ from mxwire.scenarios.local_host import DrivenHost
 from mxwire.scenarios.script import Script
 from mxwire.scenarios.tester import TestedEndpoint
 from mxwire.wire.dialect import MXOE, omx
-from tests.cli.support import mxwire
 
 SCRIPT = load("eager/truncated")
 US = bytes.fromhex("020000000001")
@@ -223,13 +222,3 @@ def test_our_own_host_is_asked_nonsense(driven: tuple[DrivenHost, MemoryLink]) -
     for question in ({}, {"do": "sing"}, "hello", {**host, "tester": 3}, {"do": "call"}, {"do": "ask"}):
         with pytest.raises(MxwireError, match="not a question of a tester"):
             ours.answer(question)  # type: ignore[arg-type]
-
-
-def test_options_that_do_not_go_with_a_driver() -> None:
-    run = mxwire("scenario", "run", "connect", "--driver", "x")
-    assert run.code == 2 and "--driver needs -i, the interface that leads to its host" in run.err
-    run = mxwire("scenario", "run", "connect", "--driver", "x", "-i", "eth0", "--target", "alpha:0")
-    assert run.code == 2 and "omit --target" in run.err
-    for words in (("--key", "5"), ("--profile", "native-mx")):
-        run = mxwire("scenario", "run", "connect", "--driver", "x", "-i", "eth0", *words)
-        assert run.code == 2 and f"{words[0]} " in run.err, run.err
