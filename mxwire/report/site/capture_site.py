@@ -16,7 +16,7 @@ import numpy as np
 
 from mxwire.analysis.capture_overview import CaptureOverview, PairState, is_notable
 from mxwire.analysis.conversations import CapturedMessage
-from mxwire.analysis.diagnosis import CATALOGUE, Finding
+from mxwire.analysis.diagnosis import CATALOGUE, Finding, Party
 from mxwire.errors import OutputError
 from mxwire.report.diagnosis import NO_COST, cost_text, grouped
 from mxwire.report.exchange import Exchange, ReadingCache, rows_of, shown_frame
@@ -141,7 +141,7 @@ class _CapturePage:
         write_text(self._folder / _INDEX, page("capture.html", self._root, **values))
         written.messages += len(self._overview.messages) + self._overview.omitted_messages
         written.ladders += len(ladders.messages)
-        return {"facts": values["facts"], "findings": [each["title"] for each in values["findings"]]}
+        return {"facts": values["facts"], "findings": [CATALOGUE[each.id].title for each, *_ in values["findings"]]}
 
     # Ladders
 
@@ -224,9 +224,16 @@ class _CapturePage:
         return {
             "title": Path(self._source.name).name,
             "facts": [*self._lines(), *self._source.facts],
-            "findings": [self._finding(same) for same in grouped(findings)],
+            "findings": list(grouped(findings)),
+            "diagnoses": CATALOGUE,
+            "advice": _advice,
+            "cost": self._cost,
+            "party": self._party,
+            "dialect": self._dialect,
+            "seconds": self._seconds,
+            "duration": duration_text,
             "limits": examination.limits(),
-            "pairs": [self._pair(each) for each in pairs],
+            "pairs": pairs,
             "notes": list(self._notes(ladders)),
             "started": time_text(self._start_ns),
         }
@@ -257,63 +264,21 @@ class _CapturePage:
         if overview.trace.omitted:
             yield f"The graphs lack the last {count_of(overview.trace.omitted, 'frame')}."
 
-    def _finding(self, same: list[Finding]) -> dict[str, Any]:
-        """Return all findings of one diagnosis, the most costly first."""
-        first = same[0]
-        return {
-            "id": first.id,
-            "title": CATALOGUE[first.id].title,
-            "severity": first.severity,
-            "cost": self._cost(first),
-            "advice": list(dict.fromkeys(text for each in same for text in each.advice)),
-            "cases": [
-                {
-                    "summary": each.summary,
-                    "confidence": each.confidence,
-                    "cost": self._cost(each),
-                    "hosts": [party_text(one, self._names) for one in each.concerns],
-                    "evidence": [
-                        {
-                            "text": one.text,
-                            "frames": one.frames,
-                            "at": None
-                            if one.time_ns is None
-                            else f"{self._facts.since_start(one.time_ns) / 1e9:.6f} s",
-                        }
-                        for one in each.evidence
-                    ],
-                    "doubts": each.doubts,
-                }
-                for each in same
-            ],
-        }
-
     def _cost(self, found: Finding) -> str:
         cost = cost_text(found.cost.ns, found.cost.frames, self._facts.duration_ns, self._facts.follower.frames)
         return "" if cost == NO_COST else cost
 
-    def _pair(self, pair: PairState) -> dict[str, Any]:
-        found = pair.statistics.delivery.estimate()
-        dialects = self._facts.dialects()
+    def _dialect(self, pair: PairState) -> str:
         low, high = sorted(each.address for each in pair.statistics.ends)
-        dialect = dialects.get((low, high))
-        return {
-            "hosts": [party_text(each, self._names) for each in pair.statistics.ends],
-            "dialect": dialect.name if dialect is not None else "",
-            "classes": pair.classes,
-            "totals": [
-                {
-                    "frames": each.frames,
-                    "bytes": each.bytes,
-                    "rate": pair.statistics.bytes_per_second(side),
-                    "messages": each.messages,
-                    "failed": each.failed,
-                    "repeated": each.retransmissions + each.re_requests,
-                    "duplicates": each.duplicates,
-                }
-                for side, each in enumerate(pair.statistics.totals)
-            ],
-            "delivery": None
-            if found is None
-            else [None if each is None else duration_text(each) for each in (found.median, found.p90, found.p99)],
-        }
+        dialect = self._facts.dialects().get((low, high))
+        return "" if dialect is None else dialect.name
+
+    def _seconds(self, time_ns: int) -> str:
+        return f"{self._facts.since_start(time_ns) / 1e9:.6f} s"
+
+    def _party(self, party: Party) -> str:
+        return party_text(party, self._names)
+
+
+def _advice(same: list[Finding]) -> list[str]:
+    return list(dict.fromkeys(text for each in same for text in each.advice))
